@@ -1,0 +1,31 @@
+# Compiler flags that every Berth target shares.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+
+# Warnings are errors; results must not depend on how an expression is contracted.
+function(berth_flags target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Werror -Wno-missing-field-initializers
+    -ffp-contract=off -fno-semantic-interposition)
+  if(BERTH_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer
+      -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${BERTH_SANITIZE})
+  endif()
+endfunction()
+
+find_program(BERTH_MOLD mold)
+find_program(BERTH_LLD ld.lld)
+if(BERTH_MOLD)
+  add_link_options(-fuse-ld=mold)
+elseif(BERTH_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+find_program(BERTH_CCACHE ccache)
+if(BERTH_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${BERTH_CCACHE})
+endif()
