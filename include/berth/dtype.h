@@ -1,0 +1,72 @@
+// DType: the element type of a tensor. Values; thread-safe.
+//
+// Names are TensorFlow's (tf.float32 -> berth::float32; tf.bool -> bool_).
+
+#ifndef BERTH_DTYPE_H_
+#define BERTH_DTYPE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace berth {
+
+enum class DType : uint8_t {
+  kInvalid = 0,
+  kFloat32,
+  kFloat64,
+  kInt32,
+  kInt64,
+  kUint8,
+  kBool,
+  kResource,  // host handle of a Variable; never holds numbers
+};
+
+inline constexpr int kNumDTypes = 8;
+
+inline constexpr DType float32 = DType::kFloat32;
+inline constexpr DType float64 = DType::kFloat64;
+inline constexpr DType int32 = DType::kInt32;
+inline constexpr DType int64 = DType::kInt64;
+inline constexpr DType uint8 = DType::kUint8;
+inline constexpr DType bool_ = DType::kBool;
+inline constexpr DType resource = DType::kResource;
+
+// Returns the size of one element in bytes; 0 for invalid and resource.
+constexpr size_t size_of(DType dtype) {
+  constexpr size_t kSizes[kNumDTypes] = {0, 4, 8, 4, 8, 1, 1, 0};
+  return kSizes[static_cast<int>(dtype)];
+}
+
+constexpr bool is_floating(DType dtype) {
+  return dtype == float32 || dtype == float64;
+}
+constexpr bool is_integer(DType dtype) {
+  return dtype == int32 || dtype == int64 || dtype == uint8;
+}
+
+// Returns TensorFlow's name, for example "float32".
+const char* name_of(DType dtype);
+
+// Parses a name that `name_of` prints; kInvalid when unknown.
+DType dtype_from_name(std::string_view name);
+
+// Maps a C++ element type to its DType (kInvalid for others).
+template <class T>
+inline constexpr DType dtype_of = DType::kInvalid;
+template <>
+inline constexpr DType dtype_of<float> = float32;
+template <>
+inline constexpr DType dtype_of<double> = float64;
+template <>
+inline constexpr DType dtype_of<int32_t> = int32;
+template <>
+inline constexpr DType dtype_of<int64_t> = int64;
+template <>
+inline constexpr DType dtype_of<uint8_t> = uint8;
+template <>
+inline constexpr DType dtype_of<bool> = bool_;
+
+}  // namespace berth
+
+#endif  // BERTH_DTYPE_H_

@@ -1,0 +1,351 @@
+#include "device/allocator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "berth/errors.h"
+#include "device/device.h"
+#include "device/segments.h"
+#include "device/size_classes.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define BERTH_POISON(p, n) __asan_poison_memory_region(p, n)
+#define BERTH_UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
+#else
+#define BERTH_POISON(p, n) ((void)(p), (void)(n))
+#define BERTH_UNPOISON(p, n) ((void)(p), (void)(n))
+#endif
+
+namespace berth {
+
+namespace {
+
+struct FreeList {
+  Block* head = nullptr;
+  int32_t count = 0;
+
+  void push(Block* b) {
+    b->next = head;
+    head = b;
+    ++count;
+  }
+  Block* pop() {
+    Block* b = head;
+    if (b) {
+      head = b->next;
+      --count;
+    }
+    return b;
+  }
+};
+
+// Blocks that one thread keeps per class: about 256 KiB, at least 4.
+int32_t cache_limit(int size_class) {
+  const size_t n = (256u << 10) / size_class_bytes(size_class);
+  return static_cast<int32_t>(std::clamp<size_t>(n, 4, 256));
+}
+
+struct ThreadCache {
+  Allocator* allocator = nullptr;
+  FreeList lists[kNumSizeClasses];
+};
+
+bool uses_done(Block* block) {
+  for (int i = 0; i < block->num_uses; ++i) {
+    const Event& e = block->uses[i];
+    if (!e.stream->done(e)) return false;
+  }
+  block->num_uses = 0;
+  return true;
+}
+
+}  // namespace
+
+class Allocator::Impl {
+ public:
+  Impl(Device* device, Allocator* self, std::unique_ptr<MemorySource> source,
+       size_t limit)
+      : device_(device),
+        self_(self),
+        source_(std::move(source)),
+        host_(source_->host_addressable()),
+        limit_(limit),
+        segments_(source_.get()) {}
+
+  Block* allocate_small(int c, ThreadCache* cache);
+  Block* allocate_large(size_t bytes);
+  // Moves blocks of a class from the thread to the shared list.
+  void flush(FreeList* list, int c, int32_t keep);
+  void release_pending();
+  bool grow(size_t bytes);
+  [[noreturn]] void out_of_memory(size_t bytes);
+  void count(ptrdiff_t bytes) {
+    const size_t now =
+        current_.fetch_add(static_cast<size_t>(bytes), kRelaxed) + bytes;
+    size_t peak = peak_.load(kRelaxed);
+    while (now > peak && !peak_.compare_exchange_weak(peak, now, kRelaxed)) {
+    }
+  }
+
+  static constexpr auto kRelaxed = std::memory_order_relaxed;
+  Device* device_;
+  Allocator* self_;
+  std::unique_ptr<MemorySource> source_;
+  const bool host_;
+  std::atomic<size_t> limit_;
+  std::atomic<size_t> current_{0}, peak_{0}, reserved_{0};
+  std::atomic<uint64_t> source_calls_{0};
+
+  std::mutex mutex_;  // everything below
+  Segments segments_;
+  FreeList shared_[kNumSizeClasses];
+  FreeList pending_;  // freed, but other streams are not done with them
+  std::vector<std::unique_ptr<Block[]>> descriptors_;
+  std::vector<Chunk*> slabs_;
+};
+
+// The caches of one thread, flushed when it ends. The plain pointer array is
+// what the fast path reads; it has no guard and no destructor.
+struct ThreadCaches {
+  ~ThreadCaches();
+  std::vector<std::unique_ptr<ThreadCache>> owned;
+};
+
+namespace {
+constinit thread_local ThreadCache* t_caches[kMaxDevices] = {};
+constinit thread_local bool t_ended = false;
+
+ThreadCache* make_cache(Allocator* allocator, int slot) {
+  if (t_ended) return nullptr;
+  static thread_local ThreadCaches caches;
+  caches.owned.push_back(std::make_unique<ThreadCache>());
+  t_caches[slot] = caches.owned.back().get();
+  t_caches[slot]->allocator = allocator;
+  return t_caches[slot];
+}
+
+ThreadCache* cache_of(Allocator* allocator, Device* device) {
+  const int slot = device->slot();
+  if (slot < 0) return nullptr;  // a device that no manager lists
+  ThreadCache* c = t_caches[slot];
+  return c && c->allocator == allocator ? c : make_cache(allocator, slot);
+}
+}  // namespace
+
+ThreadCaches::~ThreadCaches() {
+  t_ended = true;
+  std::fill(std::begin(t_caches), std::end(t_caches), nullptr);
+  for (auto& cache : owned) {
+    for (int c = 0; c < kNumSizeClasses; ++c) {
+      cache->allocator->impl_->flush(&cache->lists[c], c, 0);
+    }
+  }
+}
+
+bool Allocator::Impl::grow(size_t bytes) {
+  const size_t limit = limit_.load(kRelaxed);
+  if (limit && reserved_.load(kRelaxed) + bytes > limit) return false;
+  source_calls_.fetch_add(1, kRelaxed);
+  if (!segments_.grow(bytes)) return false;
+  reserved_.fetch_add(bytes, kRelaxed);
+  return true;
+}
+
+void Allocator::Impl::out_of_memory(size_t bytes) {
+  throw errors::ResourceExhausted(fmt::format(
+      "{} is out of memory: {} bytes asked, {} in use, {} reserved{}; use a "
+      "smaller batch, run the step as a berth::function (its plan reuses "
+      "memory), or raise the limit",
+      device_->short_name(), bytes, current_.load(kRelaxed),
+      reserved_.load(kRelaxed),
+      limit_.load() ? fmt::format(", limit {}", limit_.load()) : ""));
+}
+
+void Allocator::Impl::release_pending() {
+  FreeList still;
+  while (Block* b = pending_.pop()) {
+    if (!uses_done(b)) {
+      still.push(b);
+      continue;
+    }
+    if (host_) BERTH_POISON(b->data, b->bytes);
+    if (b->size_class == kLargeClass) {
+      segments_.give_back(reinterpret_cast<Chunk*>(b));
+    } else {
+      shared_[b->size_class].push(b);
+    }
+  }
+  pending_ = still;
+}
+
+Block* Allocator::Impl::allocate_small(int c, ThreadCache* cache) {
+  std::lock_guard lock(mutex_);
+  if (pending_.head) release_pending();
+  FreeList& shared = shared_[c];
+  if (!shared.head) {
+    // Carve a slab into blocks of this class.
+    const size_t bytes = size_class_bytes(c);
+    const size_t n = std::clamp<size_t>((64u << 10) / bytes, 1, 256);
+    const size_t slab = (n * bytes + Segments::kGranularity - 1) /
+                        Segments::kGranularity * Segments::kGranularity;
+    Chunk* chunk = segments_.take(slab);
+    if (!chunk && (grow(Segments::kSegmentBytes) || grow(slab))) {
+      chunk = segments_.take(slab);
+    }
+    if (!chunk) out_of_memory(bytes);
+    slabs_.push_back(chunk);
+    descriptors_.push_back(std::make_unique<Block[]>(n));
+    for (size_t i = n; i-- > 0;) {
+      Block& b = descriptors_.back()[i];
+      b.size_class = c;
+      b.data = chunk->data + i * bytes;
+      b.bytes = bytes;
+      b.allocator = self_;
+      b.device = device_;
+      shared.push(&b);
+    }
+    if (host_) BERTH_POISON(chunk->data, slab);
+    count(static_cast<ptrdiff_t>(slab));
+  }
+  if (cache) {
+    FreeList& mine = cache->lists[c];
+    for (int32_t i = cache_limit(c) / 2; i > 0 && shared.count > 1; --i) {
+      mine.push(shared.pop());
+    }
+  }
+  return shared.pop();
+}
+
+Block* Allocator::Impl::allocate_large(size_t bytes) {
+  bytes = (bytes + Segments::kGranularity - 1) / Segments::kGranularity *
+          Segments::kGranularity;
+  std::lock_guard lock(mutex_);
+  if (pending_.head) release_pending();
+  Chunk* chunk = segments_.take(bytes);
+  if (!chunk) {
+    const size_t want = std::max(bytes, Segments::kSegmentBytes);
+    bool grown = grow(want) || (want > bytes && grow(bytes));
+    if (!grown) {
+      reserved_.fetch_sub(segments_.release_free(), kRelaxed);
+      grown = grow(bytes);
+    }
+    if (grown) chunk = segments_.take(bytes);
+  }
+  if (!chunk) out_of_memory(bytes);
+  Block& b = chunk->block;
+  b.size_class = kLargeClass;
+  b.data = chunk->data;
+  b.bytes = chunk->bytes;
+  b.allocator = self_;
+  b.device = device_;
+  return &b;
+}
+
+void Allocator::Impl::flush(FreeList* list, int c, int32_t keep) {
+  std::lock_guard lock(mutex_);
+  while (list->count > keep) shared_[c].push(list->pop());
+}
+
+Allocator::Allocator(Device* device, std::unique_ptr<MemorySource> source,
+                     size_t limit_bytes)
+    : impl_(std::make_unique<Impl>(device, this, std::move(source),
+                                   limit_bytes)) {}
+
+Allocator::~Allocator() {
+  for (ThreadCache*& c : t_caches) {
+    if (c && c->allocator == this) *c = ThreadCache{this, {}};
+  }
+  for (Chunk* slab : impl_->slabs_) impl_->segments_.give_back(slab);
+}
+
+Block* Allocator::allocate(size_t bytes) {
+  Block* b;
+  if (bytes <= kSmallLimit) [[likely]] {
+    const int c = size_class_of(bytes);
+    ThreadCache* cache = cache_of(this, impl_->device_);
+    b = cache ? cache->lists[c].pop() : nullptr;
+    if (b == nullptr) [[unlikely]] b = impl_->allocate_small(c, cache);
+  } else {
+    b = impl_->allocate_large(bytes);
+  }
+  if (impl_->host_) BERTH_UNPOISON(b->data, bytes);
+  b->references.store(1, std::memory_order_relaxed);
+  b->ready = {};
+  if (b->size_class == kLargeClass) {
+    impl_->count(static_cast<ptrdiff_t>(b->bytes));
+  }
+  return b;
+}
+
+void Allocator::deallocate(Block* block) noexcept {
+  if (block->size_class == kLargeClass) {
+    impl_->count(-static_cast<ptrdiff_t>(block->bytes));
+  }
+  if (block->num_uses > 0) {
+    std::lock_guard lock(impl_->mutex_);
+    impl_->pending_.push(block);
+    return;
+  }
+  if (impl_->host_) BERTH_POISON(block->data, block->bytes);
+  if (block->size_class == kLargeClass) {
+    std::lock_guard lock(impl_->mutex_);
+    impl_->segments_.give_back(reinterpret_cast<Chunk*>(block));
+    return;
+  }
+  const int c = block->size_class;
+  ThreadCache* cache = cache_of(this, impl_->device_);
+  FreeList one;
+  FreeList& list = cache ? cache->lists[c] : one;
+  list.push(block);
+  const int32_t limit = cache ? cache_limit(c) : 0;
+  if (list.count > limit) impl_->flush(&list, c, limit / 2);
+}
+
+void Allocator::empty_cache() {
+  std::lock_guard lock(impl_->mutex_);
+  impl_->release_pending();
+  impl_->reserved_.fetch_sub(impl_->segments_.release_free());
+}
+
+void Allocator::reset_peak() { impl_->peak_ = impl_->current_.load(); }
+
+MemoryInfo Allocator::info() const {
+  return {impl_->current_, impl_->peak_, impl_->reserved_, impl_->limit_,
+          impl_->source_calls_};
+}
+
+void Allocator::set_limit_bytes(size_t bytes) { impl_->limit_ = bytes; }
+
+void add_use(Block* block, const Event& event) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  for (int i = 0; i < block->num_uses; ++i) {
+    if (block->uses[i].stream == event.stream) {
+      block->uses[i] = event;
+      return;
+    }
+  }
+  if (block->num_uses == Block::kMaxUses) {
+    // More streams than slots: wait for the oldest. Rare, and only a delay.
+    Event oldest = block->uses[0];
+    oldest.stream->synchronize(oldest);
+    block->uses[0] = event;
+    return;
+  }
+  block->uses[block->num_uses++] = event;
+}
+
+void release_block(Block* block) noexcept {
+  if (block->allocator) {
+    block->allocator->deallocate(block);
+  } else if (block->deleter) {
+    block->deleter(block);
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,168 @@
+#include "device/device_name.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "berth/errors.h"
+
+namespace berth {
+
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+[[noreturn]] void malformed(std::string_view text, std::string_view why) {
+  throw errors::InvalidArgument(fmt::format(
+      "malformed device name '{}': {}; expected for example '/GPU:0', 'CPU:1' "
+      "or '/job:worker/task:1/device:GPU:0'",
+      text, why));
+}
+
+bool is_identifier(std::string_view s) {
+  if (s.empty() || !is_letter(s[0])) return false;
+  return std::all_of(s.begin(), s.end(), [](char c) {
+    return is_letter(c) || is_digit(c) || c == '_';
+  });
+}
+
+std::optional<int> parse_number(std::string_view text, std::string_view part,
+                                std::string_view value) {
+  if (value == "*") return std::nullopt;
+  if (value.empty() || value.size() > 9 ||
+      !std::all_of(value.begin(), value.end(), is_digit)) {
+    malformed(text, fmt::format("{} is '{}', expected a number or '*'", part,
+                                value));
+  }
+  return std::stoi(std::string(value));
+}
+
+std::string upper(std::string_view s) {
+  std::string r(s);
+  for (char& c : r) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return r;
+}
+
+// Sets a part once; a second, different value has no single meaning.
+template <class T>
+void set_once(std::string_view text, const char* part, bool* seen,
+              std::optional<T>* slot, std::optional<T> value) {
+  if (*seen && *slot != value) {
+    malformed(text, fmt::format("it gives two values for {}", part));
+  }
+  *seen = true;
+  *slot = std::move(value);
+}
+
+struct Parser {
+  std::string_view text;
+  DeviceName name = {};
+  bool job = false, replica = false, task = false, type = false, id = false;
+
+  void device(std::string_view type_text, std::optional<std::string_view> num) {
+    if (type_text == "*") {
+      if (num && *num != "*") {
+        malformed(text, "a device number needs a device type");
+      }
+      return set_once(text, "the device type", &type, &name.type, {});
+    }
+    if (!is_identifier(type_text)) {
+      malformed(text, fmt::format("device type '{}' is not a word", type_text));
+    }
+    set_once<std::string>(text, "the device type", &type, &name.type,
+                          upper(type_text));
+    std::optional<int> value;
+    if (num) value = parse_number(text, "the device number", *num);
+    set_once(text, "the device number", &id, &name.id, value);
+  }
+
+  void part(std::string_view p) {
+    std::vector<std::string_view> f;
+    for (size_t at = 0;;) {
+      const size_t colon = p.find(':', at);
+      f.push_back(p.substr(at, colon - at));
+      if (colon == std::string_view::npos) break;
+      at = colon + 1;
+    }
+    const std::string_view key = f[0];
+    if (key == "job" && f.size() == 2) {
+      std::optional<std::string> value;
+      if (f[1] != "*") {
+        if (!is_identifier(f[1])) {
+          malformed(text, fmt::format("job '{}' is not a word", f[1]));
+        }
+        value = std::string(f[1]);
+      }
+      set_once(text, "the job", &job, &name.job, value);
+    } else if (key == "replica" && f.size() == 2) {
+      set_once(text, "the replica", &replica, &name.replica,
+               parse_number(text, "replica", f[1]));
+    } else if (key == "task" && f.size() == 2) {
+      set_once(text, "the task", &task, &name.task,
+               parse_number(text, "task", f[1]));
+    } else if (key == "device" && (f.size() == 2 || f.size() == 3)) {
+      device(f[1], f.size() == 3 ? std::optional(f[2]) : std::nullopt);
+    } else if (f.size() <= 2 && is_identifier(key) && key != "job" &&
+               key != "replica" && key != "task" && key != "device") {
+      if (upper(key) != "CPU" && upper(key) != "GPU") {
+        malformed(text, fmt::format("'{}' is neither a part (job, replica, "
+                                    "task, device) nor CPU or GPU; write "
+                                    "'/device:{}'",
+                                    key, p));
+      }
+      device(key, f.size() == 2 ? std::optional(f[1]) : std::nullopt);
+    } else {
+      malformed(text, fmt::format("part '{}' has no meaning", p));
+    }
+  }
+};
+
+}  // namespace
+
+DeviceName DeviceName::parse(std::string_view text) {
+  Parser parser{text};
+  std::string_view rest = text;
+  if (!rest.empty() && rest[0] == '/') rest.remove_prefix(1);
+  if (rest.empty()) return {};
+  for (;;) {
+    const size_t slash = rest.find('/');
+    parser.part(rest.substr(0, slash));
+    if (slash == std::string_view::npos) break;
+    rest.remove_prefix(slash + 1);
+  }
+  return parser.name;
+}
+
+std::string DeviceName::str() const {
+  std::string s;
+  if (job) s += fmt::format("/job:{}", *job);
+  if (replica) s += fmt::format("/replica:{}", *replica);
+  if (task) s += fmt::format("/task:{}", *task);
+  if (type) {
+    s += fmt::format("/device:{}:{}", *type, id ? std::to_string(*id) : "*");
+  }
+  return s;
+}
+
+DeviceName DeviceName::merged_over(const DeviceName& outer) const {
+  DeviceName r = *this;
+  if (!r.job) r.job = outer.job;
+  if (!r.replica) r.replica = outer.replica;
+  if (!r.task) r.task = outer.task;
+  const bool same_type = !r.type || r.type == outer.type;
+  if (!r.type) r.type = outer.type;
+  if (!r.id && same_type) r.id = outer.id;
+  return r;
+}
+
+bool DeviceName::matches(const DeviceName& full) const {
+  return (!job || job == full.job) && (!replica || replica == full.replica) &&
+         (!task || task == full.task) && (!type || type == full.type) &&
+         (!id || id == full.id);
+}
+
+}  // namespace berth

@@ -1,0 +1,34 @@
+// InlineStream: the stream of a device whose kernels run on the calling thread.
+//
+// launch() runs the work before it returns, so every event is done. wait() on
+// an event of another device blocks the caller. Thread-safe: it has no state.
+
+#ifndef BERTH_DEVICE_INLINE_STREAM_H_
+#define BERTH_DEVICE_INLINE_STREAM_H_
+
+#include "device/stream.h"
+
+namespace berth {
+
+class InlineStream final : public Stream {
+ public:
+  using Stream::Stream;
+
+  void launch(const Work& work) override {
+    struct Drop {
+      const Work& work;
+      ~Drop() {
+        if (work.drop) work.drop(work.context);
+      }
+    } drop{work};
+    work.run(work.context, AddressMap{});
+  }
+  Event record() override { return {}; }
+  void wait(Event event) override { berth::synchronize(event); }
+  bool done(Event) override { return true; }
+  void synchronize(Event) override {}
+};
+
+}  // namespace berth
+
+#endif  // BERTH_DEVICE_INLINE_STREAM_H_

@@ -1,0 +1,47 @@
+// RuntimeConfig: what the user configured before the first device query.
+//
+// Filled by berth::config and the environment (BERTH_SIM, BERTH_SIM_SEED,
+// BERTH_CPU_KERNELS, BERTH_CPU_WORKERS). Guarded by the DeviceManager.
+
+#ifndef BERTH_DEVICE_RUNTIME_CONFIG_H_
+#define BERTH_DEVICE_RUNTIME_CONFIG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth {
+
+// One entry of a device list: "CPUx2", "GPUx2", "CPU[0]", "CPU[1-3]".
+struct DeviceListEntry {
+  std::string type;   // upper case
+  int count = 1;      // of "xN"
+  std::string cores;  // of "[...]", "" when absent
+};
+
+// Parses a comma list. Throws errors::InvalidArgument naming the entry and
+// what was expected.
+std::vector<DeviceListEntry> parse_device_list(std::string_view text);
+
+struct RuntimeConfig {
+  int simulated_gpus = 0;
+  uint64_t sim_seed = 0;                  // 0: streams run in launch order
+  size_t sim_memory_bytes = 1ull << 30;   // per simulated device
+  double sim_flops_per_second = 1e12;
+  double sim_bytes_per_second = 1e11;      // memory of a device
+  double sim_link_bytes_per_second = 1e10;  // between devices
+  std::vector<std::string> sim_missing_kernels;  // op names
+  bool cpu_reference_only = false;
+  int cpu_workers = 0;  // 0: one per allowed core
+  size_t cpu_memory_limit_bytes = 0;
+};
+
+// Reads the environment over the defaults. Throws errors::InvalidArgument
+// naming the variable, its value and what was expected.
+RuntimeConfig runtime_config_from_environment();
+
+}  // namespace berth
+
+#endif  // BERTH_DEVICE_RUNTIME_CONFIG_H_

@@ -1,0 +1,112 @@
+#include "device/segments.h"
+
+namespace berth {
+
+Segments::~Segments() { release_free(); }
+
+Chunk* Segments::new_chunk() {
+  if (!unused_.empty()) {
+    Chunk* c = unused_.back();
+    unused_.pop_back();
+    return c;
+  }
+  chunks_.push_back(std::make_unique<Chunk>());
+  unused_.reserve(chunks_.size());
+  spare_nodes_.reserve(chunks_.size());
+  return chunks_.back().get();
+}
+
+void Segments::recycle(Chunk* chunk) {
+  chunk->data = nullptr;
+  chunk->before = chunk->after = nullptr;
+  unused_.push_back(chunk);
+}
+
+// Set nodes are kept and used again, so that a warm allocator calls no malloc.
+void Segments::insert_free(Chunk* chunk) {
+  chunk->free = true;
+  if (spare_nodes_.empty()) {
+    free_.insert(chunk);
+    return;
+  }
+  auto node = std::move(spare_nodes_.back());
+  spare_nodes_.pop_back();
+  node.value() = chunk;
+  free_.insert(std::move(node));
+}
+
+Chunk* Segments::take(size_t bytes) {
+  Chunk key;
+  key.bytes = bytes;
+  const auto it = free_.lower_bound(&key);
+  if (it == free_.end()) return nullptr;
+  Chunk* chunk = *it;
+  spare_nodes_.push_back(free_.extract(it));
+  chunk->free = false;
+  if (chunk->bytes - bytes >= kGranularity) {
+    Chunk* rest = new_chunk();
+    rest->data = chunk->data + bytes;
+    rest->bytes = chunk->bytes - bytes;
+    rest->before = chunk;
+    rest->after = chunk->after;
+    if (rest->after) rest->after->before = rest;
+    chunk->after = rest;
+    chunk->bytes = bytes;
+    insert_free(rest);
+  }
+  return chunk;
+}
+
+bool Segments::grow(size_t bytes) {
+  std::byte* data = source_->reserve(bytes);
+  if (data == nullptr) return false;
+  Chunk* chunk = new_chunk();
+  chunk->data = data;
+  chunk->bytes = bytes;
+  insert_free(chunk);
+  return true;
+}
+
+void Segments::give_back(Chunk* chunk) {
+  auto absorb = [&](Chunk* left, Chunk* right) {
+    left->bytes += right->bytes;
+    left->after = right->after;
+    if (left->after) left->after->before = left;
+    recycle(right);
+  };
+  if (chunk->after && chunk->after->free) {
+    spare_nodes_.push_back(free_.extract(chunk->after));
+    absorb(chunk, chunk->after);
+  }
+  if (chunk->before && chunk->before->free) {
+    Chunk* left = chunk->before;
+    spare_nodes_.push_back(free_.extract(left));
+    absorb(left, chunk);
+    chunk = left;
+  }
+  insert_free(chunk);
+}
+
+size_t Segments::release_free() {
+  size_t released = 0;
+  for (auto it = free_.begin(); it != free_.end();) {
+    Chunk* chunk = *it;
+    if (chunk->before || chunk->after) {
+      ++it;
+      continue;
+    }
+    it = free_.erase(it);
+    source_->release(chunk->data, chunk->bytes);
+    released += chunk->bytes;
+    recycle(chunk);
+  }
+  return released;
+}
+
+size_t Segments::free_bytes() const {
+  size_t n = 0;
+  for (const Chunk* c : free_) n += c->bytes;
+  return n;
+}
+
+}  // namespace berth

@@ -1,0 +1,66 @@
+// Segments: large blocks of one device, split and coalesced.
+//
+// Best fit over free chunks; neighbours of one segment merge when freed. Not
+// thread-safe: the allocator holds its lock.
+
+#ifndef BERTH_DEVICE_SEGMENTS_H_
+#define BERTH_DEVICE_SEGMENTS_H_
+
+#include <list>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "device/allocator.h"
+
+namespace berth {
+
+// A piece of a segment. `block` describes it while it is handed out, and comes
+// first: a large Block* is its Chunk*.
+struct Chunk {
+  Block block;
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+  bool free = true;
+  Chunk* before = nullptr;  // neighbours by address, same segment
+  Chunk* after = nullptr;
+};
+
+class Segments {
+ public:
+  static constexpr size_t kGranularity = 4096;
+  static constexpr size_t kSegmentBytes = 32ull << 20;
+
+  explicit Segments(MemorySource* source) : source_(source) {}
+  ~Segments();
+
+  // Cuts `bytes` out of a free chunk; null when none is large enough.
+  Chunk* take(size_t bytes);
+  // Adds a segment of exactly `bytes` (a multiple of kGranularity) as one free
+  // chunk; false when the source refuses.
+  bool grow(size_t bytes);
+  void give_back(Chunk* chunk);
+  // Returns whole free segments to the source; the bytes returned.
+  size_t release_free();
+  size_t free_bytes() const;
+
+ private:
+  struct BySize {
+    bool operator()(const Chunk* a, const Chunk* b) const {
+      return a->bytes != b->bytes ? a->bytes < b->bytes : a->data < b->data;
+    }
+  };
+  Chunk* new_chunk();
+  void recycle(Chunk* chunk);
+  void insert_free(Chunk* chunk);
+
+  MemorySource* source_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<Chunk*> unused_;  // descriptors
+  std::set<Chunk*, BySize> free_;
+  std::vector<std::set<Chunk*, BySize>::node_type> spare_nodes_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_DEVICE_SEGMENTS_H_

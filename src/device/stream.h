@@ -1,0 +1,90 @@
+// Stream and Event: ordered asynchronous work of one device.
+//
+// Work of a stream runs in order; work of different streams runs in any order
+// that waits allow. An Event is a point on a stream (a timeline semaphore).
+// A host device has an inline stream: launch() runs the work at once on the
+// calling thread, so its events are always done.
+// Thread-safe: any thread may launch; order is the order of calls.
+
+#ifndef BERTH_DEVICE_STREAM_H_
+#define BERTH_DEVICE_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "berth/site.h"
+
+namespace berth {
+
+class Device;
+class Stream;
+
+// A point on a stream: all work launched before it. Null stream: always done.
+struct Event {
+  Stream* stream = nullptr;
+  uint64_t sequence = 0;
+};
+
+// Maps addresses that tensors carry to addresses that kernels may touch.
+struct AddressMap {
+  uintptr_t begin = 0;
+  uintptr_t size = 0;
+  ptrdiff_t delta = 0;
+
+  void* translate(const void* p) const {
+    const uintptr_t a = reinterpret_cast<uintptr_t>(p);
+    return reinterpret_cast<void*>(a - begin < size ? a + delta : a);
+  }
+};
+
+// One piece of work. `run` does it; `drop` (may be null) is called exactly
+// once afterwards, also when the work was skipped because of an error.
+struct Work {
+  void (*run)(void* context, const AddressMap& map) = nullptr;
+  void (*drop)(void* context) = nullptr;
+  void* context = nullptr;
+  const char* what = "";  // op name, static storage, for errors and traces
+  Site site = {};
+  double flops = 0;        // for devices with a declared speed
+  double moved_bytes = 0;  // read and written
+};
+
+class Stream {
+ public:
+  explicit Stream(Device* device) : device_(device) {}
+  virtual ~Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  Device& device() const { return *device_; }
+
+  // Appends work. An inline stream throws what the work throws; others keep
+  // the first error, skip all later work and throw at synchronize().
+  virtual void launch(const Work& work) = 0;
+
+  // Returns the point after everything launched so far.
+  virtual Event record() = 0;
+
+  // Lets work launched from now on start only after `event`. An inline stream
+  // blocks the caller until then.
+  virtual void wait(Event event) = 0;
+
+  // True when `event` of this stream has been reached.
+  virtual bool done(Event event) = 0;
+
+  // Blocks until `event` of this stream is reached. Throws the stream's error
+  // if work before the event failed or was skipped.
+  virtual void synchronize(Event event) = 0;
+
+ private:
+  Device* device_;
+};
+
+// Blocks until `event`; throws its stream's error. No-op for a null event.
+inline void synchronize(const Event& event) {
+  if (event.stream != nullptr) event.stream->synchronize(event);
+}
+
+}  // namespace berth
+
+#endif  // BERTH_DEVICE_STREAM_H_

@@ -1,0 +1,342 @@
+// Immediate execution: pick the device, find the kernel, allocate, run.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "eager/kernel_cache.h"
+#include "eager/variable_locks.h"
+#include "op/callable.h"
+#include "op/device_scope.h"
+#include "op/dispatcher.h"
+#include "op/kernel.h"
+#include "tensor/tensor_impl.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+
+namespace {
+
+constexpr int kMaxDepth = 64;  // of decompositions
+
+// Inputs and outputs of one call, on the stack for the usual sizes.
+template <class T, size_t kInline>
+class Buffer {
+ public:
+  explicit Buffer(size_t n) : size_(n) {
+    if (n > kInline) heap_.resize(n);
+  }
+  T* data() { return size_ > kInline ? heap_.data() : inline_.data(); }
+  T& operator[](size_t i) { return data()[i]; }
+  std::span<T> span() { return {data(), size_}; }
+
+ private:
+  size_t size_;
+  std::array<T, kInline> inline_{};
+  std::vector<T> heap_;
+};
+
+[[noreturn]] void foreign_symbol(const OpDef& op) {
+  throw errors::FailedPrecondition(fmt::format(
+      "{}: an input belongs to a traced function that has ended{}; return it "
+      "from the function instead of keeping it",
+      op.name(), where_text()));
+}
+
+[[noreturn]] void no_kernel(const OpDef& op, DType dtype, const Device* device,
+                            std::string_view asked) {
+  std::string have;
+  for (const Device* d : DeviceManager::get().devices()) {
+    if (can_run(d->kernels(), op, dtype)) have += " " + d->short_name();
+  }
+  throw errors::Unimplemented(fmt::format(
+      "{}: no kernel for {} on {}{}{}; {}", op.name(), name_of(dtype),
+      device ? device->short_name() : std::string(asked),
+      asked.empty() ? "" : fmt::format(" (asked for by device(\"{}\"))", asked),
+      where_text(),
+      have.empty() ? "no device has one"
+                   : "these devices have one:" + have));
+}
+
+// The device of a call: an explicit scope; else the first variable's device;
+// else the first device, in order of preference, that has a kernel.
+Device& choose_device(const OpDef& op, std::span<const Tensor* const> in,
+                      DType dtype) {
+  const ThreadState& s = t_state;
+  if (op.has_variables()) {
+    for (const Tensor* t : in) {
+      if (t->dtype() == resource) return *t->impl()->device;
+    }
+  }
+  if (s.scope) {
+    const std::string asked = s.scope->name.str();
+    if (s.scope_device == nullptr) {
+      throw errors::InvalidArgument(
+          fmt::format("{}: no device matches \"{}\"{}; expected one of {}",
+                      op.name(), asked, where_text(),
+                      DeviceManager::get().list()));
+    }
+    if (!can_run(s.scope_device->kernels(), op, dtype)) {
+      no_kernel(op, dtype, s.scope_device, asked);
+    }
+    return *s.scope_device;
+  }
+  Device& first = DeviceManager::get().default_device();
+  if (can_run(first.kernels(), op, dtype)) return first;
+  for (Device* d : DeviceManager::get().devices()) {
+    if (can_run(d->kernels(), op, dtype)) return *d;
+  }
+  no_kernel(op, dtype, nullptr, "");
+}
+
+void run_inline(Device& device, const OpDef& op,
+                std::span<const Tensor* const> in, const Attrs* attrs,
+                std::span<Tensor> out, const BoundKernel& kernel) {
+  Buffer<View, 8> views(in.size() + out.size());
+  VariableLocks locks(op, in);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const TensorImpl& t = *in[i]->impl();
+    if (t.kind == TensorKind::kVariable) {
+      const VariableState& v = *t.variable;
+      views[i] = {v.storage->data, &v.shape, v.dtype};
+    } else {
+      views[i] = {t.data(), &t.shape, t.dtype};
+    }
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    const TensorImpl& t = *out[i].impl();
+    views[in.size() + i] = {t.data(), &t.shape, t.dtype};
+  }
+  KernelContext context;
+  context.pool = device.pool();
+  context.slices = default_slices(device);
+  BlockRef scratch;
+  if (kernel.state && kernel.state->scratch_bytes() > 0) {
+    scratch = BlockRef::adopt(
+        device.allocator().allocate(kernel.state->scratch_bytes()));
+    context.scratch = scratch->data;
+  }
+  KernelCall call{&op,
+                  attrs,
+                  views.data(),
+                  views.data() + in.size(),
+                  static_cast<int>(in.size()),
+                  static_cast<int>(out.size()),
+                  &context};
+  locks.run([&] { kernel.run(call); });
+}
+
+// One call on its way through a stream; holds what it uses.
+struct AsyncCall {
+  const OpDef* op;
+  AttrsRef attrs;
+  std::shared_ptr<const BoundKernel> kernel;
+  std::vector<Tensor> in, out;
+  BlockRef scratch;
+  KernelContext context;
+
+  void run(const AddressMap& map) const {
+    std::vector<View> views;
+    for (const Tensor& t : in) {
+      const TensorImpl& i = *t.impl();
+      if (i.kind == TensorKind::kVariable) {
+        const VariableState& v = *i.variable;
+        views.push_back({map.translate(v.storage->data), &v.shape, v.dtype});
+      } else {
+        views.push_back({map.translate(i.data()), &i.shape, i.dtype});
+      }
+    }
+    for (const Tensor& t : out) {
+      const TensorImpl& i = *t.impl();
+      views.push_back({map.translate(i.data()), &i.shape, i.dtype});
+    }
+    KernelContext c = context;
+    c.scratch = map.translate(c.scratch);
+    kernel->run({op, attrs.get(), views.data(), views.data() + in.size(),
+                 static_cast<int>(in.size()), static_cast<int>(out.size()),
+                 &c});
+  }
+};
+
+void run_async(Device& device, const OpDef& op,
+               std::span<const Tensor* const> in, const Attrs* attrs,
+               std::span<Tensor> out, std::shared_ptr<const BoundKernel> kernel,
+               const InferContext& cost_context) {
+  Stream& stream = device.compute_stream();
+  VariableLocks locks(op, in);
+  auto call = std::make_unique<AsyncCall>();
+  call->op = &op;
+  call->attrs = AttrsRef::share(attrs);
+  bool borrowed = false;
+  for (const Tensor* t : in) {
+    const TensorImpl& i = *t->impl();
+    if (i.kind == TensorKind::kVariable) {
+      stream.wait(i.variable->storage->ready);
+    } else {
+      borrowed |= i.block->borrowed.load();
+      if (i.block->ready.stream != &stream) stream.wait(i.block->ready);
+    }
+    call->in.push_back(*t);
+  }
+  for (const Tensor& t : out) call->out.push_back(t);
+  if (kernel->state && kernel->state->scratch_bytes() > 0) {
+    call->scratch = BlockRef::adopt(
+        device.allocator().allocate(kernel->state->scratch_bytes()));
+    call->context.scratch = call->scratch->data;
+  }
+  call->kernel = std::move(kernel);
+  Work work;
+  work.what = op.name().c_str();
+  work.site = t_state.site;
+  const Cost cost = op.cost(cost_context);
+  work.flops = cost.flops;
+  work.moved_bytes = cost.bytes;
+  work.run = [](void* c, const AddressMap& map) {
+    static_cast<AsyncCall*>(c)->run(map);
+  };
+  work.drop = [](void* c) {
+    std::unique_ptr<AsyncCall>(static_cast<AsyncCall*>(c));
+  };
+  work.context = call.release();
+  stream.launch(work);
+  const Event done = stream.record();
+  for (const Tensor& t : out) t.impl()->block->ready = done;
+  locks.written([&](VariableState& v) { v.storage->ready = done; });
+  // A borrowed snapshot may be written as soon as the locks go.
+  if (borrowed) stream.synchronize(done);
+}
+
+void decompose(const OpDef& op, std::span<const Tensor* const> in,
+               const Attrs* attrs, std::span<Tensor> out, Device& device) {
+  if (++t_state.depth > kMaxDepth) {
+    t_state.depth = 0;
+    throw errors::Internal(
+        fmt::format("{}: its decomposition does not end", op.name()));
+  }
+  struct Leave {
+    ~Leave() { t_state.depth = t_state.depth > 0 ? t_state.depth - 1 : 0; }
+  } leave;
+  const OnDevice on(&device);
+  std::vector<Tensor> args;
+  for (const Tensor* t : in) args.push_back(*t);
+  Tensors results = op.decompose()(args, op, attrs);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = std::move(results.at(i));
+}
+
+void compute(const OpDef& op, std::span<const Tensor* const> in,
+             const Attrs* attrs, std::span<Tensor> out) {
+  Buffer<SpecView, 6> specs(in.size());
+  Buffer<OutSpec, 3> outs(out.size());
+  for (size_t i = 0; i < in.size(); ++i) {
+    const TensorImpl& t = *in[i]->impl();
+    if (t.kind == TensorKind::kSymbolic) foreign_symbol(op);
+    specs[i] = t.kind == TensorKind::kVariable
+                   ? SpecView{resource, &t.variable->shape}
+                   : SpecView{t.dtype, &t.shape};
+  }
+  infer_outputs(op, attrs, specs.span(), outs.span());
+  const DType dtype = kernel_dtype(op, specs.span(), outs.span());
+  Device& device = choose_device(op, in, dtype);
+
+  // Inputs that live elsewhere come over.
+  Buffer<Tensor, 4> moved(in.size());
+  Buffer<const Tensor*, 6> args(in.size());
+  for (size_t i = 0; i < in.size(); ++i) {
+    const TensorImpl& t = *in[i]->impl();
+    args[i] = in[i];
+    if (t.kind == TensorKind::kVariable) {
+      if (t.device != &device) {
+        throw errors::InvalidArgument(fmt::format(
+            "{}: variable '{}' lives on {} but another one is on {}{}; expected "
+            "all variables of an update on one device",
+            op.name(), t.variable->name, t.device->short_name(),
+            device.short_name(), where_text()));
+      }
+    } else if (t.block->device != &device) {
+      moved[i] = copy_to_device(*in[i], device);
+      args[i] = &moved[i];
+    }
+  }
+  if (op.kind() == OpKind::kAlias) {
+    out[0] = make_alias(*args[0], outs[0].shape);
+    return;
+  }
+  std::shared_ptr<const BoundKernel> kernel = cached_kernel(
+      device, {&op, attrs, specs.span(), outs.span(), default_slices(device)});
+  if (!kernel->def) {
+    if (!op.decompose()) no_kernel(op, dtype, &device, "");
+    return decompose(op, args.span(), attrs, out, device);
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = make_tensor(device, outs[i].dtype, outs[i].shape);
+  }
+  if (device.runs_inline()) {
+    run_inline(device, op, args.span(), attrs, out, *kernel);
+  } else {
+    const InferContext c(op, attrs, specs.span(), outs.span());
+    run_async(device, op, args.span(), attrs, out, std::move(kernel), c);
+  }
+}
+
+// The common case: a direct elementwise kernel, everything on one inline
+// device, no variables. False: not that case, nothing done.
+bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
+              const Attrs* attrs, std::span<Tensor> out) {
+  if (!op.elementwise() || in.size() > 2 || out.size() != 1) return false;
+  Device* device = t_state.scope ? t_state.scope_device
+                                 : &DeviceManager::get().default_device();
+  if (device == nullptr || !device->runs_inline()) return false;
+  const TensorImpl* a = in[0]->impl();
+  const TensorImpl* b = in.back()->impl();
+  if (a->kind != TensorKind::kConcrete || b->kind != TensorKind::kConcrete ||
+      a->block->device != device || b->block->device != device ||
+      a->dtype != b->dtype ||
+      a->block->borrowed.load(std::memory_order_relaxed) ||
+      b->block->borrowed.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  const DirectKernel kernel = device->kernels().fast(op.id(), a->dtype);
+  if (kernel == nullptr) return false;
+  const SpecView specs[2] = {{a->dtype, &a->shape}, {b->dtype, &b->shape}};
+  OutSpec spec;
+  InferContext c(op, attrs, {specs, in.size()}, {&spec, 1});
+  op.infer()(c);
+  if (spec.shape.num_elements() > 4096) return false;  // worth cutting
+  Tensor result = make_tensor(*device, spec.dtype, spec.shape);
+  const View views[3] = {
+      {a->data(), &a->shape, a->dtype},
+      {b->data(), &b->shape, b->dtype},
+      {result.impl()->data(), &result.impl()->shape, spec.dtype}};
+  const KernelContext context;
+  kernel({&op, attrs, views, &views[2], static_cast<int>(in.size()), 1,
+          &context});
+  out[0] = std::move(result);
+  return true;
+}
+
+}  // namespace
+
+void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
+                 const Attrs* attrs, std::span<Tensor> out) {
+  if (try_fast(op, in, attrs, out)) [[likely]] return;
+  switch (op.kind()) {
+    case OpKind::kCompute:
+    case OpKind::kAlias:
+      return compute(op, in, attrs, out);
+    case OpKind::kReadVariable:
+      out[0] = read_variable(*in[0]);
+      return;
+    case OpKind::kCall:
+      return op.attr<std::shared_ptr<Callable>>(attrs, "f")->call(in, out);
+    case OpKind::kPlaceholder:
+      break;
+  }
+  throw errors::InvalidArgument(
+      fmt::format("{} exists only inside graphs", op.name()));
+}
+
+}  // namespace berth

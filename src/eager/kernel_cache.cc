@@ -1,0 +1,61 @@
+#include "eager/kernel_cache.h"
+
+#include <unordered_map>
+
+#include "base/thread_pool.h"
+
+namespace berth {
+
+namespace {
+
+constexpr size_t kCapacity = 512;
+
+struct Key {
+  const Device* device;
+  const OpDef* op;
+  const Attrs* attrs;
+  std::vector<TensorSpec> in;
+
+  bool operator==(const Key&) const = default;
+};
+
+struct KeyHash {
+  size_t operator()(const Key& k) const {
+    size_t h = std::hash<const void*>()(k.op) * 31 +
+               std::hash<const void*>()(k.attrs);
+    for (const TensorSpec& s : k.in) {
+      for (int64_t d : s.shape) h = h * 1000003 + static_cast<size_t>(d);
+      h = h * 31 + static_cast<size_t>(s.dtype);
+    }
+    return h;
+  }
+};
+
+struct Entry {
+  AttrsRef keeps_attrs;  // so that the pointer in the key stays theirs
+  std::shared_ptr<const BoundKernel> kernel;
+};
+
+}  // namespace
+
+std::shared_ptr<const BoundKernel> cached_kernel(const Device& device,
+                                                 const PrepareArgs& args) {
+  static thread_local std::unordered_map<Key, Entry, KeyHash> cache;
+  Key key{&device, args.op, args.attrs, {}};
+  for (const SpecView& s : args.in) key.in.push_back({*s.shape, s.dtype, {}});
+  if (const auto it = cache.find(key); it != cache.end()) {
+    return it->second.kernel;
+  }
+  auto kernel = std::make_shared<const BoundKernel>(
+      bind_kernel(device.kernels(), args));
+  if (cache.size() >= kCapacity) cache.clear();
+  cache.emplace(std::move(key), Entry{AttrsRef::share(args.attrs), kernel});
+  return kernel;
+}
+
+int default_slices(Device& device) {
+  const ThreadPool* pool = device.pool();
+  return pool ? pool->size() : 1;
+}
+
+}  // namespace berth

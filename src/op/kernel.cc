@@ -1,0 +1,106 @@
+#include "op/kernel.h"
+
+#include <algorithm>
+
+namespace berth {
+
+void KernelTable::add(std::string_view op, KernelDef def) {
+  const uint16_t id = op_named(op).id();
+  if (by_op_.size() <= id) by_op_.resize(id + 1);
+  by_op_[id].push_back(std::move(def));
+  rebuild_fast(id);
+}
+
+void KernelTable::direct(std::string_view op, DTypeSet dtypes,
+                         DirectKernel kernel, const char* label,
+                         bool in_place) {
+  add(op, {.label = label,
+           .dtypes = dtypes,
+           .direct = kernel,
+           .in_place = in_place});
+}
+
+void KernelTable::prepared(std::string_view op, DTypeSet dtypes,
+                           PrepareFn prepare, const char* label,
+                           bool parallel) {
+  add(op, {.label = label,
+           .dtypes = dtypes,
+           .prepare = prepare,
+           .parallel = parallel});
+}
+
+void KernelTable::append(const KernelTable& other) {
+  by_op_.resize(std::max(by_op_.size(), other.by_op_.size()));
+  for (size_t id = 0; id < other.by_op_.size(); ++id) {
+    auto& mine = by_op_[id];
+    mine.insert(mine.end(), other.by_op_[id].begin(), other.by_op_[id].end());
+    rebuild_fast(static_cast<uint16_t>(id));
+  }
+}
+
+void KernelTable::remove(std::string_view op) {
+  const uint16_t id = op_named(op).id();
+  if (id < by_op_.size()) by_op_[id].clear();
+  rebuild_fast(id);
+}
+
+void KernelTable::rebuild_fast(uint16_t op_id) {
+  fast_.resize(std::max(fast_.size(), by_op_.size() * kNumDTypes), nullptr);
+  for (int d = 0; d < kNumDTypes; ++d) {
+    DirectKernel kernel = nullptr;
+    if (op_id < by_op_.size()) {
+      for (const KernelDef& def : by_op_[op_id]) {
+        if (!(def.dtypes >> d & 1)) continue;
+        kernel = def.direct;
+        break;
+      }
+    }
+    const size_t i = size_t{op_id} * kNumDTypes + static_cast<size_t>(d);
+    if (i < fast_.size()) fast_[i] = kernel;
+  }
+}
+
+std::span<const KernelDef> KernelTable::candidates(const OpDef& op) const {
+  if (op.id() >= by_op_.size()) return {};
+  return by_op_[op.id()];
+}
+
+bool KernelTable::supports(const OpDef& op, DType dtype) const {
+  for (const KernelDef& def : candidates(op)) {
+    if (def.dtypes & dtype_bit(dtype)) return true;
+  }
+  return false;
+}
+
+DType kernel_dtype(const OpDef& op, std::span<const SpecView> in,
+                   std::span<const OutSpec> out) {
+  for (const SpecView& s : in) {
+    if (s.dtype != resource) return s.dtype;
+  }
+  (void)op;
+  return out.empty() ? float32 : out[0].dtype;
+}
+
+bool can_run(const KernelTable& table, const OpDef& op, DType dtype) {
+  return op.kind() != OpKind::kCompute || op.decompose() != nullptr ||
+         table.supports(op, dtype);
+}
+
+BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& args) {
+  const DType dtype = kernel_dtype(*args.op, args.in, args.out);
+  BoundKernel bound;
+  for (const KernelDef& def : table.candidates(*args.op)) {
+    if (!(def.dtypes & dtype_bit(dtype))) continue;
+    if (def.direct) {
+      bound.direct = def.direct;
+    } else {
+      bound.state = def.prepare(args);
+      if (!bound.state) continue;
+    }
+    bound.def = &def;
+    return bound;
+  }
+  return bound;
+}
+
+}  // namespace berth

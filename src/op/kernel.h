@@ -1,0 +1,161 @@
+// Kernels: how a backend computes ops.
+//
+// A *direct* kernel is a function valid for every shape, found in a flat
+// [op][dtype] table. A *prepared* kernel makes an immutable state for given
+// specs and attributes, or refuses. A KernelTable lists the candidates of one
+// backend in order of preference. Tables are filled before devices exist and
+// are immutable afterwards; kernels are re-entrant.
+
+#ifndef BERTH_OP_KERNEL_H_
+#define BERTH_OP_KERNEL_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/shape.h"
+#include "op/op_registry.h"
+
+namespace berth {
+
+class ThreadPool;
+
+// A dense row-major array as a kernel sees it.
+struct View {
+  void* data = nullptr;
+  const Shape* shape = nullptr;
+  DType dtype = DType::kInvalid;
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  int64_t size() const { return shape->num_elements(); }
+  int64_t dim(int i) const { return (*shape)[i]; }
+};
+
+// Where a kernel runs.
+struct KernelContext {
+  ThreadPool* pool = nullptr;  // null: this thread alone
+  int slices = 1;              // parts of a fork; results depend on it alone
+  void* scratch = nullptr;     // Prepared::scratch_bytes(), 64-byte aligned
+  uint64_t step = 0;           // step counter of random ops
+  // When the kernel computes one part of a split op: where the part begins in
+  // the unsplit output 0, counted in elements (random ops).
+  int64_t slice_origin = 0;
+};
+
+struct KernelCall {
+  const OpDef* op = nullptr;
+  const Attrs* attrs = nullptr;
+  const View* in = nullptr;  // a resource input is the variable's storage
+  const View* out = nullptr;
+  int num_in = 0;
+  int num_out = 0;
+  const KernelContext* context = nullptr;
+
+  template <class T>
+  const T& attr(std::string_view name) const {
+    return op->attr<T>(attrs, name);
+  }
+};
+
+using DirectKernel = void (*)(const KernelCall& call);
+
+// State of one prepared kernel: for one set of specs and attributes.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+  virtual size_t scratch_bytes() const { return 0; }
+  virtual void run(const KernelCall& call) const = 0;
+};
+
+struct PrepareArgs {
+  const OpDef* op = nullptr;
+  const Attrs* attrs = nullptr;
+  std::span<const SpecView> in;
+  std::span<const OutSpec> out;
+  int slices = 1;
+
+  template <class T>
+  const T& attr(std::string_view name) const {
+    return op->attr<T>(attrs, name);
+  }
+};
+
+// Null: refused for these specs; the next candidate is asked.
+using PrepareFn = std::unique_ptr<Prepared> (*)(const PrepareArgs& args);
+
+struct KernelDef {
+  std::string label;  // "reference", "dnnl"; for explain and traces
+  DTypeSet dtypes = kAllTypes;
+  DirectKernel direct = nullptr;  // or
+  PrepareFn prepare = nullptr;
+  // True when outputs may share the bytes of the input they are computed
+  // from elementwise; read by the memory plan.
+  bool in_place = false;
+  // True when the kernel itself uses context.pool and context.slices;
+  // otherwise the executor cuts the op by its split rule.
+  bool parallel = false;
+};
+
+class KernelTable {
+ public:
+  // Appends a candidate for an op. The dtype is that of the first input that
+  // is not a resource, else of the first variable, else of output 0.
+  void add(std::string_view op, KernelDef def);
+  void direct(std::string_view op, DTypeSet dtypes, DirectKernel kernel,
+              const char* label, bool in_place = false);
+  void prepared(std::string_view op, DTypeSet dtypes, PrepareFn prepare,
+                const char* label, bool parallel = true);
+  // Appends the candidates of `other` behind those here.
+  void append(const KernelTable& other);
+  // Takes away all candidates of an op (a device that lacks the kernel).
+  void remove(std::string_view op);
+
+  // The first candidate when it is direct; else null. The fast path.
+  DirectKernel fast(uint16_t op_id, DType dtype) const {
+    const size_t i = size_t{op_id} * kNumDTypes + static_cast<size_t>(dtype);
+    return i < fast_.size() ? fast_[i] : nullptr;
+  }
+  // In order of preference.
+  std::span<const KernelDef> candidates(const OpDef& op) const;
+  // True when a candidate takes the dtype.
+  bool supports(const OpDef& op, DType dtype) const;
+
+ private:
+  void rebuild_fast(uint16_t op_id);
+  std::vector<std::vector<KernelDef>> by_op_;
+  std::vector<DirectKernel> fast_;
+};
+
+// Returns the dtype that selects a kernel.
+DType kernel_dtype(const OpDef& op, std::span<const SpecView> in,
+                   std::span<const OutSpec> out);
+
+// True when kernels of `table`, or the op's decomposition, can compute it.
+bool can_run(const KernelTable& table, const OpDef& op, DType dtype);
+
+// The chosen kernel of one call: direct, or prepared state.
+struct BoundKernel {
+  DirectKernel direct = nullptr;
+  std::unique_ptr<Prepared> state;
+  const KernelDef* def = nullptr;  // null: nothing fits
+
+  void run(const KernelCall& call) const {
+    if (direct) {
+      direct(call);
+    } else {
+      state->run(call);
+    }
+  }
+};
+
+// Asks the candidates in order. An empty result: none takes these specs.
+BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& args);
+
+}  // namespace berth
+
+#endif  // BERTH_OP_KERNEL_H_

@@ -1,0 +1,93 @@
+// OpRegistry: the catalogue of ops, built once, open to users' ops.
+//
+// Registration is explicit: the first use calls register_all_ops() (ops/).
+// Registering throws errors::InvalidArgument for a repeated name, an op
+// without shape rule, or one that has no gradient, no decomposition and does
+// not say not_differentiable(). Thread-safe; an OpDef lives for ever.
+
+#ifndef BERTH_OP_OP_REGISTRY_H_
+#define BERTH_OP_OP_REGISTRY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "op/op_def.h"
+
+namespace berth {
+
+inline constexpr int kMaxOps = 1024;
+
+// Fills in one OpDef; the op is registered when the builder ends.
+class OpBuilder {
+ public:
+  explicit OpBuilder(class OpRegistry* registry, std::string name);
+  ~OpBuilder() noexcept(false);
+  OpBuilder(const OpBuilder&) = delete;
+  OpBuilder& operator=(const OpBuilder&) = delete;
+
+  OpBuilder& input(std::string name, DTypeSet types = kAllTypes);
+  // An input whose dtype need not equal that of the other inputs.
+  OpBuilder& free_input(std::string name, DTypeSet types = kAllTypes);
+  OpBuilder& variadic_input(std::string name, DTypeSet types = kAllTypes);
+  OpBuilder& reads_variable(std::string name);
+  OpBuilder& writes_variable(std::string name,
+                             Access access = Access::kWritesVariable);
+  OpBuilder& output(std::string name);
+  OpBuilder& num_outputs(NumOutputsFn fn);
+  OpBuilder& attr(std::string name, AttrValue default_value);
+  // An attribute without default; `type` gives its type.
+  OpBuilder& required_attr(std::string name, AttrValue type);
+  OpBuilder& infer(InferFn fn);
+  OpBuilder& gradient(GradientFn fn);
+  OpBuilder& decompose(DecomposeFn fn);
+  OpBuilder& cost(CostFn fn);
+  OpBuilder& split(SplitFn fn);
+  OpBuilder& kind(OpKind kind);
+  OpBuilder& elementwise();
+  OpBuilder& commutative();
+  OpBuilder& stateful();
+  OpBuilder& random();
+  OpBuilder& metadata();
+  OpBuilder& not_differentiable();
+  OpBuilder& doc(std::string text);
+
+ private:
+  OpRegistry* registry_;
+  std::unique_ptr<OpDef> def_;
+};
+
+class OpRegistry {
+ public:
+  static OpRegistry& get();
+
+  OpBuilder op(std::string name) { return OpBuilder(this, std::move(name)); }
+  // Null when there is no such op.
+  const OpDef* find(std::string_view name) const;
+  // Throws errors::NotFound with the nearest names.
+  const OpDef& lookup(std::string_view name) const;
+  // In order of registration; ids are positions.
+  std::vector<const OpDef*> all() const;
+
+ private:
+  friend class OpBuilder;
+  OpRegistry();
+  ~OpRegistry();
+  void add(std::unique_ptr<OpDef> def);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Registers the catalogue; defined in ops/.
+void register_all_ops(OpRegistry& registry);
+
+// Returns the op of a name known to exist, for function-local statics.
+inline const OpDef& op_named(std::string_view name) {
+  return OpRegistry::get().lookup(name);
+}
+
+}  // namespace berth
+
+#endif  // BERTH_OP_OP_REGISTRY_H_

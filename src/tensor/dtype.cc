@@ -1,0 +1,23 @@
+#include "berth/dtype.h"
+
+namespace berth {
+
+namespace {
+constexpr const char* kNames[kNumDTypes] = {
+    "invalid", "float32", "float64", "int32",
+    "int64",   "uint8",   "bool",    "resource"};
+}  // namespace
+
+const char* name_of(DType dtype) {
+  const int i = static_cast<int>(dtype);
+  return i >= 0 && i < kNumDTypes ? kNames[i] : "invalid";
+}
+
+DType dtype_from_name(std::string_view name) {
+  for (int i = 1; i < kNumDTypes; ++i) {
+    if (name == kNames[i]) return static_cast<DType>(i);
+  }
+  return DType::kInvalid;
+}
+
+}  // namespace berth

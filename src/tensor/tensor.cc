@@ -1,0 +1,173 @@
+#include "berth/tensor.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "tensor/tensor_impl.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+
+namespace {
+
+constexpr int kPoolLimit = 4096;
+
+struct ImplPool {
+  ~ImplPool();
+  std::vector<TensorImpl*> free;
+};
+constinit thread_local ImplPool* t_pool = nullptr;
+constinit thread_local bool t_pool_ended = false;
+
+ImplPool::~ImplPool() {
+  t_pool = nullptr;
+  t_pool_ended = true;
+  for (TensorImpl* impl : free) std::default_delete<TensorImpl>()(impl);
+}
+
+ImplPool* make_pool() {
+  if (t_pool_ended) return nullptr;
+  static thread_local ImplPool pool;
+  pool.free.reserve(kPoolLimit);
+  return t_pool = &pool;
+}
+
+const TensorImpl& checked(const TensorImpl* impl) {
+  if (impl == nullptr) {
+    throw errors::FailedPrecondition(
+        "an empty Tensor was used; expected one that an op returned");
+  }
+  return *impl;
+}
+
+}  // namespace
+
+TensorImpl* new_tensor_impl() {
+  ImplPool* pool = t_pool ? t_pool : make_pool();
+  if (pool && !pool->free.empty()) {
+    TensorImpl* impl = pool->free.back();
+    pool->free.pop_back();
+    impl->references.store(1, std::memory_order_relaxed);
+    impl->tape_slot.store(0, std::memory_order_relaxed);
+    return impl;
+  }
+  return std::make_unique<TensorImpl>().release();
+}
+
+void Tensor::destroy(TensorImpl* impl) noexcept {
+  switch (impl->kind) {
+    case TensorKind::kConcrete:
+      BlockRef::drop(impl->block);
+      impl->block = nullptr;
+      break;
+    case TensorKind::kVariable:
+      std::default_delete<VariableState>()(impl->variable);
+      impl->variable = nullptr;
+      break;
+    case TensorKind::kSymbolic:
+      break;
+  }
+  ImplPool* pool = t_pool ? t_pool : make_pool();
+  if (pool && pool->free.size() < kPoolLimit) {
+    pool->free.push_back(impl);
+  } else {
+    std::default_delete<TensorImpl>()(impl);
+  }
+}
+
+bool Tensor::is_symbolic() const {
+  return impl_ && impl_->kind == TensorKind::kSymbolic;
+}
+const Shape& Tensor::shape() const { return checked(impl_).shape; }
+DType Tensor::dtype() const { return checked(impl_).dtype; }
+TensorSpec Tensor::spec() const { return {shape(), dtype(), {}}; }
+
+std::string Tensor::device() const {
+  const Device* d = checked(impl_).device;
+  return d ? d->str() : "";
+}
+
+std::string Tensor::backing_device() const {
+  const TensorImpl& i = checked(impl_);
+  return i.block && i.block->device ? i.block->device->str() : device();
+}
+
+Tensor make_tensor(Device& device, DType dtype, const Shape& shape) {
+  const int64_t n = shape.num_elements();
+  if (n < 0 || n > (int64_t{1} << 48)) [[unlikely]] {
+    throw errors::InvalidArgument(
+        fmt::format("cannot allocate a tensor of shape {}", shape.str()));
+  }
+  Block* block =
+      device.allocator().allocate(static_cast<size_t>(n) * size_of(dtype));
+  TensorImpl* impl = new_tensor_impl();
+  impl->dtype = dtype;
+  impl->kind = TensorKind::kConcrete;
+  impl->shape = shape;
+  impl->block = block;
+  impl->byte_offset = 0;
+  impl->device = &device;
+  return Tensor::adopt(impl);
+}
+
+Tensor make_alias(const Tensor& base, const Shape& shape, size_t byte_offset) {
+  const TensorImpl& b = *base.impl();
+  TensorImpl* impl = new_tensor_impl();
+  impl->dtype = b.dtype;
+  impl->kind = TensorKind::kConcrete;
+  impl->shape = shape;
+  impl->block = BlockRef::share(b.block).detach();
+  impl->byte_offset = b.byte_offset + byte_offset;
+  impl->device = b.device;
+  return Tensor::adopt(impl);
+}
+
+Tensor make_symbolic(uint64_t trace, int32_t node, int32_t output, DType dtype,
+                     const Shape& shape) {
+  TensorImpl* impl = new_tensor_impl();
+  impl->dtype = dtype;
+  impl->kind = TensorKind::kSymbolic;
+  impl->shape = shape;
+  impl->block = nullptr;
+  impl->byte_offset = 0;
+  impl->device = nullptr;
+  impl->trace = trace;
+  impl->node = node;
+  impl->output = output;
+  return Tensor::adopt(impl);
+}
+
+Tensor wrap_memory(void* data, Shape shape, DType dtype,
+                   std::function<void()> deleter) {
+  struct Owner {
+    Block block;
+    std::function<void()> deleter;
+  };
+  auto owner = std::make_unique<Owner>();
+  owner->deleter = std::move(deleter);
+  Block& b = owner->block;
+  b.references = 1;
+  b.data = static_cast<std::byte*>(data);
+  Device& host = DeviceManager::get().host();
+  b.device = &host;
+  b.deleter = [](Block* block) {
+    std::unique_ptr<Owner> o(static_cast<Owner*>(block->owner));
+    if (o->deleter) o->deleter();
+  };
+  TensorImpl* impl = new_tensor_impl();
+  impl->dtype = dtype;
+  impl->kind = TensorKind::kConcrete;
+  impl->shape = shape;
+  b.bytes = impl->size_bytes();
+  b.owner = owner.release();
+  impl->block = &b;
+  impl->byte_offset = 0;
+  impl->device = &host;
+  return Tensor::adopt(impl);
+}
+
+}  // namespace berth

@@ -1,0 +1,150 @@
+// Reading tensors back to the host and copying them between devices.
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "tensor/tensor_impl.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+
+namespace {
+
+void check_readable(const Tensor& t, const char* what, Site site) {
+  if (!t.defined()) {
+    throw errors::FailedPrecondition(
+        fmt::format("{} of an empty Tensor ({}:{})", what,
+                    site.file ? site.file : "?", site.line));
+  }
+  if (t.is_symbolic()) {
+    throw errors::FailedPrecondition(fmt::format(
+        "{} inside a traced function ({}:{}): the value does not exist while "
+        "the step is traced; return the tensor from the function and read it "
+        "there, or write the decision as an op (math::where)",
+        what, site.file ? site.file : "?", site.line));
+  }
+  if (t.dtype() == resource) {
+    throw errors::InvalidArgument(
+        fmt::format("{} of a Variable's handle ({}:{}); expected its value()",
+                    what, site.file ? site.file : "?", site.line));
+  }
+}
+
+template <class To, class From>
+std::vector<To> convert(const Tensor& t, Site site) {
+  const size_t n = static_cast<size_t>(t.num_elements());
+  std::unique_ptr<From[]> raw(new From[n]);
+  t.copy_to(raw.get(), site);
+  std::vector<To> out(n);
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<To>(raw[i]);
+  return out;
+}
+
+// A copy that a stream carries out later; holds both ends.
+struct PendingCopy {
+  const void* source;
+  void* target;
+  size_t bytes;
+  BlockRef source_ref, target_ref;
+};
+
+}  // namespace
+
+void Tensor::copy_to(void* target, Site site) const {
+  check_readable(*this, "copy_to", site);
+  const TensorImpl& t = *impl_;
+  const size_t bytes = t.size_bytes();
+  if (bytes == 0) return;
+  synchronize(t.block->ready);
+  ReadGuard guard;
+  guard.hold(t.block);
+  if (t.block->device->runs_inline()) {
+    std::memcpy(target, t.data(), bytes);
+  } else {
+    t.block->device->copy_to_host(target, t.data(), bytes);
+  }
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector(Site site) const {
+  check_readable(*this, "to_vector", site);
+  switch (dtype()) {
+    case DType::kFloat32: return convert<T, float>(*this, site);
+    case DType::kFloat64: return convert<T, double>(*this, site);
+    case DType::kInt32: return convert<T, int32_t>(*this, site);
+    case DType::kInt64: return convert<T, int64_t>(*this, site);
+    case DType::kUint8: return convert<T, uint8_t>(*this, site);
+    case DType::kBool: return convert<T, bool>(*this, site);
+    default: break;
+  }
+  throw errors::Unimplemented(
+      fmt::format("to_vector of {}", name_of(dtype())));
+}
+
+template <class T>
+T Tensor::item(Site site) const {
+  check_readable(*this, "item", site);
+  if (num_elements() != 1) {
+    throw errors::InvalidArgument(fmt::format(
+        "item: the tensor has shape {} and {} elements; expected exactly one "
+        "({}:{}); use to_vector, or reduce it first",
+        shape().str(), num_elements(), site.file ? site.file : "?",
+        site.line));
+  }
+  return to_vector<T>(site)[0];
+}
+
+#define BERTH_READ_AS(T)                                       \
+  template std::vector<T> Tensor::to_vector<T>(Site) const; \
+  template T Tensor::item<T>(Site) const
+BERTH_READ_AS(float);
+BERTH_READ_AS(double);
+BERTH_READ_AS(int32_t);
+BERTH_READ_AS(int64_t);
+BERTH_READ_AS(uint8_t);
+BERTH_READ_AS(bool);
+#undef BERTH_READ_AS
+
+Tensor copy_to_device(const Tensor& t, Device& device) {
+  const TensorImpl& from = *t.impl();
+  if (from.block == nullptr || from.block->device == &device) return t;
+  Tensor out = make_tensor(device, from.dtype, from.shape);
+  const size_t bytes = from.size_bytes();
+  if (bytes == 0) return out;
+  ReadGuard guard;
+  guard.hold(from.block);
+  Block* target = out.impl()->block;
+  if (device.runs_inline()) {
+    t.copy_to(target->data);
+    return out;
+  }
+  Stream& stream = device.compute_stream();
+  if (from.block->ready.stream) stream.wait(from.block->ready);
+  auto pending = std::make_unique<PendingCopy>(PendingCopy{
+      from.data(), target->data, bytes, BlockRef::share(from.block),
+      BlockRef::share(target)});
+  Work work;
+  work.what = "Copy";
+  work.moved_bytes = static_cast<double>(bytes);
+  work.run = [](void* c, const AddressMap& map) {
+    const auto& p = *static_cast<PendingCopy*>(c);
+    std::memcpy(map.translate(p.target), map.translate(p.source), p.bytes);
+  };
+  work.drop = [](void* c) {
+    std::unique_ptr<PendingCopy>(static_cast<PendingCopy*>(c));
+  };
+  // A borrowed snapshot may be written as soon as the guard goes, so its copy
+  // must be complete by then.
+  const bool borrowed = from.block->borrowed.load();
+  work.context = pending.release();
+  stream.launch(work);
+  target->ready = stream.record();
+  if (borrowed) stream.synchronize(target->ready);
+  return out;
+}
+
+}  // namespace berth

@@ -1,0 +1,87 @@
+// VariableState: the storage behind a Variable.
+//
+// The address of the storage is fixed for life: plans embed it. Reading shares
+// one snapshot block with everybody who reads the same version; a writer that
+// finds a live snapshot first moves the old bytes out to it. After a failed
+// run the state is torn until it is assigned.
+// Thread-safe: `mutex` guards all; kernels that read hold it shared, writers
+// hold it exclusively.
+
+#ifndef BERTH_TENSOR_VARIABLE_STATE_H_
+#define BERTH_TENSOR_VARIABLE_STATE_H_
+
+#include <shared_mutex>
+#include <string>
+
+#include "berth/tensor.h"
+#include "device/block.h"
+#include "device/device.h"
+
+namespace berth {
+
+struct VariableState {
+  std::string name;
+  DType dtype = float32;
+  Shape shape;
+  bool trainable = true;
+  Device* device = nullptr;
+  Site site = {};
+  uint64_t serial = 0;  // unique, in order of creation
+
+  std::shared_mutex mutex;
+  BlockRef storage;
+  Block* snapshot = nullptr;  // not owned; may be dying
+  bool torn = false;
+  std::string torn_by;  // what failed
+
+  size_t size_bytes() const {
+    return static_cast<size_t>(shape.num_elements()) * size_of(dtype);
+  }
+};
+
+// Returns a handle of dtype resource whose storage is uninitialised.
+// `shape` must be fully defined.
+Tensor make_variable(Device& device, std::string name, DType dtype,
+                     const Shape& shape, bool trainable, Site site);
+
+// Returns the state of a handle of dtype resource.
+// Throws errors::InvalidArgument for another tensor.
+VariableState& variable_state(const Tensor& handle);
+
+// Returns the value now, sharing the storage until the next write.
+// Throws errors::FailedPrecondition when torn.
+Tensor read_variable(const Tensor& handle);
+
+// Moves the bytes out to a live snapshot. The caller holds the exclusive lock
+// and will write.
+void prepare_write(VariableState& state);
+
+// Marks the state torn: a run that was writing it failed because of `why`.
+void mark_torn(VariableState& state, std::string why);
+
+// Throws errors::FailedPrecondition when torn. The caller holds a lock.
+void check_not_torn(const VariableState& state);
+
+// Returns the variable whose storage `block` still shares; null for other
+// blocks. The caller keeps the block alive.
+VariableState* borrowed_from(Block* block);
+
+// Holds the variable of a borrowed snapshot while a kernel reads it. Does
+// nothing for other blocks.
+class ReadGuard {
+ public:
+  ReadGuard() = default;
+  ReadGuard(const ReadGuard&) = delete;
+  ReadGuard& operator=(const ReadGuard&) = delete;
+  ~ReadGuard() {
+    if (state_) state_->mutex.unlock_shared();
+  }
+  void hold(Block* block);
+
+ private:
+  VariableState* state_ = nullptr;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_TENSOR_VARIABLE_STATE_H_
