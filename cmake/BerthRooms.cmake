@@ -15,14 +15,17 @@ function(berth_room target path)
 endfunction()
 
 # One gtest program that may include the headers of every room. A room's tests have the ctest
-# label `unit`; ./dev check runs those whose name does not say Slow or Stress.
+# label `unit`, others `suite`; ./dev check runs those whose name does not say Slow or Stress.
 function(berth_test name)
+  if(NOT berth_test_labels)
+    set(berth_test_labels suite)
+  endif()
   add_executable(${name} ${ARGN})
   berth_flags(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE berth GTest::gtest GTest::gtest_main fmt::fmt
     nlohmann_json::nlohmann_json)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300 LABELS "${berth_test_labels}")
 endfunction()
 
