@@ -9,18 +9,24 @@ function(berth_room target path)
   target_sources(${target} PRIVATE ${sources})
   if(BERTH_BUILD_TESTS AND tests)
     string(REPLACE "/" "_" name ${path})
+    set(berth_test_labels unit)
     berth_test(${name}_test ${tests})
   endif()
 endfunction()
 
-# One gtest program that may include the headers of every room.
+# One gtest program that may include the headers of every room. A room's tests have the ctest
+# label `unit`, others `suite`; ./dev check runs those whose name does not say Slow or Stress.
 function(berth_test name)
+  if(NOT berth_test_labels)
+    set(berth_test_labels suite)
+  endif()
   add_executable(${name} ${ARGN})
   berth_flags(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE berth GTest::gtest GTest::gtest_main fmt::fmt
     nlohmann_json::nlohmann_json)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 300 LABELS "${berth_test_labels}")
 endfunction()
 
 # Every room, then every backend. A backend exports `register_<name>(BackendRegistry&)`; the list
