@@ -4,6 +4,7 @@
 
 #include "berth/errors.h"
 #include "op/device_scope.h"
+#include "op/op_def.h"
 
 namespace berth {
 

@@ -18,6 +18,7 @@
 namespace berth {
 
 class OpDef;
+struct SplitSignature;
 
 // Dtype and shape of a value, the shape owned elsewhere.
 struct SpecView {
@@ -43,7 +44,7 @@ class InferContext {
   const Shape& shape(int i) const { return *in_[i].shape; }
   DType dtype(int i) const { return in_[i].dtype; }
   template <class T>
-  const T& attr(std::string_view name) const;
+  const T& attr(std::string_view name) const;  // defined in op/op_def.h
 
   void set_output(int i, DType dtype, const Shape& shape) {
     out_[i].dtype = dtype;
@@ -75,22 +76,13 @@ Shape broadcast_shapes(const InferContext& c, const Shape& a, const Shape& b);
 
 // Ready-made split rules.
 // Every axis that is not broadcast, for any number of inputs and outputs.
-std::vector<struct SplitSignature> split_elementwise(const InferContext& c);
+std::vector<SplitSignature> split_elementwise(const InferContext& c);
 
 // Runs the shape rule of an op over given inputs, after checking count and
 // dtypes of the inputs against the schema. Throws errors::InvalidArgument.
 void infer_outputs(const OpDef& op, const Attrs* attrs,
                    std::span<const SpecView> in, std::span<OutSpec> out);
 
-}  // namespace berth
-
-#include "op/op_def.h"
-
-namespace berth {
-template <class T>
-const T& InferContext::attr(std::string_view name) const {
-  return op_.attr<T>(attrs_, name);
-}
 }  // namespace berth
 
 #endif  // BERTH_OP_INFER_H_

@@ -196,6 +196,11 @@ class OpDef {
 };
 
 template <class T>
+const T& InferContext::attr(std::string_view name) const {
+  return op_.attr<T>(attrs_, name);
+}
+
+template <class T>
 T GradCall::attr(std::string_view name) const {
   return op_.attr<T>(attrs_, name);
 }

@@ -68,13 +68,13 @@ class OpRegistry {
   const OpDef* find(std::string_view name) const;
   // Throws errors::NotFound with the nearest names.
   const OpDef& lookup(std::string_view name) const;
+  ~OpRegistry();  // never runs: the registry lives for ever
   // In order of registration; ids are positions.
   std::vector<const OpDef*> all() const;
 
  private:
   friend class OpBuilder;
   OpRegistry();
-  ~OpRegistry();
   void add(std::unique_ptr<OpDef> def);
   struct Impl;
   std::unique_ptr<Impl> impl_;

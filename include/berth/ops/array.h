@@ -1,0 +1,113 @@
+// array: making, reshaping and cutting tensors (tf.*).
+//
+// Axes may be negative, counted from the end. All throw
+// errors::InvalidArgument for shapes, axes or dtypes that do not fit.
+// Thread-safe.
+
+#ifndef BERTH_OPS_ARRAY_H_
+#define BERTH_OPS_ARRAY_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "berth/tensor.h"
+
+namespace berth {
+
+// Makes a tensor from numbers in row-major order (tf.constant). It lives on
+// the device of the innermost scope, else on the default device; inside a
+// trace it becomes part of the graph.
+//   constant(2.5f)                scalar float32
+//   constant({1.f, 2.f})          [2]
+//   constant({{1, 2}, {3, 4}})    [2, 2]
+//   constant(values, {2, 3})      values.size() == 6
+Tensor constant(float value);
+Tensor constant(double value);
+Tensor constant(int value);
+Tensor constant(int64_t value);
+Tensor constant(bool value);
+template <class T>
+Tensor constant(std::span<const T> values, const Shape& shape);
+template <class T>
+Tensor constant(const std::vector<T>& values, const Shape& shape) {
+  return constant(std::span<const T>(values), shape);
+}
+template <class T>
+Tensor constant(std::initializer_list<T> values) {
+  return constant(std::span<const T>(values.begin(), values.size()),
+                  Shape{static_cast<int64_t>(values.size())});
+}
+template <class T>
+Tensor constant(std::initializer_list<std::initializer_list<T>> rows) {
+  std::vector<T> all;
+  const int64_t width =
+      rows.size() ? static_cast<int64_t>(rows.begin()->size()) : 0;
+  for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
+  return constant(std::span<const T>(all),
+                  Shape{static_cast<int64_t>(rows.size()), width});
+}
+
+// A tensor of one value, of zeros, of ones.
+Tensor fill(const Shape& shape, double value, DType dtype = float32,
+            Site site = Site::here());
+Tensor zeros(const Shape& shape, DType dtype = float32,
+             Site site = Site::here());
+Tensor ones(const Shape& shape, DType dtype = float32,
+            Site site = Site::here());
+Tensor zeros_like(const Tensor& x, Site site = Site::here());
+Tensor ones_like(const Tensor& x, Site site = Site::here());
+// 0, 1, ... : start, start + delta, ... below limit (tf.range).
+Tensor range(int64_t start, int64_t limit, int64_t delta = 1,
+             DType dtype = int64, Site site = Site::here());
+
+// The same value; on the device of the innermost scope (tf.identity).
+Tensor identity(const Tensor& x, Site site = Site::here());
+// The same value through which no gradient flows.
+Tensor stop_gradient(const Tensor& x, Site site = Site::here());
+
+// The same elements under another shape; one dimension may be -1.
+Tensor reshape(const Tensor& x, const Shape& shape, Site site = Site::here());
+Tensor expand_dims(const Tensor& x, int64_t axis, Site site = Site::here());
+// Drops the given axes of length 1; all of them when `axes` is empty.
+Tensor squeeze(const Tensor& x, const std::vector<int64_t>& axes = {},
+               Site site = Site::here());
+Tensor broadcast_to(const Tensor& x, const Shape& shape,
+                    Site site = Site::here());
+// Axis i of the result is axis perm[i] of x; reversed when perm is empty.
+Tensor transpose(const Tensor& x, const std::vector<int64_t>& perm = {},
+                 Site site = Site::here());
+Tensor concat(const Tensors& parts, int64_t axis, Site site = Site::here());
+Tensor stack(const Tensors& parts, int64_t axis = 0, Site site = Site::here());
+Tensors unstack(const Tensor& x, int64_t axis = 0, Site site = Site::here());
+Tensor tile(const Tensor& x, const std::vector<int64_t>& multiples,
+            Site site = Site::here());
+// Zeros around: before and after each axis, paddings.size() == 2 * rank.
+Tensor pad(const Tensor& x, const std::vector<int64_t>& paddings,
+           Site site = Site::here());
+// size -1 means to the end (tf.slice). x[{...}] is the short form.
+Tensor slice(const Tensor& x, const std::vector<int64_t>& begin,
+             const std::vector<int64_t>& size, Site site = Site::here());
+// Rows of `x` along `axis` at `indices` (int32 or int64): [x before axis,
+// indices, x after axis]. An index out of range is an error.
+Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis = 0,
+              Site site = Site::here());
+
+struct OneHotOptions {
+  double on = 1;
+  double off = 0;
+  int64_t axis = -1;
+  DType dtype = float32;
+};
+// [indices with a new axis of `depth`]; an index out of range gives all off.
+Tensor one_hot(const Tensor& indices, int64_t depth,
+               const OneHotOptions& options = {}, Site site = Site::here());
+
+// condition ? a : b, elementwise with broadcasting (tf.where).
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b,
+             Site site = Site::here());
+
+}  // namespace berth
+
+#endif  // BERTH_OPS_ARRAY_H_

@@ -1,0 +1,47 @@
+#include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
+
+namespace berth::reference {
+
+namespace {
+
+void matmul(const KernelCall& c) {
+  const bool ta = c.attr<bool>("transpose_a"), tb = c.attr<bool>("transpose_b");
+  const Shape &a = *c.in[0].shape, &b = *c.in[1].shape, &o = *c.out[0].shape;
+  const int64_t m = o[o.rank() - 2], n = o[o.rank() - 1];
+  const int64_t k = a[ta ? a.rank() - 2 : a.rank() - 1];
+  Shape batch = o, batch_a = a, batch_b = b;
+  for (Shape* s : {&batch, &batch_a, &batch_b}) {
+    s->erase(s->rank() - 1);
+    s->erase(s->rank() - 1);
+  }
+  with_number(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    // Sums of floats are kept in double: this is the oracle.
+    using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+    for_each_broadcast(batch, batch_a, batch_b, [&](int64_t i, int64_t ia,
+                                                    int64_t ib) {
+      const T* x = c.in[0].as<T>() + ia * m * k;
+      const T* y = c.in[1].as<T>() + ib * k * n;
+      T* z = c.out[0].as<T>() + i * m * n;
+      for (int64_t r = 0; r < m; ++r) {
+        for (int64_t col = 0; col < n; ++col) {
+          Sum sum = 0;
+          for (int64_t q = 0; q < k; ++q) {
+            sum += static_cast<Sum>(ta ? x[q * m + r] : x[r * k + q]) *
+                   static_cast<Sum>(tb ? y[col * k + q] : y[q * n + col]);
+          }
+          z[r * n + col] = static_cast<T>(sum);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void add_matmul(KernelTable& t) {
+  t.direct("MatMul", kNumberTypes, &matmul, "reference");
+}
+
+}  // namespace berth::reference

@@ -1,0 +1,27 @@
+#include "backends/reference/reference.h"
+
+#include "device/backend_registry.h"
+
+namespace berth {
+
+namespace reference {
+
+const KernelTable& kernels() {
+  static const KernelTable table = [] {
+    KernelTable t;
+    add_elementwise(t);
+    add_compare(t);
+    add_reduce(t);
+    add_matmul(t);
+    add_array(t);
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace reference
+
+// A library of kernels: it has no devices of its own.
+void register_reference(BackendRegistry&) {}
+
+}  // namespace berth

@@ -1,0 +1,25 @@
+// The reference kernels: plain loops for every primitive op.
+//
+// A library of kernels and the oracle of the suites; other backends append it
+// behind their own. Single-threaded, re-entrant.
+
+#ifndef BERTH_BACKENDS_REFERENCE_REFERENCE_H_
+#define BERTH_BACKENDS_REFERENCE_REFERENCE_H_
+
+#include "op/kernel.h"
+
+namespace berth::reference {
+
+// Returns the table of all reference kernels, built at the first call.
+const KernelTable& kernels();
+
+// The families; each file of this folder fills in one.
+void add_elementwise(KernelTable& t);
+void add_compare(KernelTable& t);
+void add_reduce(KernelTable& t);
+void add_matmul(KernelTable& t);
+void add_array(KernelTable& t);
+
+}  // namespace berth::reference
+
+#endif  // BERTH_BACKENDS_REFERENCE_REFERENCE_H_

@@ -1,0 +1,15 @@
+// The catalogue: which families there are.
+
+#include "ops/families.h"
+
+namespace berth {
+
+void register_all_ops(OpRegistry& r) {
+  register_elementwise_ops(r);
+  register_compare_ops(r);
+  register_reduce_ops(r);
+  register_matmul_ops(r);
+  register_array_ops(r);
+}
+
+}  // namespace berth

@@ -1,0 +1,124 @@
+// Comparisons, logic, casts.
+
+#include "berth/ops/math.h"
+#include "ops/families.h"
+#include "ops/op_call.h"
+
+namespace berth {
+
+namespace {
+
+Tensor binary(const OpDef& op, const Tensor& a, const Tensor& b, Site site) {
+  set_site(site);
+  return call1(op, a, b);
+}
+
+void comparison(OpRegistry& r, const char* name, DTypeSet types,
+                bool commutative) {
+  OpBuilder op = r.op(name);
+  op.input("x", types)
+      .input("y", types)
+      .output("z")
+      .infer(&infer_compare)
+      .elementwise()
+      .not_differentiable();
+  if (commutative) op.commutative();
+}
+
+}  // namespace
+
+namespace math {
+
+Tensor equal(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("Equal");
+  return binary(op, a, b, site);
+}
+Tensor not_equal(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("NotEqual");
+  return binary(op, a, b, site);
+}
+Tensor less(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("Less");
+  return binary(op, a, b, site);
+}
+Tensor less_equal(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("LessEqual");
+  return binary(op, a, b, site);
+}
+Tensor greater(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("Greater");
+  return binary(op, a, b, site);
+}
+Tensor greater_equal(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("GreaterEqual");
+  return binary(op, a, b, site);
+}
+Tensor logical_and(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("LogicalAnd");
+  return binary(op, a, b, site);
+}
+Tensor logical_or(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("LogicalOr");
+  return binary(op, a, b, site);
+}
+Tensor logical_not(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("LogicalNot");
+  set_site(site);
+  return call1(op, x);
+}
+
+Tensor cast(const Tensor& x, DType dtype, Site site) {
+  if (x.dtype() == dtype) return x;
+  static const OpDef& op = op_named("Cast");
+  set_site(site);
+  return call1(op, x, AttrsRef({{"DstT", dtype}}).get());
+}
+
+}  // namespace math
+
+Tensor operator<(const Tensor& a, const Tensor& b) {
+  return math::less(a, b, {});
+}
+Tensor operator<=(const Tensor& a, const Tensor& b) {
+  return math::less_equal(a, b, {});
+}
+Tensor operator>(const Tensor& a, const Tensor& b) {
+  return math::greater(a, b, {});
+}
+Tensor operator>=(const Tensor& a, const Tensor& b) {
+  return math::greater_equal(a, b, {});
+}
+Tensor operator<(const Tensor& a, double b) { return a < scalar_like(a, b); }
+Tensor operator>(const Tensor& a, double b) { return a > scalar_like(a, b); }
+
+void register_compare_ops(OpRegistry& r) {
+  comparison(r, "Equal", kAllTypes, true);
+  comparison(r, "NotEqual", kAllTypes, true);
+  comparison(r, "Less", kNumberTypes, false);
+  comparison(r, "LessEqual", kNumberTypes, false);
+  comparison(r, "Greater", kNumberTypes, false);
+  comparison(r, "GreaterEqual", kNumberTypes, false);
+  comparison(r, "LogicalAnd", kBoolType, true);
+  comparison(r, "LogicalOr", kBoolType, true);
+  r.op("LogicalNot")
+      .input("x", kBoolType)
+      .output("y")
+      .elementwise()
+      .not_differentiable();
+  r.op("Cast")
+      .input("x", kAllTypes)
+      .output("y")
+      .required_attr("DstT", float32)
+      .infer([](InferContext& c) {
+        c.set_output(0, c.attr<DType>("DstT"), c.shape(0));
+      })
+      .elementwise()
+      .gradient([](const GradCall& g) {
+        const DType d = g.x(0).dtype();
+        // Through whole numbers nothing flows (TensorFlow: None).
+        if (!is_floating(d) || !is_floating(g.y().dtype())) return Tensors{{}};
+        return Tensors{math::cast(g.dy(), d, {})};
+      });
+}
+
+}  // namespace berth

@@ -1,0 +1,308 @@
+// Elementwise arithmetic and functions.
+
+#include "berth/ops/math.h"
+#include "ops/families.h"
+#include "ops/op_call.h"
+
+namespace berth {
+
+namespace math {
+
+Tensor add(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("AddV2");
+  set_site(site);
+  return call1(op, a, b);
+}
+Tensor subtract(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("Sub");
+  set_site(site);
+  return call1(op, a, b);
+}
+Tensor multiply(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("Mul");
+  set_site(site);
+  return call1(op, a, b);
+}
+Tensor divide(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("RealDiv");
+  set_site(site);
+  return call1(op, a, b);
+}
+Tensor maximum(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("Maximum");
+  set_site(site);
+  return call1(op, a, b);
+}
+Tensor minimum(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("Minimum");
+  set_site(site);
+  return call1(op, a, b);
+}
+Tensor pow(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("Pow");
+  set_site(site);
+  return call1(op, a, b);
+}
+Tensor squared_difference(const Tensor& a, const Tensor& b, Site site) {
+  static const OpDef& op = op_named("SquaredDifference");
+  set_site(site);
+  return call1(op, a, b);
+}
+
+namespace {
+Tensor unary(const OpDef& op, const Tensor& x, Site site) {
+  set_site(site);
+  return call1(op, x);
+}
+}  // namespace
+
+Tensor negative(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Neg");
+  return unary(op, x, site);
+}
+Tensor abs(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Abs");
+  return unary(op, x, site);
+}
+Tensor sign(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Sign");
+  return unary(op, x, site);
+}
+Tensor square(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Square");
+  return unary(op, x, site);
+}
+Tensor sqrt(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Sqrt");
+  return unary(op, x, site);
+}
+Tensor rsqrt(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Rsqrt");
+  return unary(op, x, site);
+}
+Tensor exp(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Exp");
+  return unary(op, x, site);
+}
+Tensor log(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Log");
+  return unary(op, x, site);
+}
+Tensor log1p(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Log1p");
+  return unary(op, x, site);
+}
+Tensor floor(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Floor");
+  return unary(op, x, site);
+}
+Tensor sigmoid(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Sigmoid");
+  return unary(op, x, site);
+}
+Tensor tanh(const Tensor& x, Site site) {
+  static const OpDef& op = op_named("Tanh");
+  return unary(op, x, site);
+}
+
+}  // namespace math
+
+namespace {
+
+// Operators have no line of their own.
+Tensor binary(const OpDef& op, const Tensor& a, const Tensor& b) {
+  set_site({});
+  return call1(op, a, b);
+}
+const OpDef& add_op() {
+  static const OpDef& op = op_named("AddV2");
+  return op;
+}
+const OpDef& sub_op() {
+  static const OpDef& op = op_named("Sub");
+  return op;
+}
+const OpDef& mul_op() {
+  static const OpDef& op = op_named("Mul");
+  return op;
+}
+const OpDef& div_op() {
+  static const OpDef& op = op_named("RealDiv");
+  return op;
+}
+
+}  // namespace
+
+Tensor operator+(const Tensor& a, const Tensor& b) {
+  return binary(add_op(), a, b);
+}
+Tensor operator-(const Tensor& a, const Tensor& b) {
+  return binary(sub_op(), a, b);
+}
+Tensor operator*(const Tensor& a, const Tensor& b) {
+  return binary(mul_op(), a, b);
+}
+Tensor operator/(const Tensor& a, const Tensor& b) {
+  return binary(div_op(), a, b);
+}
+Tensor operator+(const Tensor& a, double b) { return a + scalar_like(a, b); }
+Tensor operator-(const Tensor& a, double b) { return a - scalar_like(a, b); }
+Tensor operator*(const Tensor& a, double b) { return a * scalar_like(a, b); }
+Tensor operator/(const Tensor& a, double b) { return a / scalar_like(a, b); }
+Tensor operator+(double a, const Tensor& b) { return scalar_like(b, a) + b; }
+Tensor operator-(double a, const Tensor& b) { return scalar_like(b, a) - b; }
+Tensor operator*(double a, const Tensor& b) { return scalar_like(b, a) * b; }
+Tensor operator/(double a, const Tensor& b) { return scalar_like(b, a) / b; }
+Tensor operator-(const Tensor& x) { return math::negative(x, {}); }
+
+namespace {
+
+Tensors grad_max_min(const GradCall& g, bool max) {
+  // The first operand gets the gradient of ties, as in TensorFlow.
+  const Tensor first = max ? math::greater_equal(g.x(0), g.x(1))
+                           : math::less_equal(g.x(0), g.x(1));
+  const Tensor mask = math::cast(first, g.x(0).dtype());
+  const Tensor da = g.dy() * mask;
+  return {sum_to(da, g.x(0)), sum_to(g.dy() - da, g.x(1))};
+}
+
+void register_binary(OpRegistry& r) {
+  r.op("AddV2")
+      .input("x", kNumberTypes)
+      .input("y", kNumberTypes)
+      .output("z")
+      .elementwise()
+      .commutative()
+      .gradient([](const GradCall& g) {
+        return Tensors{g.needs(0) ? sum_to(g.dy(), g.x(0)) : Tensor(),
+                       g.needs(1) ? sum_to(g.dy(), g.x(1)) : Tensor()};
+      });
+  r.op("Sub")
+      .input("x", kNumberTypes)
+      .input("y", kNumberTypes)
+      .output("z")
+      .elementwise()
+      .gradient([](const GradCall& g) {
+        return Tensors{g.needs(0) ? sum_to(g.dy(), g.x(0)) : Tensor(),
+                       g.needs(1) ? sum_to(-g.dy(), g.x(1)) : Tensor()};
+      });
+  r.op("Mul")
+      .input("x", kNumberTypes)
+      .input("y", kNumberTypes)
+      .output("z")
+      .elementwise()
+      .commutative()
+      .gradient([](const GradCall& g) {
+        return Tensors{
+            g.needs(0) ? sum_to(g.dy() * g.x(1), g.x(0)) : Tensor(),
+            g.needs(1) ? sum_to(g.dy() * g.x(0), g.x(1)) : Tensor()};
+      });
+  r.op("RealDiv")
+      .input("x", kFloatingTypes)
+      .input("y", kFloatingTypes)
+      .output("z")
+      .elementwise()
+      .gradient([](const GradCall& g) {
+        const Tensor da = g.dy() / g.x(1);
+        return Tensors{
+            g.needs(0) ? sum_to(da, g.x(0)) : Tensor(),
+            g.needs(1) ? sum_to(-(da * g.y()), g.x(1)) : Tensor()};
+      });
+  r.op("Maximum")
+      .input("x", kNumberTypes)
+      .input("y", kNumberTypes)
+      .output("z")
+      .elementwise()
+      .commutative()
+      .gradient([](const GradCall& g) { return grad_max_min(g, true); });
+  r.op("Minimum")
+      .input("x", kNumberTypes)
+      .input("y", kNumberTypes)
+      .output("z")
+      .elementwise()
+      .commutative()
+      .gradient([](const GradCall& g) { return grad_max_min(g, false); });
+  r.op("Pow")
+      .input("x", kFloatingTypes)
+      .input("y", kFloatingTypes)
+      .output("z")
+      .elementwise()
+      .gradient([](const GradCall& g) {
+        const Tensor &x = g.x(0), &y = g.x(1);
+        Tensor dx, dy;
+        if (g.needs(0)) dx = sum_to(g.dy() * y * math::pow(x, y - 1.0), x);
+        if (g.needs(1)) {
+          // x^y log x, and 0 where x is not positive.
+          const Tensor positive =
+              math::cast(x > 0.0, x.dtype());
+          const Tensor safe = x * positive + (1.0 - positive);
+          dy = sum_to(g.dy() * g.y() * math::log(safe), y);
+        }
+        return Tensors{dx, dy};
+      });
+  r.op("SquaredDifference")
+      .input("x", kNumberTypes)
+      .input("y", kNumberTypes)
+      .output("z")
+      .elementwise()
+      .commutative()
+      .gradient([](const GradCall& g) {
+        const Tensor d = g.dy() * (g.x(0) - g.x(1)) * 2.0;
+        return Tensors{g.needs(0) ? sum_to(d, g.x(0)) : Tensor(),
+                       g.needs(1) ? sum_to(-d, g.x(1)) : Tensor()};
+      });
+}
+
+void unary_op(OpRegistry& r, const char* name, DTypeSet types,
+              GradientFn gradient) {
+  r.op(name).input("x", types).output("y").elementwise().gradient(gradient);
+}
+
+void register_unary(OpRegistry& r) {
+  unary_op(r, "Neg", kNumberTypes,
+           [](const GradCall& g) { return Tensors{-g.dy()}; });
+  unary_op(r, "Abs", kNumberTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * math::sign(g.x(0), {})};
+  });
+  unary_op(r, "Square", kNumberTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * (g.x(0) * 2.0)};
+  });
+  unary_op(r, "Sqrt", kFloatingTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * 0.5 / g.y()};
+  });
+  unary_op(r, "Rsqrt", kFloatingTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * -0.5 * (g.y() * g.y() * g.y())};
+  });
+  unary_op(r, "Exp", kFloatingTypes,
+           [](const GradCall& g) { return Tensors{g.dy() * g.y()}; });
+  unary_op(r, "Log", kFloatingTypes,
+           [](const GradCall& g) { return Tensors{g.dy() / g.x(0)}; });
+  unary_op(r, "Log1p", kFloatingTypes, [](const GradCall& g) {
+    return Tensors{g.dy() / (g.x(0) + 1.0)};
+  });
+  unary_op(r, "Sigmoid", kFloatingTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * g.y() * (1.0 - g.y())};
+  });
+  unary_op(r, "Tanh", kFloatingTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * (1.0 - g.y() * g.y())};
+  });
+  for (const char* flat : {"Sign", "Floor"}) {
+    r.op(flat)
+        .input("x", flat[0] == 'S' ? kNumberTypes : kFloatingTypes)
+        .output("y")
+        .elementwise()
+        .gradient([](const GradCall& g) {
+          static const OpDef& zeros = op_named("ZerosLike");
+          return Tensors{call1(zeros, g.x(0))};
+        });
+  }
+}
+
+}  // namespace
+
+void register_elementwise_ops(OpRegistry& r) {
+  register_binary(r);
+  register_unary(r);
+}
+
+}  // namespace berth

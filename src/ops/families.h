@@ -1,0 +1,27 @@
+// The families of the catalogue; each file of this room registers one.
+
+#ifndef BERTH_OPS_FAMILIES_H_
+#define BERTH_OPS_FAMILIES_H_
+
+#include "op/op_registry.h"
+
+namespace berth {
+
+void register_elementwise_ops(OpRegistry& r);
+void register_compare_ops(OpRegistry& r);
+void register_reduce_ops(OpRegistry& r);
+void register_matmul_ops(OpRegistry& r);
+void register_array_ops(OpRegistry& r);
+void register_slice_ops(OpRegistry& r);
+void register_nn_ops(OpRegistry& r);
+void register_conv_ops(OpRegistry& r);
+void register_pool_ops(OpRegistry& r);
+void register_norm_ops(OpRegistry& r);
+void register_random_ops(OpRegistry& r);
+void register_variable_ops(OpRegistry& r);
+void register_training_ops(OpRegistry& r);
+void register_graph_ops(OpRegistry& r);
+
+}  // namespace berth
+
+#endif  // BERTH_OPS_FAMILIES_H_

@@ -1,0 +1,121 @@
+// Matrix products.
+
+#include <fmt/format.h>
+
+#include "berth/ops/math.h"
+#include "ops/families.h"
+#include "ops/op_call.h"
+
+namespace berth {
+
+namespace {
+
+const OpDef& matmul_op() {
+  static const OpDef& op = op_named("MatMul");
+  return op;
+}
+
+AttrsRef transposes(bool a, bool b) {
+  static const AttrsRef kNone;
+  static const AttrsRef kA({{"transpose_a", true}});
+  static const AttrsRef kB({{"transpose_b", true}});
+  static const AttrsRef kBoth({{"transpose_a", true}, {"transpose_b", true}});
+  return a ? (b ? kBoth : kA) : (b ? kB : kNone);
+}
+
+void infer_matmul(InferContext& c) {
+  const Shape &a = c.shape(0), &b = c.shape(1);
+  if (a.rank() < 2 || b.rank() < 2) {
+    c.fail(fmt::format("a is {}, b is {}; expected matrices [..., m, k] and "
+                       "[..., k, n]",
+                       a.str(), b.str()));
+  }
+  const bool ta = c.attr<bool>("transpose_a"), tb = c.attr<bool>("transpose_b");
+  const int ra = a.rank(), rb = b.rank();
+  const int64_t m = a[ta ? ra - 1 : ra - 2], ka = a[ta ? ra - 2 : ra - 1];
+  const int64_t kb = b[tb ? rb - 1 : rb - 2], n = b[tb ? rb - 2 : rb - 1];
+  if (ka >= 0 && kb >= 0 && ka != kb) {
+    c.fail(fmt::format("inner dimensions differ: a is {}{}, b is {}{}; "
+                       "expected b.shape[{}] == {}",
+                       a.str(), ta ? " transposed" : "", b.str(),
+                       tb ? " transposed" : "", tb ? rb - 1 : rb - 2, ka));
+  }
+  Shape batch_a = a, batch_b = b;
+  for (int i = 0; i < 2; ++i) {
+    batch_a.erase(batch_a.rank() - 1);
+    batch_b.erase(batch_b.rank() - 1);
+  }
+  Shape out = broadcast_shapes(c, batch_a, batch_b);
+  out.push_back(m);
+  out.push_back(n);
+  c.set_output(0, c.dtype(0), out);
+}
+
+// d(op(a) op(b)): each case is again one product, without a transpose.
+Tensors grad_matmul(const GradCall& g) {
+  const Tensor &a = g.x(0), &b = g.x(1);
+  const bool ta = g.attr<bool>("transpose_a"), tb = g.attr<bool>("transpose_b");
+  auto product = [](const Tensor& x, const Tensor& y, bool tx, bool ty) {
+    return call1(matmul_op(), x, y, transposes(tx, ty).get());
+  };
+  const Tensor dy = g.dy();
+  Tensor da, db;
+  if (g.needs(0)) {
+    da = ta ? product(b, dy, tb, true) : product(dy, b, false, !tb);
+    da = sum_to(da, a);
+  }
+  if (g.needs(1)) {
+    db = tb ? product(dy, a, true, ta) : product(a, dy, !ta, false);
+    db = sum_to(db, b);
+  }
+  return {da, db};
+}
+
+Cost cost_matmul(const InferContext& c) {
+  const Shape& a = c.shape(0);
+  const int64_t k =
+      a[c.attr<bool>("transpose_a") ? a.rank() - 2 : a.rank() - 1];
+  const double out = static_cast<double>(c.output(0).shape.num_elements());
+  const double in = static_cast<double>(a.num_elements()) +
+                    static_cast<double>(c.shape(1).num_elements());
+  return {2.0 * out * static_cast<double>(k),
+          (in + out) * static_cast<double>(size_of(c.dtype(0)))};
+}
+
+// Rows of a, columns of b, or the inner dimension as partial sums.
+std::vector<SplitSignature> split_matmul(const InferContext& c) {
+  const int ra = c.shape(0).rank(), rb = c.shape(1).rank();
+  const int ro = c.output(0).shape.rank();
+  const bool ta = c.attr<bool>("transpose_a"), tb = c.attr<bool>("transpose_b");
+  const auto axis = [](int i) { return static_cast<int8_t>(i); };
+  const int8_t whole = SplitSignature::kWhole;
+  return {{{axis(ta ? ra - 1 : ra - 2), whole}, {axis(ro - 2)}},
+          {{whole, axis(tb ? rb - 2 : rb - 1)}, {axis(ro - 1)}},
+          {{axis(ta ? ra - 2 : ra - 1), axis(tb ? rb - 1 : rb - 2)},
+           {SplitSignature::kPartialSum}}};
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b, const MatMulOptions& options,
+              Site site) {
+  set_site(site);
+  return call1(matmul_op(), a, b,
+               transposes(options.transpose_a, options.transpose_b).get());
+}
+
+void register_matmul_ops(OpRegistry& r) {
+  r.op("MatMul")
+      .input("a", kNumberTypes)
+      .input("b", kNumberTypes)
+      .output("product")
+      .attr("transpose_a", false)
+      .attr("transpose_b", false)
+      .infer(&infer_matmul)
+      .gradient(&grad_matmul)
+      .cost(&cost_matmul)
+      .split(&split_matmul)
+      .doc("Matrix product; leading dimensions broadcast.");
+}
+
+}  // namespace berth

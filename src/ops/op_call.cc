@@ -1,0 +1,109 @@
+#include "ops/op_call.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "op/device_scope.h"
+
+namespace berth {
+
+namespace {
+
+Tensors call_pointers(const OpDef& op, std::span<const Tensor* const> in,
+                      const Attrs* attrs) {
+  Tensors out(static_cast<size_t>(op.num_outputs(attrs)));
+  apply(op, in, attrs, out);
+  return out;
+}
+
+template <class T>
+void store(const Tensor& t, double value) {
+  if constexpr (std::is_integral_v<T>) {
+    const bool fits =
+        std::is_same_v<T, bool> ||
+        (value == std::floor(value) &&
+         value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
+         value <= static_cast<double>(std::numeric_limits<T>::max()));
+    if (!fits) {
+      throw errors::InvalidArgument(fmt::format(
+          "the number {} does not fit a tensor of {}{}; expected a whole "
+          "number in its range: write math::cast",
+          value, name_of(t.dtype()), where_text()));
+    }
+  }
+  *reinterpret_cast<T*>(t.impl()->data()) = static_cast<T>(value);
+}
+
+}  // namespace
+
+Tensors call_many(const OpDef& op, std::initializer_list<const Tensor*> in,
+                  const Attrs* attrs) {
+  return call_pointers(op, {in.begin(), in.size()}, attrs);
+}
+
+Tensors call_list(const OpDef& op, const Tensors& in, const Attrs* attrs) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& t : in) pointers.push_back(&t);
+  return call_pointers(op, pointers, attrs);
+}
+
+Tensor scalar_like(const Tensor& like, double value) {
+  Tensor t = make_tensor(DeviceManager::get().host(), like.dtype(), Shape{});
+  switch (like.dtype()) {
+    case DType::kFloat32: store<float>(t, value); break;
+    case DType::kFloat64: store<double>(t, value); break;
+    case DType::kInt32: store<int32_t>(t, value); break;
+    case DType::kInt64: store<int64_t>(t, value); break;
+    case DType::kUint8: store<uint8_t>(t, value); break;
+    case DType::kBool: store<bool>(t, value); break;
+    default:
+      throw errors::InvalidArgument(fmt::format(
+          "a number cannot be an operand of a {}", name_of(like.dtype())));
+  }
+  return t;
+}
+
+Tensor sum_to(const Tensor& dy, const Tensor& x) {
+  const Shape& from = dy.shape();
+  const Shape& to = x.shape();
+  if (from == to) return dy;
+  if (!from.is_fully_defined() || !to.is_fully_defined()) {
+    static const OpDef& op = op_named("SumLike");
+    return call1(op, dy, x);
+  }
+  static const OpDef& sum = op_named("Sum");
+  static const OpDef& reshape = op_named("Reshape");
+  const int shift = from.rank() - to.rank();
+  std::vector<int64_t> axes;
+  for (int i = 0; i < from.rank(); ++i) {
+    if (i < shift || to[i - shift] != from[i]) axes.push_back(i);
+  }
+  Tensor r = call1(sum, dy, AttrsRef({{"axis", axes}}).get());
+  if (r.shape() == to) return r;
+  return call1(reshape, r, AttrsRef({{"shape", to}}).get());
+}
+
+Tensor broadcast_like(const Tensor& v, const Tensor& like) {
+  if (v.shape() == like.shape()) return v;
+  if (like.shape().is_fully_defined()) {
+    static const OpDef& op = op_named("BroadcastTo");
+    return call1(op, v, AttrsRef({{"shape", like.shape()}}).get());
+  }
+  static const OpDef& op = op_named("BroadcastLike");
+  return call1(op, v, like);
+}
+
+Tensor size_ratio(const Tensor& a, const Tensor& b) {
+  if (a.shape().is_fully_defined() && b.shape().is_fully_defined()) {
+    return scalar_like(a, static_cast<double>(a.num_elements()) /
+                              static_cast<double>(b.num_elements()));
+  }
+  static const OpDef& op = op_named("SizeRatio");
+  return call1(op, a, b);
+}
+
+}  // namespace berth

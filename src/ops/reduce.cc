@@ -1,0 +1,237 @@
+// Reductions over axes.
+
+#include <fmt/format.h>
+
+#include "berth/ops/math.h"
+#include "ops/families.h"
+#include "ops/op_call.h"
+#include "ops/reduce_axes.h"
+
+namespace berth {
+
+namespace {
+
+void infer_reduce(InferContext& c) {
+  const Shape& in = c.shape(0);
+  const auto reduced = reduced_axes(c.op(), c.attrs(), in.rank());
+  const bool keep = c.attr<bool>("keep_dims");
+  Shape out;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (!reduced[i]) {
+      out.push_back(in[i]);
+    } else if (keep) {
+      out.push_back(1);
+    }
+  }
+  c.set_output(0, c.dtype(0), out);
+}
+
+// A kept axis is cut; for sums a reduced one gives partial sums.
+std::vector<SplitSignature> split_reduce(const InferContext& c) {
+  const auto reduced = reduced_axes(c.op(), c.attrs(), c.shape(0).rank());
+  const bool keep = c.attr<bool>("keep_dims");
+  std::vector<SplitSignature> rules;
+  int out = 0;
+  for (int i = 0; i < c.shape(0).rank(); ++i) {
+    if (!reduced[i]) {
+      rules.push_back({{static_cast<int8_t>(i)}, {static_cast<int8_t>(out)}});
+    } else if (c.op().name() == "Sum") {
+      rules.push_back(
+          {{static_cast<int8_t>(i)}, {SplitSignature::kPartialSum}});
+    }
+    if (!reduced[i] || keep) ++out;
+  }
+  return rules;
+}
+
+Cost cost_reduce(const InferContext& c) {
+  const double n = static_cast<double>(c.shape(0).num_elements());
+  return {n, n * static_cast<double>(size_of(c.dtype(0)))};
+}
+
+// Puts 1s where axes were reduced, so that `t` broadcasts against x.
+Tensor with_kept_axes(const GradCall& g, const Tensor& t) {
+  if (g.attr<bool>("keep_dims")) return t;
+  const Shape& x = g.x(0).shape();
+  const auto reduced = reduced_axes(g.op(), g.attrs(), x.rank());
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) shape.push_back(reduced[i] ? 1 : x[i]);
+  static const OpDef& reshape = op_named("Reshape");
+  return call1(reshape, t, AttrsRef({{"shape", shape}}).get());
+}
+
+Tensors grad_sum(const GradCall& g) {
+  return {broadcast_like(with_kept_axes(g, g.dy()), g.x(0))};
+}
+
+Tensors grad_mean(const GradCall& g) {
+  return {broadcast_like(
+      with_kept_axes(g, g.dy() * size_ratio(g.y(), g.x(0))), g.x(0))};
+}
+
+// Shared equally by the elements that reach the extreme (TensorFlow's rule).
+Tensors grad_extreme(const GradCall& g) {
+  const Tensor y = with_kept_axes(g, g.y());
+  const Tensor hit =
+      math::cast(math::equal(g.x(0), y, {}), g.x(0).dtype(), {});
+  static const OpDef& sum = op_named("Sum");
+  std::vector<int64_t> axes;
+  const auto reduced = reduced_axes(g.op(), g.attrs(), g.x(0).rank());
+  for (int i = 0; i < g.x(0).rank(); ++i) {
+    if (reduced[i]) axes.push_back(i);
+  }
+  const Tensor count =
+      call1(sum, hit, AttrsRef({{"axis", axes}, {"keep_dims", true}}).get());
+  return {hit / count * with_kept_axes(g, g.dy())};
+}
+
+// y / x would lose zeros: the product of the others is exp of nothing, so
+// each factor's share is computed as prod with that factor replaced by 1.
+Tensors grad_prod(const GradCall& g) {
+  const Tensor& x = g.x(0);
+  const DType d = x.dtype();
+  static const OpDef& prod = op_named("Prod");
+  static const OpDef& sum = op_named("Sum");
+  std::vector<int64_t> axes;
+  const auto reduced = reduced_axes(g.op(), g.attrs(), x.rank());
+  for (int i = 0; i < x.rank(); ++i) {
+    if (reduced[i]) axes.push_back(i);
+  }
+  const AttrsRef keep({{"axis", axes}, {"keep_dims", true}});
+  const Tensor zero = math::cast(math::equal(x, scalar_like(x, 0), {}), d, {});
+  const Tensor filled = x + zero;  // zeros become 1
+  const Tensor others = call1(prod, filled, keep.get());
+  const Tensor zeros = call1(sum, zero, keep.get());
+  auto is = [&](const Tensor& count, double n) {
+    return math::cast(math::equal(count, scalar_like(count, n), {}), d, {});
+  };
+  // No zero: others / x. One zero: only that element has a share.
+  const Tensor share =
+      is(zeros, 0) * (others / filled) + is(zeros, 1) * zero * others;
+  return {share * with_kept_axes(g, g.dy())};
+}
+
+void reduction(OpRegistry& r, const char* name, DTypeSet types,
+               GradientFn gradient) {
+  auto op = std::make_unique<OpBuilder>(&r, name);
+  op->input("input", types)
+      .output("output")
+      .attr("axis", std::vector<int64_t>{})
+      .attr("all_axes", false)
+      .attr("keep_dims", false)
+      .infer(&infer_reduce)
+      .cost(&cost_reduce)
+      .split(&split_reduce);
+  if (gradient) {
+    op->gradient(gradient);
+  } else {
+    op->not_differentiable();
+  }
+}
+
+Tensor reduce(const OpDef& op, const Tensor& x,
+              const math::ReduceOptions& options, Site site) {
+  set_site(site);
+  std::vector<Attrs::Pair> attrs;
+  if (options.axis) {
+    attrs.push_back({"axis", *options.axis});
+  } else {
+    attrs.push_back({"all_axes", true});
+  }
+  if (options.keepdims) attrs.push_back({"keep_dims", true});
+  return call1(op, x, AttrsRef(std::move(attrs)).get());
+}
+
+}  // namespace
+
+std::array<bool, kMaxRank> reduced_axes(const OpDef& op, const Attrs* attrs,
+                                        int rank) {
+  std::array<bool, kMaxRank> reduced{};
+  if (op.attr<bool>(attrs, "all_axes")) {
+    reduced.fill(true);
+    return reduced;
+  }
+  for (int64_t axis : op.attr<std::vector<int64_t>>(attrs, "axis")) {
+    reduced[normalize_axis(axis, rank, op.name().c_str())] = true;
+  }
+  return reduced;
+}
+
+namespace math {
+
+Tensor reduce_sum(const Tensor& x, const ReduceOptions& o, Site site) {
+  static const OpDef& op = op_named("Sum");
+  return reduce(op, x, o, site);
+}
+Tensor reduce_mean(const Tensor& x, const ReduceOptions& o, Site site) {
+  static const OpDef& op = op_named("Mean");
+  return reduce(op, x, o, site);
+}
+Tensor reduce_max(const Tensor& x, const ReduceOptions& o, Site site) {
+  static const OpDef& op = op_named("Max");
+  return reduce(op, x, o, site);
+}
+Tensor reduce_min(const Tensor& x, const ReduceOptions& o, Site site) {
+  static const OpDef& op = op_named("Min");
+  return reduce(op, x, o, site);
+}
+Tensor reduce_prod(const Tensor& x, const ReduceOptions& o, Site site) {
+  static const OpDef& op = op_named("Prod");
+  return reduce(op, x, o, site);
+}
+Tensor reduce_all(const Tensor& x, const ReduceOptions& o, Site site) {
+  static const OpDef& op = op_named("All");
+  return reduce(op, x, o, site);
+}
+Tensor reduce_any(const Tensor& x, const ReduceOptions& o, Site site) {
+  static const OpDef& op = op_named("Any");
+  return reduce(op, x, o, site);
+}
+Tensor argmax(const Tensor& x, int64_t axis, Site site) {
+  static const OpDef& op = op_named("ArgMax");
+  set_site(site);
+  return call1(op, x, AttrsRef({{"axis", axis}}).get());
+}
+
+}  // namespace math
+
+void register_reduce_ops(OpRegistry& r) {
+  reduction(r, "Sum", kNumberTypes, &grad_sum);
+  reduction(r, "Mean", kFloatingTypes, &grad_mean);
+  reduction(r, "Max", kNumberTypes, &grad_extreme);
+  reduction(r, "Min", kNumberTypes, &grad_extreme);
+  reduction(r, "Prod", kNumberTypes, &grad_prod);
+  reduction(r, "All", kBoolType, nullptr);
+  reduction(r, "Any", kBoolType, nullptr);
+  r.op("ArgMax")
+      .input("input", kNumberTypes)
+      .output("output")
+      .attr("axis", int64_t{0})
+      .attr("output_type", int64)
+      .infer([](InferContext& c) {
+        Shape shape = c.shape(0);
+        const int axis = normalize_axis(c.attr<int64_t>("axis"), shape.rank(),
+                                        "ArgMax");
+        if (shape[axis] == 0) {
+          c.fail("the axis is empty; expected at least one element");
+        }
+        shape.erase(axis);
+        c.set_output(0, c.attr<DType>("output_type"), shape);
+      })
+      .cost(&cost_reduce)
+      .split([](const InferContext& c) {
+        const int rank = c.shape(0).rank();
+        const int axis =
+            normalize_axis(c.attr<int64_t>("axis"), rank, "ArgMax");
+        std::vector<SplitSignature> rules;
+        for (int i = 0; i < rank; ++i) {
+          if (i == axis) continue;
+          rules.push_back({{static_cast<int8_t>(i)},
+                           {static_cast<int8_t>(i < axis ? i : i - 1)}});
+        }
+        return rules;
+      })
+      .not_differentiable();
+}
+
+}  // namespace berth

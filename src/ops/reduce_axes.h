@@ -1,0 +1,20 @@
+// Which axes a reduction reduces, for its shape rule, gradient and kernels.
+
+#ifndef BERTH_OPS_REDUCE_AXES_H_
+#define BERTH_OPS_REDUCE_AXES_H_
+
+#include <array>
+
+#include "op/op_def.h"
+
+namespace berth {
+
+// Returns a flag per axis of an input of rank `rank`, from the attributes
+// "axis" and "all_axes". Throws errors::InvalidArgument for an axis out of
+// range.
+std::array<bool, kMaxRank> reduced_axes(const OpDef& op, const Attrs* attrs,
+                                        int rank);
+
+}  // namespace berth
+
+#endif  // BERTH_OPS_REDUCE_AXES_H_
