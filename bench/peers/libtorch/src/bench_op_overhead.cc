@@ -1,12 +1,18 @@
-// Eager per-op overhead: time per op for tiny tensors, without and with autograd.
+// Eager per-op overhead: time per op for tiny tensors, without and with
+// autograd.
 #include "common.h"
 
-static void run(const anchor::Args& args, const char* shape_name, at::IntArrayRef shape) {
-  auto a = torch::rand(shape), b = torch::rand(shape), out = torch::empty(shape);
+static void run(const anchor::Args& args, const char* shape_name,
+                at::IntArrayRef shape) {
+  auto a = torch::rand(shape), b = torch::rand(shape),
+       out = torch::empty(shape);
   const int kChain = 100;
-  auto name = [&](const char* op) { return std::string("op.") + op + "." + shape_name; };
+  auto name = [&](const char* op) {
+    return std::string("op.") + op + "." + shape_name;
+  };
   auto per_op = [&](const char* op, const std::function<void()>& f) {
-    anchor::report(name(op).c_str(), args, anchor::measure(args, f), 1e9 / kChain, "ns");
+    anchor::report(name(op).c_str(), args, anchor::measure(args, f),
+                   1e9 / kChain, "ns");
   };
   per_op("add.inference_mode", [&] {
     c10::InferenceMode guard;
