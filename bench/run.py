@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Runs every row of the speed table: the engine, its floor and libtorch side by side.
+
+    bench/run.py [--bin build/release/bin] [--rounds 3] [--seconds 1] [--only TEXT] [--strict]
+
+Prints one JSON line per row as soon as it is known, then a table. Programs whose numbers are
+divided by each other run in turns, so that they share the machine's mood; best is compared with
+best. What is not built, or needs more cores than there are, is reported as skipped. With
+--strict the exit status is 1 when a must is missed. The fields read from each program are in
+bench/README.md.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OPENBLAS = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
+SKIP_STATUS = 77
+TIME_LIMIT_S = 300
+
+
+class Skipped(Exception):
+    """A row that cannot be measured here; the message is the reason."""
+
+
+class Failed(Exception):
+    """A program that crashed or printed nonsense; the row counts as missed."""
+
+
+def execute(command, environment=None):
+    """Runs one program and returns its standard output."""
+    name = pathlib.Path(command[0]).name
+    if not os.access(command[0], os.X_OK):
+        raise Skipped(f"{name} is not built")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S,
+                              env={**os.environ, **(environment or {})})
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{name} ran longer than {TIME_LIMIT_S} s") from None
+    if done.returncode == SKIP_STATUS:
+        lines = json_lines(done.stdout)
+        raise Skipped(lines[-1].get("skipped", "no reason given") if lines else name + " skipped")
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        raise Failed(f"{name} ended with status {done.returncode}: {last}")
+    return done.stdout
+
+
+def json_lines(text):
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("{"):
+            try:
+                lines.append(json.loads(line))
+            except ValueError:
+                pass
+    return lines
+
+
+class Runner:
+    def __init__(self, options):
+        self.options = options
+        self.allowed = len(os.sched_getaffinity(0))
+        self.memory = {}  # results used by several rows: (program, arguments) -> lines
+
+    def ours(self, program, *arguments, fresh=False):
+        """The JSON lines of one of our programs, by their "bench" field."""
+        key = (program, *arguments)
+        if fresh or key not in self.memory:
+            command = [str(self.options.bin / program), "--seconds", str(self.options.seconds)]
+            lines = json_lines(execute(command + [str(a) for a in arguments]))
+            self.memory[key] = {line.get("bench"): line for line in lines}
+        return self.memory[key]
+
+    def libtorch(self, program, threads):
+        """{workload: best in the program's unit}; empty where libtorch is not built."""
+        key = (program, threads)
+        if key in self.memory:
+            return self.memory[key]
+        environment = {
+            # Memory stays with malloc, so that page faults are not counted against the peer.
+            "MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "4294967296",
+            "MALLOC_TOP_PAD_": "268435456", "OMP_NUM_THREADS": str(threads),
+            "OPENBLAS_NUM_THREADS": str(threads)}
+        if os.path.isdir(OPENBLAS):
+            environment["LD_LIBRARY_PATH"] = OPENBLAS
+        rows = {}
+        try:
+            text = execute([str(self.options.libtorch / program), "--threads", str(threads),
+                            "--blocks", "6"], environment)
+            for line in text.splitlines()[1:]:
+                name, _, best, _, _ = line.split("\t")
+                rows[name] = float(best)
+        except (Skipped, Failed, ValueError):
+            rows = {}
+        self.memory[key] = rows
+        return rows
+
+
+def field(lines, bench, name):
+    value = lines.get(bench, {}).get(name)
+    if not isinstance(value, (int, float)):
+        raise Failed(f'no field "{name}" in a line with "bench":"{bench}"')
+    return value
+
+
+def with_peer(value, peer_best):
+    extra = {}
+    if peer_best is not None:
+        extra = {"libtorch_best": peer_best, "libtorch_over_ours": round(peer_best / value, 2)}
+    return value, extra
+
+
+def dispatch_row(runner, bench, workload):
+    value = min(field(runner.ours("bench_dispatch", fresh=bool(i)), bench, "best_ns")
+                for i in range(runner.options.rounds))
+    return with_peer(value, runner.libtorch("bench_op_overhead", 1).get(workload))
+
+
+def chain_row(runner):
+    best = min(field(runner.ours("bench_plan_chain", fresh=True), "plan_chain", "best_ns")
+               for _ in range(runner.options.rounds))
+    return best, {}
+
+
+def first_call_row(runner):
+    best = min(field(runner.ours("bench_first_call", fresh=True), "first_call", "best_ms")
+               for _ in range(runner.options.rounds))
+    return best, {}
+
+
+def allocations_row(runner):
+    counts = {}
+    for model in ("mlp", "cnn"):
+        lines = runner.ours("bench_train_step", "--model", model, "--cores", 1)
+        counts[model] = field(lines, "train_step", "warm_allocations")
+    return max(counts.values()), {"by_model": counts}
+
+
+def memory_row(runner):
+    """High-water mark over the liveness bound that a separate script reads off the plan dump."""
+    lines = runner.ours("bench_memory", "--model", "cnn")
+    peak = field(lines, "memory", "peak_bytes")
+    dump = lines["memory"].get("plan_dump")
+    script = ROOT / "bench" / "liveness_bound.py"
+    if not script.exists():
+        raise Skipped("bench/liveness_bound.py is missing")
+    if not dump or not os.path.exists(dump):
+        raise Failed(f'bench_memory names no readable "plan_dump" file: {dump}')
+    output = json_lines(execute([str(script), dump]))
+    bound = output[-1].get("bound_bytes") if output else None
+    if not isinstance(bound, (int, float)) or bound <= 0:
+        raise Failed(f'liveness_bound.py printed no "bound_bytes" for {dump}')
+    return peak / bound, {"peak_bytes": peak, "bound_bytes": bound}
+
+
+def step_row(runner, model, cores):
+    if cores > runner.allowed:
+        raise Skipped(f"needs {cores} cores, {runner.allowed} allowed")
+    ours, floors = [], []
+    for _ in range(runner.options.rounds):
+        lines = runner.ours(f"floor_{model}", "--cores", cores, fresh=True)
+        floors.append(field(lines, f"floor_{model}", "best_us"))
+        lines = runner.ours("bench_train_step", "--model", model, "--cores", cores, fresh=True)
+        ours.append(field(lines, "train_step", "best_us"))
+    extra = {"best_us": min(ours), "floor_us": min(floors)}
+    peers = runner.libtorch(f"bench_{model}", cores)
+    for name, best in peers.items():
+        if name.endswith("_adam.step"):
+            us = best * (1000 if model == "cnn" else 1)
+            extra.update(with_peer(min(ours), us)[1])
+    return min(ours) / min(floors), extra
+
+
+# name, unit, must, aim, how to measure it
+ROWS = [
+    ("eager_add_untaped", "ns", 80, 40,
+     lambda r: dispatch_row(r, "dispatch_untaped", "op.add.no_grad.4")),
+    ("eager_add_taped", "ns", 150, 70,
+     lambda r: dispatch_row(r, "dispatch_taped", "op.add.grad_forward_only.4")),
+    ("plan_chain_per_op", "ns", 15, 5, chain_row),
+    ("warm_plan_allocations", "", 0, 0, allocations_row),
+    ("cnn_peak_memory_over_bound", "x", 1.10, 1.03, memory_row),
+    ("cnn_first_call", "ms", 100, 20, first_call_row),
+    ("mlp_step_over_floor_1_core", "x", 2.5, 1.5, lambda r: step_row(r, "mlp", 1)),
+    ("mlp_step_over_floor_4_cores", "x", 2.5, 1.5, lambda r: step_row(r, "mlp", 4)),
+    ("cnn_step_over_floor_1_core", "x", 3, 1.5, lambda r: step_row(r, "cnn", 1)),
+    ("cnn_step_over_floor_4_cores", "x", 3, 1.5, lambda r: step_row(r, "cnn", 4)),
+]
+
+
+def judge(value, must, aim):
+    if value <= aim:
+        return "aim met"
+    return "must met" if value <= must else "missed"
+
+
+def run_row(runner, row):
+    name, unit, must, aim, measure = row
+    result = {"row": name, "value": None, "unit": unit, "must": must, "aim": aim}
+    try:
+        value, extra = measure(runner)
+        result.update(value=round(value, 3), status=judge(value, must, aim), reason="", **extra)
+    except Skipped as reason:
+        result.update(status="skipped", reason=str(reason))
+    except (Failed, OSError) as reason:
+        result.update(status="missed", reason=str(reason))
+    return result
+
+
+def print_table(results):
+    print(f"\n{'row':30} {'value':>10} {'must':>7} {'aim':>7}  status")
+    for r in results:
+        value = "-" if r["value"] is None else f"{r['value']:g}"
+        reason = f" ({r['reason']})" if r["reason"] else ""
+        print(f"{r['row']:30} {value + ' ' + r['unit']:>10} {r['must']:>7g} {r['aim']:>7g}"
+              f"  {r['status']}{reason}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs the rows of the speed table.")
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--libtorch", type=pathlib.Path, default=ROOT / "build/libtorch")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a must is missed")
+    options = parser.parse_args()
+    if options.rounds < 1 or options.seconds <= 0:
+        parser.error("--rounds must be at least 1 and --seconds above 0")
+    runner = Runner(options)
+    results = []
+    for row in ROWS:
+        if options.only in row[0]:
+            results.append(run_row(runner, row))
+            print(json.dumps(results[-1]), flush=True)
+    print_table(results)
+    missed = any(r["status"] == "missed" for r in results)
+    return 1 if options.strict and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
