@@ -1,0 +1,16 @@
+// The whole public surface of Berth.
+
+#ifndef BERTH_BERTH_H_
+#define BERTH_BERTH_H_
+
+#include "berth/config.h"
+#include "berth/device.h"
+#include "berth/dtype.h"
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/shape.h"
+#include "berth/site.h"
+#include "berth/tensor.h"
+
+#endif  // BERTH_BERTH_H_
