@@ -7,10 +7,12 @@
 #include "berth/device.h"
 #include "berth/dtype.h"
 #include "berth/errors.h"
+#include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/tensor.h"
+#include "berth/variable.h"
 
 #endif  // BERTH_BERTH_H_

@@ -32,6 +32,9 @@ struct ThreadState {
   const char* layer = nullptr;         // enclosing layer or function, if any
   uint32_t flags = 0;
   int32_t depth = 0;  // of decompositions, against endless ones
+  // In a trace, the node whose device new nodes share (gradients follow their
+  // forward op); -1: none.
+  int32_t colocate = -1;
 };
 static_assert(sizeof(ThreadState) <= 256);
 

@@ -168,6 +168,15 @@ void register_array_ops(OpRegistry& r) {
         static const OpDef& zeros = op_named("ZerosLike");
         return Tensors{call1(zeros, g.x(0))};
       });
+  r.op("OnesLike")
+      .input("x")
+      .output("y")
+      .infer(&infer_same_as_0)
+      .split(&split_elementwise)
+      .gradient([](const GradCall& g) {
+        static const OpDef& zeros = op_named("ZerosLike");
+        return Tensors{call1(zeros, g.x(0))};
+      });
   r.op("Reshape")
       .input("tensor")
       .output("output")

@@ -10,6 +10,7 @@ void register_all_ops(OpRegistry& r) {
   register_reduce_ops(r);
   register_matmul_ops(r);
   register_array_ops(r);
+  register_variable_ops(r);
 }
 
 }  // namespace berth

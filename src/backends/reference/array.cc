@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "backends/reference/loops.h"
@@ -10,6 +11,13 @@ namespace {
 void zeros(const KernelCall& c) {
   std::memset(c.out[0].data, 0,
               static_cast<size_t>(c.out[0].size()) * size_of(c.out[0].dtype));
+}
+
+void ones(const KernelCall& c) {
+  with_any(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    std::fill_n(c.out[0].as<T>(), c.out[0].size(), T{1});
+  });
 }
 
 void broadcast(const KernelCall& c) {
@@ -28,6 +36,7 @@ void broadcast(const KernelCall& c) {
 
 void add_array(KernelTable& t) {
   t.direct("ZerosLike", kAllTypes, &zeros, "reference");
+  t.direct("OnesLike", kAllTypes, &ones, "reference");
   t.direct("BroadcastTo", kAllTypes, &broadcast, "reference");
 }
 

@@ -14,6 +14,7 @@ const KernelTable& kernels() {
     add_reduce(t);
     add_matmul(t);
     add_array(t);
+    add_variable(t);
     return t;
   }();
   return table;

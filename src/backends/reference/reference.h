@@ -19,6 +19,7 @@ void add_compare(KernelTable& t);
 void add_reduce(KernelTable& t);
 void add_matmul(KernelTable& t);
 void add_array(KernelTable& t);
+void add_variable(KernelTable& t);
 
 }  // namespace berth::reference
 

@@ -1,0 +1,59 @@
+// Variable: a tensor that changes (tf.Variable).
+//
+// A handle; copying it shares the storage, whose address is fixed for life.
+// Reading gives a snapshot: later assignments do not change it. After a failed
+// run a Variable may be torn: reading throws FailedPrecondition until it is
+// assigned. Thread-safe.
+
+#ifndef BERTH_VARIABLE_H_
+#define BERTH_VARIABLE_H_
+
+#include <string>
+
+#include "berth/tensor.h"
+
+namespace berth {
+
+struct VariableOptions {
+  std::string name = "Variable";
+  bool trainable = true;
+};
+
+class Variable {
+ public:
+  Variable() = default;  // An empty handle.
+  // Creates a variable on the device of the innermost scope, else on that of
+  // `initial`, with its dtype and shape. Inside a trace, `initial` must be a
+  // value that exists already.
+  explicit Variable(const Tensor& initial, VariableOptions options = {},
+                    Site site = Site::here());
+
+  bool defined() const { return handle_.defined(); }
+  const std::string& name() const;
+  const Shape& shape() const;
+  DType dtype() const;
+  bool trainable() const;
+  std::string device() const;
+
+  // Returns the value now. Throws errors::FailedPrecondition when torn.
+  Tensor value(Site site = Site::here()) const;
+  Tensor read_value(Site site = Site::here()) const { return value(site); }
+  operator Tensor() const { return value({}); }  // NOLINT: ops take variables
+
+  // [shape()] of dtype(). Throw errors::InvalidArgument for others.
+  const Variable& assign(const Tensor& value, Site site = Site::here()) const;
+  const Variable& assign_add(const Tensor& delta,
+                             Site site = Site::here()) const;
+  const Variable& assign_sub(const Tensor& delta,
+                             Site site = Site::here()) const;
+
+  // The resource tensor that ops take.
+  const Tensor& handle() const { return handle_; }
+
+ private:
+  Tensor handle_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_VARIABLE_H_

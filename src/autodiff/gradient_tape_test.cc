@@ -1,0 +1,195 @@
+#include "berth/gradient_tape.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "berth/berth.h"
+
+namespace berth {
+namespace {
+
+using Floats = std::vector<float>;
+
+TEST(GradientTape, OfASquareIsTwiceTheValue) {
+  const Tensor x = constant({1.f, -2.f, 3.f});
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = math::square(x);
+  EXPECT_EQ(tape.gradient(y, x).to_vector<float>(), (Floats{2, -4, 6}));
+}
+
+TEST(GradientTape, SumsContributionsOfAllUses) {
+  const Tensor x = constant(3.f);
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = x * x * x + x * 5.0 - x;  // 3x^2 + 4
+  EXPECT_FLOAT_EQ(tape.gradient(y, x).item<float>(), 31.f);
+}
+
+TEST(GradientTape, ReducesBroadcastOperandsToTheirShape) {
+  const Tensor x = constant({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}});
+  const Tensor b = constant({10.f, 20.f, 30.f});
+  GradientTape tape;
+  tape.watch(b);
+  const Tensor y = x * b;
+  EXPECT_EQ(tape.gradient(y, b).to_vector<float>(), (Floats{5, 7, 9}));
+}
+
+TEST(GradientTape, OfAMatMulFollowsBothOperands) {
+  const Tensor a = constant({{1.f, 2.f}, {3.f, 4.f}});
+  const Tensor b = constant({{5.f, 6.f}, {7.f, 8.f}});
+  GradientTape tape;
+  tape.watch(a);
+  tape.watch(b);
+  const Tensor y = matmul(a, b);
+  const Tensors g = tape.gradient(y, {a, b});
+  EXPECT_EQ(g[0].to_vector<float>(), (Floats{11, 15, 11, 15}));
+  EXPECT_EQ(g[1].to_vector<float>(), (Floats{4, 4, 6, 6}));
+}
+
+TEST(GradientTape, NestedTapesGiveSecondOrder) {
+  const Tensor x = constant(2.f);
+  GradientTape outer;
+  outer.watch(x);
+  Tensor first;
+  {
+    GradientTape inner;
+    inner.watch(x);
+    const Tensor y = x * x * x;
+    first = inner.gradient(y, x);
+  }
+  EXPECT_FLOAT_EQ(first.item<float>(), 12.f);
+  EXPECT_FLOAT_EQ(outer.gradient(first, x).item<float>(), 12.f);
+}
+
+TEST(GradientTape, APersistentTapeGivesSecondOrderByItself) {
+  const Tensor x = constant(2.f);
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  const Tensor y = math::exp(x * 3.0);
+  const Tensor first = tape.gradient(y, x);
+  const Tensor second = tape.gradient(first, x);
+  EXPECT_NEAR(first.item<double>(), 3 * std::exp(6.0), 1e-2);
+  EXPECT_NEAR(second.item<double>(), 9 * std::exp(6.0), 1e-2);
+}
+
+TEST(GradientTape, RefusesASecondGradientUnlessPersistent) {
+  const Tensor x = constant(2.f);
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = x * x;
+  tape.gradient(y, x);
+  EXPECT_THROW(tape.gradient(y, x), errors::FailedPrecondition);
+}
+
+TEST(GradientTape, UnconnectedIsEmptyOrZero) {
+  const Tensor x = constant({1.f, 2.f}), z = constant({1.f, 2.f, 3.f});
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  tape.watch(z);
+  const Tensor y = x * 2.0;
+  EXPECT_FALSE(tape.gradient(y, z).defined());
+  const Tensor zero = tape.gradient(
+      y, z, {.unconnected_gradients = UnconnectedGradients::kZero});
+  EXPECT_EQ(zero.to_vector<float>(), (Floats{0, 0, 0}));
+}
+
+TEST(GradientTape, OfATargetThatIsTheSourceIsOne) {
+  const Tensor x = constant({5.f, 6.f});
+  GradientTape tape;
+  tape.watch(x);
+  EXPECT_EQ(tape.gradient(x, x).to_vector<float>(), (Floats{1, 1}));
+}
+
+TEST(GradientTape, OfAnIntermediateValueStopsThere) {
+  const Tensor x = constant(3.f);
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  const Tensor y = x * x;
+  const Tensor z = y * y;
+  const Tensors g = tape.gradient(z, {y, x});
+  EXPECT_FLOAT_EQ(g[0].item<float>(), 18.f);
+  EXPECT_FLOAT_EQ(g[1].item<float>(), 108.f);
+}
+
+TEST(GradientTape, WeighsByOutputGrad) {
+  const Tensor x = constant({1.f, 2.f});
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = math::square(x);
+  const Tensor g =
+      tape.gradient(y, x, {.output_grad = constant({10.f, 100.f})});
+  EXPECT_EQ(g.to_vector<float>(), (Floats{20, 400}));
+}
+
+TEST(GradientTape, WatchesTrainableVariablesWhenRead) {
+  const Variable w(constant({1.f, 2.f}), {.name = "w"});
+  const Variable fixed(constant(3.f), {.name = "c", .trainable = false});
+  GradientTape tape;
+  const Tensor y = w * fixed;
+  const Tensors g = tape.gradient(y, std::vector<Variable>{w, fixed});
+  EXPECT_EQ(g[0].to_vector<float>(), (Floats{3, 3}));
+  EXPECT_FALSE(g[1].defined());
+}
+
+TEST(GradientTape, UsesTheValueThatTheForwardPassRead) {
+  const Variable w(constant(3.f));
+  GradientTape tape;
+  const Tensor y = w * w;
+  w.assign(constant(100.f));
+  EXPECT_FLOAT_EQ(tape.gradient(y, w).item<float>(), 6.f);
+  EXPECT_FLOAT_EQ(w.value().item<float>(), 100.f);
+}
+
+TEST(GradientTape, RefusesIntegers) {
+  GradientTape tape;
+  EXPECT_THROW(tape.watch(constant(3)), errors::InvalidArgument);
+  EXPECT_THROW(tape.gradient(constant(3), constant(1.f)),
+               errors::InvalidArgument);
+}
+
+TEST(GradientTape, TapesMayCloseInAnyOrder) {
+  const Tensor x = constant(2.f);
+  auto first = std::make_unique<GradientTape>();
+  auto second = std::make_unique<GradientTape>();
+  first->watch(x);
+  second->watch(x);
+  const Tensor y = x * x;
+  EXPECT_FLOAT_EQ(first->gradient(y, x).item<float>(), 4.f);
+  first.reset();
+  const Tensor z = y * x;
+  EXPECT_FLOAT_EQ(second->gradient(z, x).item<float>(), 12.f);
+}
+
+TEST(GradientTape, ThreadsMayWatchTheSameTensor) {
+  const Tensor x = constant(2.f);
+  std::vector<float> results(4);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 200; ++round) {
+        GradientTape tape;
+        tape.watch(x);
+        const Tensor y = x * static_cast<double>(i + round);
+        results[i] = tape.gradient(y, x).item<float>();
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(results, (Floats{199, 200, 201, 202}));
+}
+
+TEST(GradientTape, StopEndsRecording) {
+  const Tensor x = constant(2.f);
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = x * x;
+  tape.stop();
+  const Tensor z = y * x;
+  EXPECT_FALSE(tape.gradient(z, x).defined());
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,263 @@
+#include "autodiff/recorder.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "op/device_scope.h"
+#include "ops/op_call.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+
+GradientTape::Recorder::Recorder(TapeOptions options)
+    : options_(options), scope_serial_(next_scope_serial()) {
+  push();
+}
+
+GradientTape::Recorder::~Recorder() { pop(); }
+
+void GradientTape::Recorder::watch(const Tensor& t) {
+  const DType d = t.dtype() == resource ? variable_state(t).dtype : t.dtype();
+  if (!is_floating(d)) {
+    throw errors::InvalidArgument(fmt::format(
+        "GradientTape: watch of a {}; expected float32 or float64",
+        name_of(d)));
+  }
+  if (value_of(t) != kUnwatched) return;
+  watched_.push_back(t);
+  slots_.set(t.impl(), num_values_++);
+}
+
+void GradientTape::Recorder::apply(const OpDef& op,
+                                   std::span<const Tensor* const> in,
+                                   const Attrs* attrs, std::span<Tensor> out) {
+  bool watched = false;
+  if (op.kind() == OpKind::kReadVariable &&
+      options_.watch_accessed_variables) {
+    const VariableState* v = in[0]->impl()->variable;
+    if (v && v->trainable && is_floating(v->dtype)) watch(*in[0]);
+  }
+  for (const Tensor* t : in) watched |= value_of(*t) != kUnwatched;
+  if (watched && !op.gradient() && op.decompose()) {
+    // No rule of its own: its parts are recorded instead, through this tape.
+    std::vector<Tensor> args;
+    for (const Tensor* t : in) args.push_back(*t);
+    Tensors results = op.decompose()(args, op, attrs);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = std::move(results.at(i));
+    return;
+  }
+  next(op, in, attrs, out);
+  if (watched && op.gradient()) record(op, in, attrs, out);
+}
+
+void GradientTape::Recorder::record(const OpDef& op,
+                                    std::span<const Tensor* const> in,
+                                    const Attrs* attrs,
+                                    std::span<const Tensor> out) {
+  bool floating = false;
+  for (const Tensor& t : out) floating |= is_floating(t.dtype());
+  if (!floating) return;
+  nodes_.push_back({&op, AttrsRef::share(attrs), t_state.site, t_state.layer,
+                    static_cast<uint32_t>(tensors_.size()),
+                    static_cast<uint32_t>(values_.size()),
+                    static_cast<uint16_t>(in.size()),
+                    static_cast<uint16_t>(out.size())});
+  for (const Tensor* t : in) {
+    tensors_.push_back(*t);
+    values_.push_back(value_of(*t));
+  }
+  for (const Tensor& t : out) {
+    tensors_.push_back(t);
+    values_.push_back(is_floating(t.dtype()) ? num_values_ : kUnwatched);
+    if (is_floating(t.dtype())) slots_.set(t.impl(), num_values_++);
+  }
+}
+
+// Decides where gradient ops run. Pinned (an explicit device, or a scope opened
+// after the tape): there. Else where the forward op ran: eagerly its device; in
+// a trace the new nodes are colocated with the forward node.
+class GradientTape::Recorder::Placement {
+ public:
+  Placement(const Tensor& forward, uint64_t tape_scope_serial)
+      : colocate_(t_state.colocate) {
+    const bool pinned =
+        t_state.scope && t_state.scope->serial >= tape_scope_serial;
+    if (pinned) return;
+    if (forward.is_symbolic()) {
+      t_state.colocate = forward.impl()->node;
+      push_scope(&open_.emplace(), DeviceName{}, {});
+      // Not merged with outer scopes: the forward op decides.
+      open_->name = {};
+    } else if (forward.impl()->device) {
+      on_.emplace(forward.impl()->device);
+    }
+  }
+  ~Placement() {
+    t_state.colocate = colocate_;
+    if (open_) pop_scope(&*open_);
+  }
+
+ private:
+  const int32_t colocate_;
+  std::optional<DeviceScope> open_;
+  std::optional<OnDevice> on_;
+};
+
+std::vector<bool> GradientTape::Recorder::reach(
+    const std::vector<int32_t>& sources) const {
+  std::vector<bool> reached(static_cast<size_t>(num_values_), false);
+  for (int32_t id : sources) {
+    if (id != kUnwatched) reached[id] = true;
+  }
+  for (const Node& n : nodes_) {
+    bool any = false;
+    for (int i = 0; i < n.num_in; ++i) {
+      const int32_t id = values_[n.first_value + i];
+      any |= id != kUnwatched && reached[id];
+    }
+    if (!any) continue;
+    for (int i = n.num_in; i < n.num_in + n.num_out; ++i) {
+      const int32_t id = values_[n.first_value + i];
+      if (id != kUnwatched) reached[id] = true;
+    }
+  }
+  return reached;
+}
+
+// Contributions are summed where the forward value lives.
+void GradientTape::Recorder::accumulate(Tensor* slot, Tensor grad,
+                                        const Tensor& value) const {
+  if (!slot->defined()) {
+    *slot = std::move(grad);
+    return;
+  }
+  static const OpDef& add = op_named("AddV2");
+  const Placement placement(value, scope_serial_);
+  *slot = call1(add, *slot, grad);
+}
+
+void GradientTape::Recorder::back(const Node& node,
+                                  const std::vector<bool>& reached,
+                                  const std::vector<bool>& is_source,
+                                  std::vector<Tensor>* grads) const {
+  const int32_t* recorded = &values_[node.first_value];
+  std::vector<Tensor> dys(node.num_out);
+  bool any = false;
+  for (int i = 0; i < node.num_out; ++i) {
+    const int32_t id = recorded[node.num_in + i];
+    if (id == kUnwatched) continue;
+    dys[i] = (*grads)[id];
+    if (!is_source[id]) (*grads)[id] = Tensor();
+    any |= dys[i].defined();
+  }
+  if (!any) return;
+  // Copies: a persistent tape records the gradient ops too, and grows.
+  const std::vector<int32_t> ids(recorded, recorded + node.num_in);
+  const auto first = tensors_.begin() + node.first_tensor;
+  const Tensors in(first, first + node.num_in);
+  const Tensors out(first + node.num_in, first + node.num_in + node.num_out);
+  std::vector<bool> needed(node.num_in);
+  bool wanted = false;
+  for (int i = 0; i < node.num_in; ++i) {
+    needed[i] = ids[i] != kUnwatched && reached[ids[i]];
+    wanted = wanted || needed[i];
+  }
+  if (!wanted) return;
+  Tensors dxs;
+  {
+    const Placement placement(out[0], scope_serial_);
+    t_state.site = node.site;
+    const char* layer = std::exchange(t_state.layer, node.layer);
+    dxs = node.op->gradient()(
+        GradCall(*node.op, node.attrs.get(), in, out, dys, needed));
+    t_state.layer = layer;
+  }
+  for (int i = 0; i < node.num_in && i < static_cast<int>(dxs.size()); ++i) {
+    if (needed[i] && dxs[i].defined()) {
+      accumulate(&(*grads)[ids[i]], std::move(dxs[i]), in[i]);
+    }
+  }
+}
+
+Tensors GradientTape::Recorder::gradient(const Tensors& targets,
+                                         const std::vector<Source>& sources,
+                                         const GradientOptions& options) {
+  if (used_ && !options_.persistent) {
+    throw errors::FailedPrecondition(fmt::format(
+        "GradientTape: a second gradient(){}; expected one, or a tape made "
+        "with {{.persistent = true}}",
+        where_text()));
+  }
+  used_ = true;
+  if (!options_.persistent) pop();
+  std::vector<int32_t> ids;
+  for (const Source& s : sources) ids.push_back(value_of(s.tensor()));
+  const std::vector<bool> reached = reach(ids);
+  // Values that the gradient computation itself records come after these.
+  const size_t num_nodes = nodes_.size();
+  std::vector<Tensor> grads(static_cast<size_t>(num_values_));
+
+  std::optional<DeviceScope> pin;
+  if (!options.device.empty()) {
+    push_scope(&pin.emplace(), DeviceName::parse(options.device), t_state.site);
+  }
+  struct Close {
+    std::optional<DeviceScope>& scope;
+    ~Close() {
+      if (scope) pop_scope(&*scope);
+    }
+  } close{pin};
+
+  static const OpDef& ones = op_named("OnesLike");
+  for (const Tensor& target : targets) {
+    if (!is_floating(target.dtype())) {
+      throw errors::InvalidArgument(fmt::format(
+          "GradientTape: the target is {}{}; expected float32 or float64",
+          name_of(target.dtype()), where_text()));
+    }
+    const int32_t id = value_of(target);
+    if (id == kUnwatched || !reached[id]) continue;
+    Tensor seed = options.output_grad;
+    if (!seed.defined()) {
+      const Placement placement(target, scope_serial_);
+      seed = call1(ones, target);
+    } else if (!seed.shape().compatible_with(target.shape())) {
+      throw errors::InvalidArgument(fmt::format(
+          "GradientTape: output_grad has shape {}, the target {}{}; expected "
+          "equal shapes",
+          seed.shape().str(), target.shape().str(), where_text()));
+    }
+    accumulate(&grads[id], std::move(seed), target);
+  }
+
+  std::vector<bool> is_source(grads.size(), false);
+  for (int32_t id : ids) {
+    if (id != kUnwatched) is_source[id] = true;
+  }
+  for (size_t i = num_nodes; i-- > 0;) {
+    const Node node = nodes_[i];
+    back(node, reached, is_source, &grads);
+  }
+  static const OpDef& zeros = op_named("ZerosLike");
+  Tensors results(sources.size());
+  for (size_t s = 0; s < ids.size(); ++s) {
+    if (ids[s] != kUnwatched) results[s] = grads[ids[s]];
+    if (!results[s].defined() &&
+        options.unconnected_gradients == UnconnectedGradients::kZero) {
+      const Tensor& t = sources[s].tensor();
+      results[s] = call1(zeros, t.dtype() == resource ? read_variable(t) : t);
+    }
+  }
+  if (!options_.persistent) {
+    nodes_.clear();
+    tensors_.clear();
+    values_.clear();
+    watched_.clear();
+  }
+  return results;
+}
+
+}  // namespace berth

@@ -1,0 +1,71 @@
+// Recorder: the dispatcher behind a GradientTape.
+//
+// Passes each op on, and keeps those that read a watched value: op, attributes
+// and handles of inputs and outputs. One thread.
+
+#ifndef BERTH_AUTODIFF_RECORDER_H_
+#define BERTH_AUTODIFF_RECORDER_H_
+
+#include <unordered_map>
+#include <vector>
+
+#include "autodiff/tape_slots.h"
+#include "berth/gradient_tape.h"
+#include "op/dispatcher.h"
+#include "op/op_def.h"
+
+namespace berth {
+
+class GradientTape::Recorder final : public Dispatcher {
+ public:
+  explicit Recorder(TapeOptions options);
+  ~Recorder() override;
+
+  void apply(const OpDef& op, std::span<const Tensor* const> in,
+             const Attrs* attrs, std::span<Tensor> out) override;
+
+  void watch(const Tensor& t);
+  void stop() { pop(); }
+  Tensors gradient(const Tensors& targets, const std::vector<Source>& sources,
+                   const GradientOptions& options);
+
+ private:
+  struct Node {
+    const OpDef* op;
+    AttrsRef attrs;
+    Site site;
+    const char* layer;
+    uint32_t first_tensor;  // inputs, then outputs
+    uint32_t first_value;   // ids of inputs, then outputs; kUnwatched
+    uint16_t num_in, num_out;
+  };
+  // Where the gradient computation of one call runs.
+  class Placement;
+  static constexpr int32_t kUnwatched = -1;
+
+  int32_t value_of(const Tensor& t) const {
+    return slots_.find(t.impl());
+  }
+  void record(const OpDef& op, std::span<const Tensor* const> in,
+              const Attrs* attrs, std::span<const Tensor> out);
+  // Marks the values that depend on a source.
+  std::vector<bool> reach(const std::vector<int32_t>& sources) const;
+  void back(const Node& node, const std::vector<bool>& reached,
+            const std::vector<bool>& is_source,
+            std::vector<Tensor>* grads) const;
+  void accumulate(Tensor* slot, Tensor grad, const Tensor& value) const;
+
+  const TapeOptions options_;
+  const uint64_t scope_serial_;
+  bool used_ = false;
+  TapeSlots slots_;
+  std::vector<Node> nodes_;
+  std::vector<Tensor> tensors_;
+  std::vector<int32_t> values_;  // per node: its inputs' and outputs' ids
+  std::vector<Tensor> watched_;  // keeps watched tensors alive
+  int32_t num_values_ = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_AUTODIFF_RECORDER_H_

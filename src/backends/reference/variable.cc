@@ -1,0 +1,36 @@
+#include <cstring>
+
+#include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
+
+namespace berth::reference {
+
+namespace {
+
+void assign(const KernelCall& c) {
+  const View& value = c.in[1];
+  const size_t bytes = static_cast<size_t>(value.size()) * size_of(value.dtype);
+  if (bytes > 0) std::memmove(c.in[0].data, value.data, bytes);
+}
+
+template <int kSign>
+void assign_add(const KernelCall& c) {
+  with_number(c.in[1].dtype, [&](auto type) {
+    using T = decltype(type);
+    T* v = c.in[0].as<T>();
+    const T* d = c.in[1].as<T>();
+    for (int64_t i = 0, n = c.in[1].size(); i < n; ++i) {
+      v[i] = static_cast<T>(kSign > 0 ? v[i] + d[i] : v[i] - d[i]);
+    }
+  });
+}
+
+}  // namespace
+
+void add_variable(KernelTable& t) {
+  t.direct("AssignVariableOp", kAllTypes, &assign, "reference");
+  t.direct("AssignAddVariableOp", kNumberTypes, &assign_add<1>, "reference");
+  t.direct("AssignSubVariableOp", kNumberTypes, &assign_add<-1>, "reference");
+}
+
+}  // namespace berth::reference

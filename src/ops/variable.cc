@@ -1,0 +1,134 @@
+// Variables: reading and assigning are ops.
+
+#include "berth/variable.h"
+
+#include <fmt/format.h>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "op/device_scope.h"
+#include "ops/families.h"
+#include "ops/op_call.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+
+namespace {
+
+void assign(const OpDef& op, const Tensor& handle, const Tensor& value) {
+  const Tensor* in[] = {&handle, &value};
+  apply(op, in, nullptr, {});
+}
+
+// A new variable keeps its own copy of the value; it is written through the
+// op so that every kind of device does it the same way.
+Tensor new_variable(const Tensor& initial, VariableOptions options,
+                    Site site) {
+  set_site(site);
+  if (!initial.defined() || initial.is_symbolic()) {
+    throw errors::InvalidArgument(fmt::format(
+        "Variable '{}': the initial value is {}{}; expected a tensor with "
+        "values: create variables outside the traced function",
+        options.name,
+        initial.defined() ? "computed inside a trace" : "an empty tensor",
+        where_text()));
+  }
+  Device* device = t_state.scope ? t_state.scope_device
+                                 : initial.impl()->block->device;
+  if (device == nullptr) {
+    throw errors::InvalidArgument(fmt::format(
+        "Variable '{}': no device matches \"{}\"{}; expected one of {}",
+        options.name, t_state.scope->name.str(), where_text(),
+        DeviceManager::get().list()));
+  }
+  Tensor handle =
+      make_variable(*device, std::move(options.name), initial.dtype(),
+                    initial.shape(), options.trainable, site);
+  // Initialisation runs outside traces and tapes.
+  const DispatchGuard eager(nullptr);
+  static const OpDef& op = op_named("AssignVariableOp");
+  assign(op, handle, initial);
+  return handle;
+}
+
+void infer_assign(InferContext& c) {
+  if (!c.shape(0).compatible_with(c.shape(1))) {
+    c.fail(fmt::format("the value has shape {}, the variable {}; expected "
+                       "equal shapes",
+                       c.shape(1).str(), c.shape(0).str()));
+  }
+}
+
+std::vector<SplitSignature> split_assign(const InferContext& c) {
+  std::vector<SplitSignature> rules;
+  for (int8_t axis = 0; axis < c.shape(0).rank(); ++axis) {
+    rules.push_back({{axis, axis}, {}});
+  }
+  return rules;
+}
+
+}  // namespace
+
+Variable::Variable(const Tensor& initial, VariableOptions options, Site site)
+    : handle_(new_variable(initial, std::move(options), site)) {}
+
+const std::string& Variable::name() const {
+  return variable_state(handle_).name;
+}
+const Shape& Variable::shape() const { return variable_state(handle_).shape; }
+DType Variable::dtype() const { return variable_state(handle_).dtype; }
+bool Variable::trainable() const { return variable_state(handle_).trainable; }
+std::string Variable::device() const {
+  return variable_state(handle_).device->str();
+}
+
+Tensor Variable::value(Site site) const {
+  static const OpDef& op = op_named("ReadVariableOp");
+  set_site(site);
+  return call1(op, handle_);
+}
+
+const Variable& Variable::assign(const Tensor& value, Site site) const {
+  static const OpDef& op = op_named("AssignVariableOp");
+  set_site(site);
+  berth::assign(op, handle_, value);
+  return *this;
+}
+const Variable& Variable::assign_add(const Tensor& delta, Site site) const {
+  static const OpDef& op = op_named("AssignAddVariableOp");
+  set_site(site);
+  berth::assign(op, handle_, delta);
+  return *this;
+}
+const Variable& Variable::assign_sub(const Tensor& delta, Site site) const {
+  static const OpDef& op = op_named("AssignSubVariableOp");
+  set_site(site);
+  berth::assign(op, handle_, delta);
+  return *this;
+}
+
+void register_variable_ops(OpRegistry& r) {
+  r.op("ReadVariableOp")
+      .reads_variable("resource")
+      .output("value")
+      .kind(OpKind::kReadVariable)
+      // The dtype is the variable's; graphs record it when they are built.
+      .attr("dtype", float32)
+      .infer([](InferContext& c) {
+        c.set_output(0, c.attr<DType>("dtype"), c.shape(0));
+      })
+      .gradient([](const GradCall& g) { return Tensors{g.dy()}; });
+  for (const char* name :
+       {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}) {
+    r.op(name)
+        .writes_variable("resource", name[6] == 'V'
+                                         ? Access::kOverwritesVariable
+                                         : Access::kWritesVariable)
+        .input("value", name[6] == 'V' ? kAllTypes : kNumberTypes)
+        .infer(&infer_assign)
+        .split(&split_assign)
+        .not_differentiable();
+  }
+}
+
+}  // namespace berth
