@@ -235,11 +235,12 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
     const TensorImpl& t = *in[i]->impl();
     if (t.kind == TensorKind::kSymbolic) foreign_symbol(op);
     specs[i] = t.kind == TensorKind::kVariable
-                   ? SpecView{resource, &t.variable->shape}
-                   : SpecView{t.dtype, &t.shape};
+                   ? SpecView{resource, &t.variable->shape,
+                              t.variable->dtype}
+                   : SpecView{t.dtype, &t.shape, DType::kInvalid};
   }
   infer_outputs(op, attrs, specs.span(), outs.span());
-  const DType dtype = kernel_dtype(op, specs.span(), outs.span());
+  const DType dtype = kernel_dtype(specs.span(), outs.span());
   Device& device = choose_device(op, in, dtype);
 
   // Inputs that live elsewhere come over.
@@ -301,7 +302,8 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
   }
   const DirectKernel kernel = device->kernels().fast(op.id(), a->dtype);
   if (kernel == nullptr) return false;
-  const SpecView specs[2] = {{a->dtype, &a->shape}, {b->dtype, &b->shape}};
+  const SpecView specs[2] = {{a->dtype, &a->shape, DType::kInvalid},
+                             {b->dtype, &b->shape, DType::kInvalid}};
   OutSpec spec;
   InferContext c(op, attrs, {specs, in.size()}, {&spec, 1});
   op.infer()(c);

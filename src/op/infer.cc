@@ -107,12 +107,13 @@ void check_inputs(const InferContext& c) {
   DType common = DType::kInvalid;
   for (int i = 0; i < n; ++i) {
     const ArgDef& arg = op.input(i);
-    const DType d = c.dtype(i);
+    DType d = c.dtype(i);
     if (!(arg.types & dtype_bit(d))) {
       c.fail(fmt::format("{} is {}; expected one of {}", arg.name, name_of(d),
                          dtype_list(arg.types)));
     }
-    if (arg.free_dtype || d == resource) continue;
+    if (d == resource) d = c.variable_dtype(i);
+    if (arg.free_dtype || d == DType::kInvalid) continue;
     if (common == DType::kInvalid) common = d;
     if (d != common) {
       c.fail(fmt::format("{} is {} but {} is {}; expected equal dtypes: write "

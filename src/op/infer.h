@@ -21,14 +21,21 @@ class OpDef;
 struct SplitSignature;
 
 // Dtype and shape of a value, the shape owned elsewhere.
+// A variable's handle has dtype resource, the variable's shape, and the
+// variable's own dtype in `variable`.
 struct SpecView {
   DType dtype = DType::kInvalid;
   const Shape* shape = nullptr;
+  DType variable = DType::kInvalid;
 };
 
 struct OutSpec {
   DType dtype = DType::kInvalid;
   Shape shape;
+  DType variable = DType::kInvalid;
+
+  SpecView view() const { return {dtype, &shape, variable}; }
+  bool operator==(const OutSpec&) const = default;
 };
 
 class InferContext {
@@ -43,12 +50,18 @@ class InferContext {
   int num_outputs() const { return static_cast<int>(out_.size()); }
   const Shape& shape(int i) const { return *in_[i].shape; }
   DType dtype(int i) const { return in_[i].dtype; }
+  // The dtype of the variable behind input i.
+  DType variable_dtype(int i) const { return in_[i].variable; }
   template <class T>
   const T& attr(std::string_view name) const;  // defined in op/op_def.h
 
   void set_output(int i, DType dtype, const Shape& shape) {
     out_[i].dtype = dtype;
     out_[i].shape = shape;
+  }
+  void set_variable_output(int i, DType variable, const Shape& shape) {
+    set_output(i, resource, shape);
+    out_[i].variable = variable;
   }
   const OutSpec& output(int i) const { return out_[i]; }
 

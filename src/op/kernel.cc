@@ -72,13 +72,13 @@ bool KernelTable::supports(const OpDef& op, DType dtype) const {
   return false;
 }
 
-DType kernel_dtype(const OpDef& op, std::span<const SpecView> in,
+DType kernel_dtype(std::span<const SpecView> in,
                    std::span<const OutSpec> out) {
   for (const SpecView& s : in) {
     if (s.dtype != resource) return s.dtype;
   }
-  (void)op;
-  return out.empty() ? float32 : out[0].dtype;
+  if (!out.empty()) return out[0].dtype;
+  return in.empty() ? float32 : in[0].variable;
 }
 
 bool can_run(const KernelTable& table, const OpDef& op, DType dtype) {
@@ -87,7 +87,7 @@ bool can_run(const KernelTable& table, const OpDef& op, DType dtype) {
 }
 
 BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& args) {
-  const DType dtype = kernel_dtype(*args.op, args.in, args.out);
+  const DType dtype = kernel_dtype(args.in, args.out);
   BoundKernel bound;
   for (const KernelDef& def : table.candidates(*args.op)) {
     if (!(def.dtypes & dtype_bit(dtype))) continue;

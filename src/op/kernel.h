@@ -104,7 +104,7 @@ struct KernelDef {
 class KernelTable {
  public:
   // Appends a candidate for an op. The dtype is that of the first input that
-  // is not a resource, else of the first variable, else of output 0.
+  // is not a resource, else of output 0, else of the first variable.
   void add(std::string_view op, KernelDef def);
   void direct(std::string_view op, DTypeSet dtypes, DirectKernel kernel,
               const char* label, bool in_place = false);
@@ -132,7 +132,7 @@ class KernelTable {
 };
 
 // Returns the dtype that selects a kernel.
-DType kernel_dtype(const OpDef& op, std::span<const SpecView> in,
+DType kernel_dtype(std::span<const SpecView> in,
                    std::span<const OutSpec> out);
 
 // True when kernels of `table`, or the op's decomposition, can compute it.

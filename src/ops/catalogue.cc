@@ -11,6 +11,7 @@ void register_all_ops(OpRegistry& r) {
   register_matmul_ops(r);
   register_array_ops(r);
   register_variable_ops(r);
+  register_graph_ops(r);
 }
 
 }  // namespace berth

@@ -112,10 +112,8 @@ void register_variable_ops(OpRegistry& r) {
       .reads_variable("resource")
       .output("value")
       .kind(OpKind::kReadVariable)
-      // The dtype is the variable's; graphs record it when they are built.
-      .attr("dtype", float32)
       .infer([](InferContext& c) {
-        c.set_output(0, c.attr<DType>("dtype"), c.shape(0));
+        c.set_output(0, c.variable_dtype(0), c.shape(0));
       })
       .gradient([](const GradCall& g) { return Tensors{g.dy()}; });
   for (const char* name :

@@ -1,0 +1,103 @@
+// Graph: a traced function as nodes that take each other's outputs.
+//
+// Nodes are numbered in an order in which they could run: inputs and controls
+// of a node always have smaller numbers. Passes rewrite a graph by building a
+// new one (GraphBuilder) or by editing attributes, requests and inputs and
+// then calling compact(). One thread at a time.
+
+#ifndef BERTH_GRAPH_GRAPH_H_
+#define BERTH_GRAPH_GRAPH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "berth/site.h"
+#include "berth/tensor.h"
+#include "op/op_registry.h"
+
+namespace berth {
+
+// Output `output` of node `node`; printed "n:i".
+struct ValueRef {
+  int32_t node = -1;
+  int32_t output = 0;
+
+  bool operator==(const ValueRef&) const = default;
+  auto operator<=>(const ValueRef&) const = default;
+};
+
+// What the user wrote: every node keeps where it came from, also after passes.
+struct NodeSource {
+  std::string name;
+  Site site;
+  bool operator==(const NodeSource& o) const {
+    return name == o.name && site.file == o.site.file &&
+           site.line == o.site.line;
+  }
+};
+
+struct Node {
+  std::string name;  // unique in the graph, for example "dense/MatMul_1"
+  const OpDef* op = nullptr;
+  AttrsRef attrs;
+  std::vector<ValueRef> inputs;
+  std::vector<int32_t> controls;  // run before this node; sorted, distinct
+  std::vector<OutSpec> outputs;
+  std::string requested;  // device name as asked for, "" when nobody asked
+  std::string assigned;   // full device name once placed
+  int32_t colocate = -1;  // shares the device of this node when >= 0
+  std::vector<NodeSource> sources;
+  Tensor variable;  // VarHandleOp: the handle, when there is one
+
+  // Runs for its effect even when nobody reads it.
+  bool has_effect() const { return op->stateful(); }
+};
+
+class Graph {
+ public:
+  std::string name = "function";
+  std::vector<Node> nodes;
+  std::vector<int32_t> args;      // _Arg nodes in order of index
+  std::vector<ValueRef> outputs;  // what the function returns
+
+  int32_t add(Node node) {
+    nodes.push_back(std::move(node));
+    return static_cast<int32_t>(nodes.size()) - 1;
+  }
+  Node& operator[](int32_t i) { return nodes[i]; }
+  const Node& operator[](int32_t i) const { return nodes[i]; }
+  int32_t size() const { return static_cast<int32_t>(nodes.size()); }
+  const OutSpec& spec(ValueRef v) const {
+    return nodes[v.node].outputs[v.output];
+  }
+
+  // Per node, the nodes that read one of its outputs or wait for it.
+  std::vector<std::vector<int32_t>> users() const;
+
+  // Removes the nodes for which keep[i] is false and renumbers the rest.
+  // Nothing that stays may refer to what goes, except controls (their own
+  // controls take their place) and colocate (takes the target's target).
+  void compact(const std::vector<bool>& keep);
+
+  // Runs the shape rules again from the _Arg specs on. Throws
+  // errors::InvalidArgument with the node's source line.
+  void infer();
+};
+
+// Returns "name" or "name_1", ... whichever `graph` does not have yet.
+std::string unique_name(const Graph& graph, const std::string& name);
+
+// Throws errors::Internal unless numbering, inputs, controls, output counts
+// and names are consistent (tests, and after each pass in debug runs).
+void verify(const Graph& graph);
+
+// Prints the graph text of docs/graph-format.md; parse(print(g)) == g.
+std::string print(const Graph& graph);
+
+// Throws errors::InvalidArgument "line N: ..., expected ...".
+Graph parse_graph(std::string_view text);
+
+}  // namespace berth
+
+#endif  // BERTH_GRAPH_GRAPH_H_
