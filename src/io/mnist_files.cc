@@ -19,28 +19,19 @@
 namespace berth::io {
 namespace {
 
-struct KnownFile {
-  const char* name;  // without ".gz"
-  int64_t bytes;     // of the gzip file, as is the checksum
-  const char* sha256;
+// Pairs what is looked for with where its path goes.
+struct Wanted {
+  MnistFile MnistFileSet::*file;
   std::string MnistFiles::*path;
 };
 
 // Smallest first, so that the first fetch shows quickly whether there is a
 // network.
-const KnownFile kFiles[] = {
-    {"t10k-labels-idx1-ubyte", 4542,
-     "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-     &MnistFiles::test_labels},
-    {"train-labels-idx1-ubyte", 28881,
-     "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-     &MnistFiles::train_labels},
-    {"t10k-images-idx3-ubyte", 1648877,
-     "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-     &MnistFiles::test_images},
-    {"train-images-idx3-ubyte", 9912422,
-     "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-     &MnistFiles::train_images},
+constexpr Wanted kWanted[] = {
+    {&MnistFileSet::test_labels, &MnistFiles::test_labels},
+    {&MnistFileSet::train_labels, &MnistFiles::train_labels},
+    {&MnistFileSet::test_images, &MnistFiles::test_images},
+    {&MnistFileSet::train_images, &MnistFiles::train_images},
 };
 
 std::string environment(const char* name) {
@@ -53,7 +44,7 @@ bool is_file(const std::string& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
-bool has_known_digest(const std::string& path, const KnownFile& file) {
+bool has_known_digest(const std::string& path, const MnistFile& file) {
   try {
     return sha256_of_file(path) == file.sha256;
   } catch (const errors::Error&) {
@@ -107,15 +98,16 @@ class Search {
   }
 
   bool take(const std::string& place, bool checked, std::string* missing) {
-    for (const KnownFile& file : kFiles) {
+    for (const Wanted& wanted : kWanted) {
+      const MnistFile& file = options_.files.*wanted.file;
       const std::string plain = place + "/" + file.name;
       const std::string packed = plain + ".gz";
       if (is_file(packed) && (!checked || has_known_digest(packed, file))) {
-        files_.*file.path = packed;
+        files_.*wanted.path = packed;
       } else if (is_file(plain)) {
-        files_.*file.path = plain;
+        files_.*wanted.path = plain;
       } else {
-        *missing = file.name + std::string(".gz");
+        *missing = file.name + ".gz";
         return false;
       }
     }
@@ -138,8 +130,8 @@ class Search {
       return false;
     }
     int64_t timeout_ms = options_.probe_timeout_ms;
-    for (const KnownFile& file : kFiles) {
-      if (!fetch_one(file, timeout_ms)) return false;
+    for (const Wanted& wanted : kWanted) {
+      if (!fetch_one(wanted, timeout_ms)) return false;
       timeout_ms = options_.total_timeout_ms;
     }
     files_.source = MnistSource::kDownload;
@@ -147,8 +139,9 @@ class Search {
     return true;
   }
 
-  bool fetch_one(const KnownFile& file, int64_t timeout_ms) {
-    const std::string name = std::string(file.name) + ".gz";
+  bool fetch_one(const Wanted& which, int64_t timeout_ms) {
+    const MnistFile& file = options_.files.*which.file;
+    const std::string name = file.name + ".gz";
     DownloadOptions wanted{.url = options_.base_url + name,
                            .path = cache() + "/" + name,
                            .sha256 = file.sha256,
@@ -176,7 +169,7 @@ class Search {
       reasons_.push_back(error.what());
       return false;
     }
-    files_.*file.path = wanted.path;
+    files_.*which.path = wanted.path;
     return true;
   }
 
@@ -186,6 +179,23 @@ class Search {
 };
 
 }  // namespace
+
+MnistFileSet MnistFileSet::mnist() {
+  return {
+      .train_images = {"train-images-idx3-ubyte", 9'912'422,
+                       "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8"
+                       "f203523609"},
+      .train_labels = {"train-labels-idx1-ubyte", 28'881,
+                       "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a073"
+                       "0e8010255c"},
+      .test_images = {"t10k-images-idx3-ubyte", 1'648'877,
+                      "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276"
+                      "f5a2dbc4e6"},
+      .test_labels = {"t10k-labels-idx1-ubyte", 4'542,
+                      "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259"
+                      "924204aec6"},
+  };
+}
 
 MnistFiles find_or_fetch_mnist(const MnistOptions& options) {
   return Search(options).run();

@@ -16,12 +16,27 @@ namespace berth::io {
 
 enum class MnistSource { kNone, kDirectory, kEnvironment, kCache, kDownload };
 
+// One published file: its gzip form, whose size and checksum are known.
+struct MnistFile {
+  std::string name;  // without ".gz"
+  int64_t bytes = 0;
+  std::string sha256;
+};
+
+// The four files of a data set that is published as MNIST is.
+struct MnistFileSet {
+  MnistFile train_images, train_labels, test_images, test_labels;
+
+  static MnistFileSet mnist();
+};
+
 struct MnistOptions {
   std::string directory;  // of --data; empty: not given
   std::string cache;      // empty: $HOME/.cache/berth
   // BERTH_OFFLINE set to anything but "" and "0" forbids it as well.
   bool allow_download = true;
   std::string base_url = "https://storage.googleapis.com/cvdf-datasets/mnist/";
+  MnistFileSet files = MnistFileSet::mnist();
   // With these a dead network is given up after at most 15 s.
   int64_t probe_timeout_ms = 12'000;  // of the first, smallest file
   int64_t connect_timeout_ms = 3'000;
@@ -45,8 +60,8 @@ struct MnistFiles {
 
 // Returns the files, or `found() == false` with the reasons. In a folder the
 // names end in ".gz" or not, and may stand in its subfolder "mnist". Files in
-// the cache that do not have MNIST's checksum are fetched again. Throws only
-// what `progress` throws.
+// the cache without the checksum that `files` gives are fetched again. Throws
+// only what `progress` throws.
 MnistFiles find_or_fetch_mnist(const MnistOptions& options = {});
 
 }  // namespace berth::io

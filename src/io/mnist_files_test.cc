@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "io/sha256.h"
 #include "io/testing/loopback_server.h"
 #include "io/testing/temp_dir.h"
 
@@ -15,6 +16,7 @@ namespace {
 using testing::Connection;
 using testing::exists;
 using testing::LoopbackServer;
+using testing::read_file;
 using testing::Request;
 using testing::ScopedEnv;
 using testing::TempDir;
@@ -102,6 +104,53 @@ TEST_F(Mnist, TheOptionForbidsTheDownloadToo) {
   EXPECT_FALSE(files.found());
   expect_has(files.why, "switched off");
   EXPECT_EQ(absent_.requests(), 0);
+}
+
+TEST_F(Mnist, DownloadsTheFourFilesIntoTheCacheAndFindsThemThereLater) {
+  LoopbackServer server([](Connection& to, const Request& request) {
+    to.serve(request, "content of " + request.path);
+  });
+  options_.base_url = server.url("/set/");
+  auto& set = options_.files;
+  for (MnistFile* file : {&set.train_images, &set.train_labels,
+                          &set.test_images, &set.test_labels}) {
+    const std::string content = "content of /set/" + file->name + ".gz";
+    Sha256 hash;
+    hash.add(
+        {reinterpret_cast<const uint8_t*>(content.data()), content.size()});
+    file->bytes = static_cast<int64_t>(content.size());
+    file->sha256 = hash.hex();
+  }
+  std::vector<std::string> seen;
+  options_.progress = [&](const std::string& name, int64_t, int64_t) {
+    if (seen.empty() || seen.back() != name) seen.push_back(name);
+  };
+  MnistFiles files = find_or_fetch_mnist(options_);
+  EXPECT_EQ(files.source, MnistSource::kDownload);
+  EXPECT_EQ(files.where, server.url("/set/"));
+  EXPECT_EQ(read_file(files.train_images),
+            "content of /set/train-images-idx3-ubyte.gz");
+  EXPECT_EQ(read_file(files.test_labels),
+            "content of /set/t10k-labels-idx1-ubyte.gz");
+  EXPECT_EQ(seen.size(), 4u);
+  EXPECT_EQ(server.requests(), 4);
+
+  files = find_or_fetch_mnist(options_);
+  EXPECT_EQ(files.source, MnistSource::kCache);
+  EXPECT_EQ(files.where, dir_ / "home/.cache/berth");
+  EXPECT_EQ(server.requests(), 4);
+}
+
+TEST_F(Mnist, AnExceptionOfTheProgressCallbackPassesThrough) {
+  LoopbackServer server([](Connection& to, const Request&) {
+    to.answer("200 OK", std::string(1000, 'x'), 4542);
+    to.stall();
+  });
+  options_.base_url = server.url("/");
+  options_.progress = [](const std::string&, int64_t, int64_t) {
+    throw std::domain_error("enough");
+  };
+  EXPECT_THROW(find_or_fetch_mnist(options_), std::domain_error);
 }
 
 TEST_F(Mnist, AFailedDownloadIsAReasonAndStopsAtTheFirstFile) {
