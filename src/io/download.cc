@@ -70,7 +70,8 @@ class Download {
 
   DownloadResult run() {
     if (already_there()) return result_;
-    PartFile part(options_.path, deadline_);
+    PartFile part(options_.path, fmt::format("download of {}", options_.url),
+                  deadline_);
     // Another process may have finished while this one waited for the lock.
     if (already_there()) {
       part.discard();

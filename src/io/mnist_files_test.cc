@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <stdexcept>
 #include <vector>
 
@@ -51,7 +50,7 @@ class Mnist : public ::testing::Test {
   MnistOptions options_{.base_url = absent_.url("/"),
                         .probe_timeout_ms = 3000,
                         .connect_timeout_ms = 1000,
-                        .stall_timeout_ms = 150,
+                        .stall_timeout_ms = 3000,
                         .total_timeout_ms = 3000};
 };
 
@@ -173,6 +172,7 @@ TEST_F(Mnist, AnUnknownHostAndADeadPortAreReasons) {
 
 TEST_F(Mnist, AServerThatStallsIsGivenUpWithinTheBound) {
   LoopbackServer server([](Connection& to, const Request&) { to.stall(); });
+  options_.stall_timeout_ms = 150;
   options_.base_url = server.url("/");
   const MnistFiles files = find_or_fetch_mnist(options_);
   EXPECT_FALSE(files.found());

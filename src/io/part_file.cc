@@ -16,8 +16,9 @@
 
 namespace berth::io {
 
-PartFile::PartFile(const std::string& path, Clock::time_point deadline)
-    : path_(path), part_(path + ".part") {
+PartFile::PartFile(const std::string& path, const std::string& subject,
+                   Clock::time_point deadline)
+    : path_(path), part_(path + ".part"), subject_(subject) {
   const auto parent = std::filesystem::path(path).parent_path();
   if (!parent.empty()) {
     std::error_code code;
@@ -27,9 +28,9 @@ PartFile::PartFile(const std::string& path, Clock::time_point deadline)
   while (!open_and_lock()) {
     if (Clock::now() >= deadline) {
       throw errors::DeadlineExceeded(fmt::format(
-          "\"{}\" stayed locked by another download of the same file; wait "
+          "{}: \"{}\" stayed locked by another download of the same file; wait "
           "for that process, or end it",
-          part_));
+          subject_, part_));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -90,8 +91,8 @@ void PartFile::discard() {
 }
 
 void PartFile::raise(const char* what, int code) const {
-  const std::string message =
-      fmt::format("cannot {} \"{}\": {}", what, part_, strerror(code));
+  const std::string message = fmt::format("{}: cannot {} \"{}\": {}", subject_,
+                                          what, part_, strerror(code));
   if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
     throw errors::ResourceExhausted(message + "; free disk space");
   }

@@ -18,9 +18,11 @@ class PartFile {
   using Clock = std::chrono::steady_clock;
 
   // Opens or creates `<path>.part` and its parent folders, and waits until
-  // `deadline` for another process that holds it. Throws PermissionDenied,
+  // `deadline` for another process that holds it. Messages begin with
+  // `subject`. Throws PermissionDenied,
   // ResourceExhausted, Unavailable, or DeadlineExceeded for the wait.
-  PartFile(const std::string& path, Clock::time_point deadline);
+  PartFile(const std::string& path, const std::string& subject,
+           Clock::time_point deadline);
   ~PartFile();
   PartFile(const PartFile&) = delete;
   PartFile& operator=(const PartFile&) = delete;
@@ -44,7 +46,7 @@ class PartFile {
   bool open_and_lock();
   [[noreturn]] void raise(const char* what, int code) const;
 
-  std::string path_, part_;
+  std::string path_, part_, subject_;
   int fd_ = -1;
   int64_t size_ = 0;
 };

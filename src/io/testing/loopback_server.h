@@ -37,14 +37,16 @@ class Connection {
   Connection(int fd, const std::atomic<bool>& stopping)
       : fd_(fd), stopping_(stopping) {}
 
-  void send_text(const std::string& text) {
+  // Returns false when the client has hung up.
+  bool send_text(const std::string& text) {
     size_t done = 0;
     while (done < text.size()) {
       const ssize_t count =
           send(fd_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
-      if (count <= 0) return;
+      if (count <= 0) return false;
       done += static_cast<size_t>(count);
     }
+    return true;
   }
 
   // Sends a status line, Content-Length `length` (none if negative) and
