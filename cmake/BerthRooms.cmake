@@ -24,7 +24,7 @@ function(berth_test name)
   berth_flags(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE berth GTest::gtest GTest::gtest_main fmt::fmt
-    nlohmann_json::nlohmann_json)
+    nlohmann_json::nlohmann_json ZLIB::ZLIB)
   gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300 LABELS "${berth_test_labels}")
 endfunction()

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "berth/errors.h"
+#include "io/byte_source.h"
+
+namespace berth::io {
+namespace {
+
+constexpr size_t kWindow = size_t{64} << 10;
+constexpr uint8_t kMagic[2] = {0x1f, 0x8b};
+// Wanted by inflateInit2: the largest window, and a gzip header.
+constexpr int kGzipWindowBits = 15 + 16;
+
+class GzipSource : public ByteSource {
+ public:
+  GzipSource(std::unique_ptr<ByteSource> raw, std::string name)
+      : raw_(std::move(raw)), name_(std::move(name)) {
+    if (inflateInit2(&stream_, kGzipWindowBits) != Z_OK) {
+      throw errors::ResourceExhausted(fmt::format(
+          "{}: no memory for the gzip decompressor (about 64 KiB)", name_));
+    }
+  }
+  ~GzipSource() override { inflateEnd(&stream_); }
+  GzipSource(const GzipSource&) = delete;
+  GzipSource& operator=(const GzipSource&) = delete;
+
+  std::span<const uint8_t> peek() override {
+    if (begin_ == end_) fill();
+    return std::span<const uint8_t>(window_).subspan(begin_, end_ - begin_);
+  }
+  void skip(size_t count) override {
+    begin_ += count;
+    offset_ += count;
+  }
+  uint64_t offset() const override { return offset_; }
+  std::string position() const override {
+    return fmt::format("byte {} of the decompressed data, {} of the file",
+                       offset_, raw_->position());
+  }
+  int64_t bytes_left() const override { return -1; }
+
+ private:
+  // Decompresses until the window holds something or the file is at its end.
+  void fill() {
+    begin_ = end_ = 0;
+    while (end_ == 0) {
+      const std::span<const uint8_t> in = raw_->peek();
+      if (in.empty()) {
+        if (in_member_) damaged("the gzip data ends in the middle");
+        return;
+      }
+      if (!in_member_) start_member(in);
+      inflate_some(in);
+    }
+  }
+
+  void start_member(std::span<const uint8_t> in) {
+    // The rest of a magic that a window cuts in two is checked by inflate.
+    const bool magic =
+        in[0] == kMagic[0] && (in.size() < 2 || in[1] == kMagic[1]);
+    if (!magic) {
+      damaged(
+          "bytes that are not gzip follow the last gzip member (cut the "
+          "file here if they are padding)");
+    }
+    inflateReset(&stream_);
+    in_member_ = true;
+  }
+
+  void inflate_some(std::span<const uint8_t> in) {
+    const size_t offered = std::min(in.size(), kWindow);
+    stream_.next_in = const_cast<uint8_t*>(in.data());
+    stream_.avail_in = static_cast<uInt>(offered);
+    stream_.next_out = window_.data();
+    stream_.avail_out = static_cast<uInt>(kWindow);
+    const int code = inflate(&stream_, Z_NO_FLUSH);
+    raw_->skip(offered - stream_.avail_in);
+    end_ = kWindow - stream_.avail_out;
+    if (code == Z_STREAM_END) {
+      in_member_ = false;
+    } else if (code == Z_MEM_ERROR) {
+      throw errors::ResourceExhausted(fmt::format(
+          "{}: no memory for the gzip decompressor (about 64 KiB)", name_));
+    } else if (code != Z_OK) {
+      damaged(stream_.msg != nullptr ? stream_.msg : zError(code));
+    }
+  }
+
+  [[noreturn]] void damaged(const std::string& what) {
+    throw errors::DataLoss(
+        fmt::format("{}: {}, at {}; expected an undamaged gzip file; fetch it "
+                    "again or decompress it with gunzip",
+                    name_, what, position()));
+  }
+
+  std::unique_ptr<ByteSource> raw_;
+  std::string name_;
+  z_stream stream_{};
+  bool in_member_ = false;
+  uint64_t offset_ = 0;
+  size_t begin_ = 0, end_ = 0;
+  std::array<uint8_t, kWindow> window_;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSource> gunzip_if_needed(std::unique_ptr<ByteSource> raw,
+                                             const std::string& name) {
+  const std::span<const uint8_t> start = raw->peek();
+  if (start.size() < 2 || start[0] != kMagic[0] || start[1] != kMagic[1]) {
+    return raw;
+  }
+  return std::make_unique<GzipSource>(std::move(raw), name);
+}
+
+}  // namespace berth::io
