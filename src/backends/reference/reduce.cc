@@ -3,7 +3,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
-#include "ops/reduce_axes.h"
+#include "op/reduce_axes.h"
 
 namespace berth::reference {
 

@@ -1,7 +1,7 @@
 // Which axes a reduction reduces, for its shape rule, gradient and kernels.
 
-#ifndef BERTH_OPS_REDUCE_AXES_H_
-#define BERTH_OPS_REDUCE_AXES_H_
+#ifndef BERTH_OP_REDUCE_AXES_H_
+#define BERTH_OP_REDUCE_AXES_H_
 
 #include <array>
 
@@ -17,4 +17,4 @@ std::array<bool, kMaxRank> reduced_axes(const OpDef& op, const Attrs* attrs,
 
 }  // namespace berth
 
-#endif  // BERTH_OPS_REDUCE_AXES_H_
+#endif  // BERTH_OP_REDUCE_AXES_H_
