@@ -203,6 +203,13 @@ void register_array_ops(OpRegistry& r) {
       op.gradient([](const GradCall&) { return Tensors{{}}; });
     }
   }
+  r.op("DeepCopy")
+      .input("x")
+      .output("y")
+      .infer(&infer_same_as_0)
+      .split(&split_elementwise)
+      .gradient([](const GradCall& g) { return Tensors{g.dy()}; })
+      .doc("The same value in memory of its own.");
   r.op("BroadcastTo")
       .input("input")
       .output("output")

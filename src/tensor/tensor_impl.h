@@ -61,6 +61,10 @@ Tensor make_symbolic(uint64_t trace, int32_t node, int32_t output, DType dtype,
 // when it is there already. The result may still be on its way.
 Tensor copy_to_device(const Tensor& t, Device& device);
 
+// Returns a tensor on `device` whose bytes nobody else changes: `t` itself
+// when that is true of it already, else a copy.
+Tensor own_copy(const Tensor& t, Device& device);
+
 }  // namespace berth
 
 #endif  // BERTH_TENSOR_TENSOR_IMPL_H_

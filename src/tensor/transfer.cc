@@ -147,4 +147,24 @@ Tensor copy_to_device(const Tensor& t, Device& device) {
   return out;
 }
 
+Tensor own_copy(const Tensor& t, Device& device) {
+  const TensorImpl& from = *t.impl();
+  if (from.block->device != &device) return copy_to_device(t, device);
+  if (!from.block->borrowed.load()) return t;
+  Tensor out = make_tensor(device, from.dtype, from.shape);
+  const size_t bytes = from.size_bytes();
+  if (bytes == 0) return out;
+  synchronize(from.block->ready);
+  ReadGuard guard;
+  guard.hold(from.block);
+  if (device.runs_inline()) {
+    std::memcpy(out.impl()->data(), from.data(), bytes);
+  } else {
+    std::vector<std::byte> host(bytes);
+    device.copy_to_host(host.data(), from.data(), bytes);
+    device.copy_from_host(out.impl()->data(), host.data(), bytes);
+  }
+  return out;
+}
+
 }  // namespace berth

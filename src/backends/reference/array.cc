@@ -13,6 +13,12 @@ void zeros(const KernelCall& c) {
               static_cast<size_t>(c.out[0].size()) * size_of(c.out[0].dtype));
 }
 
+void copy(const KernelCall& c) {
+  const size_t bytes =
+      static_cast<size_t>(c.out[0].size()) * size_of(c.out[0].dtype);
+  if (bytes > 0) std::memcpy(c.out[0].data, c.in[0].data, bytes);
+}
+
 void ones(const KernelCall& c) {
   with_any(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
@@ -37,6 +43,7 @@ void broadcast(const KernelCall& c) {
 void add_array(KernelTable& t) {
   t.direct("ZerosLike", kAllTypes, &zeros, "reference");
   t.direct("OnesLike", kAllTypes, &ones, "reference");
+  t.direct("DeepCopy", kAllTypes, &copy, "reference");
   t.direct("BroadcastTo", kAllTypes, &broadcast, "reference");
 }
 

@@ -1,0 +1,126 @@
+// Instances: what one run of a plan owns.
+
+#include "eager/kernel_cache.h"
+#include "exec/plan_impl.h"
+
+namespace berth {
+
+std::unique_ptr<Instance> Plan::Impl::make_instance() const {
+  auto i = std::make_unique<Instance>();
+  i->arenas.resize(devices.size());
+  i->arena_base.resize(devices.size(), nullptr);
+  i->bases.resize(buffers.size(), nullptr);
+  i->views.resize(operands.size());
+  for (size_t v = 0; v < operands.size(); ++v) {
+    i->views[v] = {nullptr, operands[v].shape, operands[v].dtype};
+  }
+  i->events.resize(steps.size());
+  i->done.resize(streams.size());
+  i->args.resize(graph.args.size());
+  i->outputs.resize(outputs.size());
+  size_t calls = 0;
+  for (const PlanStep& s : steps) {
+    if (s.kind != StepKind::kNothing) calls += static_cast<size_t>(s.parts);
+  }
+  i->contexts.resize(calls);
+  i->calls.resize(calls);
+  i->launches.resize(steps.size());
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const PlanStep& step = steps[s];
+    if (step.kind == StepKind::kNothing) continue;
+    const int width = step.num_in + step.num_out;
+    Device& device = *devices[step.device];
+    for (int part = 0; part < step.parts; ++part) {
+      KernelContext& context = i->contexts[step.first_call + part];
+      if (step.parts == 1) {
+        context.pool = device.pool();
+        context.slices = options.slices ? options.slices : default_slices(device);
+      }
+      const View* in = &i->views[step.first_view + part * width];
+      i->calls[step.first_call + part] = {
+          step.op,     step.attrs,   in,      in + step.num_in,
+          step.num_in, step.num_out, &context};
+      if (step.parts > 1 && step.num_out > 0) {
+        const Operand& out =
+            operands[step.first_view + part * width + step.num_in];
+        context.slice_origin =
+            static_cast<int64_t>(out.offset / size_of(out.dtype));
+      }
+    }
+    i->launches[s] = {&step, &i->calls[step.first_call]};
+  }
+  return i;
+}
+
+// Sets the addresses of everything but arguments and outputs.
+void Plan::Impl::resolve(Instance& instance) const {
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    const PlanBuffer& buffer = buffers[b];
+    switch (buffer.where) {
+      case Where::kArena:
+        instance.bases[b] =
+            instance.arena_base[buffer.device] + buffer.offset;
+        break;
+      case Where::kConst:
+        instance.bases[b] = constants[buffer.index].impl()->data();
+        break;
+      case Where::kVariable:
+        instance.bases[b] =
+            variable_state(variables[buffer.index].handle).storage->data;
+        break;
+      case Where::kArg:
+      case Where::kOutput:
+        break;
+    }
+  }
+  for (size_t v = 0; v < operands.size(); ++v) {
+    std::byte* base = instance.bases[operands[v].buffer];
+    instance.views[v].data = base ? base + operands[v].offset : nullptr;
+  }
+  for (const PlanStep& step : steps) {
+    if (step.scratch < 0) continue;
+    instance.contexts[step.first_call].scratch = instance.bases[step.scratch];
+  }
+}
+
+std::unique_ptr<Instance> Plan::Impl::checkout() {
+  std::unique_ptr<Instance> i;
+  {
+    std::lock_guard lock(mutex);
+    if (!idle.empty()) {
+      i = std::move(idle.front());
+      idle.erase(idle.begin());
+    }
+  }
+  if (!i) i = make_instance();
+  // The last run of this instance may still be on its way.
+  for (Event& e : i->done) {
+    if (e.stream && !e.stream->done(e)) e.stream->synchronize(e);
+    e = {};
+  }
+  bool moved = false;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    if (arena_bytes[d] == 0) continue;
+    i->arenas[d] = ArenaPool::get().take(*devices[d], arena_bytes[d]);
+    moved |= i->arena_base[d] != i->arenas[d]->data;
+    i->arena_base[d] = i->arenas[d]->data;
+  }
+  if (moved || !i->bases_resolved) {
+    resolve(*i);
+    i->bases_resolved = true;
+  }
+  return i;
+}
+
+void Plan::Impl::give_back(std::unique_ptr<Instance> instance) {
+  for (size_t d = 0; d < devices.size(); ++d) {
+    if (instance->arenas[d]) {
+      ArenaPool::get().give_back(*devices[d], std::move(instance->arenas[d]));
+    }
+  }
+  std::lock_guard lock(mutex);
+  if (idle.capacity() == idle.size()) idle.reserve(idle.size() + 4);
+  idle.push_back(std::move(instance));
+}
+
+}  // namespace berth

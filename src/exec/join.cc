@@ -1,0 +1,48 @@
+// Asynchronous runs: how one run is ordered against what came before and what
+// comes after.
+
+#include "exec/plan_impl.h"
+
+namespace berth {
+
+// Copy streams may touch arenas that earlier work of the compute streams used.
+void Plan::Impl::join_before(Instance& run) {
+  (void)run;
+  for (PlanStream& copy : streams) {
+    if (copy.device->runs_inline()) continue;
+    Stream& compute = copy.device->compute_stream();
+    if (copy.stream == &compute) continue;
+    copy.stream->wait(compute.record());
+  }
+  for (const VariableUse& use : variables) {
+    const VariableState& v = variable_state(use.handle);
+    const Event ready = v.storage->ready;
+    if (ready.stream == nullptr) continue;
+    for (PlanStream& s : streams) {
+      if (s.stream != ready.stream) s.stream->wait(ready);
+    }
+  }
+}
+
+void Plan::Impl::join_after(Instance& run) {
+  for (size_t s = 0; s < streams.size(); ++s) {
+    run.done[s] = streams[s].stream->record();
+  }
+}
+
+// Results are ready when the stream that made them, or brought them, is.
+void Plan::Impl::note_events(Instance& run) {
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const Output& out = outputs[o];
+    const PlanBuffer& b = buffers[out.buffer];
+    if (b.where != Where::kOutput || out.same_as >= 0) continue;
+    for (size_t s = 0; s < streams.size(); ++s) {
+      // Compute streams wait for the copy streams at the end of a run.
+      if (streams[s].stream == &devices[b.device]->compute_stream()) {
+        run.outputs[o].impl()->block->ready = run.done[s];
+      }
+    }
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,299 @@
+#include "exec/plan.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "berth/errors.h"
+#include "exec/plan_builder.h"
+#include "exec/plan_impl.h"
+#include "exec/variable_reads.h"
+#include "op/device_scope.h"
+
+namespace berth {
+
+Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Plan::~Plan() {
+  // Asynchronous work refers to instances.
+  for (auto& instance : impl_->idle) {
+    for (Event& e : instance->done) {
+      try {
+        synchronize(e);
+      } catch (const std::exception&) {
+        // Whoever waits for the results sees it.
+      }
+    }
+  }
+}
+
+std::unique_ptr<Plan> Plan::build(Graph graph, const PlanOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->graph = std::move(graph);
+  impl->options = options;
+  pin_reads(impl->graph);
+  impl->schedule = make_schedule(impl->graph);
+  PlanBuilder(*impl).build();
+  return std::unique_ptr<Plan>(new Plan(std::move(impl)));
+}
+
+const PlanInfo& Plan::info() const { return impl_->info; }
+const Graph& Plan::graph() const { return impl_->graph; }
+const Schedule& Plan::schedule() const { return impl_->schedule; }
+
+void Plan::drop_wait_for_testing(int step, int wait) {
+  auto& waits = step >= 0 ? impl_->steps.at(step).waits
+                          : impl_->streams.at(-step - 1).final_waits;
+  waits.erase(waits.begin() + wait);
+}
+
+namespace {
+
+// Locks the variables of a run in one global order; tears them when it fails.
+class RunLocks {
+ public:
+  explicit RunLocks(const Plan::Impl& plan) : plan_(plan) {
+    for (int i : plan.lock_order) {
+      VariableState& v = state(i);
+      if (plan.variables[i].write) {
+        v.mutex.lock();
+      } else {
+        v.mutex.lock_shared();
+      }
+    }
+    try {
+      for (int i : plan.lock_order) {
+        if (plan.variables[i].read) check_not_torn(state(i));
+      }
+      for (int i : plan.lock_order) {
+        if (plan.variables[i].write) prepare_write(state(i));
+      }
+    } catch (...) {
+      unlock();
+      throw;
+    }
+  }
+  ~RunLocks() { unlock(); }
+  RunLocks(const RunLocks&) = delete;
+  RunLocks& operator=(const RunLocks&) = delete;
+
+  void tear(const char* why) {
+    for (int i : plan_.lock_order) {
+      if (plan_.variables[i].write) mark_torn(state(i), why);
+    }
+  }
+  template <class Fn>
+  void written(Fn&& fn) {
+    for (int i : plan_.lock_order) {
+      if (plan_.variables[i].write) fn(state(i));
+    }
+  }
+
+ private:
+  VariableState& state(int i) const {
+    return *plan_.variables[i].handle.impl()->variable;
+  }
+  void unlock() {
+    for (int i : plan_.lock_order) {
+      if (plan_.variables[i].write) {
+        state(i).mutex.unlock();
+      } else {
+        state(i).mutex.unlock_shared();
+      }
+    }
+  }
+  const Plan::Impl& plan_;
+};
+
+void run_kernel(const PlanStep& step, const KernelCall* calls,
+                ThreadPool* pool) {
+  if (step.parts == 1) {
+    step.kernel.run(*calls);
+    return;
+  }
+  struct Job {
+    const PlanStep* step;
+    const KernelCall* calls;
+  } job{&step, calls};
+  pool->run(
+      step.parts,
+      [](void* arg, int part) {
+        const Job& j = *static_cast<Job*>(arg);
+        j.step->kernel.run(j.calls[part]);
+      },
+      &job, step.estimate_us);
+}
+
+// Asynchronous work: the same calls on translated addresses.
+void run_translated(void* context, const AddressMap& map) {
+  const auto& launch = *static_cast<Instance::Launch*>(context);
+  const KernelCall& call = *launch.call;
+  const int width = call.num_in + call.num_out;
+  if (launch.step->kind == StepKind::kTransfer) {
+    std::memcpy(map.translate(call.out[0].data), map.translate(call.in[0].data),
+                static_cast<size_t>(call.in[0].size()) *
+                    size_of(call.in[0].dtype));
+    return;
+  }
+  std::vector<View> views(call.in, call.in + width);
+  for (View& v : views) v.data = map.translate(v.data);
+  KernelContext local = *call.context;
+  local.scratch = map.translate(local.scratch);
+  KernelCall translated = call;
+  translated.in = views.data();
+  translated.out = views.data() + call.num_in;
+  translated.context = &local;
+  launch.step->kernel.run(translated);
+}
+
+void transfer_inline(const PlanStep& step, const Plan::Impl& plan,
+                     const KernelCall& call) {
+  const size_t bytes = static_cast<size_t>(call.in[0].size()) *
+                       size_of(call.in[0].dtype);
+  const Operand& from = plan.operands[step.first_view];
+  Device& source = *plan.devices[plan.buffers[from.buffer].device];
+  if (source.runs_inline()) {
+    std::memcpy(call.out[0].data, call.in[0].data, bytes);
+  } else {
+    source.copy_to_host(call.out[0].data, call.in[0].data, bytes);
+  }
+}
+
+}  // namespace
+
+// Steps on inline streams run here and now; others are handed to their stream.
+void Plan::Impl::launch(Instance& run) {
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const PlanStep& step = steps[s];
+    PlanStream& ps = streams[step.stream];
+    for (int32_t w : step.waits) ps.stream->wait(run.events[w]);
+    if (step.kind != StepKind::kNothing) {
+      KernelCall* calls = &run.calls[step.first_call];
+      if (!ps.device->runs_inline()) {
+        Work work;
+        work.run = &run_translated;
+        work.context = &run.launches[s];
+        work.what = step.op->name().c_str();
+        const auto& sources = graph[step.node].sources;
+        if (!sources.empty()) work.site = sources.front().site;
+        work.flops = step.cost.flops;
+        work.moved_bytes = step.cost.bytes;
+        ps.stream->launch(work);
+      } else if (step.kind == StepKind::kTransfer) {
+        transfer_inline(step, *this, *calls);
+      } else {
+        run_kernel(step, calls, ps.device->pool());
+      }
+    }
+    if (step.signals) run.events[s] = ps.stream->record();
+  }
+  for (PlanStream& ps : streams) {
+    for (int32_t w : ps.final_waits) ps.stream->wait(run.events[w]);
+  }
+}
+
+// Takes the arguments to where the plan wants them.
+void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (arg_device[i] < 0) continue;
+    Device& device = *devices[arg_device[i]];
+    const TensorImpl* t = in[i]->impl();
+    run.args[i] = *in[i];
+    if (t->block->borrowed.load() || t->block->device != &device) {
+      run.args[i] = own_copy(*in[i], device);
+      t = run.args[i].impl();
+    }
+    if (t->block->ready.stream) {
+      for (PlanStream& s : streams) {
+        if (t->block->ready.stream != s.stream) s.stream->wait(t->block->ready);
+      }
+    }
+  }
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const Output& out = outputs[o];
+    const PlanBuffer& b = buffers[out.buffer];
+    if (b.where == Where::kOutput && out.same_as < 0) {
+      run.outputs[o] = make_tensor(*devices[b.device], out.dtype, out.shape);
+    }
+  }
+  for (const auto& [view, buffer] : patches) {
+    const PlanBuffer& b = buffers[buffer];
+    const Tensor& t =
+        b.where == Where::kArg ? run.args[b.index] : run.outputs[b.index];
+    run.views[view].data = t.impl()->data() + operands[view].offset;
+  }
+}
+
+void Plan::Impl::finish(Instance& run, std::span<Tensor> out) {
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const Output& from = outputs[o];
+    const PlanBuffer& b = buffers[from.buffer];
+    if (b.where == Where::kOutput && from.same_as < 0) {
+      if (from.offset == 0) continue;
+    }
+    const Tensor* base = nullptr;
+    if (b.where == Where::kOutput) {
+      base = &run.outputs[from.same_as < 0 ? o : from.same_as];
+    } else if (b.where == Where::kArg) {
+      base = &run.args[b.index];
+    } else if (b.where == Where::kConst) {
+      base = &constants[b.index];
+    } else {
+      throw errors::Internal("an output of the plan has no memory of its own");
+    }
+    run.outputs[o] = make_alias(*base, from.shape, from.offset);
+  }
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    out[o] = std::move(run.outputs[o]);
+  }
+}
+
+void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
+  Impl& p = *impl_;
+  std::unique_ptr<Instance> run = p.checkout();
+  struct Return {
+    Impl& plan;
+    std::unique_ptr<Instance>& instance;
+    ~Return() {
+      if (plan.inline_only) {
+        for (Tensor& t : instance->args) t = Tensor();
+      }
+      for (Tensor& t : instance->outputs) t = Tensor();
+      plan.give_back(std::move(instance));
+    }
+  } give_back{p, run};
+  p.bind(*run, in);
+  RunLocks locks(p);
+  if (!p.random_calls.empty()) {
+    uint64_t step;
+    {
+      std::lock_guard lock(p.mutex);
+      step = p.step_counter++;
+    }
+    for (int c : p.random_calls) run->contexts[c].step = step;
+  }
+  if (!p.inline_only) p.join_before(*run);
+  try {
+    p.launch(*run);
+  } catch (const std::exception& e) {
+    locks.tear(e.what());
+    if (!p.inline_only) p.join_after(*run);
+    throw;
+  }
+  if (!p.inline_only) {
+    p.join_after(*run);
+    p.note_events(*run);
+    locks.written([&](VariableState& v) {
+      for (size_t s = 0; s < p.streams.size(); ++s) {
+        if (p.streams[s].stream == &v.device->compute_stream()) {
+          v.storage->ready = run->done[s];
+        }
+      }
+    });
+  }
+  locks.written([](VariableState& v) { v.torn = false; });
+  p.finish(*run, out);
+}
+
+}  // namespace berth

@@ -1,0 +1,82 @@
+// Plan: the compiled form of a graph for known shapes and devices.
+//
+// A list of regions (here: one op each) per device in a fixed order, with
+// kernels bound, memory planned and waits known. Building checks everything;
+// running looks nothing up and calls no system allocator when warm.
+// Thread-safe: runs may overlap; each takes an instance (arena and views) of
+// its own. Runs that write a common variable exclude each other.
+
+#ifndef BERTH_EXEC_PLAN_H_
+#define BERTH_EXEC_PLAN_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "place/schedule.h"
+
+namespace berth {
+
+struct PlanOptions {
+  // Parts per forked region; results depend on it alone. 0: the number of
+  // cores of the device.
+  int slices = 0;
+  // Threads that a region may use; 0: all of the device's.
+  int workers = 0;
+};
+
+// Figures for people and benches.
+struct PlanInfo {
+  int ops_traced = 0;
+  int ops = 0;      // after optimisation, without constants and arguments
+  int regions = 0;  // instructions of the plan
+  int transfers = 0;
+  int waits = 0;
+  size_t copied_bytes = 0;  // between devices, per run
+  size_t arena_bytes = 0;   // all devices
+  size_t bound_bytes = 0;   // liveness bound of the same buffers
+  size_t output_bytes = 0;  // blocks that escape, per run
+  std::vector<std::pair<std::string, size_t>> arena_by_device;
+};
+
+class Plan {
+ public:
+  // Compiles a placed and partitioned graph whose shapes are all known.
+  // Throws errors::Unimplemented (no kernel), errors::InvalidArgument (unknown
+  // shape), errors::ResourceExhausted, each with the node and its line.
+  static std::unique_ptr<Plan> build(Graph graph, const PlanOptions& options);
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  // Runs once.
+  //   in   one per graph.args, with the dtypes and shapes of the graph; copied
+  //        to the argument's device when elsewhere.
+  //   out  one per graph.outputs; on asynchronous devices still on their way.
+  // Throws what a kernel throws (variables that the run writes are then torn),
+  // and errors::FailedPrecondition when a variable it reads is torn.
+  void run(std::span<const Tensor* const> in, std::span<Tensor> out);
+
+  const PlanInfo& info() const;
+  const Graph& graph() const;
+  const Schedule& schedule() const;
+
+  // The plan as text: docs/graph-format.md, "Plans".
+  std::string str() const;
+
+  // Makes runs ignore wait `wait` of step `step`, or final wait `wait` of
+  // stream -step - 1 (tests of the waits themselves).
+  void drop_wait_for_testing(int step, int wait);
+
+  struct Impl;  // exec/plan_impl.h
+
+ private:
+  explicit Plan(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_EXEC_PLAN_H_

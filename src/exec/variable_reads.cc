@@ -1,0 +1,134 @@
+#include "exec/variable_reads.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace berth {
+
+namespace {
+
+// Inserts `node` before position `at`, renumbering what follows.
+void insert_before(Graph& graph, int32_t at, Node node) {
+  auto shift = [at](int32_t& n) {
+    if (n >= at) ++n;
+  };
+  for (Node& n : graph.nodes) {
+    for (ValueRef& v : n.inputs) shift(v.node);
+    for (int32_t& c : n.controls) shift(c);
+    if (n.colocate >= 0) shift(n.colocate);
+  }
+  for (ValueRef& v : graph.outputs) shift(v.node);
+  for (int32_t& a : graph.args) shift(a);
+  graph.nodes.insert(graph.nodes.begin() + at, std::move(node));
+}
+
+void add_control(Node& node, int32_t before) {
+  auto it =
+      std::lower_bound(node.controls.begin(), node.controls.end(), before);
+  if (it == node.controls.end() || *it != before) {
+    node.controls.insert(it, before);
+  }
+}
+
+// The variable handle that a node writes, -1: none.
+std::vector<int32_t> written_handles(const Graph& graph, const Node& node) {
+  std::vector<int32_t> handles;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (writes(node.op->input(static_cast<int>(i)).access) &&
+        graph.spec(node.inputs[i]).dtype == resource) {
+      handles.push_back(node.inputs[i].node);
+    }
+  }
+  return handles;
+}
+
+// Everybody who looks at the bytes of a value, through aliases too.
+struct Readers {
+  std::vector<int32_t> nodes;
+  bool escapes = false;
+};
+
+Readers readers_of(const Graph& graph,
+                   const std::vector<std::vector<int32_t>>& users,
+                   int32_t read) {
+  Readers r;
+  std::vector<int32_t> open{read};
+  while (!open.empty()) {
+    const int32_t n = open.back();
+    open.pop_back();
+    for (const ValueRef& v : graph.outputs) r.escapes |= v.node == n;
+    for (int32_t user : users[n]) {
+      const Node& u = graph[user];
+      const bool reads_it =
+          std::any_of(u.inputs.begin(), u.inputs.end(),
+                      [&](const ValueRef& v) { return v.node == n; });
+      if (!reads_it) continue;  // waits only
+      if (u.op->kind() == OpKind::kAlias) {
+        open.push_back(user);
+      } else {
+        r.nodes.push_back(user);
+      }
+    }
+  }
+  return r;
+}
+
+}  // namespace
+
+void pin_reads(Graph& graph) {
+  static const OpDef& copy = op_named("DeepCopy");
+  // Reads that need a copy, last first so that positions stay valid.
+  std::vector<int32_t> copies;
+  {
+    const auto users = graph.users();
+    std::unordered_map<int32_t, std::vector<int32_t>> writers;
+    for (int32_t i = 0; i < graph.size(); ++i) {
+      for (int32_t h : written_handles(graph, graph[i])) {
+        writers[h].push_back(i);
+      }
+    }
+    for (int32_t i = 0; i < graph.size(); ++i) {
+      if (graph[i].op->kind() != OpKind::kReadVariable) continue;
+      const Readers readers = readers_of(graph, users, i);
+      const auto& w = writers[graph[i].inputs[0].node];
+      const auto next = std::upper_bound(w.begin(), w.end(), i);
+      bool needs_copy = readers.escapes;
+      if (next != w.end()) {
+        for (int32_t reader : readers.nodes) needs_copy |= reader > *next;
+      }
+      if (needs_copy) {
+        copies.push_back(i);
+      } else if (next != w.end()) {
+        for (int32_t reader : readers.nodes) {
+          if (reader != *next) add_control(graph[*next], reader);
+        }
+      }
+    }
+  }
+  for (auto it = copies.rbegin(); it != copies.rend(); ++it) {
+    const int32_t read = *it, at = read + 1;
+    Node node;
+    node.op = &copy;
+    node.name = unique_name(graph, graph[read].name + "/copy");
+    node.outputs = graph[read].outputs;
+    node.assigned = graph[read].assigned;
+    node.sources = graph[read].sources;
+    insert_before(graph, at, std::move(node));
+    // Readers take the copy; whoever waited for the read waits for the copy.
+    for (Node& n : graph.nodes) {
+      for (ValueRef& v : n.inputs) {
+        if (v.node == read) v.node = at;
+      }
+      if (std::find(n.controls.begin(), n.controls.end(), read) !=
+          n.controls.end()) {
+        add_control(n, at);
+      }
+    }
+    for (ValueRef& v : graph.outputs) {
+      if (v.node == read) v.node = at;
+    }
+    graph[at].inputs = {{read, 0}};
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,88 @@
+#include "graph/replay.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "berth/errors.h"
+#include "op/device_scope.h"
+#include "op/dispatcher.h"
+#include "tensor/tensor_impl.h"
+
+namespace berth {
+
+namespace {
+
+// The scope, line and colocation of a node, for the block's duration.
+class NodeContext {
+ public:
+  NodeContext(const Node& node, int32_t colocate) : saved_(t_state) {
+    t_state.site = node.sources.empty() ? Site{} : node.sources[0].site;
+    t_state.colocate = colocate;
+    if (!node.requested.empty()) {
+      push_scope(&scope_.emplace(), DeviceName::parse(node.requested),
+                 t_state.site);
+    }
+  }
+  ~NodeContext() {
+    if (scope_) pop_scope(&*scope_);
+    t_state.site = saved_.site;
+    t_state.colocate = saved_.colocate;
+  }
+
+ private:
+  const ThreadState saved_;
+  std::optional<DeviceScope> scope_;
+};
+
+}  // namespace
+
+Tensors replay(const Graph& graph, std::span<const Tensor> args) {
+  std::vector<Tensors> values(graph.nodes.size());
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph[i];
+    Tensors& out = values[i];
+    const std::string& op = node.op->name();
+    if (op == "_Arg") {
+      out = {args[node.op->attr<int64_t>(node.attrs.get(), "index")]};
+      continue;
+    }
+    if (op == "Const") {
+      out = {node.op->attr<Tensor>(node.attrs.get(), "value")};
+      continue;
+    }
+    if (op == "VarHandleOp") {
+      if (!node.variable.defined()) {
+        throw errors::FailedPrecondition(fmt::format(
+            "graph \"{}\": variable '{}' is only declared; expected a graph "
+            "that was traced in this process",
+            graph.name, node.name));
+      }
+      out = {node.variable};
+      continue;
+    }
+    std::vector<const Tensor*> in;
+    for (const ValueRef& v : node.inputs) {
+      in.push_back(&values[v.node][v.output]);
+    }
+    int32_t colocate = -1;
+    if (node.colocate >= 0 && !values[node.colocate].empty() &&
+        values[node.colocate][0].is_symbolic()) {
+      colocate = values[node.colocate][0].impl()->node;
+    }
+    const NodeContext context(node, colocate);
+    out.resize(node.outputs.size());
+    if (op == "_Transfer") {
+      out[0] = *in[0];
+    } else {
+      apply(*node.op, in, node.attrs.get(), out);
+    }
+  }
+  Tensors results;
+  for (const ValueRef& v : graph.outputs) {
+    results.push_back(values[v.node][v.output]);
+  }
+  return results;
+}
+
+}  // namespace berth

@@ -1,0 +1,77 @@
+// Tracer: the dispatcher that writes a graph instead of computing.
+//
+// While it is on the thread, every op becomes a node and its results are
+// symbolic tensors. Concrete inputs are captured: variables as one VarHandleOp
+// each, other tensors as Const. Effects on one variable keep program order
+// through control edges. One thread.
+
+#ifndef BERTH_GRAPH_TRACER_H_
+#define BERTH_GRAPH_TRACER_H_
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "op/dispatcher.h"
+
+namespace berth {
+
+class Tracer final : public Dispatcher {
+ public:
+  explicit Tracer(std::string name);
+  ~Tracer() override;
+
+  // Adds an argument. Unknown dimensions (-1) become symbols of this trace.
+  Tensor add_arg(const TensorSpec& spec);
+  void start();  // begins to see ops
+  void stop();
+
+  void apply(const OpDef& op, std::span<const Tensor* const> in,
+             const Attrs* attrs, std::span<Tensor> out) override;
+
+  // Returns the value of a tensor in the graph, capturing concrete ones.
+  ValueRef value_of(const Tensor& t);
+
+  // The device on which new nodes are marked as assigned (lowering); "" none.
+  void set_assigned(std::string device) { assigned_ = std::move(device); }
+
+  // Sets the outputs and returns the graph; the tracer is empty afterwards.
+  Graph finish(std::span<const Tensor> outputs);
+
+  const Graph& graph() const { return graph_; }
+  Graph& graph() { return graph_; }
+  // Handles of the variables captured, in order of first use.
+  const std::vector<Tensor>& variables() const { return variables_; }
+
+  // True while some tracer is on the calling thread.
+  static bool active() { return count() > 0; }
+
+ private:
+  static int& count();
+  struct Order {  // of the effects on one variable
+    int32_t last_write = -1;
+    std::vector<int32_t> reads;  // since then
+  };
+  int32_t add_node(const OpDef& op, const Attrs* attrs,
+                   std::vector<ValueRef> inputs);
+  ValueRef capture(const Tensor& t);
+  void order_effects(Node& node);
+
+  const uint64_t serial_;
+  Graph graph_;
+  std::string assigned_;
+  std::unordered_map<const TensorImpl*, ValueRef> captured_;
+  std::vector<Tensor> keep_;  // captured tensors: their addresses are keys
+  std::map<std::pair<DType, std::string>, ValueRef> scalars_;
+  std::vector<Tensor> variables_;
+  std::unordered_map<std::string, int> names_;
+  std::unordered_map<int32_t, Order> effects_;  // by VarHandleOp
+  int32_t last_effect_ = -1;                    // of ops without variables
+  int64_t next_symbol_ = -2;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_GRAPH_TRACER_H_
