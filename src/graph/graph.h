@@ -9,7 +9,10 @@
 #define BERTH_GRAPH_GRAPH_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "berth/site.h"
@@ -54,6 +57,33 @@ struct Node {
   bool has_effect() const { return op->stateful(); }
 };
 
+// The names a graph has, read from its nodes as they come. A copy begins empty.
+class NameIndex {
+ public:
+  NameIndex() = default;
+  NameIndex(const NameIndex&) {}
+  NameIndex(NameIndex&&) noexcept {}
+  NameIndex& operator=(const NameIndex&) {
+    clear();
+    return *this;
+  }
+  NameIndex& operator=(NameIndex&&) noexcept {
+    clear();
+    return *this;
+  }
+
+  void clear() {
+    next_.clear();
+    seen_ = 0;
+  }
+  // Returns "name" or "name_1", ...: one that no node has.
+  std::string unique(const std::vector<Node>& nodes, const std::string& name);
+
+ private:
+  std::unordered_map<std::string, int32_t> next_;  // name -> suffix to try
+  size_t seen_ = 0;                                // nodes read so far
+};
+
 class Graph {
  public:
   std::string name = "function";
@@ -83,9 +113,18 @@ class Graph {
   // Runs the shape rules again from the _Arg specs on. Throws
   // errors::InvalidArgument with the node's source line.
   void infer();
+
+  // Ops that only this graph knows: declared in its text, without kernels.
+  std::vector<std::shared_ptr<const OpDef>> declared_ops;
+
+ private:
+  friend std::string unique_name(const Graph& graph, const std::string& name);
+  mutable NameIndex names_;
 };
 
-// Returns "name" or "name_1", ... whichever `graph` does not have yet.
+// Returns "name" or "name_1", ... whichever `graph` does not have yet, in
+// constant time over many calls. Nodes renamed in place since the last call
+// keep both names until compact().
 std::string unique_name(const Graph& graph, const std::string& name);
 
 // Throws errors::Internal unless numbering, inputs, controls, output counts
