@@ -7,6 +7,7 @@
 #include "berth/device.h"
 #include "berth/dtype.h"
 #include "berth/errors.h"
+#include "berth/function.h"
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"

@@ -37,6 +37,8 @@ struct GradientOptions {
   std::string device = {};
   // d(loss)/d(target), [shape of target]; ones when empty.
   Tensor output_grad = {};
+  // The same for several targets, one each; empty ones count as ones.
+  Tensors output_grads = {};
   UnconnectedGradients unconnected_gradients = UnconnectedGradients::kNone;
 };
 

@@ -8,6 +8,7 @@
 #include "device/device_manager.h"
 #include "op/device_scope.h"
 #include "ops/op_call.h"
+#include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
 
 namespace berth {
@@ -35,10 +36,15 @@ void GradientTape::Recorder::apply(const OpDef& op,
                                    std::span<const Tensor* const> in,
                                    const Attrs* attrs, std::span<Tensor> out) {
   bool watched = false;
-  if (op.kind() == OpKind::kReadVariable &&
-      options_.watch_accessed_variables) {
-    const VariableState* v = in[0]->impl()->variable;
-    if (v && v->trainable && is_floating(v->dtype)) watch(*in[0]);
+  const bool reads =
+      op.kind() == OpKind::kReadVariable || op.kind() == OpKind::kCall;
+  if (reads && options_.watch_accessed_variables) {
+    for (const Tensor* t : in) {
+      const VariableState* v = t->impl()->kind == TensorKind::kVariable
+                                   ? t->impl()->variable
+                                   : nullptr;
+      if (v && v->trainable && is_floating(v->dtype)) watch(*t);
+    }
   }
   for (const Tensor* t : in) watched |= value_of(*t) != kUnwatched;
   if (watched && !op.gradient() && op.decompose()) {
@@ -212,7 +218,8 @@ Tensors GradientTape::Recorder::gradient(const Tensors& targets,
   } close{pin};
 
   static const OpDef& ones = op_named("OnesLike");
-  for (const Tensor& target : targets) {
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Tensor& target = targets[i];
     if (!is_floating(target.dtype())) {
       throw errors::InvalidArgument(fmt::format(
           "GradientTape: the target is {}{}; expected float32 or float64",
@@ -220,7 +227,8 @@ Tensors GradientTape::Recorder::gradient(const Tensors& targets,
     }
     const int32_t id = value_of(target);
     if (id == kUnwatched || !reached[id]) continue;
-    Tensor seed = options.output_grad;
+    Tensor seed = i < options.output_grads.size() ? options.output_grads[i]
+                                                  : options.output_grad;
     if (!seed.defined()) {
       const Placement placement(target, scope_serial_);
       seed = call1(ones, target);

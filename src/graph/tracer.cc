@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "op/callable.h"
 #include "op/device_scope.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -198,6 +199,10 @@ ValueRef Tracer::value_of(const Tensor& t) {
 
 void Tracer::apply(const OpDef& op, std::span<const Tensor* const> in,
                    const Attrs* attrs, std::span<Tensor> out) {
+  if (op.kind() == OpKind::kCall) {
+    op.attr<std::shared_ptr<Callable>>(attrs, "f")->call(in, out);
+    return;
+  }
   std::vector<ValueRef> inputs;
   inputs.reserve(in.size());
   for (const Tensor* t : in) inputs.push_back(value_of(*t));

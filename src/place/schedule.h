@@ -14,6 +14,8 @@
 
 namespace berth {
 
+class KernelTable;
+
 // What place() knows about a device. The executor uses the real ones; text
 // tests and the command line use hypothetical ones.
 struct PlaceDevice {

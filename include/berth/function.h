@@ -1,0 +1,206 @@
+// function: traces a C++ callable into a graph and runs it as a compiled plan
+// (tf.function).
+//
+// The callable runs once per signature (shapes and dtypes of its tensors,
+// values of its other arguments, device scope) with symbolic tensors; what it
+// computes becomes a graph, which is optimised, placed and compiled. Later
+// calls run the plan. Inside another trace the callable is inlined; under a
+// GradientTape the call is one differentiable operation.
+// Thread-safe: calls may overlap.
+
+#ifndef BERTH_FUNCTION_H_
+#define BERTH_FUNCTION_H_
+
+#include <any>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "berth/tensor.h"
+#include "berth/tree.h"
+
+namespace berth {
+
+struct FunctionOptions {
+  std::string name = "function";
+  // Specs of the tensor leaves in order; -1 in a shape accepts any length and
+  // traces once for all of them. Empty: each shape is traced by itself.
+  std::vector<TensorSpec> input_signature = {};
+  // Parts that forked work is cut into: results depend on it alone, not on
+  // the number of cores. 0: the number of cores.
+  int slices = 0;
+  // Constant folding, merging, algebra, dead code.
+  bool optimize = true;
+};
+
+// Figures of one compiled signature.
+struct FunctionPlanInfo {
+  int ops_traced = 0;     // nodes as the callable made them
+  int ops = 0;            // after optimisation
+  int regions = 0;        // instructions of the plan
+  int transfers = 0;      // between devices, per run
+  size_t copied_bytes = 0;
+  size_t peak_bytes = 0;   // arenas and outputs
+  size_t bound_bytes = 0;  // the least any plan of these values could use
+  double trace_seconds = 0;
+  double compile_seconds = 0;
+};
+
+// The part of a Function that does not depend on C++ types.
+class FunctionCore {
+ public:
+  // What calls back into the typed part.
+  struct Body {
+    void* context;
+    // Runs the callable on `leaves` in place of the arguments' tensors;
+    // returns the leaves of its result and keeps its structure in `result`.
+    Tensors (*trace)(void* context, const Tensors& leaves, std::any* result);
+  };
+
+  explicit FunctionCore(FunctionOptions options);
+  ~FunctionCore();
+  FunctionCore(const FunctionCore&) = delete;
+  FunctionCore& operator=(const FunctionCore&) = delete;
+
+  // Calls with the tensor leaves and the signature text of the other
+  // arguments. Returns the leaves of the result; `structure` points at the
+  // structure that Body::trace kept.
+  Tensors call(const Tensors& leaves, const std::string& fixed,
+               const Body& body, const std::any** structure, Site site);
+
+  // Text of the last signature called: stage "trace", "optimize", "place" or
+  // "plan". Throws errors::FailedPrecondition before the first call.
+  std::string text(const std::string& stage) const;
+  FunctionPlanInfo plan_info() const;
+  int num_traces() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+template <class Signature>
+class Function;
+
+template <class R, class... Args>
+class Function<R(Args...)> {
+ public:
+  Function(std::function<R(Args...)> fn, FunctionOptions options)
+      : shared_(std::make_shared<Shared>(std::move(fn), std::move(options))) {}
+
+  // Calls the function. Throws what tracing, compiling and running throw:
+  // errors name the user's line.
+  R operator()(Args... args, Site site = Site::here()) const {
+    Values values(std::forward<Args>(args)...);
+    Flatten flat;
+    visit_tree(values, flat);
+    Call call{&shared_->fn, &values};
+    const std::any* structure = nullptr;
+    Tensors leaves = shared_->core.call(flat.leaves, flat.text,
+                                        {&call, &Call::trace}, &structure,
+                                        site);
+    if constexpr (!std::is_void_v<R>) {
+      Result result = *std::any_cast<Result>(structure);
+      Rebuild rebuild(leaves);
+      visit_tree(result, rebuild);
+      return result;
+    }
+  }
+
+  // Text of the last signature called: "trace", "optimize", "place", "plan".
+  std::string text(const std::string& stage) const {
+    return shared_->core.text(stage);
+  }
+  FunctionPlanInfo plan_info() const { return shared_->core.plan_info(); }
+  int num_traces() const { return shared_->core.num_traces(); }
+
+ private:
+  using Values = std::tuple<std::decay_t<Args>...>;
+  using Result = std::conditional_t<std::is_void_v<R>, bool, std::decay_t<R>>;
+
+  struct Shared {
+    Shared(std::function<R(Args...)> f, FunctionOptions options)
+        : fn(std::move(f)), core(std::move(options)) {}
+    std::function<R(Args...)> fn;
+    FunctionCore core;
+  };
+
+  struct Flatten final : TreeVisitor {
+    void tensor(Tensor& t) override { leaves.push_back(t); }
+    void fixed(const void* bytes, size_t size) override {
+      text.append(static_cast<const char*>(bytes), size);
+    }
+    Tensors leaves;
+    std::string text;
+  };
+
+  struct Rebuild final : TreeVisitor {
+    explicit Rebuild(const Tensors& l) : leaves(l) {}
+    void tensor(Tensor& t) override { t = leaves[next++]; }
+    void fixed(const void*, size_t) override {}
+    const Tensors& leaves;
+    size_t next = 0;
+  };
+
+  struct Call {
+    const std::function<R(Args...)>* fn;
+    Values* values;
+
+    static Tensors trace(void* context, const Tensors& leaves,
+                         std::any* result) {
+      Call& call = *static_cast<Call*>(context);
+      Values symbolic = *call.values;
+      Rebuild put(leaves);
+      visit_tree(symbolic, put);
+      Flatten flat;
+      if constexpr (std::is_void_v<R>) {
+        std::apply(*call.fn, symbolic);
+        *result = true;
+      } else {
+        Result r = std::apply(*call.fn, symbolic);
+        visit_tree(r, flat);
+        *result = std::move(r);
+      }
+      return flat.leaves;
+    }
+  };
+
+  std::shared_ptr<Shared> shared_;
+};
+
+namespace internal {
+template <class F>
+struct SignatureOf : SignatureOf<decltype(&F::operator())> {};
+template <class R, class... A>
+struct SignatureOf<R (*)(A...)> {
+  using type = R(A...);
+};
+template <class R, class... A>
+struct SignatureOf<R(A...)> {
+  using type = R(A...);
+};
+template <class C, class R, class... A>
+struct SignatureOf<R (C::*)(A...) const> {
+  using type = R(A...);
+};
+template <class C, class R, class... A>
+struct SignatureOf<R (C::*)(A...)> {
+  using type = R(A...);
+};
+}  // namespace internal
+
+// Makes a Function of a callable that is not overloaded.
+//   auto step = berth::function([&](const Tensor& x) { return model(x); });
+template <class F>
+auto function(F&& fn, FunctionOptions options = {}) {
+  using Signature =
+      typename internal::SignatureOf<std::remove_cvref_t<F>>::type;
+  return Function<Signature>(std::forward<F>(fn), std::move(options));
+}
+
+}  // namespace berth
+
+#endif  // BERTH_FUNCTION_H_

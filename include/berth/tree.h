@@ -1,0 +1,127 @@
+// Tree: nested structures of tensors, as functions take and return them.
+//
+// Tensors are the leaves; Variables count by identity, numbers, strings and
+// enums by value; vectors, arrays, pairs, tuples, optionals and string maps
+// nest. For a struct of your own, specialise Tree with one visit().
+// Compile-time only.
+
+#ifndef BERTH_TREE_H_
+#define BERTH_TREE_H_
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "berth/tensor.h"
+#include "berth/variable.h"
+
+namespace berth {
+
+// Walks a structure. The engine visits the same structure to flatten it and,
+// with tensors put in, to rebuild it.
+class TreeVisitor {
+ public:
+  virtual ~TreeVisitor() = default;
+  virtual void tensor(Tensor& leaf) = 0;
+  // Something that is part of the signature: two calls with equal texts share
+  // a trace.
+  virtual void fixed(const void* bytes, size_t size) = 0;
+};
+
+template <class T, class Enable = void>
+struct Tree;
+
+template <class T>
+void visit_tree(T& value, TreeVisitor& visitor) {
+  Tree<std::remove_cv_t<T>>::visit(value, visitor);
+}
+
+template <>
+struct Tree<Tensor> {
+  static void visit(Tensor& t, TreeVisitor& v) { v.tensor(t); }
+};
+
+template <>
+struct Tree<Variable> {
+  static void visit(Variable& x, TreeVisitor& v) {
+    const TensorImpl* identity = x.handle().impl();
+    v.fixed(&identity, sizeof identity);
+  }
+};
+
+template <class T>
+struct Tree<T,
+            std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>> {
+  static void visit(T& x, TreeVisitor& v) { v.fixed(&x, sizeof x); }
+};
+
+template <>
+struct Tree<std::string> {
+  static void visit(std::string& s, TreeVisitor& v) {
+    const size_t n = s.size();
+    v.fixed(&n, sizeof n);
+    v.fixed(s.data(), n);
+  }
+};
+
+template <class T>
+struct Tree<std::vector<T>> {
+  static void visit(std::vector<T>& list, TreeVisitor& v) {
+    const size_t n = list.size();
+    v.fixed(&n, sizeof n);
+    for (T& x : list) visit_tree(x, v);
+  }
+};
+
+template <class T, size_t kSize>
+struct Tree<std::array<T, kSize>> {
+  static void visit(std::array<T, kSize>& list, TreeVisitor& v) {
+    for (T& x : list) visit_tree(x, v);
+  }
+};
+
+template <class A, class B>
+struct Tree<std::pair<A, B>> {
+  static void visit(std::pair<A, B>& p, TreeVisitor& v) {
+    visit_tree(p.first, v);
+    visit_tree(p.second, v);
+  }
+};
+
+template <class... T>
+struct Tree<std::tuple<T...>> {
+  static void visit(std::tuple<T...>& t, TreeVisitor& v) {
+    std::apply([&](auto&... x) { (visit_tree(x, v), ...); }, t);
+  }
+};
+
+template <class T>
+struct Tree<std::optional<T>> {
+  static void visit(std::optional<T>& o, TreeVisitor& v) {
+    const bool has = o.has_value();
+    v.fixed(&has, sizeof has);
+    if (has) visit_tree(*o, v);
+  }
+};
+
+template <class T>
+struct Tree<std::map<std::string, T>> {
+  static void visit(std::map<std::string, T>& m, TreeVisitor& v) {
+    const size_t n = m.size();
+    v.fixed(&n, sizeof n);
+    for (auto& [key, value] : m) {
+      std::string k = key;
+      visit_tree(k, v);
+      visit_tree(value, v);
+    }
+  }
+};
+
+}  // namespace berth
+
+#endif  // BERTH_TREE_H_

@@ -1,0 +1,220 @@
+#include "berth/function.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <list>
+#include <mutex>
+
+#include "berth/errors.h"
+#include "function/graph_callable.h"
+#include "graph/tracer.h"
+#include "op/device_scope.h"
+#include "op/dispatcher.h"
+#include "ops/op_call.h"
+#include "tensor/tensor_impl.h"
+
+namespace berth {
+
+namespace {
+
+constexpr size_t kMaxSignatures = 16;
+constexpr int kManyTraces = 5;
+
+struct Signature {
+  std::vector<TensorSpec> leaves;
+  std::string fixed;  // signature text of the other arguments
+  std::string scope;
+};
+
+bool same_leaves(const std::vector<TensorSpec>& specs, const Tensors& leaves) {
+  if (specs.size() != leaves.size()) return false;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (specs[i].dtype != leaves[i].dtype() ||
+        !(specs[i].shape == leaves[i].shape())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool accepts(const std::vector<TensorSpec>& specs, const Tensors& leaves) {
+  if (specs.size() != leaves.size()) return false;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (specs[i].dtype != leaves[i].dtype() ||
+        !specs[i].shape.compatible_with(leaves[i].shape())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+class FunctionCore::Impl {
+ public:
+  explicit Impl(FunctionOptions options) : options_(std::move(options)) {}
+
+  struct Traced {
+    Signature signature;
+    std::shared_ptr<GraphCallable> callable;
+    std::any structure;
+    double trace_seconds = 0;
+  };
+
+  std::shared_ptr<Traced> find_or_trace(const Tensors& leaves,
+                                        const std::string& fixed,
+                                        const Body& body);
+  std::shared_ptr<Traced> trace(const Tensors& leaves,
+                                const std::string& fixed, const Body& body);
+  std::shared_ptr<Traced> last() const {
+    std::lock_guard lock(mutex_);
+    if (traced_.empty()) {
+      throw errors::FailedPrecondition(fmt::format(
+          "{} has not been called yet; call it first", options_.name));
+    }
+    return traced_.front();
+  }
+
+  const FunctionOptions options_;
+  mutable std::mutex mutex_;
+  std::list<std::shared_ptr<Traced>> traced_;  // last used first
+  int num_traces_ = 0;
+};
+
+std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find_or_trace(
+    const Tensors& leaves, const std::string& fixed, const Body& body) {
+  const DeviceScope* scope = t_state.scope;
+  std::lock_guard lock(mutex_);
+  for (auto it = traced_.begin(); it != traced_.end(); ++it) {
+    const Signature& s = (*it)->signature;
+    const bool scope_fits =
+        scope ? s.scope == scope->name.str() : s.scope.empty();
+    const bool fits = options_.input_signature.empty()
+                          ? same_leaves(s.leaves, leaves)
+                          : accepts(s.leaves, leaves);
+    if (!scope_fits || s.fixed != fixed || !fits) continue;
+    if (it != traced_.begin()) traced_.splice(traced_.begin(), traced_, it);
+    return traced_.front();
+  }
+  traced_.push_front(trace(leaves, fixed, body));
+  if (traced_.size() > kMaxSignatures) traced_.pop_back();
+  if (++num_traces_ == kManyTraces) {
+    std::fprintf(stderr,
+                 "berth: lint retrace: function \"%s\" was traced %d times; "
+                 "pass numbers that change as tensors, or give an "
+                 "input_signature with -1 for dimensions that vary\n",
+                 options_.name.c_str(), num_traces_);
+  }
+  return traced_.front();
+}
+
+std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
+    const Tensors& leaves, const std::string& fixed, const Body& body) {
+  const auto start = std::chrono::steady_clock::now();
+  auto traced = std::make_shared<Traced>();
+  traced->signature.fixed = fixed;
+  if (t_state.scope) traced->signature.scope = t_state.scope->name.str();
+  const bool declared = !options_.input_signature.empty();
+  if (declared && !accepts(options_.input_signature, leaves)) {
+    std::string got, want;
+    for (const Tensor& t : leaves) got += " " + t.spec().str();
+    for (const TensorSpec& s : options_.input_signature) want += " " + s.str();
+    throw errors::InvalidArgument(
+        fmt::format("{}: called with{}; its input_signature is{}{}",
+                    options_.name, got, want, where_text()));
+  }
+  // Nothing of the caller but its device scope reaches the trace.
+  const DispatchGuard outside(nullptr);
+  const ThreadState saved = t_state;
+  struct Restore {
+    const ThreadState& saved;
+    ~Restore() {
+      t_state.layer = saved.layer;
+      t_state.site = saved.site;
+      t_state.colocate = saved.colocate;
+    }
+  } restore{saved};
+  t_state.layer = nullptr;
+  t_state.colocate = -1;
+  Tracer tracer(options_.name);
+  Tensors args;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const TensorSpec spec =
+        declared ? options_.input_signature[i] : leaves[i].spec();
+    traced->signature.leaves.push_back(spec);
+    args.push_back(tracer.add_arg(spec));
+  }
+  tracer.start();
+  const Tensors results = body.trace(body.context, args, &traced->structure);
+  Graph graph = tracer.finish(results);
+  traced->callable =
+      std::make_shared<GraphCallable>(std::move(graph), options_);
+  traced->trace_seconds = std::chrono::duration<double>(
+                              std::chrono::steady_clock::now() - start)
+                              .count();
+  return traced;
+}
+
+FunctionCore::FunctionCore(FunctionOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+FunctionCore::~FunctionCore() = default;
+
+Tensors FunctionCore::call(const Tensors& leaves, const std::string& fixed,
+                           const Body& body, const std::any** structure,
+                           Site site) {
+  set_site(site);
+  if (Tracer::active() && t_state.top != nullptr) {
+    // Inside a trace: the callable becomes part of it.
+    static thread_local std::any inlined;
+    Tensors results = body.trace(body.context, leaves, &inlined);
+    *structure = &inlined;
+    return results;
+  }
+  auto traced = impl_->find_or_trace(leaves, fixed, body);
+  *structure = &traced->structure;
+  GraphCallable& f = *traced->callable;
+  if (t_state.top == nullptr) {
+    Tensors out(f.output_specs().size());
+    std::vector<const Tensor*> in;
+    in.reserve(leaves.size());
+    for (const Tensor& t : leaves) in.push_back(&t);
+    f.call(in, out);
+    return out;
+  }
+  // Under tapes: one differentiable call.
+  static const OpDef& op = op_named("PartitionedCall");
+  auto taped = f.taped();
+  Tensors args = leaves;
+  for (const Tensor& v : taped->variables()) args.push_back(v);
+  const AttrsRef attrs({{"f", std::shared_ptr<Callable>(taped)}});
+  Tensors out = call_list(op, args, attrs.get());
+  out.resize(f.output_specs().size());
+  return out;
+}
+
+std::string FunctionCore::text(const std::string& stage) const {
+  const GraphCallable::Stages s = impl_->last()->callable->stages();
+  if (stage == "trace") return s.traced;
+  if (stage == "optimize") return s.optimized;
+  if (stage == "place") return s.placed;
+  if (stage == "plan") return s.plan;
+  throw errors::InvalidArgument(fmt::format(
+      "there is no stage '{}'; expected trace, optimize, place or plan",
+      stage));
+}
+
+FunctionPlanInfo FunctionCore::plan_info() const {
+  const auto last = impl_->last();
+  FunctionPlanInfo info = last->callable->plan_info();
+  info.trace_seconds = last->trace_seconds;
+  return info;
+}
+
+int FunctionCore::num_traces() const {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->num_traces_;
+}
+
+}  // namespace berth

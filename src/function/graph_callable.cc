@@ -1,0 +1,215 @@
+#include "function/graph_callable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "graph/replay.h"
+#include "op/kernel.h"
+#include "op/dispatcher.h"
+#include "passes/lower.h"
+#include "passes/pipeline.h"
+#include "place/schedule.h"
+#include "tensor/tensor_impl.h"
+
+namespace berth {
+
+namespace {
+
+constexpr size_t kMaxPlans = 16;
+
+double now_seconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+PlaceOptions real_devices() {
+  PlaceOptions options;
+  DeviceManager& m = DeviceManager::get();
+  options.devices.push_back(
+      {m.default_device().str(), &m.default_device().kernels()});
+  for (const Device* d : m.devices()) {
+    if (d != &m.default_device()) {
+      options.devices.push_back({d->str(), &d->kernels()});
+    }
+  }
+  return options;
+}
+
+// True when the node's device has a kernel of its own for it.
+bool has_kernel(const Node& n, const Graph& g) {
+  const Device& d =
+      DeviceManager::get().lookup(DeviceName::parse(n.assigned));
+  std::vector<SpecView> in;
+  for (const ValueRef& v : n.inputs) in.push_back(g.spec(v).view());
+  return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));
+}
+
+bool is_placeholder(const Node& n) {
+  return n.op->kind() == OpKind::kPlaceholder && n.op->name() != "_Transfer";
+}
+
+}  // namespace
+
+GraphCallable::GraphCallable(Graph graph, const FunctionOptions& options)
+    : options_(options), graph_(std::move(graph)) {
+  traced_text_ = print(graph_);
+  for (const Node& n : graph_.nodes) ops_traced_ += !is_placeholder(n);
+  if (options_.optimize) run_device_free_passes(graph_);
+  for (int32_t a : graph_.args) {
+    const OutSpec& s = graph_[a].outputs[0];
+    input_specs_.push_back({s.shape, s.dtype, graph_[a].name});
+  }
+  for (const ValueRef& v : graph_.outputs) {
+    output_specs_.push_back({graph_.spec(v).shape, graph_.spec(v).dtype, {}});
+  }
+  for (const Node& n : graph_.nodes) {
+    if (n.variable.defined()) variables_.push_back(n.variable);
+  }
+}
+
+GraphCallable::~GraphCallable() = default;
+
+Graph GraphCallable::specialize(const std::vector<Shape>& shapes) const {
+  Graph g = graph_;
+  // What each symbol of the signature is this time.
+  std::vector<std::pair<int64_t, int64_t>> symbols;
+  bool symbolic = false;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    Node& arg = g[g.args[i]];
+    const Shape& declared = arg.outputs[0].shape;
+    for (int d = 0; d < declared.rank(); ++d) {
+      if (declared[d] < 0) {
+        symbols.push_back({declared[d], shapes[i][d]});
+        symbolic = true;
+      }
+    }
+    arg.attrs = AttrsRef({{"index", static_cast<int64_t>(i)},
+                          {"dtype", arg.outputs[0].dtype},
+                          {"shape", shapes[i]}});
+  }
+  if (!symbolic) return g;
+  auto value_of = [&](int64_t d) {
+    for (const auto& [symbol, value] : symbols) {
+      if (symbol == d) return value;
+    }
+    return d;
+  };
+  for (Node& n : g.nodes) {
+    if (n.attrs.get() == nullptr || n.op->name() == "_Arg") continue;
+    auto pairs = n.attrs.get()->pairs();
+    bool changed = false;
+    for (auto& [name, value] : pairs) {
+      if (auto* shape = std::get_if<Shape>(&value)) {
+        for (int d = 0; d < shape->rank(); ++d) {
+          changed |= (*shape)[d] < kUnknownDim;
+          (*shape)[d] = value_of((*shape)[d]);
+        }
+      } else if (auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+        for (int64_t& d : *list) {
+          const int64_t v = d < kUnknownDim ? value_of(d) : d;
+          changed |= v != d;
+          d = v;
+        }
+      }
+    }
+    if (changed) n.attrs = AttrsRef(std::move(pairs));
+  }
+  g.infer();
+  run_device_free_passes(g);
+  return g;
+}
+
+GraphCallable::Compiled GraphCallable::compile(
+    const std::vector<Shape>& shapes) const {
+  const double start = now_seconds();
+  Compiled c;
+  c.shapes = shapes;
+  Graph g = specialize(shapes);
+  const PlaceOptions devices = real_devices();
+  place(g, devices);
+  lower(g, [&](const Node& n) { return has_kernel(n, g); });
+  partition(g);
+  c.placed = print(g);
+  c.plan = Plan::build(std::move(g), {.slices = options_.slices});
+  c.seconds = now_seconds() - start;
+  return c;
+}
+
+std::shared_ptr<Plan> GraphCallable::plan_for(
+    std::span<const Tensor* const> in) {
+  auto fits = [&](const Compiled& c) {
+    for (size_t i = 0; i < c.shapes.size(); ++i) {
+      if (!(c.shapes[i] == in[i]->shape())) return false;
+    }
+    return true;
+  };
+  std::unique_lock lock(mutex_);
+  for (auto it = plans_.begin(); it != plans_.end(); ++it) {
+    if (!fits(*it)) continue;
+    if (it != plans_.begin()) plans_.splice(plans_.begin(), plans_, it);
+    return it->plan;
+  }
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < num_args(); ++i) {
+    const TensorSpec& want = input_specs_[i];
+    if (in[i]->dtype() != want.dtype ||
+        !in[i]->shape().compatible_with(want.shape)) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: argument {} is {}; expected {}", name(), i,
+          in[i]->spec().str(), want.str()));
+    }
+    shapes.push_back(in[i]->shape());
+  }
+  plans_.push_front(compile(shapes));
+  if (plans_.size() > kMaxPlans) plans_.pop_back();
+  return plans_.front().plan;
+}
+
+void GraphCallable::call(std::span<const Tensor* const> in,
+                         std::span<Tensor> out) {
+  const auto args = in.first(num_args());
+  const bool symbolic = std::any_of(
+      args.begin(), args.end(), [](const Tensor* t) { return t->is_symbolic(); });
+  if (symbolic) {
+    Tensors values;
+    for (const Tensor* t : args) values.push_back(*t);
+    Tensors results = replay(graph_, values);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = std::move(results[i]);
+    return;
+  }
+  plan_for(args)->run(args, out);
+}
+
+GraphCallable::Stages GraphCallable::stages() const {
+  std::lock_guard lock(mutex_);
+  if (plans_.empty()) {
+    throw errors::FailedPrecondition(
+        fmt::format("{} has not run yet; call it first", name()));
+  }
+  const Compiled& c = plans_.front();
+  return {traced_text_, print(graph_), c.placed, c.plan->str()};
+}
+
+FunctionPlanInfo GraphCallable::plan_info() const {
+  std::lock_guard lock(mutex_);
+  FunctionPlanInfo info;
+  info.ops_traced = ops_traced_;
+  if (plans_.empty()) return info;
+  const Compiled& c = plans_.front();
+  const PlanInfo& p = c.plan->info();
+  info.ops = p.ops;
+  info.regions = p.regions;
+  info.transfers = p.transfers;
+  info.copied_bytes = p.copied_bytes;
+  info.peak_bytes = p.arena_bytes + p.output_bytes;
+  info.bound_bytes = p.bound_bytes + p.output_bytes;
+  info.compile_seconds = c.seconds;
+  return info;
+}
+
+}  // namespace berth

@@ -1,0 +1,94 @@
+// GraphCallable: a traced graph that can be called, inlined and differentiated.
+//
+// Calls with symbolic tensors inline the graph; other calls run a Plan, one per
+// set of shapes, kept for the 16 used last. Thread-safe.
+
+#ifndef BERTH_FUNCTION_GRAPH_CALLABLE_H_
+#define BERTH_FUNCTION_GRAPH_CALLABLE_H_
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "berth/function.h"
+#include "exec/plan.h"
+#include "graph/graph.h"
+#include "op/callable.h"
+
+namespace berth {
+
+class GraphCallable final : public Callable {
+ public:
+  // `graph` as traced. Optimises it unless told not to.
+  GraphCallable(Graph graph, const FunctionOptions& options);
+  ~GraphCallable() override;
+
+  const std::string& name() const override { return graph_.name; }
+  const std::vector<TensorSpec>& input_specs() const override {
+    return input_specs_;
+  }
+  const std::vector<TensorSpec>& output_specs() const override {
+    return output_specs_;
+  }
+  // Inputs beyond the graph's arguments (variable handles that a tape should
+  // see) are allowed and ignored.
+  void call(std::span<const Tensor* const> in,
+            std::span<Tensor> out) override;
+  Tensors gradient(std::span<const Tensor> in, std::span<const Tensor> out,
+                   const Tensors& grads,
+                   const std::vector<bool>& needed) override;
+
+  // The variant for calls under a tape: its outputs are the graph's, then
+  // values that the gradient needs. Built once.
+  std::shared_ptr<GraphCallable> taped();
+  // Handles of the graph's variables.
+  const std::vector<Tensor>& variables() const { return variables_; }
+  const Graph& graph() const { return graph_; }
+  size_t num_args() const { return graph_.args.size(); }
+
+  struct Stages {
+    std::string traced, optimized, placed, plan;
+  };
+  // Of the plan used last. Throws errors::FailedPrecondition before a call.
+  Stages stages() const;
+  FunctionPlanInfo plan_info() const;
+
+  // Compiles for given argument shapes, or returns the plan that exists.
+  std::shared_ptr<Plan> plan_for(std::span<const Tensor* const> in);
+
+ private:
+  struct Compiled {
+    std::vector<Shape> shapes;
+    std::shared_ptr<Plan> plan;
+    std::string placed;
+    double seconds = 0;
+  };
+  // How the gradient of taped outputs is computed: a second function.
+  struct Backward {
+    std::shared_ptr<GraphCallable> function;
+    // Where each argument comes from: input i, output i, or gradient i.
+    enum class From { kInput, kOutput, kGrad };
+    std::vector<std::pair<From, int>> args;
+    std::vector<int> result_of_input;  // -1: no gradient
+  };
+  Graph specialize(const std::vector<Shape>& shapes) const;
+  Compiled compile(const std::vector<Shape>& shapes) const;
+
+  FunctionOptions options_;
+  std::string traced_text_;
+  int ops_traced_ = 0;
+  Graph graph_;
+  std::vector<TensorSpec> input_specs_, output_specs_;
+  std::vector<Tensor> variables_;
+  std::unique_ptr<Backward> backward_;  // taped variants only
+
+  mutable std::mutex mutex_;
+  std::list<Compiled> plans_;  // last used first
+  std::shared_ptr<GraphCallable> taped_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_FUNCTION_GRAPH_CALLABLE_H_

@@ -1,0 +1,287 @@
+// The variant of a function for calls under a tape: forward with what the
+// gradient needs as further outputs, and the gradient as a second function.
+
+#include <algorithm>
+
+#include "autodiff/recorder.h"
+#include "berth/gradient_tape.h"
+#include "function/graph_callable.h"
+#include "graph/replay.h"
+#include "graph/tracer.h"
+#include "ops/op_call.h"
+#include "tensor/tensor_impl.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+
+namespace {
+
+// Forward and backward in one graph.
+struct Joint {
+  Graph graph;
+  size_t num_inputs = 0;            // arguments of the function
+  std::vector<int> grad_outputs;    // outputs with a gradient argument each
+  std::vector<int> result_of_input;  // position among the outputs, or -1
+};
+
+Joint trace_joint(const GraphCallable& f) {
+  Joint joint;
+  Tracer tracer(f.name());
+  Tensors args;
+  for (const TensorSpec& s : f.input_specs()) args.push_back(tracer.add_arg(s));
+  joint.num_inputs = args.size();
+  tracer.start();
+  std::vector<Source> sources;
+  Tensors outputs, targets, dys, grads;
+  {
+    GradientTape tape;
+    for (const Tensor& a : args) {
+      if (is_floating(a.dtype())) tape.watch(a);
+      sources.push_back(a);
+    }
+    for (const Tensor& v : f.variables()) sources.push_back(v);
+    outputs = replay(f.graph(), args);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!is_floating(outputs[i].dtype())) continue;
+      joint.grad_outputs.push_back(static_cast<int>(i));
+      targets.push_back(outputs[i]);
+      dys.push_back(tracer.add_arg(outputs[i].spec()));
+    }
+    grads = tape.gradient(targets, sources, {.output_grads = dys});
+  }
+  Tensors all = outputs;
+  for (const Tensor& g : grads) {
+    joint.result_of_input.push_back(
+        g.defined() ? static_cast<int>(all.size()) : -1);
+    if (g.defined()) all.push_back(g);
+  }
+  joint.graph = tracer.finish(all);
+  return joint;
+}
+
+// Copies some nodes of a graph into a new one.
+class Extract {
+ public:
+  Extract(const Graph& from, std::string name) : from_(from) {
+    to_.name = std::move(name);
+    map_.assign(from.nodes.size(), -1);
+  }
+
+  // Makes `v` an argument of the new graph.
+  void argument(ValueRef v) {
+    static const OpDef& op = op_named("_Arg");
+    const OutSpec& s = from_.spec(v);
+    Node node;
+    node.op = &op;
+    node.name = "arg_" + std::to_string(to_.args.size());
+    node.attrs = AttrsRef({{"index", static_cast<int64_t>(to_.args.size())},
+                           {"dtype", s.dtype},
+                           {"shape", s.shape}});
+    node.outputs = {s};
+    node.sources = from_[v.node].sources;
+    node.requested = from_[v.node].requested;
+    to_.args.push_back(to_.add(std::move(node)));
+    args_.push_back({v, to_.args.back()});
+  }
+
+  void node(int32_t i) {
+    Node copy = from_[i];
+    for (ValueRef& v : copy.inputs) v = value(v);
+    std::vector<int32_t> controls;
+    for (int32_t c : copy.controls) {
+      if (map_[c] >= 0) controls.push_back(map_[c]);
+    }
+    std::sort(controls.begin(), controls.end());
+    copy.controls = std::move(controls);
+    if (copy.colocate >= 0) {
+      // A forward op in another graph: its request stands for it.
+      if (map_[copy.colocate] < 0 && copy.requested.empty()) {
+        int32_t c = copy.colocate;
+        while (c >= 0 && from_[c].requested.empty()) c = from_[c].colocate;
+        if (c >= 0) copy.requested = from_[c].requested;
+      }
+      copy.colocate = map_[copy.colocate];
+    }
+    map_[i] = to_.add(std::move(copy));
+  }
+
+  ValueRef value(ValueRef v) const {
+    for (const auto& [from, arg] : args_) {
+      if (from == v) return {arg, 0};
+    }
+    return {map_[v.node], v.output};
+  }
+  void output(ValueRef v) { to_.outputs.push_back(value(v)); }
+  Graph take() { return std::move(to_); }
+
+ private:
+  const Graph& from_;
+  Graph to_;
+  std::vector<int32_t> map_;
+  std::vector<std::pair<ValueRef, int32_t>> args_;
+};
+
+bool is_source(const Graph& g, int32_t n) {
+  const std::string& op = g[n].op->name();
+  return op == "Const" || op == "VarHandleOp";
+}
+
+// Nodes from which one of `ends` can be reached through inputs.
+std::vector<bool> needed_for(const Graph& g, const std::vector<ValueRef>& ends,
+                             const std::vector<bool>& stop) {
+  std::vector<bool> needed(g.nodes.size(), false);
+  for (const ValueRef& v : ends) needed[v.node] = true;
+  for (int32_t i = g.size(); i-- > 0;) {
+    if (!needed[i] || stop[i]) continue;
+    for (const ValueRef& v : g[i].inputs) needed[v.node] = true;
+    for (int32_t c : g[i].controls) needed[c] = true;
+  }
+  return needed;
+}
+
+}  // namespace
+
+std::shared_ptr<GraphCallable> GraphCallable::taped() {
+  {
+    std::lock_guard lock(mutex_);
+    if (taped_) return taped_;
+  }
+  const DispatchGuard outside(nullptr);  // the tapes of the caller see nothing
+  Joint joint = trace_joint(*this);
+  const Graph& g = joint.graph;
+  const size_t num_outputs = graph_.outputs.size();
+
+  // Backward: whatever depends on an incoming gradient.
+  std::vector<bool> backward(g.nodes.size(), false);
+  std::vector<bool> is_dy(g.nodes.size(), false);
+  for (size_t i = joint.num_inputs; i < g.args.size(); ++i) {
+    backward[g.args[i]] = is_dy[g.args[i]] = true;
+  }
+  for (int32_t i = 0; i < g.size(); ++i) {
+    for (const ValueRef& v : g[i].inputs) {
+      if (backward[v.node]) backward[i] = true;
+    }
+  }
+  std::vector<ValueRef> results(g.outputs.begin() + num_outputs,
+                                g.outputs.end());
+  std::vector<bool> forward(g.nodes.size());
+  for (size_t i = 0; i < forward.size(); ++i) forward[i] = !backward[i];
+  const std::vector<bool> wanted = needed_for(g, results, forward);
+
+  // Values that cross over: arguments pass through, the rest is saved.
+  auto back = std::make_unique<Backward>();
+  std::vector<ValueRef> saved;
+  Extract b(g, g.name + "_gradient");
+  std::vector<ValueRef> crossing;
+  auto cross = [&](ValueRef v) {
+    if (backward[v.node] || is_source(g, v.node) ||
+        std::find(crossing.begin(), crossing.end(), v) != crossing.end()) {
+      return;
+    }
+    crossing.push_back(v);
+    b.argument(v);
+    const auto arg = std::find(g.args.begin(), g.args.end(), v.node);
+    if (arg != g.args.end()) {
+      back->args.push_back(
+          {Backward::From::kInput, static_cast<int>(arg - g.args.begin())});
+      return;
+    }
+    const auto out = std::find(g.outputs.begin(),
+                               g.outputs.begin() + num_outputs, v);
+    if (out != g.outputs.begin() + num_outputs) {
+      back->args.push_back(
+          {Backward::From::kOutput, static_cast<int>(out - g.outputs.begin())});
+      return;
+    }
+    back->args.push_back({Backward::From::kOutput,
+                          static_cast<int>(num_outputs + saved.size())});
+    saved.push_back(v);
+  };
+  for (int32_t i = 0; i < g.size(); ++i) {
+    if (!wanted[i] || !backward[i]) continue;
+    for (const ValueRef& v : g[i].inputs) cross(v);
+  }
+  for (const ValueRef& v : results) cross(v);
+  for (size_t i = 0; i < joint.grad_outputs.size(); ++i) {
+    b.argument({g.args[joint.num_inputs + i], 0});
+    back->args.push_back({Backward::From::kGrad, joint.grad_outputs[i]});
+  }
+  for (int32_t i = 0; i < g.size(); ++i) {
+    const bool copy =
+        wanted[i] && !is_dy[i] && (backward[i] || is_source(g, i));
+    if (copy) b.node(i);
+  }
+  for (const ValueRef& v : results) b.output(v);
+  for (int r : joint.result_of_input) {
+    back->result_of_input.push_back(r < 0 ? -1
+                                          : r - static_cast<int>(num_outputs));
+  }
+  back->function = std::make_shared<GraphCallable>(b.take(), options_);
+
+  Extract f(g, g.name);
+  for (size_t i = 0; i < joint.num_inputs; ++i) {
+    f.argument({g.args[i], 0});
+  }
+  for (int32_t i = 0; i < g.size(); ++i) {
+    if (!backward[i] && g[i].op->name() != "_Arg") f.node(i);
+  }
+  for (size_t i = 0; i < num_outputs; ++i) f.output(g.outputs[i]);
+  for (const ValueRef& v : saved) f.output(v);
+  auto taped = std::make_shared<GraphCallable>(f.take(), options_);
+  taped->backward_ = std::move(back);
+  std::lock_guard lock(mutex_);
+  if (!taped_) taped_ = std::move(taped);
+  return taped_;
+}
+
+Tensors GraphCallable::gradient(std::span<const Tensor> in,
+                                std::span<const Tensor> out,
+                                const Tensors& grads,
+                                const std::vector<bool>& needed) {
+  if (!backward_) {
+    // Called without its taped variant (a replayed call): differentiate the
+    // nodes themselves.
+    GradientTape tape;
+    std::vector<Source> sources;
+    for (const Tensor& t : in) {
+      if (is_floating(t.dtype())) tape.watch(t);
+      sources.push_back(t);
+    }
+    const Tensors again = replay(graph_, {in.data(), num_args()});
+    Tensors targets, dys;
+    for (size_t i = 0; i < again.size(); ++i) {
+      if (!grads[i].defined()) continue;
+      targets.push_back(again[i]);
+      dys.push_back(grads[i]);
+    }
+    return tape.gradient(targets, sources, {.output_grads = dys});
+  }
+  (void)needed;
+  static const OpDef& zeros = op_named("ZerosLike");
+  static const OpDef& call = op_named("PartitionedCall");
+  Tensors args;
+  for (const auto& [from, i] : backward_->args) {
+    switch (from) {
+      case Backward::From::kInput: args.push_back(in[i]); break;
+      case Backward::From::kOutput: args.push_back(out[i]); break;
+      case Backward::From::kGrad:
+        args.push_back(grads[i].defined() ? grads[i] : call1(zeros, out[i]));
+        break;
+    }
+  }
+  std::shared_ptr<GraphCallable> f = backward_->function;
+  if (t_state.top != nullptr) {
+    // An outer tape differentiates this call like any other.
+    f = f->taped();
+    for (const Tensor& v : f->variables()) args.push_back(v);
+  }
+  const AttrsRef attrs({{"f", std::shared_ptr<Callable>(f)}});
+  const Tensors results = call_list(call, args, attrs.get());
+  Tensors by_input;
+  for (int r : backward_->result_of_input) {
+    by_input.push_back(r < 0 ? Tensor() : results[r]);
+  }
+  return by_input;
+}
+
+}  // namespace berth

@@ -1,0 +1,20 @@
+// lower: replaces composite ops by their decompositions where a device has no
+// kernel of its own for them. Runs after placement, per device.
+
+#ifndef BERTH_PASSES_LOWER_H_
+#define BERTH_PASSES_LOWER_H_
+
+#include <functional>
+
+#include "graph/graph.h"
+
+namespace berth {
+
+// `has_kernel(node)`: false sends the node through OpDef::decompose(), if it
+// has one. The parts keep the node's device, request and sources. Returns true
+// when anything changed.
+bool lower(Graph& graph, const std::function<bool(const Node&)>& has_kernel);
+
+}  // namespace berth
+
+#endif  // BERTH_PASSES_LOWER_H_
