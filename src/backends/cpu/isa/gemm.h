@@ -1,0 +1,163 @@
+// Small matrix products and filter gradients; included once per instruction
+// set.
+
+#ifndef BERTH_BACKENDS_CPU_ISA_GEMM_H_
+#define BERTH_BACKENDS_CPU_ISA_GEMM_H_
+
+#include "backends/cpu/isa/elementwise.h"
+
+namespace berth::cpu::BERTH_ISA_LEVEL {
+
+// op(a) as element (i, p) = data[i * row + p * col].
+struct Strided {
+  const float* data;
+  int64_t row, col;
+};
+
+// c[kRows, <= kVecs vectors] (+)= alpha a[kRows, k] b[k, width]; b and c are
+// row-major. The last vector has `tail` lanes (kLanes: whole).
+template <int kRows, int kVecs, bool kTail>
+BERTH_INLINE void gemm_tile(const Strided& a, const float* b, int64_t ldb,
+                            int64_t k, int64_t tail, float alpha, float beta,
+                            float* c, int64_t ldc) {
+  F acc[kRows][kVecs] = {};
+  for (int64_t p = 0; p < k; ++p) {
+    F line[kVecs];
+    for (int v = 0; v < kVecs; ++v) {
+      const float* at = b + p * ldb + v * kLanes;
+      line[v] = kTail && v == kVecs - 1 ? A::load(at, tail) : A::load(at);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const F left = A::set(a.data[r * a.row + p * a.col]);
+      for (int v = 0; v < kVecs; ++v) {
+        acc[r][v] = A::madd(left, line[v], acc[r][v]);
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVecs; ++v) {
+      float* at = c + r * ldc + v * kLanes;
+      const bool part = kTail && v == kVecs - 1;
+      F y = acc[r][v] * alpha;
+      if (beta != 0.0f) y += (part ? A::load(at, tail) : A::load(at)) * beta;
+      part ? A::store(at, y, tail) : A::store(at, y);
+    }
+  }
+}
+
+// Columns [0, width) of all m rows, width <= kVecs vectors.
+template <int kVecs, bool kTail>
+void gemm_rows(int64_t m, const Strided& a, const float* b, int64_t ldb,
+               int64_t k, int64_t tail, float alpha, float beta, float* c,
+               int64_t ldc) {
+  // Accumulators fill the registers: 16 before AVX-512, 32 with it.
+  constexpr int kRows = (kLanes == 16 ? 24 : 12) / kVecs;
+  int64_t i = 0;
+  for (; i + kRows <= m; i += kRows) {
+    gemm_tile<kRows, kVecs, kTail>({a.data + i * a.row, a.row, a.col}, b, ldb,
+                                   k, tail, alpha, beta, c + i * ldc, ldc);
+  }
+  for (; i + 4 <= m; i += 4) {
+    gemm_tile<4, kVecs, kTail>({a.data + i * a.row, a.row, a.col}, b, ldb, k,
+                               tail, alpha, beta, c + i * ldc, ldc);
+  }
+  for (; i < m; ++i) {
+    gemm_tile<1, kVecs, kTail>({a.data + i * a.row, a.row, a.col}, b, ldb, k,
+                               tail, alpha, beta, c + i * ldc, ldc);
+  }
+}
+
+// All of c for a row-major b[k, n].
+inline void gemm_panel(int64_t m, int64_t n, int64_t k, const Strided& a,
+                       const float* b, int64_t ldb, float alpha, float beta,
+                       float* c, int64_t ldc) {
+  constexpr int64_t kWide = 2 * kLanes;
+  int64_t j = 0;
+  for (; j + kWide <= n; j += kWide) {
+    gemm_rows<2, false>(m, a, b + j, ldb, k, 0, alpha, beta, c + j, ldc);
+  }
+  if (n - j > kLanes) {
+    gemm_rows<2, true>(m, a, b + j, ldb, k, n - j - kLanes, alpha, beta, c + j,
+                       ldc);
+  } else if (n - j == kLanes) {
+    gemm_rows<1, false>(m, a, b + j, ldb, k, 0, alpha, beta, c + j, ldc);
+  } else if (n > j) {
+    gemm_rows<1, true>(m, a, b + j, ldb, k, n - j, alpha, beta, c + j, ldc);
+  }
+}
+
+inline void small_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                       int64_t k, float alpha, const float* a, int64_t lda,
+                       const float* b, int64_t ldb, float beta, float* c,
+                       int64_t ldc) {
+  const Strided left = {a, transpose_a ? 1 : lda, transpose_a ? lda : 1};
+  if (!transpose_b && k > 0) {
+    gemm_panel(m, n, k, left, b, ldb, alpha, beta, c, ldc);
+    return;
+  }
+  // Panels of b are turned into rows on the stack; later panels of k add up.
+  constexpr int64_t kFloats = 4096;
+  float packed[kFloats];
+  const int64_t wide = k <= 16 ? 256 : 16;
+  const int64_t deep = kFloats / wide;
+  for (int64_t j = 0; j < n; j += wide) {
+    const int64_t cols = n - j < wide ? n - j : wide;
+    int64_t p = 0;
+    do {
+      const int64_t rows = k - p < deep ? k - p : deep;
+      transpose(b + j * ldb + p, cols, rows, ldb, packed, wide);
+      gemm_panel(m, cols, rows, {left.data + p * left.col, left.row, left.col},
+                 packed, wide, alpha, p == 0 ? beta : 1.0f, c + j, ldc);
+      p += deep;
+    } while (p < k);
+  }
+}
+
+// kTaps accumulators of one vector of output channels over all pixels.
+template <int kTaps, class Where>
+BERTH_INLINE void taps_tile(const float* image, int64_t step_y, int64_t step_x,
+                            const int32_t* offsets, const float* dy,
+                            int64_t out_h, int64_t out_w, int64_t out_c,
+                            Where part, float* filter) {
+  F acc[kTaps] = {};
+  int64_t offset[kTaps];
+  for (int t = 0; t < kTaps; ++t) offset[t] = offsets[t];
+  for (int64_t oy = 0; oy < out_h; ++oy) {
+    const float* from = image + oy * step_y;
+    for (int64_t ox = 0; ox < out_w; ++ox, from += step_x, dy += out_c) {
+      const F grad = part.load(dy);
+      for (int t = 0; t < kTaps; ++t) {
+        acc[t] = A::madd(grad, A::set(from[offset[t]]), acc[t]);
+      }
+    }
+  }
+  for (int t = 0; t < kTaps; ++t) {
+    float* at = filter + t * out_c;
+    part.store(at, part.load(at) + acc[t]);
+  }
+}
+
+inline void conv_taps(const float* image, int64_t step_y, int64_t step_x,
+                      const int32_t* offsets, int taps, const float* dy,
+                      int64_t out_h, int64_t out_w, int64_t out_c,
+                      float* filter) {
+  for_vectors(out_c, [=](int64_t c, auto part) {
+    int t = 0;
+    for (; t + 9 <= taps; t += 9) {
+      taps_tile<9>(image, step_y, step_x, offsets + t, dy + c, out_h, out_w,
+                   out_c, part, filter + t * out_c + c);
+    }
+    for (; t + 4 <= taps; t += 4) {
+      taps_tile<4>(image, step_y, step_x, offsets + t, dy + c, out_h, out_w,
+                   out_c, part, filter + t * out_c + c);
+    }
+    for (; t < taps; ++t) {
+      taps_tile<1>(image, step_y, step_x, offsets + t, dy + c, out_h, out_w,
+                   out_c, part, filter + t * out_c + c);
+    }
+  });
+}
+
+}  // namespace berth::cpu::BERTH_ISA_LEVEL
+
+#endif  // BERTH_BACKENDS_CPU_ISA_GEMM_H_

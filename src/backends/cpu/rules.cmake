@@ -1,0 +1,17 @@
+# The loops are compiled once per instruction set (loops.cc chooses at start);
+# OpenMP's run-time library is linked only to tell oneDNN to stay single-threaded.
+set(isa_dir ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/cpu/isa)
+set(isa_levels v1)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND isa_levels v3 v4)
+endif()
+foreach(level ${isa_levels})
+  file(GLOB isa_sources CONFIGURE_DEPENDS ${isa_dir}/${level}*.cc)
+  set(isa_flags -O3)
+  if(NOT level STREQUAL "v1")
+    list(APPEND isa_flags -march=x86-64-${level})
+  endif()
+  set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${isa_flags}")
+  target_sources(${target} PRIVATE ${isa_sources})
+endforeach()
+target_link_libraries(${target} PRIVATE gomp)
