@@ -45,26 +45,32 @@ BERTH_INLINE void gemm_tile(const Strided& a, const float* b, int64_t ldb,
   }
 }
 
-// Columns [0, width) of all m rows, width <= kVecs vectors.
-template <int kVecs, bool kTail>
-void gemm_rows(int64_t m, const Strided& a, const float* b, int64_t ldb,
-               int64_t k, int64_t tail, float alpha, float beta, float* c,
-               int64_t ldc) {
-  // Accumulators fill the registers: 16 before AVX-512, 32 with it.
-  constexpr int kRows = (kLanes == 16 ? 24 : 12) / kVecs;
-  int64_t i = 0;
+// Rows [i, m) in tiles of kRows, then the rest in tiles of half as many.
+template <int kRows, int kVecs, bool kTail>
+BERTH_INLINE void gemm_rows_from(int64_t i, int64_t m, const Strided& a,
+                                 const float* b, int64_t ldb, int64_t k,
+                                 int64_t tail, float alpha, float beta,
+                                 float* c, int64_t ldc) {
   for (; i + kRows <= m; i += kRows) {
     gemm_tile<kRows, kVecs, kTail>({a.data + i * a.row, a.row, a.col}, b, ldb,
                                    k, tail, alpha, beta, c + i * ldc, ldc);
   }
-  for (; i + 4 <= m; i += 4) {
-    gemm_tile<4, kVecs, kTail>({a.data + i * a.row, a.row, a.col}, b, ldb, k,
-                               tail, alpha, beta, c + i * ldc, ldc);
+  if constexpr (kRows > 1) {
+    gemm_rows_from<kRows / 2, kVecs, kTail>(i, m, a, b, ldb, k, tail, alpha,
+                                            beta, c, ldc);
   }
-  for (; i < m; ++i) {
-    gemm_tile<1, kVecs, kTail>({a.data + i * a.row, a.row, a.col}, b, ldb, k,
-                               tail, alpha, beta, c + i * ldc, ldc);
-  }
+}
+
+// All m rows of kVecs vectors of columns.
+template <int kVecs, bool kTail>
+void gemm_rows(int64_t m, const Strided& a, const float* b, int64_t ldb,
+               int64_t k, int64_t tail, float alpha, float beta, float* c,
+               int64_t ldc) {
+  // Accumulators leave room for b in 16 registers, 32 with AVX-512.
+  constexpr int kRows =
+      kLanes == 16 ? (kVecs == 1 ? 16 : 12) : (kVecs == 1 ? 12 : 6);
+  gemm_rows_from<kRows, kVecs, kTail>(0, m, a, b, ldb, k, tail, alpha, beta, c,
+                                      ldc);
 }
 
 // All of c for a row-major b[k, n].
