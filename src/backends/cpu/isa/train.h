@@ -33,9 +33,11 @@ inline void moments(const float* x, int64_t rows, int64_t channels, float* mean,
   const F count = A::set(static_cast<float>(rows));
   for_vectors(channels, [=](int64_t c, auto part) {
     const float* p = x + c;
-    const F center =
-        sum_rows(rows, [=](int64_t r) { return part.load(p + r * channels); }) /
-        count;
+    // Distances from the first row are short numbers and add exactly enough.
+    const F origin = rows > 0 ? part.load(p) : F{};
+    const F away = sum_rows(
+        rows, [=](int64_t r) { return part.load(p + r * channels) - origin; });
+    const F center = origin + away / count;
     part.store(mean + c, center);
     part.store(square_sum + c, sum_rows(rows, [=](int64_t r) {
                  const F d = part.load(p + r * channels) - center;
