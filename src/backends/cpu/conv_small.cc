@@ -12,21 +12,23 @@ int64_t round_up(int64_t floats) { return (floats + 31) / 32 * 32; }
 
 }  // namespace
 
-bool SmallChannelConv::takes(const ConvShape& s) {
+bool SmallChannelConv::takes(const ConvShape& s, ConvPass pass) {
   const int64_t padded = (s.in_h + s.pad_top + s.pad_bottom) *
                          (s.in_w + s.pad_left + s.pad_right) * s.in_c;
-  return s.groups == 1 && s.in_c < 8 && padded < (int64_t{1} << 28) &&
+  return pass != ConvPass::kBackwardData && s.groups == 1 && s.in_c < 8 &&
+         padded < (int64_t{1} << 28) &&
          s.kernel_h * s.kernel_w * s.in_c <= kMaxTaps;
 }
 
-SmallChannelConv::SmallChannelConv(const ConvShape& shape,
+SmallChannelConv::SmallChannelConv(const ConvShape& shape, ConvPass pass,
                                    const ConvOptions& options)
-    : shape_(shape) {
+    : shape_(shape), pass_(pass), options_(options) {
   batch_ = shape.batch;
   slices_ = static_cast<int>(
       std::max<int64_t>(1, std::min<int64_t>(options.slices, batch_)));
   implementation_ = "berth:taps";
-  filter_stride_ = round_up(shape.filter_size());
+  filter_stride_ =
+      pass == ConvPass::kForward ? 0 : round_up(shape.filter_size());
   image_stride_ = round_up(padded_h() * padded_w() * shape.in_c);
   scratch_bytes_ = slices_ * (filter_stride_ + image_stride_) * sizeof(float);
 }
@@ -57,7 +59,9 @@ void SmallChannelConv::slice(int index, const ConvBuffers& b) const {
                                       kx * s.dilation_w * s.in_c + c);
   }
   float* filter = partial(index, b);
-  std::memset(filter, 0, s.filter_size() * sizeof(float));
+  if (pass_ == ConvPass::kBackwardWeights) {
+    std::memset(filter, 0, s.filter_size() * sizeof(float));
+  }
   float* image = static_cast<float*>(b.scratch) + slices_ * filter_stride_ +
                  index * image_stride_;
   std::memset(image, 0, padded_h() * row * sizeof(float));
@@ -67,13 +71,21 @@ void SmallChannelConv::slice(int index, const ConvBuffers& b) const {
                   b.input + n * s.image_in() + y * s.in_w * s.in_c,
                   s.in_w * s.in_c * sizeof(float));
     }
-    loops().conv_taps(image, s.stride_h * row, s.stride_w * s.in_c, offsets,
-                      taps, b.grad + n * s.image_out(), s.out_h(), s.out_w(),
-                      s.out_c, filter);
+    if (pass_ == ConvPass::kForward) {
+      loops().conv_pixels(image, s.stride_h * row, s.stride_w * s.in_c, offsets,
+                          taps, b.filter, options_.bias ? b.bias : nullptr,
+                          options_.relu, s.out_h(), s.out_w(), s.out_c,
+                          b.result + n * s.image_out());
+    } else {
+      loops().conv_taps(image, s.stride_h * row, s.stride_w * s.in_c, offsets,
+                        taps, b.grad + n * s.image_out(), s.out_h(), s.out_w(),
+                        s.out_c, filter);
+    }
   }
 }
 
 void SmallChannelConv::finish(const ConvBuffers& b, ThreadPool* pool) const {
+  if (pass_ == ConvPass::kForward) return;
   tree_sum(static_cast<float*>(b.scratch), slices_, shape_.filter_size(),
            filter_stride_, pool);
   std::memcpy(b.result, b.scratch, shape_.filter_size() * sizeof(float));

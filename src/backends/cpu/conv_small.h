@@ -1,8 +1,8 @@
-// Filter gradients of convolutions with few input channels per group.
+// Convolutions with few input channels, forward and filter gradient.
 //
-// oneDNN pads such gradients to 8 or 16 channels and loses most of its speed;
-// these own loops keep one accumulator per filter tap. Thread rule: as
-// ConvPlan.
+// oneDNN pads their channels to 8 or 16 and loses most of its speed in the
+// gradient and some of it forward; these own loops work on a padded copy of
+// one image and a list of filter taps. Thread rule: as ConvPlan.
 
 #ifndef BERTH_BACKENDS_CPU_CONV_SMALL_H_
 #define BERTH_BACKENDS_CPU_CONV_SMALL_H_
@@ -13,10 +13,11 @@ namespace berth::cpu {
 
 class SmallChannelConv : public ConvPlan {
  public:
-  // True for one group, fewer than 8 input channels and filters of at most
-  // kMaxTaps taps.
-  static bool takes(const ConvShape& shape);
-  SmallChannelConv(const ConvShape& shape, const ConvOptions& options);
+  // True, unless dx is asked for, for one group, fewer than 8 input channels
+  // and filters of at most kMaxTaps taps.
+  static bool takes(const ConvShape& shape, ConvPass pass);
+  SmallChannelConv(const ConvShape& shape, ConvPass pass,
+                   const ConvOptions& options);
 
   void begin(const ConvBuffers& buffers) const override;
   void slice(int index, const ConvBuffers& buffers) const override;
@@ -31,6 +32,8 @@ class SmallChannelConv : public ConvPlan {
   float* partial(int index, const ConvBuffers& buffers) const;
 
   const ConvShape shape_;
+  const ConvPass pass_;
+  const ConvOptions options_;
   int64_t filter_stride_ = 0, image_stride_ = 0;  // floats
 };
 

@@ -354,9 +354,8 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass,
                                          const ConvOptions& options,
                                          std::string* refusal) {
   std::string why = shape.problem();
-  if (why.empty() && pass == ConvPass::kBackwardWeights &&
-      SmallChannelConv::takes(shape)) {
-    return std::make_unique<SmallChannelConv>(shape, options);
+  if (why.empty() && SmallChannelConv::takes(shape, pass)) {
+    return std::make_unique<SmallChannelConv>(shape, pass, options);
   }
   if (why.empty()) {
     OneOmpThread one;

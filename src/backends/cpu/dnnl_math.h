@@ -84,7 +84,8 @@ class ConvPlan {
 
   // Plans one pass. Returns null, and why in `*refusal`, when there is only a
   // slow or no implementation: use the reference kernel then. Never throws
-  // for a shape; backward weights with in_c / groups < 8 use own loops.
+  // for a shape; forward and backward weights with one group of fewer than 8
+  // input channels use own loops.
   static std::unique_ptr<ConvPlan> make(const ConvShape& shape, ConvPass pass,
                                         const ConvOptions& options,
                                         std::string* refusal);

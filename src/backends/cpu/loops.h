@@ -186,6 +186,12 @@ struct Loops {
   void (*conv_taps)(const float* image, int64_t step_y, int64_t step_x,
                     const int32_t* offsets, int taps, const float* dy,
                     int64_t out_h, int64_t out_w, int64_t out_c, float* filter);
+  // y[out_h, out_w, out_c] = the same taps of the padded image times
+  // filter[taps, out_c], plus bias[out_c] unless null, clipped at 0 if relu.
+  void (*conv_pixels)(const float* image, int64_t step_y, int64_t step_x,
+                      const int32_t* offsets, int taps, const float* filter,
+                      const float* bias, bool relu, int64_t out_h,
+                      int64_t out_w, int64_t out_c, float* y);
 };
 
 // Returns the loops for this processor. BERTH_ISA=v1, v2, v3 or v4 (x86-64

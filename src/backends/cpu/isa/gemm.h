@@ -164,6 +164,79 @@ inline void conv_taps(const float* image, int64_t step_y, int64_t step_x,
   });
 }
 
+// y[kPixels, kVecs vectors] = sum over taps of pixel value times filter row.
+template <int kPixels, int kVecs, class Where>
+BERTH_INLINE void pixels_tile(const float* from, int64_t step_x,
+                              const int32_t* offsets, int taps,
+                              const float* filter, const float* bias, bool relu,
+                              int64_t out_c, Where part, float* y) {
+  F acc[kPixels][kVecs] = {};
+  for (int t = 0; t < taps; ++t) {
+    const float* pixel = from + offsets[t];
+    F row[kVecs];
+    for (int v = 0; v < kVecs; ++v) {
+      row[v] = part.load(filter + t * out_c + v * kLanes);
+    }
+    for (int p = 0; p < kPixels; ++p) {
+      const F value = A::set(pixel[p * step_x]);
+      for (int v = 0; v < kVecs; ++v) {
+        acc[p][v] = A::madd(value, row[v], acc[p][v]);
+      }
+    }
+  }
+  for (int v = 0; v < kVecs; ++v) {
+    const F add = bias != nullptr ? part.load(bias + v * kLanes) : F{};
+    for (int p = 0; p < kPixels; ++p) {
+      F out = acc[p][v] + add;
+      if (relu) out = Relu::apply(out);
+      part.store(y + p * out_c + v * kLanes, out);
+    }
+  }
+}
+
+template <int kVecs, class Where>
+BERTH_INLINE void pixels_line(const float* from, int64_t step_x,
+                              const int32_t* offsets, int taps,
+                              const float* filter, const float* bias, bool relu,
+                              int64_t out_w, int64_t out_c, Where part,
+                              float* y) {
+  constexpr int kPixels = kLanes == 16 ? 8 : 6;
+  int64_t x = 0;
+  for (; x + kPixels <= out_w; x += kPixels) {
+    pixels_tile<kPixels, kVecs>(from + x * step_x, step_x, offsets, taps,
+                                filter, bias, relu, out_c, part, y + x * out_c);
+  }
+  for (; x + 2 <= out_w; x += 2) {
+    pixels_tile<2, kVecs>(from + x * step_x, step_x, offsets, taps, filter,
+                          bias, relu, out_c, part, y + x * out_c);
+  }
+  if (x < out_w) {
+    pixels_tile<1, kVecs>(from + x * step_x, step_x, offsets, taps, filter,
+                          bias, relu, out_c, part, y + x * out_c);
+  }
+}
+
+inline void conv_pixels(const float* image, int64_t step_y, int64_t step_x,
+                        const int32_t* offsets, int taps, const float* filter,
+                        const float* bias, bool relu, int64_t out_h,
+                        int64_t out_w, int64_t out_c, float* y) {
+  auto at = [bias](int64_t c) { return bias != nullptr ? bias + c : nullptr; };
+  for (int64_t oy = 0; oy < out_h; ++oy) {
+    const float* from = image + oy * step_y;
+    float* line = y + oy * out_w * out_c;
+    int64_t done = 0;
+    for (; done + 2 * kLanes <= out_c; done += 2 * kLanes) {
+      pixels_line<2>(from, step_x, offsets, taps, filter + done, at(done), relu,
+                     out_w, out_c, Full{}, line + done);
+    }
+    for_vectors(out_c - done, [=](int64_t i, auto part) {
+      const int64_t c = done + i;
+      pixels_line<1>(from, step_x, offsets, taps, filter + c, at(c), relu,
+                     out_w, out_c, part, line + c);
+    });
+  }
+}
+
 }  // namespace berth::cpu::BERTH_ISA_LEVEL
 
 #endif  // BERTH_BACKENDS_CPU_ISA_GEMM_H_

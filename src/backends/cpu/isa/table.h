@@ -56,6 +56,7 @@ const Loops& table() {
       .dropout = dropout,
       .small_gemm = small_gemm,
       .conv_taps = conv_taps,
+      .conv_pixels = conv_pixels,
   };
   return kTable;
 }
