@@ -59,6 +59,10 @@ struct Arch {
   BERTH_INLINE void store(float* p, F x, int64_t n) {
     _mm512_mask_storeu_ps(p, first(n), x);
   }
+  // x with zeros after the first n lanes.
+  BERTH_INLINE F keep(F x, int64_t n) {
+    return _mm512_maskz_mov_ps(first(n), x);
+  }
 
  private:
   BERTH_INLINE __mmask16 first(int64_t n) {
@@ -74,6 +78,7 @@ struct Arch {
   BERTH_INLINE void store(float* p, F x, int64_t n) {
     _mm256_maskstore_ps(p, (__m256i)first(n), x);
   }
+  BERTH_INLINE F keep(F x, int64_t n) { return select(first(n), x, F{}); }
 
  private:
   BERTH_INLINE I first(int64_t n) {
@@ -97,6 +102,9 @@ struct Arch {
   BERTH_INLINE void store(float* p, F x, int64_t n) {
     for (int64_t i = 0; i < n; ++i) p[i] = x[i];
   }
+  BERTH_INLINE F keep(F x, int64_t n) {
+    return select(I{0, 1, 2, 3} < static_cast<int32_t>(n), x, F{});
+  }
 #endif
 };
 
@@ -111,23 +119,32 @@ BERTH_INLINE F max_nan(F a, F b) { return A::select((a > b) | (a != a), a, b); }
 BERTH_INLINE F min_nan(F a, F b) { return A::select((a < b) | (a != a), a, b); }
 BERTH_INLINE float max_nan(float a, float b) { return a > b || a != a ? a : b; }
 
-// Lanes are added pairwise, halves first: one fixed order.
+BERTH_INLINE I lane_numbers() {
+  I index;
+  for (int i = 0; i < kLanes; ++i) index[i] = i;
+  return index;
+}
+
+// Lane i of the result is lane i xor `distance`.
+BERTH_INLINE F swap_lanes(F x, int distance) {
+  return __builtin_shuffle(x, lane_numbers() ^ distance);
+}
+
+// Lanes are combined pairwise, halves first: one fixed order.
 BERTH_INLINE float sum_lanes(F x) {
-  float part[kLanes];
-  A::store(part, x);
+#pragma GCC unroll 4
   for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) part[i] += part[i + width];
+    x += swap_lanes(x, width);
   }
-  return part[0];
+  return x[0];
 }
 
 BERTH_INLINE float max_lanes(F x) {
-  float part[kLanes];
-  A::store(part, x);
+#pragma GCC unroll 4
   for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) part[i] = max_nan(part[i], part[i + width]);
+    x = max_nan(x, swap_lanes(x, width));
   }
-  return part[0];
+  return x[0];
 }
 
 // Calls body(index, Full) over whole vectors and body(index, Part) for the
@@ -135,6 +152,7 @@ BERTH_INLINE float max_lanes(F x) {
 struct Full {
   BERTH_INLINE F load(const float* p, float = 0) { return A::load(p); }
   BERTH_INLINE void store(float* p, F x) { A::store(p, x); }
+  BERTH_INLINE F keep(F x) { return x; }
 };
 struct Part {
   int64_t n;
@@ -142,6 +160,7 @@ struct Part {
     return A::load(p, n, rest);
   }
   [[gnu::always_inline]] void store(float* p, F x) const { A::store(p, x, n); }
+  [[gnu::always_inline]] F keep(F x) const { return A::keep(x, n); }
 };
 
 template <class Body>

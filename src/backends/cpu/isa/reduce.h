@@ -79,14 +79,31 @@ inline void col_sum(const float* x, float* y, int64_t rows, int64_t cols,
 BERTH_INLINE float exp_row(const float* x, float* y, int64_t n, float top) {
   const F shift = A::set(top);
   return sum_terms(n, [=](int64_t i, auto part) {
-    // Lanes past the end become exp(-inf) = 0.
-    const F e = poly::exp<A>(part.load(x + i, -kInfinity) - shift);
+    const F e = poly::exp<A>(part.load(x + i, top) - shift);
     part.store(y + i, e);
-    return e;
+    return part.keep(e);
   });
 }
 
+// A row of at most one vector stays in its register: reading back what a
+// masked store wrote would stall. Returns exp(x - top), zero past the end.
+template <class Where>
+BERTH_INLINE F exp_short(const float* x, Where part, float* top) {
+  const F row = part.load(x, -kInfinity);
+  *top = max_lanes(row);
+  return part.keep(poly::exp<A>(row - *top));
+}
+
 inline void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
+  if (cols < kLanes) {
+    const Part part{cols};
+    for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
+      float top;
+      const F e = exp_short(x, part, &top);
+      part.store(y, e * (1.0f / sum_lanes(e)));
+    }
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
     const F scale = A::set(1.0f / exp_row(x, y, cols, max_of(x, cols)));
     float* out = y;
@@ -102,7 +119,7 @@ BERTH_INLINE float log_one(float x) { return poly::log<A>(A::set(x))[0]; }
 BERTH_INLINE float log_sum_exp(const float* x, int64_t n, float top) {
   const F shift = A::set(top);
   return log_one(sum_terms(n, [=](int64_t i, auto part) {
-    return poly::exp<A>(part.load(x + i, -kInfinity) - shift);
+    return part.keep(poly::exp<A>(part.load(x + i, top) - shift));
   }));
 }
 
@@ -155,7 +172,7 @@ inline void xent_dense(const float* logits, const float* labels, float* loss,
     const float top = max_of(x, cols);
     const F shift = A::set(top);
     const float total = sum_terms(cols, [=](int64_t i, auto part) {
-      return poly::exp<A>(part.load(x + i, -kInfinity) - shift);
+      return part.keep(poly::exp<A>(part.load(x + i, top) - shift));
     });
     const F norm = A::set(log_one(total));
     loss[r] = sum_terms(cols, [=](int64_t i, auto part) {
@@ -173,32 +190,64 @@ inline void xent_dense(const float* logits, const float* labels, float* loss,
   }
 }
 
+// One row of sparse cross-entropy: returns sum(exp(x - top)) and sets
+// *margin = x[label] - top, so that loss = log(sum) - margin.
+BERTH_INLINE float xent_row(const float* x, int64_t label, float* backprop,
+                            int64_t cols, float* margin) {
+  if (label < 0 || label >= cols) {
+    for (int64_t i = 0; backprop != nullptr && i < cols; ++i) {
+      backprop[i] = __builtin_nanf("");
+    }
+    *margin = __builtin_nanf("");
+    return 1.0f;
+  }
+  if (cols < kLanes) {
+    float top;
+    const F e = exp_short(x, Part{cols}, &top);
+    *margin = x[label] - top;
+    const float total = sum_lanes(e);
+    if (backprop != nullptr) {
+      const F one = A::select(lane_numbers() == static_cast<int32_t>(label),
+                              A::set(1.0f), F{});
+      Part{cols}.store(backprop, e * (1.0f / total) - one);
+    }
+    return total;
+  }
+  const float top = max_of(x, cols);
+  *margin = x[label] - top;
+  if (backprop == nullptr) {
+    const F shift = A::set(top);
+    return sum_terms(cols, [=](int64_t i, auto part) {
+      return part.keep(poly::exp<A>(part.load(x + i, top) - shift));
+    });
+  }
+  const float total = exp_row(x, backprop, cols, top);
+  const F scale = A::set(1.0f / total);
+  for_vectors(cols, [=](int64_t i, auto part) {
+    part.store(backprop + i, part.load(backprop + i) * scale);
+  });
+  backprop[label] -= 1.0f;
+  return total;
+}
+
 template <class Label>
 void xent_sparse(const float* logits, const Label* labels, float* loss,
                  float* backprop, int64_t rows, int64_t cols) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* x = logits + r * cols;
-    float* out = backprop != nullptr ? backprop + r * cols : nullptr;
-    const int64_t label = static_cast<int64_t>(labels[r]);
-    if (label < 0 || label >= cols) {
-      loss[r] = __builtin_nanf("");
-      if (out != nullptr) {
-        for (int64_t i = 0; i < cols; ++i) out[i] = __builtin_nanf("");
-      }
-      continue;
+  // Blocks of rows, whose logarithms are taken together.
+  constexpr int64_t kBlock = 64;
+  float totals[kBlock], margins[kBlock];
+  for (int64_t at = 0; at < rows; at += kBlock) {
+    const int64_t count = rows - at < kBlock ? rows - at : kBlock;
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t begin = (at + r) * cols;
+      totals[r] = xent_row(logits + begin, static_cast<int64_t>(labels[at + r]),
+                           backprop != nullptr ? backprop + begin : nullptr,
+                           cols, margins + r);
     }
-    const float top = max_of(x, cols), chosen = x[label];
-    if (out == nullptr) {
-      loss[r] = log_sum_exp(x, cols, top) - (chosen - top);
-      continue;
-    }
-    const float total = exp_row(x, out, cols, top);
-    const F scale = A::set(1.0f / total);
-    for_vectors(cols, [=](int64_t i, auto part) {
-      part.store(out + i, part.load(out + i) * scale);
+    for_vectors(count, [&](int64_t r, auto part) {
+      part.store(loss + at + r, poly::log<A>(part.load(totals + r, 1.0f)) -
+                                    part.load(margins + r));
     });
-    out[label] -= 1.0f;
-    loss[r] = log_one(total) - (chosen - top);
   }
 }
 
