@@ -9,7 +9,7 @@
 #define BERTH_BACKENDS_CPU_ISA_ARCH_H_
 
 #include <cstdint>
-#include <cstring>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -125,26 +125,30 @@ BERTH_INLINE I lane_numbers() {
   return index;
 }
 
-// Lane i of the result is lane i xor `distance`.
-BERTH_INLINE F swap_lanes(F x, int distance) {
-  return __builtin_shuffle(x, lane_numbers() ^ distance);
+// Lane i of the result is lane i xor `kDistance`.
+template <int kDistance, int... kLane>
+BERTH_INLINE F swap_lanes(F x, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(x, x, (kLane ^ kDistance)...);
 }
 
 // Lanes are combined pairwise, halves first: one fixed order.
-BERTH_INLINE float sum_lanes(F x) {
-#pragma GCC unroll 4
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    x += swap_lanes(x, width);
+template <int kWidth, class Combine>
+BERTH_INLINE F fold_lanes(F x, Combine combine) {
+  if constexpr (kWidth == 0) {
+    return x;
+  } else {
+    const F other =
+        swap_lanes<kWidth>(x, std::make_integer_sequence<int, kLanes>());
+    return fold_lanes<kWidth / 2>(combine(x, other), combine);
   }
-  return x[0];
+}
+
+BERTH_INLINE float sum_lanes(F x) {
+  return fold_lanes<kLanes / 2>(x, [](F a, F b) { return a + b; })[0];
 }
 
 BERTH_INLINE float max_lanes(F x) {
-#pragma GCC unroll 4
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    x = max_nan(x, swap_lanes(x, width));
-  }
-  return x[0];
+  return fold_lanes<kLanes / 2>(x, [](F a, F b) { return max_nan(a, b); })[0];
 }
 
 // Calls body(index, Full) over whole vectors and body(index, Part) for the

@@ -171,13 +171,10 @@ inline void transpose(const float* x, int64_t rows, int64_t cols, int64_t ldx,
   typedef float Four __attribute__((vector_size(16)));
   typedef float LooseFour
       __attribute__((vector_size(16), aligned(4), may_alias));
-  typedef int32_t Pick __attribute__((vector_size(16)));
   auto in = [](const float* p) -> Four {
     return *reinterpret_cast<const LooseFour*>(p);
   };
   auto out = [](float* p, Four v) { *reinterpret_cast<LooseFour*>(p) = v; };
-  const Pick low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
-  const Pick front = {0, 1, 4, 5}, back = {2, 3, 6, 7};
   const int64_t whole_rows = rows / 4 * 4, whole_cols = cols / 4 * 4;
   // Strips of 16 columns keep the written rows in the first-level cache.
   for (int64_t strip = 0; strip < whole_cols; strip += 16) {
@@ -188,14 +185,14 @@ inline void transpose(const float* x, int64_t rows, int64_t cols, int64_t ldx,
         float* q = y + c * ldy + r;
         const Four a = in(p), b = in(p + ldx), d = in(p + 2 * ldx),
                    e = in(p + 3 * ldx);
-        const Four ab0 = __builtin_shuffle(a, b, low);
-        const Four ab1 = __builtin_shuffle(a, b, high);
-        const Four de0 = __builtin_shuffle(d, e, low);
-        const Four de1 = __builtin_shuffle(d, e, high);
-        out(q, __builtin_shuffle(ab0, de0, front));
-        out(q + ldy, __builtin_shuffle(ab0, de0, back));
-        out(q + 2 * ldy, __builtin_shuffle(ab1, de1, front));
-        out(q + 3 * ldy, __builtin_shuffle(ab1, de1, back));
+        const Four ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+        const Four ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+        const Four de0 = __builtin_shufflevector(d, e, 0, 4, 1, 5);
+        const Four de1 = __builtin_shufflevector(d, e, 2, 6, 3, 7);
+        out(q, __builtin_shufflevector(ab0, de0, 0, 1, 4, 5));
+        out(q + ldy, __builtin_shufflevector(ab0, de0, 2, 3, 6, 7));
+        out(q + 2 * ldy, __builtin_shufflevector(ab1, de1, 0, 1, 4, 5));
+        out(q + 3 * ldy, __builtin_shufflevector(ab1, de1, 2, 3, 6, 7));
       }
     }
   }
