@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -94,7 +95,61 @@ INSTANTIATE_TEST_SUITE_P(
                     GemmCase{13, 16, 300}, GemmCase{300, 5, 700},
                     GemmCase{33, 1, 40}, GemmCase{5, 600, 3},
                     GemmCase{17, 33, 29}, GemmCase{64, 128, 784},
-                    GemmCase{200, 300, 100}, GemmCase{784, 128, 64}));
+                    GemmCase{200, 300, 100}, GemmCase{784, 128, 64},
+                    GemmCase{90, 410, 400}, GemmCase{4, 70, 50}));
+
+TEST(Gemm, OwnLoopsGiveTheSameBitsForEveryCut) {
+  const int64_t m = 100, n = 130, k = 300;
+  const auto a = noise(m * k, 1), b = noise(k * n, 2);
+  for (bool transpose_b : {false, true}) {
+    std::vector<float> whole(m * n), cut(m * n);
+    Gemm g{.transpose_b = transpose_b,
+           .m = m,
+           .n = n,
+           .k = k,
+           .a = a.data(),
+           .lda = k,
+           .b = b.data(),
+           .ldb = transpose_b ? k : n,
+           .c = whole.data(),
+           .ldc = n};
+    gemm(g);
+    g.c = cut.data();
+    for (int slices : {2, 3, 5, 9, 32}) {
+      std::fill(cut.begin(), cut.end(), NAN);
+      parallel_gemm(g, slices, nullptr);
+      EXPECT_EQ(whole, cut) << slices;
+    }
+  }
+}
+
+TEST(Pooled, OneDnnStartsNoThreadsOfItsOwn) {
+  auto tasks = [] {
+    int count = 0;
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/proc/self/task")) {
+      (void)entry;
+      ++count;
+    }
+    return count;
+  };
+  ThreadPool pool({.size = 3, .shared = true});
+  const int before = tasks();
+  const int64_t n = 520;  // too large for the own loops
+  const auto a = noise(n * n, 1);
+  std::vector<float> c(n * n);
+  parallel_gemm({.m = n,
+                 .n = n,
+                 .k = n,
+                 .a = a.data(),
+                 .lda = n,
+                 .b = a.data(),
+                 .ldb = n,
+                 .c = c.data(),
+                 .ldc = n},
+                4, &pool);
+  EXPECT_EQ(tasks(), before);
+}
 
 TEST(CutGemm, NeverExceedsTheSlicesAndCoversEverything) {
   for (int64_t m : {1, 7, 64, 784}) {

@@ -45,32 +45,37 @@ BERTH_INLINE void gemm_tile(const Strided& a, const float* b, int64_t ldb,
   }
 }
 
-// Rows [i, m) in tiles of kRows, then the rest in tiles of half as many.
-template <int kRows, int kVecs, bool kTail>
-BERTH_INLINE void gemm_rows_from(int64_t i, int64_t m, const Strided& a,
-                                 const float* b, int64_t ldb, int64_t k,
-                                 int64_t tail, float alpha, float beta,
-                                 float* c, int64_t ldc) {
-  for (; i + kRows <= m; i += kRows) {
-    gemm_tile<kRows, kVecs, kTail>({a.data + i * a.row, a.row, a.col}, b, ldb,
-                                   k, tail, alpha, beta, c + i * ldc, ldc);
-  }
-  if constexpr (kRows > 1) {
-    gemm_rows_from<kRows / 2, kVecs, kTail>(i, m, a, b, ldb, k, tail, alpha,
-                                            beta, c, ldc);
-  }
-}
-
-// All m rows of kVecs vectors of columns.
+// All m rows of kVecs vectors of columns. An element is summed in the same
+// order whatever tile it falls into.
 template <int kVecs, bool kTail>
 void gemm_rows(int64_t m, const Strided& a, const float* b, int64_t ldb,
                int64_t k, int64_t tail, float alpha, float beta, float* c,
                int64_t ldc) {
   // Accumulators leave room for b in 16 registers, 32 with AVX-512.
-  constexpr int kRows =
+  constexpr int kMost =
       kLanes == 16 ? (kVecs == 1 ? 16 : 12) : (kVecs == 1 ? 12 : 6);
-  gemm_rows_from<kRows, kVecs, kTail>(0, m, a, b, ldb, k, tail, alpha, beta, c,
-                                      ldc);
+  constexpr int kSecond = kMost == 6 ? 4 : 8;
+  for (int64_t i = 0; i < m;) {
+    const Strided rows = {a.data + i * a.row, a.row, a.col};
+    float* out = c + i * ldc;
+    // Short tiles wait for their own sums, so the rest is cut evenly.
+    const int64_t rest = m - i;
+    if (rest == kMost || rest >= 2 * kMost) {
+      gemm_tile<kMost, kVecs, kTail>(rows, b, ldb, k, tail, alpha, beta, out,
+                                     ldc);
+      i += kMost;
+    } else if (rest >= kSecond) {
+      gemm_tile<kSecond, kVecs, kTail>(rows, b, ldb, k, tail, alpha, beta, out,
+                                       ldc);
+      i += kSecond;
+    } else if (rest >= 2) {
+      gemm_tile<2, kVecs, kTail>(rows, b, ldb, k, tail, alpha, beta, out, ldc);
+      i += 2;
+    } else {
+      gemm_tile<1, kVecs, kTail>(rows, b, ldb, k, tail, alpha, beta, out, ldc);
+      i += 1;
+    }
+  }
 }
 
 // All of c for a row-major b[k, n].
@@ -104,7 +109,7 @@ inline void small_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
   // Panels of b are turned into rows on the stack; later panels of k add up.
   constexpr int64_t kFloats = 4096;
   float packed[kFloats];
-  const int64_t wide = k <= 16 ? 256 : 16;
+  const int64_t wide = k <= 16 ? 256 : 32;
   const int64_t deep = kFloats / wide;
   for (int64_t j = 0; j < n; j += wide) {
     const int64_t cols = n - j < wide ? n - j : wide;
