@@ -43,7 +43,7 @@ class OneOmpThread {
 
 // oneDNN follows the instruction set chosen for our own loops, so that one
 // setting decides all bits.
-bool limit_isa() {
+void limit_isa() {
   switch (loops().isa) {
     case Isa::kV1:
       dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
@@ -54,12 +54,17 @@ bool limit_isa() {
     case Isa::kV4:
       break;
   }
-  return true;
+}
+
+// Must come before the first use of oneDNN in the process.
+void prepare() {
+  static const bool once = (limit_isa(), true);
+  (void)once;
 }
 
 const dnnl::engine& engine() {
-  static const bool limited = limit_isa();
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, limited ? 0 : 0);
+  prepare();
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
   return cpu;
 }
 
@@ -316,8 +321,7 @@ class DnnlConv : public ConvPlan {
 void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
            float alpha, const float* a, int64_t lda, const float* b,
            int64_t ldb, float beta, float* c, int64_t ldc) {
-  static const bool limited = limit_isa();
-  (void)limited;
+  prepare();
   OneOmpThread one;
   const dnnl_status_t status =
       dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k,
