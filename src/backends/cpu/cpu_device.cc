@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "backends/reference/reference.h"
 #include "base/core_set.h"
 #include "base/thread_pool.h"
 #include "device/backend_registry.h"
 #include "device/inline_stream.h"
-
-#include <cstring>
 
 namespace berth {
 
@@ -32,8 +32,7 @@ class CpuDevice final : public Device {
   void copy_to_host(void* target, const void* source, size_t bytes) override {
     std::memcpy(target, source, bytes);
   }
-  void copy_from_host(void* target, const void* source,
-                      size_t bytes) override {
+  void copy_from_host(void* target, const void* source, size_t bytes) override {
     std::memcpy(target, source, bytes);
   }
 
@@ -54,8 +53,8 @@ class CpuBackend final : public Backend {
     options.cores = CoreSet::allowed();
     options.size = config.cpu_workers;
     DeviceName name{"localhost", 0, 0, "CPU", 0};
-    const std::string description = fmt::format(
-        "{} cores: {}", options.cores.size(), options.cores.str());
+    const std::string description =
+        fmt::format("{} cores: {}", options.cores.size(), options.cores.str());
     std::vector<std::unique_ptr<Device>> devices;
     devices.push_back(std::make_unique<CpuDevice>(
         std::move(name), description, &table_, std::move(options),

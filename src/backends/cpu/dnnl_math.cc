@@ -1,0 +1,389 @@
+#include "backends/cpu/dnnl_math.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <array>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
+
+#include "backends/cpu/conv_small.h"
+#include "backends/cpu/loops.h"
+#include "base/thread_pool.h"
+#include "berth/errors.h"
+
+namespace berth::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::convolution_backward_data;
+using dnnl::convolution_backward_weights;
+using dnnl::convolution_forward;
+using dnnl::memory;
+using dnnl::prop_kind;
+using Desc = memory::desc;
+constexpr auto kFloat = memory::data_type::f32;
+
+// The number of OpenMP threads belongs to the calling thread, which may be
+// the user's: it is put back.
+class OneOmpThread {
+ public:
+  OneOmpThread() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneOmpThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneOmpThread(const OneOmpThread&) = delete;
+  OneOmpThread& operator=(const OneOmpThread&) = delete;
+
+ private:
+  const int before_;
+};
+
+// oneDNN follows the instruction set chosen for our own loops, so that one
+// setting decides all bits.
+void limit_isa() {
+  switch (loops().isa) {
+    case Isa::kV1:
+      dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
+      break;
+    case Isa::kV3:
+      if (isa_is_forced()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+      break;
+    case Isa::kV4:
+      break;
+  }
+}
+
+// Must come before the first use of oneDNN in the process.
+void prepare() {
+  static const bool once = (limit_isa(), true);
+  (void)once;
+}
+
+const dnnl::engine& engine() {
+  prepare();
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+dnnl::stream& stream() {
+  thread_local dnnl::stream own(engine());
+  return own;
+}
+
+memory wrap(const Desc& desc, const void* data) {
+  return memory(desc, engine(), const_cast<void*>(data));
+}
+
+// The C entry point: no map is built per call.
+template <size_t kCount>
+void execute(const dnnl::primitive& primitive,
+             const std::array<std::pair<int, memory>, kCount>& arguments) {
+  std::array<dnnl_exec_arg_t, kCount> list;
+  for (size_t i = 0; i < kCount; ++i) {
+    list[i] = {arguments[i].first, arguments[i].second.get(true)};
+  }
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive.get(), stream().get(), kCount, list.data());
+  if (status != dnnl_success) {
+    throw errors::Internal(fmt::format(
+        "oneDNN: executing a convolution failed with status {}; please report "
+        "the shape",
+        static_cast<int>(status)));
+  }
+}
+
+size_t round_up(size_t bytes) { return (bytes + 127) / 128 * 128; }
+
+struct Geometry {
+  memory::dims strides, dilations, pad_low, pad_high;
+};
+
+Geometry geometry_of(const ConvShape& s) {
+  return {{s.stride_h, s.stride_w},
+          {s.dilation_h - 1, s.dilation_w - 1},
+          {s.pad_top, s.pad_left},
+          {s.pad_bottom, s.pad_right}};
+}
+
+// Filter dims in oneDNN's logical order; `plain` describes [h, w, in, out].
+Desc filter_desc(const ConvShape& s, bool plain) {
+  const int64_t in = s.in_c / s.groups, out = s.out_c / s.groups;
+  memory::dims dims{s.groups, out, in, s.kernel_h, s.kernel_w};
+  memory::dims strides{out, 1, s.out_c, s.kernel_w * in * s.out_c,
+                       in * s.out_c};
+  if (s.groups == 1) {
+    dims.erase(dims.begin());
+    strides.erase(strides.begin());
+  }
+  if (plain) return Desc(dims, kFloat, strides);
+  return Desc(dims, kFloat, memory::format_tag::any);
+}
+
+// One primitive for one batch size of a slice.
+struct Unit {
+  dnnl::primitive primitive;
+  Desc input, output, filter, scratch;
+};
+
+bool is_reference(const std::string& name) {
+  return name.rfind("ref", 0) == 0 || name.find(":ref") != std::string::npos;
+}
+
+class DnnlConv : public ConvPlan {
+ public:
+  DnnlConv(const ConvShape& shape, ConvPass pass, const ConvOptions& options)
+      : shape_(shape), pass_(pass), options_(options) {
+    batch_ = shape.batch;
+    slices_ = static_cast<int>(
+        std::max<int64_t>(1, std::min<int64_t>(options.slices, batch_)));
+    plain_filter_ = filter_desc(shape, true);
+    small_ = make_unit(batch_ / slices_);
+    if (batch_ % slices_ != 0) large_ = make_unit(batch_ / slices_ + 1);
+    lay_out();
+  }
+
+  bool refused() const { return is_reference(implementation_); }
+
+  void begin(const ConvBuffers& buffers) const override {
+    if (pass_ == ConvPass::kBackwardWeights || !reorders_) return;
+    OneOmpThread one;
+    execute<2>(reorder_,
+               {{{DNNL_ARG_FROM, wrap(plain_filter_, buffers.filter)},
+                 {DNNL_ARG_TO, wrap(small_.filter, buffers.scratch)}}});
+  }
+
+  void slice(int index, const ConvBuffers& b) const override {
+    OneOmpThread one;
+    const int64_t first = first_image(index);
+    const bool large = first_image(index + 1) - first > batch_ / slices_;
+    const Unit& unit = large ? large_ : small_;
+    auto* base = static_cast<char*>(b.scratch);
+    memory scratch =
+        wrap(unit.scratch, base + scratchpads_at_ + index * scratchpad_stride_);
+    const float* input = offset(b.input, first * shape_.image_in());
+    const float* grad = offset(b.grad, first * shape_.image_out());
+    if (pass_ == ConvPass::kBackwardWeights) {
+      float* partial =
+          in_place() ? b.result
+                     : reinterpret_cast<float*>(base + index * filter_stride_);
+      execute<4>(unit.primitive,
+                 {{{DNNL_ARG_SRC, wrap(unit.input, input)},
+                   {DNNL_ARG_DIFF_DST, wrap(unit.output, grad)},
+                   {DNNL_ARG_DIFF_WEIGHTS, wrap(unit.filter, partial)},
+                   {DNNL_ARG_SCRATCHPAD, scratch}}});
+      return;
+    }
+    const void* filter = reorders_ ? base : static_cast<const void*>(b.filter);
+    if (pass_ == ConvPass::kBackwardData) {
+      float* result = b.result + first * shape_.image_in();
+      execute<4>(unit.primitive,
+                 {{{DNNL_ARG_DIFF_DST, wrap(unit.output, grad)},
+                   {DNNL_ARG_WEIGHTS, wrap(unit.filter, filter)},
+                   {DNNL_ARG_DIFF_SRC, wrap(unit.input, result)},
+                   {DNNL_ARG_SCRATCHPAD, scratch}}});
+      return;
+    }
+    memory result = wrap(unit.output, b.result + first * shape_.image_out());
+    if (options_.bias) {
+      execute<5>(unit.primitive,
+                 {{{DNNL_ARG_SRC, wrap(unit.input, input)},
+                   {DNNL_ARG_WEIGHTS, wrap(unit.filter, filter)},
+                   {DNNL_ARG_BIAS, wrap(bias_, b.bias)},
+                   {DNNL_ARG_DST, result},
+                   {DNNL_ARG_SCRATCHPAD, scratch}}});
+    } else {
+      execute<4>(unit.primitive,
+                 {{{DNNL_ARG_SRC, wrap(unit.input, input)},
+                   {DNNL_ARG_WEIGHTS, wrap(unit.filter, filter)},
+                   {DNNL_ARG_DST, result},
+                   {DNNL_ARG_SCRATCHPAD, scratch}}});
+    }
+  }
+
+  void finish(const ConvBuffers& b, ThreadPool* pool) const override {
+    if (pass_ != ConvPass::kBackwardWeights || in_place()) return;
+    auto* parts = static_cast<float*>(b.scratch);
+    tree_sum(parts, slices_, static_cast<int64_t>(small_.filter.get_size() / 4),
+             static_cast<int64_t>(filter_stride_ / 4), pool);
+    OneOmpThread one;
+    execute<2>(reorder_, {{{DNNL_ARG_FROM, wrap(small_.filter, parts)},
+                           {DNNL_ARG_TO, wrap(plain_filter_, b.result)}}});
+  }
+
+ private:
+  static const float* offset(const float* data, int64_t by) {
+    return data == nullptr ? nullptr : data + by;
+  }
+
+  // One slice whose filter gradient is plain already.
+  bool in_place() const { return slices_ == 1 && !reorders_; }
+
+  Unit make_unit(int64_t images) {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const Geometry g = geometry_of(shape_);
+    const auto nhwc = memory::format_tag::nhwc;
+    const Desc input({images, shape_.in_c, shape_.in_h, shape_.in_w}, kFloat,
+                     nhwc);
+    const Desc output({images, shape_.out_c, shape_.out_h(), shape_.out_w()},
+                      kFloat, nhwc);
+    // Every unit after the first takes over its filter layout.
+    const Desc filter =
+        implementation_.empty() ? filter_desc(shape_, false) : small_.filter;
+    const auto direct = algorithm::convolution_direct;
+    if (pass_ == ConvPass::kForward) {
+      if (options_.relu) {
+        dnnl::post_ops after;
+        after.append_eltwise(1.f, algorithm::eltwise_relu, 0.f, 0.f);
+        attributes.set_post_ops(after);
+      }
+      bias_ = Desc({shape_.out_c}, kFloat, memory::format_tag::x);
+      auto desc =
+          options_.bias
+              ? convolution_forward::desc(
+                    prop_kind::forward_training, direct, input, filter, bias_,
+                    output, g.strides, g.dilations, g.pad_low, g.pad_high)
+              : convolution_forward::desc(prop_kind::forward_training, direct,
+                                          input, filter, output, g.strides,
+                                          g.dilations, g.pad_low, g.pad_high);
+      convolution_forward::primitive_desc chosen(desc, attributes, engine());
+      return finish_unit(convolution_forward(chosen), chosen, input, output,
+                         chosen.weights_desc());
+    }
+    convolution_forward::primitive_desc hint(
+        convolution_forward::desc(prop_kind::forward_training, direct, input,
+                                  filter_desc(shape_, false), output, g.strides,
+                                  g.dilations, g.pad_low, g.pad_high),
+        attributes, engine());
+    if (pass_ == ConvPass::kBackwardData) {
+      convolution_backward_data::primitive_desc chosen(
+          {direct, input, filter, output, g.strides, g.dilations, g.pad_low,
+           g.pad_high},
+          attributes, engine(), hint);
+      return finish_unit(convolution_backward_data(chosen), chosen, input,
+                         output, chosen.weights_desc());
+    }
+    convolution_backward_weights::primitive_desc chosen(
+        {direct, input, filter, output, g.strides, g.dilations, g.pad_low,
+         g.pad_high},
+        attributes, engine(), hint);
+    return finish_unit(convolution_backward_weights(chosen), chosen, input,
+                       output, chosen.diff_weights_desc());
+  }
+
+  template <class Chosen>
+  Unit finish_unit(dnnl::primitive primitive, const Chosen& chosen,
+                   const Desc& input, const Desc& output, const Desc& filter) {
+    const std::string name = chosen.impl_info_str();
+    if (implementation_.empty() || is_reference(name)) implementation_ = name;
+    return {std::move(primitive), input, output, filter,
+            chosen.scratchpad_desc()};
+  }
+
+  void lay_out() {
+    reorders_ = small_.filter != plain_filter_;
+    const bool weights = pass_ == ConvPass::kBackwardWeights;
+    if (reorders_) {
+      reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(
+          engine(), weights ? small_.filter : plain_filter_, engine(),
+          weights ? plain_filter_ : small_.filter));
+    } else if (weights) {
+      reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(
+          engine(), plain_filter_, engine(), plain_filter_));
+    }
+    filter_stride_ = round_up(small_.filter.get_size());
+    size_t copies = reorders_ ? 1 : 0;
+    if (weights) copies = in_place() ? 0 : slices_;
+    scratchpads_at_ = copies * filter_stride_;
+    size_t pad = small_.scratch.get_size();
+    if (large_.primitive.get(true) != nullptr) {
+      pad = std::max(pad, large_.scratch.get_size());
+    }
+    scratchpad_stride_ = round_up(pad);
+    scratch_bytes_ = scratchpads_at_ + slices_ * scratchpad_stride_;
+  }
+
+  const ConvShape shape_;
+  const ConvPass pass_;
+  const ConvOptions options_;
+  Unit small_, large_;
+  Desc plain_filter_, bias_;
+  dnnl::primitive reorder_;
+  bool reorders_ = false;
+  size_t filter_stride_ = 0, scratchpads_at_ = 0, scratchpad_stride_ = 0;
+};
+
+}  // namespace
+
+void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+           float alpha, const float* a, int64_t lda, const float* b,
+           int64_t ldb, float beta, float* c, int64_t ldc) {
+  prepare();
+  OneOmpThread one;
+  const dnnl_status_t status =
+      dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k,
+                 alpha, a, lda, b, ldb, beta, c, ldc);
+  if (status != dnnl_success) {
+    throw errors::Internal(fmt::format(
+        "oneDNN: sgemm of m={} n={} k={} lda={} ldb={} ldc={} failed with "
+        "status {}; expected row strides of at least the row lengths",
+        m, n, k, lda, ldb, ldc, static_cast<int>(status)));
+  }
+}
+
+std::string ConvShape::problem() const {
+  if (groups < 1 || in_c % groups != 0 || out_c % groups != 0) {
+    return fmt::format("channels {} -> {} do not divide into {} groups", in_c,
+                       out_c, groups);
+  }
+  if (batch < 1 || in_h < 1 || in_w < 1 || in_c < 1 || out_c < 1 ||
+      kernel_h < 1 || kernel_w < 1) {
+    return "a dimension is zero or negative";
+  }
+  if (stride_h < 1 || stride_w < 1 || dilation_h < 1 || dilation_w < 1 ||
+      pad_top < 0 || pad_bottom < 0 || pad_left < 0 || pad_right < 0) {
+    return "a stride or dilation is below 1 or a padding below 0";
+  }
+  if (in_h + pad_top + pad_bottom < dilation_h * (kernel_h - 1) + 1 ||
+      in_w + pad_left + pad_right < dilation_w * (kernel_w - 1) + 1) {
+    return "the kernel is larger than the padded input";
+  }
+  return "";
+}
+
+std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass,
+                                         const ConvOptions& options,
+                                         std::string* refusal) {
+  std::string why = shape.problem();
+  if (why.empty() && SmallChannelConv::takes(shape, pass)) {
+    return std::make_unique<SmallChannelConv>(shape, pass, options);
+  }
+  if (why.empty()) {
+    OneOmpThread one;
+    try {
+      auto plan = std::make_unique<DnnlConv>(shape, pass, options);
+      if (!plan->refused()) return plan;
+      why = "oneDNN has only its reference loops (" + plan->implementation() +
+            ") for this shape";
+    } catch (const dnnl::error& error) {
+      why = fmt::format("oneDNN refused: {}", error.what());
+    }
+  }
+  if (refusal != nullptr) *refusal = why;
+  return nullptr;
+}
+
+void ConvPlan::run(const ConvBuffers& buffers, ThreadPool* pool) const {
+  begin(buffers);
+  if (pool == nullptr || slices_ == 1) {
+    for (int i = 0; i < slices_; ++i) slice(i, buffers);
+  } else {
+    pool->parallel_for(slices_, [&](int i) { slice(i, buffers); });
+  }
+  finish(buffers, pool);
+}
+
+}  // namespace berth::cpu
