@@ -45,10 +45,9 @@ Shape broadcast_shapes(const InferContext& c, const Shape& a, const Shape& b) {
       // One is unknown: it is the other, or 1.
       out[i + shift] = x < 0 ? (y < 0 ? kUnknownDim : y) : x;
     } else {
-      c.fail(
-          fmt::format("shapes {} and {} do not broadcast: {} against {}; "
-                      "expected equal dimensions or 1",
-                      a.str(), b.str(), x, y));
+      c.fail(fmt::format("shapes {} and {} do not broadcast: {} against {}; "
+                         "expected equal dimensions or 1",
+                         a.str(), b.str(), x, y));
     }
   }
   return out;
@@ -114,3 +113,28 @@ void check_inputs(const InferContext& c) {
       c.fail(fmt::format("{} is {}; expected one of {}", arg.name, name_of(d),
                          dtype_list(arg.types)));
     }
+    if (d == resource) d = c.variable_dtype(i);
+    if (arg.free_dtype || d == DType::kInvalid) continue;
+    if (common == DType::kInvalid) {
+      common = d;
+      first = i;
+    }
+    if (d != common) {
+      c.fail(fmt::format("{} is {} but {} is {}; expected equal dtypes: write "
+                         "math::cast",
+                         op.input(first).name, name_of(common), arg.name,
+                         name_of(d)));
+    }
+  }
+}
+
+}  // namespace
+
+void infer_outputs(const OpDef& op, const Attrs* attrs,
+                   std::span<const SpecView> in, std::span<OutSpec> out) {
+  InferContext c(op, attrs, in, out);
+  check_inputs(c);
+  op.infer()(c);
+}
+
+}  // namespace berth
