@@ -206,13 +206,6 @@ void register_generate_ops(OpRegistry& r) {
       .cost(&cost_move)
       .split(&split_generator)
       .not_differentiable();
-  r.op("OnesLike")
-      .input("x")
-      .output("y")
-      .infer(&infer_same_as_0)
-      .cost(&cost_pick)
-      .split(&split_elementwise)
-      .not_differentiable();
   register_like_ops(r);
 }
 

@@ -27,12 +27,6 @@ void set_all(const View& v, T value) {
 
 void zeros(const KernelCall& c) { set_zero(c.out[0]); }
 
-void ones(const KernelCall& c) {
-  with_any(c.out[0].dtype, [&](auto type) {
-    set_all(c.out[0], static_cast<decltype(type)>(1));
-  });
-}
-
 void fill(const KernelCall& c) {
   const double value = c.attr<double>("value");
   with_any(c.out[0].dtype, [&](auto type) {
