@@ -11,6 +11,7 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "berth/ops/random.h"
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/tensor.h"

@@ -105,6 +105,7 @@ void check_inputs(const InferContext& c) {
                        op.variadic() ? " or more" : ""));
   }
   DType common = DType::kInvalid;
+  int first = 0;  // the argument that set it
   for (int i = 0; i < n; ++i) {
     const ArgDef& arg = op.input(i);
     DType d = c.dtype(i);
@@ -114,11 +115,14 @@ void check_inputs(const InferContext& c) {
     }
     if (d == resource) d = c.variable_dtype(i);
     if (arg.free_dtype || d == DType::kInvalid) continue;
-    if (common == DType::kInvalid) common = d;
+    if (common == DType::kInvalid) {
+      common = d;
+      first = i;
+    }
     if (d != common) {
       c.fail(fmt::format("{} is {} but {} is {}; expected equal dtypes: write "
                          "math::cast",
-                         op.input(0).name, name_of(common), arg.name,
+                         op.input(first).name, name_of(common), arg.name,
                          name_of(d)));
     }
   }

@@ -12,6 +12,12 @@ void register_all_ops(OpRegistry& r) {
   register_array_ops(r);
   register_variable_ops(r);
   register_graph_ops(r);
+  register_generate_ops(r);
+  register_layout_ops(r);
+  register_join_ops(r);
+  register_slice_ops(r);
+  register_gather_ops(r);
+  register_random_ops(r);
 }
 
 }  // namespace berth

@@ -6,11 +6,47 @@
 
 namespace berth::reference {
 
+void set_zero(const View& v) {
+  const size_t bytes = static_cast<size_t>(v.size()) * size_of(v.dtype);
+  if (bytes > 0) std::memset(v.data, 0, bytes);
+}
+
+int64_t product_of(const Shape& shape, int from, int to) {
+  int64_t n = 1;
+  for (int i = from; i < to; ++i) n *= shape[i];
+  return n;
+}
+
 namespace {
 
-void zeros(const KernelCall& c) {
-  std::memset(c.out[0].data, 0,
-              static_cast<size_t>(c.out[0].size()) * size_of(c.out[0].dtype));
+template <class T>
+void set_all(const View& v, T value) {
+  T* y = v.as<T>();
+  for (int64_t i = 0, n = v.size(); i < n; ++i) y[i] = value;
+}
+
+void zeros(const KernelCall& c) { set_zero(c.out[0]); }
+
+void fill(const KernelCall& c) {
+  const double value = c.attr<double>("value");
+  with_any(c.out[0].dtype, [&](auto type) {
+    set_all(c.out[0], static_cast<decltype(type)>(value));
+  });
+}
+
+void range(const KernelCall& c) {
+  // Unsigned: a product may wrap although the sum fits.
+  const auto start = static_cast<uint64_t>(c.attr<int64_t>("start"));
+  const auto delta = static_cast<uint64_t>(c.attr<int64_t>("delta"));
+  const auto origin = static_cast<uint64_t>(c.context->slice_origin);
+  with_number(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    T* y = c.out[0].as<T>();
+    for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
+      const uint64_t at = origin + static_cast<uint64_t>(i);
+      y[i] = static_cast<T>(static_cast<int64_t>(start + at * delta));
+    }
+  });
 }
 
 void copy(const KernelCall& c) {
@@ -31,20 +67,47 @@ void broadcast(const KernelCall& c) {
     using T = decltype(type);
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
-    for_each_broadcast(*c.out[0].shape, *c.in[0].shape, *c.out[0].shape,
-                       [&](int64_t i, int64_t from, int64_t) {
-                         y[i] = x[from];
+    for_each_broadcast(
+        *c.out[0].shape, *c.in[0].shape, *c.out[0].shape,
+        [&](int64_t i, int64_t from, int64_t) { y[i] = x[from]; });
+  });
+}
+
+void sum_like(const KernelCall& c) {
+  with_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* x = c.in[0].as<T>();
+    std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
+    for_each_broadcast(*c.in[0].shape, *c.in[0].shape, *c.out[0].shape,
+                       [&](int64_t i, int64_t, int64_t o) {
+                         sums[o] += static_cast<Wide<T>>(x[i]);
                        });
+    T* y = c.out[0].as<T>();
+    for (size_t o = 0; o < sums.size(); ++o) y[o] = static_cast<T>(sums[o]);
+  });
+}
+
+void size_ratio(const KernelCall& c) {
+  const double ratio =
+      static_cast<double>(c.in[0].size()) / static_cast<double>(c.in[1].size());
+  with_floating(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    *c.out[0].as<T>() = static_cast<T>(ratio);
   });
 }
 
 }  // namespace
 
 void add_array(KernelTable& t) {
+  t.direct("Fill", kAllTypes, &fill, "reference");
+  t.direct("Range", kNumberTypes, &range, "reference");
   t.direct("ZerosLike", kAllTypes, &zeros, "reference");
   t.direct("OnesLike", kAllTypes, &ones, "reference");
   t.direct("DeepCopy", kAllTypes, &copy, "reference");
   t.direct("BroadcastTo", kAllTypes, &broadcast, "reference");
+  t.direct("BroadcastLike", kAllTypes, &broadcast, "reference");
+  t.direct("SumLike", kNumberTypes, &sum_like, "reference");
+  t.direct("SizeRatio", kFloatingTypes, &size_ratio, "reference");
 }
 
 }  // namespace berth::reference

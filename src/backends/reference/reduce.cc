@@ -40,9 +40,6 @@ void reduce(const KernelCall& c, Acc start, F&& combine, double divisor = 1) {
   }
 }
 
-template <class T>
-using Wide = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
-
 void sum(const KernelCall& c) {
   with_number(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);

@@ -15,6 +15,10 @@ const KernelTable& kernels() {
     add_matmul(t);
     add_array(t);
     add_variable(t);
+    add_layout(t);
+    add_slice(t);
+    add_gather(t);
+    add_random(t);
     return t;
   }();
   return table;

@@ -20,6 +20,10 @@ void add_reduce(KernelTable& t);
 void add_matmul(KernelTable& t);
 void add_array(KernelTable& t);
 void add_variable(KernelTable& t);
+void add_layout(KernelTable& t);
+void add_slice(KernelTable& t);
+void add_gather(KernelTable& t);
+void add_random(KernelTable& t);
 
 }  // namespace berth::reference
 

@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
+
+namespace berth::reference {
+
+namespace {
+
+int64_t index_at(const View& indices, int64_t i) {
+  return indices.dtype == int32 ? indices.as<int32_t>()[i]
+                                : indices.as<int64_t>()[i];
+}
+
+// Calls fn(p, g) for each run of `inner` elements: where it begins in the
+// params and in the gathered array. Throws errors::InvalidArgument for an
+// index out of range.
+template <class Fn>
+void for_each_gathered(const KernelCall& c, const Shape& params, Fn&& fn) {
+  const View& indices = c.in[1];
+  const int axis = normalize_axis(c.attr<int64_t>("axis"), params.rank(),
+                                  c.op->name().c_str());
+  const int64_t outer = product_of(params, 0, axis);
+  const int64_t inner = product_of(params, axis + 1, params.rank());
+  const int64_t dim = params[axis], n = indices.size();
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = index_at(indices, i);
+    if (at < 0 || at >= dim) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: index {} at place {} of the indices is out of range for axis "
+          "{} of {}; expected one in [0, {})",
+          c.op->name(), at, i, axis, params.str(), dim));
+    }
+    for (int64_t o = 0; o < outer; ++o) {
+      fn((o * dim + at) * inner, (o * n + i) * inner, inner);
+    }
+  }
+}
+
+void gather(const KernelCall& c) {
+  const size_t size = size_of(c.in[0].dtype);
+  const auto* x = c.in[0].as<std::byte>();
+  auto* y = c.out[0].as<std::byte>();
+  for_each_gathered(c, *c.in[0].shape,
+                    [&](int64_t p, int64_t g, int64_t inner) {
+                      if (inner == 0) return;
+                      std::memcpy(y + static_cast<size_t>(g) * size,
+                                  x + static_cast<size_t>(p) * size,
+                                  static_cast<size_t>(inner) * size);
+                    });
+}
+
+void gather_grad(const KernelCall& c) {
+  with_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* dy = c.in[0].as<T>();
+    std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
+    for_each_gathered(c, *c.out[0].shape,
+                      [&](int64_t p, int64_t g, int64_t inner) {
+                        for (int64_t i = 0; i < inner; ++i) {
+                          sums[p + i] += static_cast<Wide<T>>(dy[g + i]);
+                        }
+                      });
+    T* dx = c.out[0].as<T>();
+    for (size_t i = 0; i < sums.size(); ++i) dx[i] = static_cast<T>(sums[i]);
+  });
+}
+
+void one_hot(const KernelCall& c) {
+  const Shape& out = *c.out[0].shape;
+  const int axis =
+      normalize_axis(c.attr<int64_t>("axis"), out.rank(), "OneHot");
+  const int64_t depth = out[axis];
+  const int64_t inner = product_of(out, axis + 1, out.rank());
+  const double on = c.attr<double>("on_value");
+  const double off = c.attr<double>("off_value");
+  with_number(c.in[0].dtype, [&](auto index_type) {
+    const auto* indices = c.in[0].as<decltype(index_type)>();
+    with_any(c.out[0].dtype, [&](auto type) {
+      using T = decltype(type);
+      T* y = c.out[0].as<T>();
+      for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
+        const int64_t outer = i / inner / depth;
+        const int64_t place = i / inner % depth;
+        const auto index =
+            static_cast<int64_t>(indices[outer * inner + i % inner]);
+        y[i] = static_cast<T>(index == place ? on : off);
+      }
+    });
+  });
+}
+
+void select(const KernelCall& c) {
+  const Shape& out = *c.out[0].shape;
+  const bool* condition = c.in[0].as<bool>();
+  with_any(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T *a = c.in[1].as<T>(), *b = c.in[2].as<T>();
+    T* y = c.out[0].as<T>();
+    for_each_broadcast(out, *c.in[0].shape, *c.in[1].shape,
+                       [&](int64_t i, int64_t k, int64_t from) {
+                         if (condition[k]) y[i] = a[from];
+                       });
+    for_each_broadcast(out, *c.in[0].shape, *c.in[2].shape,
+                       [&](int64_t i, int64_t k, int64_t from) {
+                         if (!condition[k]) y[i] = b[from];
+                       });
+  });
+}
+
+}  // namespace
+
+void add_gather(KernelTable& t) {
+  t.direct("GatherV2", kAllTypes, &gather, "reference");
+  t.direct("GatherGrad", kNumberTypes, &gather_grad, "reference");
+  t.direct("GatherGradLike", kNumberTypes, &gather_grad, "reference");
+  t.direct("OneHot", kIntegerTypes, &one_hot, "reference");
+  // The dtype that picks a kernel is that of the condition.
+  t.direct("SelectV2", kBoolType, &select, "reference");
+}
+
+}  // namespace berth::reference

@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <cmath>
+
+#include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
+#include "base/rng.h"
+
+namespace berth::reference {
+
+namespace {
+
+RandomStream stream_of(const KernelCall& c) {
+  return {static_cast<uint64_t>(c.attr<int64_t>("seed")),
+          static_cast<uint32_t>(c.attr<int64_t>("op_id")), c.context->step};
+}
+
+// Element i of the output is fn(words, place): word `place` of the block that
+// holds it.
+template <class Fn>
+void for_each_block(const KernelCall& c, Fn&& fn) {
+  const RandomStream stream = stream_of(c);
+  const auto origin = static_cast<uint64_t>(c.context->slice_origin);
+  PhiloxBlock words{};
+  for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
+    const uint64_t index = origin + static_cast<uint64_t>(i);
+    if (i == 0 || index % 4 == 0) words = stream.block(index / 4);
+    fn(i, words, static_cast<int>(index % 4));
+  }
+}
+
+void uniform(const KernelCall& c) {
+  const double low = c.attr<double>("minval"), high = c.attr<double>("maxval");
+  with_floating(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    T* y = c.out[0].as<T>();
+    const float from = static_cast<float>(low);
+    const float span = static_cast<float>(high - low);
+    // Rounding must not reach maxval.
+    const float top =
+        std::max(from, std::nextafter(static_cast<float>(high), from));
+    for_each_block(c, [&](int64_t i, const PhiloxBlock& words, int place) {
+      y[i] = std::min(from + unit_float(words[place]) * span, top);
+    });
+  });
+}
+
+void normal(const KernelCall& c) {
+  const auto mean = static_cast<float>(c.attr<double>("mean"));
+  const auto stddev = static_cast<float>(c.attr<double>("stddev"));
+  with_floating(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    T* y = c.out[0].as<T>();
+    for_each_block(c, [&](int64_t i, const PhiloxBlock& words, int place) {
+      const int pair = place & 2;
+      y[i] =
+          mean + stddev * normal_pair(words[pair], words[pair + 1])[place & 1];
+    });
+  });
+}
+
+// A number beyond two is drawn again, attempt k from the numbers that lie
+// k * 2^58 elements further on; 16 attempts fail once in 10^21.
+float truncated(const RandomStream& stream, uint64_t index) {
+  for (uint64_t attempt = 0; attempt < 16; ++attempt) {
+    const float x = stream.normal(index + (attempt << 58));
+    if (x >= -2.0f && x <= 2.0f) return x;
+  }
+  return 0.0f;
+}
+
+void truncated_normal(const KernelCall& c) {
+  const auto mean = static_cast<float>(c.attr<double>("mean"));
+  const auto stddev = static_cast<float>(c.attr<double>("stddev"));
+  const RandomStream stream = stream_of(c);
+  const auto origin = static_cast<uint64_t>(c.context->slice_origin);
+  with_floating(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    T* y = c.out[0].as<T>();
+    for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
+      y[i] =
+          mean + stddev * truncated(stream, origin + static_cast<uint64_t>(i));
+    }
+  });
+}
+
+// Scales words to the range by multiplication; the bias is below
+// range / 2^32, or range / 2^64 for wide ranges, which take two words.
+uint64_t scaled(const RandomStream& stream, uint64_t index, uint64_t range) {
+  if (range <= uint64_t{1} << 32) return (stream.word(index) * range) >> 32;
+  const uint64_t word =
+      uint64_t{stream.word(2 * index)} << 32 | stream.word(2 * index + 1);
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(word) * range >>
+                               64);
+}
+
+void uniform_int(const KernelCall& c) {
+  const auto low = static_cast<uint64_t>(c.attr<int64_t>("minval"));
+  const uint64_t range = static_cast<uint64_t>(c.attr<int64_t>("maxval")) - low;
+  const RandomStream stream = stream_of(c);
+  const auto origin = static_cast<uint64_t>(c.context->slice_origin);
+  with_number(c.out[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    T* y = c.out[0].as<T>();
+    for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
+      const uint64_t at = origin + static_cast<uint64_t>(i);
+      y[i] =
+          static_cast<T>(static_cast<int64_t>(low + scaled(stream, at, range)));
+    }
+  });
+}
+
+}  // namespace
+
+void add_random(KernelTable& t) {
+  t.direct("RandomUniform", kFloatingTypes, &uniform, "reference");
+  t.direct("RandomStandardNormal", kFloatingTypes, &normal, "reference");
+  t.direct("TruncatedNormal", kFloatingTypes, &truncated_normal, "reference");
+  t.direct("RandomUniformInt", kIntegerTypes, &uniform_int, "reference");
+}
+
+}  // namespace berth::reference

@@ -1,0 +1,72 @@
+#include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
+#include "op/slice_spec.h"
+
+namespace berth::reference {
+
+namespace {
+
+// The places of a slice inside the full array.
+struct Places {
+  Shape shape;  // of the slice, with the axes that an index drops
+  std::array<int64_t, kMaxRank> strides{};
+  int64_t start = 0;
+};
+
+Places strided_places(const KernelCall& c, const Shape& full) {
+  const auto axes = slice_axes(*c.op, c.attrs, full);
+  const auto own = dense_strides(full);
+  Places p;
+  for (int i = 0; i < full.rank(); ++i) {
+    p.shape.push_back(axes[i].size);
+    p.strides[i] = axes[i].stride * own[i];
+    p.start += axes[i].begin * own[i];
+  }
+  return p;
+}
+
+void take(const KernelCall& c, const Places& p) {
+  with_any(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* x = c.in[0].as<T>();
+    T* y = c.out[0].as<T>();
+    for_each_strided(p.shape, p.strides, p.start,
+                     [&](int64_t i, int64_t from) { y[i] = x[from]; });
+  });
+}
+
+void slice(const KernelCall& c) {
+  const auto& begin = c.attr<std::vector<int64_t>>("begin");
+  Places p;
+  p.shape = *c.out[0].shape;
+  p.strides = dense_strides(*c.in[0].shape);
+  for (size_t i = 0; i < begin.size(); ++i) p.start += begin[i] * p.strides[i];
+  take(c, p);
+}
+
+void strided_slice(const KernelCall& c) {
+  take(c, strided_places(c, *c.in[0].shape));
+}
+
+void strided_slice_grad(const KernelCall& c) {
+  const Places p = strided_places(c, *c.out[0].shape);
+  set_zero(c.out[0]);
+  with_any(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* dy = c.in[0].as<T>();
+    T* dx = c.out[0].as<T>();
+    for_each_strided(p.shape, p.strides, p.start,
+                     [&](int64_t i, int64_t to) { dx[to] = dy[i]; });
+  });
+}
+
+}  // namespace
+
+void add_slice(KernelTable& t) {
+  t.direct("Slice", kAllTypes, &slice, "reference");
+  t.direct("StridedSlice", kAllTypes, &strided_slice, "reference");
+  t.direct("StridedSliceGrad", kAllTypes, &strided_slice_grad, "reference");
+  t.direct("StridedSliceGradLike", kAllTypes, &strided_slice_grad, "reference");
+}
+
+}  // namespace berth::reference
