@@ -10,6 +10,7 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "berth/ops/nn.h"
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/tensor.h"

@@ -12,6 +12,12 @@ void register_all_ops(OpRegistry& r) {
   register_array_ops(r);
   register_variable_ops(r);
   register_graph_ops(r);
+  register_nn_ops(r);
+  register_softmax_ops(r);
+  register_conv_ops(r);
+  register_pool_ops(r);
+  register_norm_ops(r);
+  register_training_ops(r);
 }
 
 }  // namespace berth

@@ -14,6 +14,7 @@ void register_matmul_ops(OpRegistry& r);
 void register_array_ops(OpRegistry& r);
 void register_slice_ops(OpRegistry& r);
 void register_nn_ops(OpRegistry& r);
+void register_softmax_ops(OpRegistry& r);
 void register_conv_ops(OpRegistry& r);
 void register_pool_ops(OpRegistry& r);
 void register_norm_ops(OpRegistry& r);

@@ -15,6 +15,12 @@ const KernelTable& kernels() {
     add_matmul(t);
     add_array(t);
     add_variable(t);
+    add_nn(t);
+    add_softmax(t);
+    add_conv(t);
+    add_pool(t);
+    add_norm(t);
+    add_training(t);
     return t;
   }();
   return table;

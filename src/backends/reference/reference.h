@@ -20,6 +20,12 @@ void add_reduce(KernelTable& t);
 void add_matmul(KernelTable& t);
 void add_array(KernelTable& t);
 void add_variable(KernelTable& t);
+void add_nn(KernelTable& t);
+void add_softmax(KernelTable& t);
+void add_conv(KernelTable& t);
+void add_pool(KernelTable& t);
+void add_norm(KernelTable& t);
+void add_training(KernelTable& t);
 
 }  // namespace berth::reference
 
