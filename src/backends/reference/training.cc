@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "backends/reference/loops.h"
@@ -9,31 +7,13 @@ namespace berth::reference {
 
 namespace {
 
-// A shape rule does not see the dtype of a variable.
-void check_dtypes(const KernelCall& c) {
-  for (int i = 1; i < c.num_in; ++i) {
-    if (c.in[i].dtype == c.in[0].dtype) continue;
-    throw errors::InvalidArgument(fmt::format(
-        "{}: var is {} but {} is {}; expected equal dtypes: write math::cast",
-        c.op->name(), name_of(c.in[0].dtype), c.op->input(i).name,
-        name_of(c.in[i].dtype)));
-  }
-}
-
-// Calls fn(T{}) for the variable's dtype.
-template <class Fn>
-void with_variable(const KernelCall& c, Fn&& fn) {
-  check_dtypes(c);
-  with_floating(c.in[0].dtype, fn);
-}
-
 template <class T>
 double scalar(const KernelCall& c, int i) {
   return *c.in[i].as<T>();
 }
 
 void gradient_descent(const KernelCall& c) {
-  with_variable(c, [&](auto type) {
+  with_floating(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const double rate = scalar<T>(c, 1);
     T* var = c.in[0].as<T>();
@@ -47,7 +27,7 @@ void gradient_descent(const KernelCall& c) {
 
 void momentum(const KernelCall& c) {
   const bool nesterov = c.attr<bool>("use_nesterov");
-  with_variable(c, [&](auto type) {
+  with_floating(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const double rate = scalar<T>(c, 2), mu = scalar<T>(c, 4);
     T *var = c.in[0].as<T>(), *accum = c.in[1].as<T>();
@@ -64,7 +44,7 @@ void momentum(const KernelCall& c) {
 
 void keras_momentum(const KernelCall& c) {
   const bool nesterov = c.attr<bool>("use_nesterov");
-  with_variable(c, [&](auto type) {
+  with_floating(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const double rate = scalar<T>(c, 2), mu = scalar<T>(c, 4);
     T *var = c.in[0].as<T>(), *accum = c.in[1].as<T>();
@@ -81,7 +61,7 @@ void keras_momentum(const KernelCall& c) {
 
 void adam(const KernelCall& c) {
   const bool nesterov = c.attr<bool>("use_nesterov");
-  with_variable(c, [&](auto type) {
+  with_floating(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const double beta1 = scalar<T>(c, 6), beta2 = scalar<T>(c, 7);
     const double epsilon = scalar<T>(c, 8);
