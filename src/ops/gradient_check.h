@@ -26,7 +26,8 @@ inline Tensor numbers(const Shape& shape, int seed = 0) {
   const int64_t n = shape.num_elements();
   std::vector<double> v(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
-    const double turn = static_cast<double>(i + 1) * 0.6180339887 + 0.137 * seed;
+    const double turn =
+        static_cast<double>(i + 1) * 0.6180339887 + 0.137 * seed;
     v[i] = 1.9 * (turn - std::floor(turn)) - 0.95;
     if (std::abs(v[i]) < 1e-3) v[i] = 0.01;
   }
