@@ -1,13 +1,14 @@
 // Two-dimensional convolution and its two gradients.
 //
-// The gradients take the sizes of what they compute from an attribute, in
-// which batch and channels may be -1: those come from the operands, so that a
-// part of a batch needs no other attributes. Where height or width is not
-// known, a tensor of that shape is a third operand instead; only its shape is
-// read.
+// The gradients take height and width of what they compute from an attribute;
+// batch and channels come from the operands, so that a part of a batch needs no
+// other attributes. Where height or width is not known in a trace, a tensor of
+// that shape is a third operand instead; only its shape is read.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <array>
 
 #include "berth/ops/nn.h"
 #include "op/window.h"
@@ -79,37 +80,34 @@ void infer_conv(InferContext& c) {
   c.set_output(0, c.dtype(0), conv_shape(c, c.shape(0), c.shape(1)));
 }
 
-// The shape that operand 2 or the attribute `sizes` gives to the result; the
-// dimensions `a` and `b` of it that the operands know are filled in, the
-// others must be given. A part that -1 leaves open in both is an error.
+// The shape of the result: from operand 2 or, height and width, from the
+// attribute `sizes`. `known` are (axis, dimension) pairs that the operands
+// decide, whatever the attribute says: it may speak of the whole of which
+// these are a part.
 Shape wanted_shape(const InferContext& c, const char* sizes, const char* dims,
                    std::initializer_list<std::pair<int, int64_t>> known) {
-  Shape shape;
   if (c.num_inputs() == 3) {
     c.expect_rank(2, 4, dims);
-    shape = c.shape(2);
-  } else {
-    const Sizes& list = c.attr<Sizes>(sizes);
-    if (list.size() != 4) {
-      c.fail(fmt::format("{} is [{}]; expected {}", sizes,
-                         fmt::join(list, ", "), dims));
+    Shape shape = c.shape(2);
+    for (const auto& [axis, dim] : known) {
+      shape[axis] = c.merge_dims(
+          dim, shape[axis],
+          fmt::format("{} is {}, but the other operands say shape[{}] == {}",
+                      c.op().input(2).name, shape.str(), axis, dim));
     }
-    shape = Shape(list);
+    return shape;
   }
+  const Sizes& list = c.attr<Sizes>(sizes);
+  Shape shape = list.size() == 4 ? Shape(list) : Shape{-1, -1, -1, -1};
+  std::array<bool, 4> given = {};
   for (const auto& [axis, dim] : known) {
-    shape[axis] = c.merge_dims(
-        dim, shape[axis],
-        fmt::format("{} is {} but the operands say shape[{}] == {}", sizes,
-                    shape.str(), axis, dim));
+    given[axis] = true;
+    if (dim >= 0 || shape[axis] < 0) shape[axis] = dim;
   }
-  if (c.num_inputs() == 3) return shape;
   for (int i = 0; i < 4; ++i) {
-    bool open = shape[i] < 0;
-    for (const auto& k : known) open = open && k.first != i;
-    if (open) {
-      c.fail(fmt::format("{} is {}; expected a number at {}", sizes,
-                         shape.str(), i));
-    }
+    if (given[i] || shape[i] >= 0) continue;
+    c.fail(fmt::format("{} is [{}]; expected {}", sizes, fmt::join(list, ", "),
+                       dims));
   }
   return shape;
 }

@@ -73,13 +73,14 @@ void infer_avg_pool_grad(InferContext& c) {
                          fmt::join(list, ", ")));
     }
     x = Shape(list);
+    for (int axis : {0, 3}) x[axis] = c.shape(0)[axis];
   }
   for (int axis : {0, 3}) {
     const int64_t dim = c.shape(0)[axis];
-    x[axis] = c.merge_dims(
-        dim, x[axis],
-        fmt::format("orig_input_shape is {}; expected shape[{}] == {}", x.str(),
-                    axis, dim));
+    x[axis] = c.merge_dims(dim, x[axis],
+                           fmt::format("orig_input_like is {}; expected "
+                                       "shape[{}] == {}",
+                                       x.str(), axis, dim));
   }
   check_pooled(c, 0, x);
   c.set_output(0, c.dtype(0), x);
