@@ -12,6 +12,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/random.h"
+#include "berth/ops/nn.h"
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/tensor.h"

@@ -100,9 +100,13 @@ std::string dtype_list(DTypeSet set) {
 void check_inputs(const InferContext& c) {
   const OpDef& op = c.op();
   const int n = c.num_inputs(), want = static_cast<int>(op.inputs().size());
-  if (n < want || (n > want && !op.variadic())) {
-    c.fail(fmt::format("{} inputs given; expected {}{}", n, want,
-                       op.variadic() ? " or more" : ""));
+  if (n < op.min_inputs() || (n > want && !op.variadic())) {
+    const int least = op.min_inputs();
+    const bool more = op.variadic() || least < want;
+    c.fail(n < least ? fmt::format("{} inputs given; expected {}{}", n, least,
+                                   more ? " or more" : "")
+                     : fmt::format("{} inputs given; expected at most {}", n,
+                                   want));
   }
   DType common = DType::kInvalid;
   int first = 0;  // the argument that set it

@@ -45,6 +45,7 @@ struct ArgDef {
   Access access = Access::kValue;
   bool variadic = false;    // the last argument may repeat, at least once
   bool free_dtype = false;  // need not equal the dtype of the first value
+  bool optional = false;    // may be absent, with all after it
 };
 
 struct AttrDef {
@@ -131,6 +132,12 @@ class OpDef {
   const ArgDef& input(int i) const {
     const int last = static_cast<int>(inputs_.size()) - 1;
     return inputs_[i < last ? i : last];
+  }
+  // How many inputs a call must have at least.
+  int min_inputs() const {
+    int n = 0;
+    for (const ArgDef& a : inputs_) n += a.optional ? 0 : 1;
+    return n;
   }
   bool variadic() const { return !inputs_.empty() && inputs_.back().variadic; }
 

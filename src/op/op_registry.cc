@@ -27,6 +27,11 @@ OpBuilder& OpBuilder::free_input(std::string name, DTypeSet types) {
   def_->inputs_.back().free_dtype = true;
   return *this;
 }
+OpBuilder& OpBuilder::optional_input(std::string name, DTypeSet types) {
+  input(std::move(name), types);
+  def_->inputs_.back().optional = true;
+  return *this;
+}
 OpBuilder& OpBuilder::variadic_input(std::string name, DTypeSet types) {
   input(std::move(name), types);
   def_->inputs_.back().variadic = true;

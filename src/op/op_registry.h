@@ -31,6 +31,8 @@ class OpBuilder {
   OpBuilder& input(std::string name, DTypeSet types = kAllTypes);
   // An input whose dtype need not equal that of the other inputs.
   OpBuilder& free_input(std::string name, DTypeSet types = kAllTypes);
+  // An input that a call may leave out; only optional ones may follow.
+  OpBuilder& optional_input(std::string name, DTypeSet types = kAllTypes);
   OpBuilder& variadic_input(std::string name, DTypeSet types = kAllTypes);
   OpBuilder& reads_variable(std::string name);
   OpBuilder& writes_variable(std::string name,

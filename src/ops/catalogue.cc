@@ -18,6 +18,12 @@ void register_all_ops(OpRegistry& r) {
   register_slice_ops(r);
   register_gather_ops(r);
   register_random_ops(r);
+  register_nn_ops(r);
+  register_softmax_ops(r);
+  register_conv_ops(r);
+  register_pool_ops(r);
+  register_norm_ops(r);
+  register_training_ops(r);
 }
 
 }  // namespace berth

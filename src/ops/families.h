@@ -18,6 +18,7 @@ void register_join_ops(OpRegistry& r);
 void register_slice_ops(OpRegistry& r);
 void register_gather_ops(OpRegistry& r);
 void register_nn_ops(OpRegistry& r);
+void register_softmax_ops(OpRegistry& r);
 void register_conv_ops(OpRegistry& r);
 void register_pool_ops(OpRegistry& r);
 void register_norm_ops(OpRegistry& r);

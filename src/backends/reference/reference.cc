@@ -19,6 +19,12 @@ const KernelTable& kernels() {
     add_slice(t);
     add_gather(t);
     add_random(t);
+    add_nn(t);
+    add_softmax(t);
+    add_conv(t);
+    add_pool(t);
+    add_norm(t);
+    add_training(t);
     return t;
   }();
   return table;

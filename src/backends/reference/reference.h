@@ -24,6 +24,12 @@ void add_layout(KernelTable& t);
 void add_slice(KernelTable& t);
 void add_gather(KernelTable& t);
 void add_random(KernelTable& t);
+void add_nn(KernelTable& t);
+void add_softmax(KernelTable& t);
+void add_conv(KernelTable& t);
+void add_pool(KernelTable& t);
+void add_norm(KernelTable& t);
+void add_training(KernelTable& t);
 
 }  // namespace berth::reference
 

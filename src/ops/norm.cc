@@ -1,0 +1,211 @@
+// Batch normalisation.
+//
+// No split rule: moments of a part are not those of the batch, so that a
+// batch norm is the border of a region.
+
+#include <fmt/format.h>
+
+#include "berth/errors.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "op/device_scope.h"
+#include "ops/families.h"
+#include "ops/op_call.h"
+
+namespace berth {
+
+namespace {
+
+// Fails unless inputs first ... last are [c] with the channels of `x`;
+// returns c.
+int64_t check_channels(const InferContext& c, const Shape& x, int first,
+                       int last) {
+  int64_t channels = x[x.rank() - 1];
+  for (int i = first; i <= last; ++i) {
+    c.expect_rank(i, 1, "[c]");
+    channels = c.merge_dims(
+        channels, c.shape(i)[0],
+        fmt::format("{} is {}, x is {}; expected [{}]", c.op().input(i).name,
+                    c.shape(i).str(), x.str(), channels));
+  }
+  return channels;
+}
+
+void check_epsilon(const InferContext& c) {
+  const double epsilon = c.attr<double>("epsilon");
+  if (!(epsilon >= 0)) {
+    c.fail(fmt::format("epsilon is {}; expected 0 or more", epsilon));
+  }
+}
+
+void infer_batch_norm(InferContext& c) {
+  const Shape& x = c.shape(0);
+  if (x.rank() < 2) {
+    c.fail(fmt::format("x is {}; expected [..., c]", x.str()));
+  }
+  check_epsilon(c);
+  if (!c.attr<bool>("is_training") && c.num_inputs() != 5) {
+    c.fail("mean and variance are missing; expected both when not training");
+  }
+  const int64_t channels = check_channels(c, x, 1, c.num_inputs() - 1);
+  c.set_output(0, c.dtype(0), x);
+  for (int i = 1; i < 5; ++i) c.set_output(i, c.dtype(0), Shape{channels});
+}
+
+void infer_batch_norm_grad(InferContext& c) {
+  const Shape &dy = c.shape(0), &x = c.shape(1);
+  if (x.rank() < 2 || !dy.compatible_with(x)) {
+    c.fail(
+        fmt::format("y_backprop is {}, x is {}; expected equal shapes "
+                    "[..., c]",
+                    dy.str(), x.str()));
+  }
+  check_epsilon(c);
+  const int64_t channels = check_channels(c, x, 2, 4);
+  c.set_output(0, c.dtype(0), x);
+  c.set_output(1, c.dtype(0), Shape{channels});
+  c.set_output(2, c.dtype(0), Shape{channels});
+}
+
+// Two sweeps over the arrays: one for the sums, one for the result.
+Cost cost_batch_norm(const InferContext& c) {
+  const double n = static_cast<double>(c.output(0).shape.num_elements());
+  const int arrays = c.num_outputs() == 3 ? 5 : 3;
+  return {(2.0 * arrays + 2) * n,
+          arrays * n * static_cast<double>(size_of(c.dtype(0)))};
+}
+
+Tensors grad_batch_norm(const GradCall& g) {
+  static const OpDef& op = op_named("FusedBatchNormGradV3");
+  const Tensor dy = g.dy();
+  const AttrsRef attrs({{"epsilon", g.attr<double>("epsilon")},
+                        {"is_training", g.attr<bool>("is_training")}});
+  Tensors d =
+      call_many(op, {&dy, &g.x(0), &g.x(1), &g.y(3), &g.y(4)}, attrs.get());
+  d.resize(static_cast<size_t>(g.num_inputs()));  // statistics: none
+  return d;
+}
+
+// Sums and means over all axes but the last: [c].
+class Channels {
+ public:
+  explicit Channels(const Tensor& x) {
+    for (int i = 0; i + 1 < x.rank(); ++i) axes_.push_back(i);
+  }
+  Tensor sum(const Tensor& t) const {
+    return math::reduce_sum(t, {.axis = axes_}, {});
+  }
+  Tensor mean(const Tensor& t) const {
+    return math::reduce_mean(t, {.axis = axes_}, {});
+  }
+
+ private:
+  std::vector<int64_t> axes_;
+};
+
+// The vector-Jacobian product of (dy, x, scale) -> (dx, dscale, doffset),
+// with u, p, q the incoming gradients of the three results. With r the
+// inverse deviation and h = (x - mean) * r, training computes
+//   dx = scale * r * (dy - mean(dy) - h * mean(dy * h)),
+// in which h and r depend on x again.
+Tensors grad_batch_norm_grad(const GradCall& g) {
+  const Tensor &dy = g.x(0), &x = g.x(1), &scale = g.x(2);
+  const Tensor r = math::rsqrt(g.x(4) + g.attr<double>("epsilon"), {});
+  const Tensor h = (x - g.x(3)) * r;
+  const Tensor u = g.dy(0), p = g.dy(1), q = g.dy(2);
+  const Channels per(x);
+  Tensors d(5);
+  if (!g.attr<bool>("is_training")) {
+    d[0] = u * (scale * r) + p * h + q;
+    d[1] = p * r * dy;
+    d[2] = per.sum(u * dy) * r;
+    return d;
+  }
+  const Tensor c = per.mean(dy * h), e = per.mean(u * h);
+  const Tensor centred = dy - per.mean(dy) - h * c;  // dx / (scale r)
+  d[0] = scale * r * (u - per.mean(u) - h * e) + p * h + q;
+  const Tensor w = p * dy - scale * r * (u * c + dy * e);  // for h
+  const Tensor through_r = per.mean(u * centred) * (scale * r);
+  d[1] = r * (w - per.mean(w) - h * (per.mean(w * h) + through_r));
+  d[2] = per.sum(u * centred) * r;
+  return d;
+}
+
+}  // namespace
+
+namespace nn {
+
+FusedBatchNorm fused_batch_norm(const Tensor& x, const Tensor& scale,
+                                const Tensor& offset,
+                                const FusedBatchNormOptions& options,
+                                Site site) {
+  static const OpDef& op = op_named("FusedBatchNormV3");
+  set_site(site);
+  const AttrsRef attrs(
+      {{"epsilon", options.epsilon}, {"is_training", options.is_training}});
+  if (!options.is_training &&
+      !(options.mean.defined() && options.variance.defined())) {
+    throw errors::InvalidArgument(fmt::format(
+        "fused_batch_norm: mean and variance are missing{}; expected both "
+        "when is_training is false",
+        where_text()));
+  }
+  Tensors y =
+      options.is_training
+          ? call_many(op, {&x, &scale, &offset}, attrs.get())
+          : call_many(op,
+                      {&x, &scale, &offset, &options.mean, &options.variance},
+                      attrs.get());
+  return {y[0], y[1], y[2]};
+}
+
+std::pair<Tensor, Tensor> moments(const Tensor& x,
+                                  const std::vector<int64_t>& axes,
+                                  bool keepdims, Site site) {
+  const Tensor mean =
+      math::reduce_mean(x, {.axis = axes, .keepdims = true}, site);
+  const Tensor squares = math::squared_difference(x, mean, site);
+  const math::ReduceOptions over{.axis = axes, .keepdims = keepdims};
+  const Tensor variance = math::reduce_mean(squares, over, site);
+  return {keepdims ? mean : math::reduce_mean(x, over, site), variance};
+}
+
+}  // namespace nn
+
+void register_norm_ops(OpRegistry& r) {
+  r.op("FusedBatchNormV3")
+      .input("x", kFloatingTypes)
+      .input("scale", kFloatingTypes)
+      .input("offset", kFloatingTypes)
+      .optional_input("mean", kFloatingTypes)
+      .optional_input("variance", kFloatingTypes)
+      .output("y")
+      .output("batch_mean")
+      .output("batch_variance")
+      .output("reserve_space_1")
+      .output("reserve_space_2")
+      .attr("epsilon", 0.0001)
+      .attr("is_training", true)
+      .infer(&infer_batch_norm)
+      .cost(&cost_batch_norm)
+      .gradient(&grad_batch_norm)
+      .doc(
+          "Per channel of x [..., c]. reserve_space: mean and biased "
+          "variance in use, for the gradient; batch_variance is unbiased.");
+  r.op("FusedBatchNormGradV3")
+      .input("y_backprop", kFloatingTypes)
+      .input("x", kFloatingTypes)
+      .input("scale", kFloatingTypes)
+      .input("reserve_space_1", kFloatingTypes)
+      .input("reserve_space_2", kFloatingTypes)
+      .output("x_backprop")
+      .output("scale_backprop")
+      .output("offset_backprop")
+      .attr("epsilon", 0.0001)
+      .attr("is_training", true)
+      .infer(&infer_batch_norm_grad)
+      .cost(&cost_batch_norm)
+      .gradient(&grad_batch_norm_grad);
+}
+
+}  // namespace berth

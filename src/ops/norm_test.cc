@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "berth/errors.h"
+#include "berth/ops/nn.h"
+#include "ops/gradient_check.h"
+#include "ops/op_call.h"
+
+namespace berth {
+namespace {
+
+using testing::expect_gradient;
+using testing::expect_gradients;
+using testing::numbers;
+using Doubles = std::vector<double>;
+
+TEST(BatchNorm, NormalisesEachChannelByTheBatch) {
+  // Channel 0 has mean 2 and variance 1, channel 1 mean 10 and variance 4.
+  const Tensor x = constant(Doubles{1, 8, 3, 12}, {2, 2});
+  const nn::FusedBatchNorm r = nn::fused_batch_norm(
+      x, constant({1.0, 3.0}), constant({0.0, 5.0}), {.epsilon = 0});
+  EXPECT_EQ(r.y.to_vector<double>(), (Doubles{-1, 2, 1, 8}));
+  EXPECT_EQ(r.batch_mean.to_vector<double>(), (Doubles{2, 10}));
+  EXPECT_EQ(r.batch_variance.to_vector<double>(), (Doubles{2, 8}));
+}
+
+TEST(BatchNorm, UsesGivenStatisticsWhenNotTraining) {
+  const Tensor x = constant(Doubles{1, 8, 3, 12}, {2, 2});
+  const nn::FusedBatchNorm r =
+      nn::fused_batch_norm(x, constant({1.0, 1.0}), constant({0.0, 0.0}),
+                           {.epsilon = 0.5,
+                            .is_training = false,
+                            .mean = constant({1.0, 2.0}),
+                            .variance = constant({3.5, 0.5})});
+  EXPECT_EQ(r.y.to_vector<double>(), (Doubles{0, 6, 1, 10}));
+  EXPECT_EQ(r.batch_mean.to_vector<double>(), (Doubles{1, 2}));
+  EXPECT_EQ(r.batch_variance.to_vector<double>(), (Doubles{3.5, 0.5}));
+}
+
+TEST(BatchNorm, GradientsOfBothOrdersFollowDifferences) {
+  expect_gradients(
+      [](const Tensors& x) {
+        return nn::fused_batch_norm(x[0], x[1], x[2], {.epsilon = 0.1}).y;
+      },
+      {numbers({2, 2, 1, 2}), numbers({2}, 1), numbers({2}, 2)});
+}
+
+TEST(BatchNorm, GradientsWithGivenStatisticsFollowDifferences) {
+  const Tensor mean = numbers({2}, 3), variance = numbers({2}, 4) + 1.0;
+  expect_gradients(
+      [&](const Tensors& x) {
+        return nn::fused_batch_norm(
+                   x[0], x[1], x[2],
+                   {.is_training = false, .mean = mean, .variance = variance})
+            .y;
+      },
+      {numbers({3, 2}), numbers({2}, 1), numbers({2}, 2)});
+}
+
+// All three results of the gradient op at once.
+TEST(BatchNorm, GradientOpIsDifferentiableThroughEachResult) {
+  const OpDef& op = op_named("FusedBatchNormGradV3");
+  const AttrsRef attrs({{"epsilon", 0.1}});
+  for (size_t result = 0; result < 3; ++result) {
+    expect_gradient(
+        [&](const Tensors& t) {
+          const auto [mean, variance] = nn::moments(t[1], {0});
+          return call_many(op, {&t[0], &t[1], &t[2], &mean, &variance},
+                           attrs.get())[result];
+        },
+        {numbers({4, 2}), numbers({4, 2}, 1), numbers({2}, 2)});
+  }
+}
+
+TEST(BatchNorm, OfNothingIsNothing) {
+  const Tensor x = constant(Doubles{}, {0, 2});
+  GradientTape tape;
+  const Tensor scale = constant({1.0, 1.0});
+  tape.watch(scale);
+  const Tensor y = nn::fused_batch_norm(x, scale, scale).y;
+  EXPECT_EQ(y.shape(), (Shape{0, 2}));
+  EXPECT_EQ(tape.gradient(y, scale).to_vector<double>(), (Doubles{0, 0}));
+}
+
+TEST(BatchNorm, RefusesShapesAndOptionsThatDoNotFit) {
+  const Tensor x = numbers({3, 2}), two = numbers({2}), three = numbers({3});
+  const auto refused = [](auto&& fn) {
+    EXPECT_THROW(fn(), errors::InvalidArgument);
+  };
+  refused([&] { nn::fused_batch_norm(x, three, two); });
+  refused([&] { nn::fused_batch_norm(x, two, x); });
+  refused([&] { nn::fused_batch_norm(two, two, two); });
+  refused([&] { nn::fused_batch_norm(x, two, two, {.epsilon = -1}); });
+  refused([&] { nn::fused_batch_norm(x, two, two, {.is_training = false}); });
+}
+
+TEST(Moments, AreMeanAndBiasedVariance) {
+  const Tensor x = constant(Doubles{1, 8, 3, 12}, {2, 2});
+  const auto [mean, variance] = nn::moments(x, {0});
+  EXPECT_EQ(mean.to_vector<double>(), (Doubles{2, 10}));
+  EXPECT_EQ(variance.to_vector<double>(), (Doubles{1, 4}));
+  EXPECT_EQ(nn::moments(x, {1}, true).second.shape(), (Shape{2, 1}));
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,126 @@
+#include "ops/training.h"
+
+#include <fmt/format.h>
+
+#include "ops/families.h"
+#include "ops/op_call.h"
+
+namespace berth {
+
+namespace {
+
+const Attrs* nesterov(bool use) {
+  static const AttrsRef kUse({{"use_nesterov", true}});
+  return use ? kUse.get() : nullptr;
+}
+
+// Scalars are what is neither a variable nor the gradient.
+bool is_gradient(const ArgDef& arg) {
+  return arg.name == "grad" || arg.name == "delta";
+}
+
+void infer_update(InferContext& c) {
+  const Shape& var = c.shape(0);
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    const ArgDef& arg = c.op().input(i);
+    const bool like_var = arg.access != Access::kValue || is_gradient(arg);
+    const Shape want = like_var ? var : Shape();
+    if (!c.shape(i).compatible_with(want)) {
+      c.fail(fmt::format("{} has shape {}; expected {}{}", arg.name,
+                         c.shape(i).str(), want.str(),
+                         like_var ? ", the shape of var" : ", a scalar"));
+    }
+  }
+}
+
+// Variables and gradient are cut along one axis; scalars are whole.
+std::vector<SplitSignature> split_update(const InferContext& c) {
+  std::vector<SplitSignature> rules;
+  for (int8_t axis = 0; axis < c.shape(0).rank(); ++axis) {
+    SplitSignature rule;
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      const ArgDef& arg = c.op().input(i);
+      const bool cut = arg.access != Access::kValue || is_gradient(arg);
+      rule.inputs.push_back(cut ? axis : SplitSignature::kWhole);
+    }
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+// Reads the gradient, reads and writes each variable.
+Cost cost_update(const InferContext& c) {
+  const double n = static_cast<double>(c.shape(0).num_elements());
+  double variables = 0;
+  double item = 4;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    const ArgDef& arg = c.op().input(i);
+    if (arg.access != Access::kValue) ++variables;
+    if (is_gradient(arg)) item = static_cast<double>(size_of(c.dtype(i)));
+  }
+  return {n * (variables * variables + 1), n * item * (2 * variables + 1)};
+}
+
+void update(OpRegistry& r, const char* name,
+            std::initializer_list<const char*> variables,
+            std::initializer_list<const char*> values, bool has_nesterov) {
+  OpBuilder op = r.op(name);
+  for (const char* v : variables) op.writes_variable(v);
+  for (const char* v : values) op.input(v, kFloatingTypes);
+  if (has_nesterov) op.attr("use_nesterov", false);
+  op.infer(&infer_update)
+      .split(&split_update)
+      .cost(&cost_update)
+      .not_differentiable();
+}
+
+}  // namespace
+
+namespace training {
+
+void apply_gradient_descent(const Tensor& var, const Tensor& alpha,
+                            const Tensor& delta) {
+  static const OpDef& op = op_named("ResourceApplyGradientDescent");
+  call_many(op, {&var, &alpha, &delta});
+}
+
+void apply_momentum(const Tensor& var, const Tensor& accum, const Tensor& lr,
+                    const Tensor& grad, const Tensor& momentum,
+                    bool use_nesterov) {
+  static const OpDef& op = op_named("ResourceApplyMomentum");
+  call_many(op, {&var, &accum, &lr, &grad, &momentum}, nesterov(use_nesterov));
+}
+
+void apply_keras_momentum(const Tensor& var, const Tensor& accum,
+                          const Tensor& lr, const Tensor& grad,
+                          const Tensor& momentum, bool use_nesterov) {
+  static const OpDef& op = op_named("ResourceApplyKerasMomentum");
+  call_many(op, {&var, &accum, &lr, &grad, &momentum}, nesterov(use_nesterov));
+}
+
+void apply_adam(const Tensor& var, const Tensor& m, const Tensor& v,
+                const AdamScalars& scalars, const Tensor& grad,
+                bool use_nesterov) {
+  static const OpDef& op = op_named("ResourceApplyAdam");
+  const AdamScalars& s = scalars;
+  call_many(op,
+            {&var, &m, &v, &s.beta1_power, &s.beta2_power, &s.lr, &s.beta1,
+             &s.beta2, &s.epsilon, &grad},
+            nesterov(use_nesterov));
+}
+
+}  // namespace training
+
+void register_training_ops(OpRegistry& r) {
+  update(r, "ResourceApplyGradientDescent", {"var"}, {"alpha", "delta"}, false);
+  update(r, "ResourceApplyMomentum", {"var", "accum"},
+         {"lr", "grad", "momentum"}, true);
+  update(r, "ResourceApplyKerasMomentum", {"var", "accum"},
+         {"lr", "grad", "momentum"}, true);
+  update(
+      r, "ResourceApplyAdam", {"var", "m", "v"},
+      {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"},
+      true);
+}
+
+}  // namespace berth
