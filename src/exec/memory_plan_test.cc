@@ -1,0 +1,83 @@
+#include "exec/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace berth {
+namespace {
+
+bool overlap(const ArenaBuffer& a, const ArenaBuffer& b) {
+  const bool in_time = a.begin < b.end && b.begin < a.end;
+  const bool in_space =
+      a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  return in_time && in_space;
+}
+
+TEST(MemoryPlan, BuffersThatNeverMeetShareTheirBytes) {
+  std::vector<ArenaBuffer> b{{100, 0, 2}, {100, 2, 4}, {100, 4, 6}};
+  EXPECT_EQ(plan_arena(b), 128u);
+  EXPECT_EQ(liveness_bound(b), 100u);
+}
+
+TEST(MemoryPlan, BuffersAliveTogetherAreApart) {
+  std::vector<ArenaBuffer> b{{64, 0, 3}, {64, 1, 3}, {64, 2, 3}};
+  EXPECT_EQ(plan_arena(b), 192u);
+}
+
+TEST(MemoryPlan, RandomLivesNeverOverlapAndStayNearTheBound) {
+  std::mt19937 rng(7);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<ArenaBuffer> b;
+    for (int i = 0; i < 60; ++i) {
+      const int begin = static_cast<int>(rng() % 100);
+      b.push_back({(rng() % 200 + 1) * 64, begin,
+                   begin + 1 + static_cast<int>(rng() % 20)});
+    }
+    const size_t total = plan_arena(b);
+    for (size_t i = 0; i < b.size(); ++i) {
+      EXPECT_EQ(b[i].offset % kArenaAlignment, 0u);
+      EXPECT_LE(b[i].offset + b[i].bytes, total);
+      for (size_t j = 0; j < i; ++j) EXPECT_FALSE(overlap(b[i], b[j]));
+    }
+    const size_t bound = liveness_bound(b);
+    EXPECT_GE(total, bound);
+    EXPECT_LE(static_cast<double>(total), 1.25 * static_cast<double>(bound));
+  }
+}
+
+// Two streams; step 2 (stream 1) waits for step 0 (stream 0).
+Schedule two_streams() {
+  Schedule s;
+  s.streams = {{"/device:GPU:0", false}, {"/device:GPU:1", false}};
+  s.steps = {{0, 0, {}}, {1, 0, {}}, {2, 1, {0}}, {3, 0, {}}, {4, 0, {2}}};
+  return s;
+}
+
+TEST(HappensBefore, FollowsStreamsAndWaits) {
+  const Schedule s = two_streams();
+  const HappensBefore hb(s);
+  EXPECT_TRUE(hb.before(0, 1));
+  EXPECT_TRUE(hb.before(0, 2));
+  EXPECT_FALSE(hb.before(1, 2));  // other stream, no wait
+  EXPECT_FALSE(hb.before(2, 3));
+  EXPECT_TRUE(hb.before(2, 4));
+  EXPECT_FALSE(hb.before(4, 2));
+}
+
+TEST(HappensBefore, MemoryReadElsewhereIsFreeOnlyAfterTheWait) {
+  const Schedule s = two_streams();
+  const HappensBefore hb(s);
+  // Step 2 on stream 1 reads memory that stream 0 writes.
+  EXPECT_EQ(hb.free_from(2, {0}), 4);
+  // Its own stream knows at once.
+  EXPECT_EQ(hb.free_from(0, {0}), 1);
+  // Without a later wait: never in this run.
+  Schedule open = s;
+  open.steps[4].waits.clear();
+  const HappensBefore hb2(open);
+  EXPECT_EQ(hb2.free_from(2, {0}), 5);
+}
+
+}  // namespace
+}  // namespace berth
