@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
 #include "ops/test_util.h"
 
