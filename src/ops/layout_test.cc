@@ -83,6 +83,14 @@ TEST(Layout, GradientsAreAdjoints) {
   EXPECT_EQ(floats(adjoint(x, counted({3, 2}),
                            [](const Tensor& t) { return transpose(t); })),
             (Floats{0, 2, 4, 1, 3, 5}));
+  // A cycle of three is not its own inverse: y[k, i, j] = x[i, j, k].
+  const Ints cycle = {2, 0, 1}, inverse = {1, 2, 0};
+  const Tensor w = counted({4, 2, 3});
+  const Tensor dx = adjoint(zeros({2, 3, 4}), w, [&](const Tensor& t) {
+    return transpose(t, cycle);
+  });
+  EXPECT_EQ(dx.shape(), Shape({2, 3, 4}));
+  EXPECT_EQ(floats(dx), floats(transpose(w, inverse)));
   EXPECT_EQ(adjoint(x, counted({2, 1, 3}),
                     [](const Tensor& t) { return expand_dims(t, 1); })
                 .shape(),
