@@ -1,3 +1,4 @@
+#include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
 #include "ops/test_util.h"
 

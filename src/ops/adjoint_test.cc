@@ -1,0 +1,16 @@
+// Apart from test_util.h, because the tape is a room further down.
+
+#include "berth/gradient_tape.h"
+#include "ops/test_util.h"
+
+namespace berth::test {
+
+Tensor adjoint(const Tensor& x, const Tensor& weights,
+               const std::function<Tensor(const Tensor&)>& fn) {
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = fn(x);
+  return tape.gradient(y, x, {.output_grad = weights});
+}
+
+}  // namespace berth::test
