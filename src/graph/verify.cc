@@ -74,11 +74,14 @@ class Verifier {
   void check_counts(const Node& node) const {
     const OpDef& op = *node.op;
     const size_t in = op.inputs().size();
-    if (node.inputs.size() < in ||
+    const size_t least = static_cast<size_t>(op.min_inputs());
+    if (node.inputs.size() < least ||
         (node.inputs.size() > in && !op.variadic())) {
       fail(fmt::format("{} has {} inputs; expected {}{}", op.name(),
-                       node.inputs.size(), in,
-                       op.variadic() ? " or more" : ""));
+                       node.inputs.size(), least,
+                       op.variadic()  ? " or more"
+                       : least < in   ? fmt::format(" to {}", in)
+                                      : ""));
     }
     const size_t out = static_cast<size_t>(op.num_outputs(node.attrs.get()));
     // A declared op may have any number: its text says how many.

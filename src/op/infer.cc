@@ -102,11 +102,10 @@ void check_inputs(const InferContext& c) {
   const int n = c.num_inputs(), want = static_cast<int>(op.inputs().size());
   if (n < op.min_inputs() || (n > want && !op.variadic())) {
     const int least = op.min_inputs();
-    const bool more = op.variadic() || least < want;
-    c.fail(n < least ? fmt::format("{} inputs given; expected {}{}", n, least,
-                                   more ? " or more" : "")
-                     : fmt::format("{} inputs given; expected at most {}", n,
-                                   want));
+    c.fail(fmt::format("{} inputs given; expected {}{}", n, least,
+                       op.variadic()  ? " or more"
+                       : least < want ? fmt::format(" to {}", want)
+                                      : ""));
   }
   DType common = DType::kInvalid;
   int first = 0;  // the argument that set it

@@ -154,6 +154,9 @@ void OpRegistry::add(std::unique_ptr<OpDef> def) {
   }
   for (size_t i = 0; i + 1 < def->inputs_.size(); ++i) {
     if (def->inputs_[i].variadic) refuse("only the last input may repeat");
+    if (def->inputs_[i].optional && !def->inputs_[i + 1].optional) {
+      refuse("after an optional input all must be optional");
+    }
   }
   std::lock_guard lock(impl_->mutex);
   if (impl_->by_name.count(def->name())) refuse("the name is taken");

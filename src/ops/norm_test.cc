@@ -83,6 +83,16 @@ TEST(BatchNorm, OfNothingIsNothing) {
   EXPECT_EQ(tape.gradient(y, scale).to_vector<double>(), (Doubles{0, 0}));
 }
 
+TEST(BatchNorm, TakesThreeToFiveInputs) {
+  const Tensor x = numbers({3, 2}), c = numbers({2});
+  const OpDef& op = op_named("FusedBatchNormV3");
+  EXPECT_EQ(call_many(op, {&x, &c, &c}).size(), 5u);
+  EXPECT_EQ(call_many(op, {&x, &c, &c, &c, &c}).size(), 5u);
+  EXPECT_THROW(call_many(op, {&x, &c}), errors::InvalidArgument);
+  EXPECT_THROW(call_many(op, {&x, &c, &c, &c, &c, &c}),
+               errors::InvalidArgument);
+}
+
 TEST(BatchNorm, RefusesShapesAndOptionsThatDoNotFit) {
   const Tensor x = numbers({3, 2}), two = numbers({2}), three = numbers({3});
   const auto refused = [](auto&& fn) {
