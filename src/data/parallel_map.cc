@@ -75,9 +75,10 @@ class ParallelMapStream : public ElementStream {
     std::lock_guard turn(source_mutex_);
     {
       std::unique_lock lock(mutex_);
-      if (ended_ || !room_.wait(lock, stop_.token(), [&] {
-            return taken_ < read_ + slots_.size();
-          })) {
+      if (ended_ ||
+          !room_.wait(lock, stop_.token(),
+                      [&] { return taken_ < read_ + slots_.size(); }) ||
+          stop_.token().stop_requested()) {
         return false;
       }
     }

@@ -81,6 +81,7 @@ class PrefetchStream : public ElementStream {
 
   // Waits for room; false after a stop.
   bool push(Tensors* element) {
+    if (stop_.token().stop_requested()) return false;
     std::unique_lock lock(mutex_);
     if (count_ >= depth_) {
       was_full_ = true;
