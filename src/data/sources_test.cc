@@ -35,6 +35,8 @@ TEST(FromTensorSlices, KeepsTheValuesThatAVariableHad) {
   storage[0] = 3;
   storage[1] = 4;
   const auto d = Dataset::from_tensor_slices({read_variable(v)});
+  // Rows that shared the variable's storage could be read while it is written.
+  EXPECT_FALSE((*d.make_iterator().next())[0].impl()->block->borrowed);
   {
     std::unique_lock lock(state.mutex);
     prepare_write(state);

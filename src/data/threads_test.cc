@@ -9,6 +9,7 @@
 
 #include "berth/device.h"
 #include "berth/errors.h"
+#include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "data/testing.h"
 #include "op/dispatcher.h"
@@ -165,7 +166,6 @@ TEST(Prefetch, WorksAtMostItsDepthAheadOfTheReader) {
 
 // Every way a chain can be left while its threads work, wait or fail.
 TEST(Threads, EndWhenTheReaderLeavesAtAnyTime) {
-  const auto never = [](const Tensors&) { return false; };
   const std::vector<Dataset> chains = {
       Dataset::range(100000).prefetch(2),
       Dataset::range(100000).repeat().prefetch(AUTOTUNE).prefetch(1),
@@ -192,15 +192,22 @@ TEST(Threads, EndWhenTheReaderLeavesAtAnyTime) {
       }
     }
   }
-  // A search that never ends stops too.
-  for (int64_t threads : {0, 2}) {
-    auto it = Dataset::range(10)
-                  .repeat()
-                  .filter(never)
-                  .map(squared, {.num_parallel_calls = threads})
-                  .prefetch(2)
-                  .make_iterator();
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+TEST(Threads, EndASearchThatNeverEnds) {
+  const auto never = [](const Tensors&) { return false; };
+  const Dataset forever = Dataset::from_generator(
+      [] { return [] { return std::optional(Tensors{constant(1)}); }; },
+      {{Shape{}, int32}});
+  for (const Dataset& d :
+       {forever.filter(never), forever.skip(INT64_MAX),
+        forever.take(0).repeat().map(squared), forever.shuffle(INT64_MAX)}) {
+    for (int64_t threads : {0, 2}) {
+      auto it = d.map(squared, {.num_parallel_calls = threads})
+                    .prefetch(2)
+                    .make_iterator();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
   }
 }
 
