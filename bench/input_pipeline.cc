@@ -4,18 +4,12 @@
 
 #include "bench/bench_common.h"
 #include "berth/data.h"
-#include "berth/tensor.h"
+#include "berth/ops/array.h"
 #include "device/device_manager.h"
 
 namespace {
 
 constexpr int64_t kImages = 60000, kPixels = 784, kBatch = 64;
-
-// The bytes of `values` as a tensor; `values` must outlive it.
-template <class T>
-berth::Tensor view(std::vector<T>& values, const berth::Shape& shape) {
-  return berth::wrap_memory(values.data(), shape, berth::dtype_of<T>, {});
-}
 
 }  // namespace
 
@@ -29,7 +23,7 @@ int main(int argc, char** argv) {
   std::vector<int64_t> labels(static_cast<size_t>(kImages), 7);
   const auto dataset =
       data::Dataset::from_tensor_slices(
-          {view(pixels, {kImages, kPixels}), view(labels, {kImages})})
+          {constant(pixels, {kImages, kPixels}), constant(labels, {kImages})})
           .shuffle(kImages, {.seed = 1})
           .batch(kBatch)
           .prefetch(data::AUTOTUNE);

@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kLine = 64;  // bytes of a cache line
 // How far ahead of the copy a row is asked for, and how much of it: the
 // hardware follows by itself once a row has been begun.
-constexpr size_t kAhead = 4;
-constexpr size_t kAheadBytes = 512;
+constexpr size_t kAhead = 8;
+constexpr size_t kAheadBytes = 1024;
 
 // Rows of a size known to the compiler are moved without a call.
 template <class Unit>
