@@ -4,6 +4,7 @@
 #define BERTH_BERTH_H_
 
 #include "berth/config.h"
+#include "berth/data.h"
 #include "berth/device.h"
 #include "berth/dtype.h"
 #include "berth/errors.h"

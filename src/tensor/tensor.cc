@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <mutex>
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -14,12 +16,59 @@ namespace berth {
 
 namespace {
 
-constexpr int kPoolLimit = 4096;
+constexpr size_t kPoolLimit = 512;
+// Threads pass what they have too much of to those that make more than they
+// destroy (a pipeline's), so that a warm hand-over allocates nothing.
+constexpr size_t kExchange = 64;
+constexpr size_t kSharedLimit = 8192;
 
 struct ImplPool {
   ~ImplPool();
   std::vector<TensorImpl*> free;
 };
+
+struct SharedImpls {
+  std::mutex mutex;
+  std::vector<TensorImpl*> free;
+  std::atomic<size_t> count{0};  // of free, for a look without the lock
+};
+
+// Never destroyed: tensors in static storage end after it would.
+SharedImpls& shared_impls() {
+  static SharedImpls* const shared = [] {
+    auto made = std::make_unique<SharedImpls>();
+    made->free.reserve(kSharedLimit);
+    return made.release();
+  }();
+  return *shared;
+}
+
+// Moves up to `n` from the end of one list to the other.
+void move_impls(std::vector<TensorImpl*>* from, std::vector<TensorImpl*>* to,
+                size_t n) {
+  n = std::min(n, from->size());
+  to->insert(to->end(), from->end() - static_cast<ptrdiff_t>(n), from->end());
+  from->resize(from->size() - n);
+}
+
+// Fills an empty pool from the shared list, if that has any.
+void refill(ImplPool* pool) {
+  SharedImpls& shared = shared_impls();
+  if (shared.count.load(std::memory_order_relaxed) == 0) return;
+  std::lock_guard lock(shared.mutex);
+  move_impls(&shared.free, &pool->free, kExchange);
+  shared.count.store(shared.free.size(), std::memory_order_relaxed);
+}
+
+// Makes room in a full pool, if the shared list has any.
+void drain(ImplPool* pool) noexcept {
+  SharedImpls& shared = shared_impls();
+  std::lock_guard lock(shared.mutex);
+  if (shared.free.size() + kExchange > kSharedLimit) return;
+  move_impls(&pool->free, &shared.free, kExchange);
+  shared.count.store(shared.free.size(), std::memory_order_relaxed);
+}
+
 constinit thread_local ImplPool* t_pool = nullptr;
 constinit thread_local bool t_pool_ended = false;
 
@@ -48,6 +97,8 @@ const TensorImpl& checked(const TensorImpl* impl) {
 
 TensorImpl* new_tensor_impl() {
   ImplPool* pool = t_pool ? t_pool : make_pool();
+  if (pool && pool->free.empty()) [[unlikely]]
+    refill(pool);
   if (pool && !pool->free.empty()) {
     TensorImpl* impl = pool->free.back();
     pool->free.pop_back();
@@ -72,6 +123,8 @@ void Tensor::destroy(TensorImpl* impl) noexcept {
       break;
   }
   ImplPool* pool = t_pool ? t_pool : make_pool();
+  if (pool && pool->free.size() >= kPoolLimit) [[unlikely]]
+    drain(pool);
   if (pool && pool->free.size() < kPoolLimit) {
     pool->free.push_back(impl);
   } else {

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include "data/user_call.h"
+
+namespace berth::data {
+
+namespace {
+
+class FilterNode : public Transform {
+ public:
+  FilterNode(const Dataset& parent, Predicate keep, Site site)
+      : Transform("filter", site, parent), keep_(std::move(keep)) {}
+  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  int64_t cardinality() const override {
+    return parent().cardinality() == 0 ? 0 : kUnknown;
+  }
+  const Predicate& keep() const { return keep_; }
+
+ private:
+  Predicate keep_;
+};
+
+class FilterStream : public ElementStream {
+ public:
+  FilterStream(const FilterNode* node, const Pass& pass)
+      : node_(node), source_(node->parent().open(pass)), stop_(pass.stop) {}
+  bool next(Tensors* out) override {
+    while (!stop_.stop_requested() && source_->next(out)) {
+      if (call_user(*node_, number_++, [&] { return node_->keep()(*out); })) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  const FilterNode* node_;
+  std::unique_ptr<ElementStream> source_;
+  std::stop_token stop_;
+  int64_t number_ = 0;
+};
+
+std::unique_ptr<ElementStream> FilterNode::elements(const Pass& pass) const {
+  return std::make_unique<FilterStream>(this, pass);
+}
+
+}  // namespace
+
+Dataset Dataset::filter(Predicate keep, Site site) const {
+  if (!keep) {
+    refuse(fmt::format("filter ({}:{})", site.file, site.line),
+           "the predicate is empty; expected a function");
+  }
+  return make_dataset<FilterNode>(*this, std::move(keep), site);
+}
+
+}  // namespace berth::data

@@ -1,0 +1,86 @@
+#include "data/map.h"
+
+#include <fmt/format.h>
+
+#include "base/core_set.h"
+#include "data/user_call.h"
+
+namespace berth::data {
+
+namespace {
+
+constexpr int64_t kMaxThreads = 1024;
+
+class MapStream : public ElementStream {
+ public:
+  MapStream(const MapNode* node, const Pass& pass)
+      : node_(node), source_(node->parent().open(pass)) {}
+  bool next(Tensors* out) override {
+    if (!source_->next(&element_)) return false;
+    *out = call_map(*node_, number_++, node_->fn(), element_);
+    return true;
+  }
+
+ private:
+  const MapNode* node_;
+  std::unique_ptr<ElementStream> source_;
+  Tensors element_;
+  int64_t number_ = 0;
+};
+
+int thread_count(int64_t asked) {
+  return asked == AUTOTUNE ? std::max(1, CoreSet::allowed().size())
+                           : static_cast<int>(asked);
+}
+
+}  // namespace
+
+MapNode::MapNode(const Dataset& parent, MapFunction fn,
+                 const MapOptions& options, Site site)
+    : Transform("map", site, parent),
+      fn_(std::move(fn)),
+      threads_(thread_count(options.num_parallel_calls)),
+      deterministic_(options.deterministic) {}
+
+std::unique_ptr<ElementStream> MapNode::elements(const Pass& pass) const {
+  if (threads_ == 0 || pass.peek) {
+    return std::make_unique<MapStream>(this, pass);
+  }
+  return parallel_map(*this, pass);
+}
+
+const std::vector<TensorSpec>& MapNode::specs() const {
+  std::lock_guard lock(mutex_);
+  if (specs_) return *specs_;
+  auto specs = std::make_unique<std::vector<TensorSpec>>();
+  std::stop_source stop;
+  Tensors element;
+  if (open({stop.get_token(), /*peek=*/true})->next(&element)) {
+    // Batches of unknown size stay so.
+    const auto& before = parent().specs();
+    const bool unknown =
+        !before.empty() && before[0].shape.rank() > 0 && before[0].shape[0] < 0;
+    for (const Tensor& t : element) {
+      TensorSpec spec = t.spec();
+      if (unknown && spec.shape.rank() > 0) spec.shape[0] = kUnknownDim;
+      specs->push_back(std::move(spec));
+    }
+  }
+  specs_ = std::move(specs);
+  return *specs_;
+}
+
+Dataset Dataset::map(MapFunction fn, const MapOptions& options,
+                     Site site) const {
+  const std::string where = fmt::format("map ({}:{})", site.file, site.line);
+  if (!fn) refuse(where, "the function is empty; expected one to call");
+  const int64_t n = options.num_parallel_calls;
+  if (n != AUTOTUNE && (n < 0 || n > kMaxThreads)) {
+    refuse(where, fmt::format("num_parallel_calls is {}; expected 0 to {}, or "
+                              "data::AUTOTUNE",
+                              n, kMaxThreads));
+  }
+  return make_dataset<MapNode>(*this, std::move(fn), options, site);
+}
+
+}  // namespace berth::data

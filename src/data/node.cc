@@ -1,0 +1,67 @@
+#include "data/node.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+namespace berth::data {
+
+namespace {
+
+// Builds the rows of an indexed node one by one.
+class RowStream : public ElementStream {
+ public:
+  RowStream(const Rows* rows, std::unique_ptr<IndexStream> indices)
+      : rows_(rows), indices_(std::move(indices)) {}
+  bool next(Tensors* out) override {
+    int64_t index = 0;
+    if (!indices_->next(&index)) return false;
+    rows_->row(index, out);
+    return true;
+  }
+
+ private:
+  const Rows* rows_;
+  std::unique_ptr<IndexStream> indices_;
+};
+
+}  // namespace
+
+std::unique_ptr<IndexStream> Node::indices(const Pass&) const {
+  throw errors::Internal(where() + " has no row numbers");
+}
+
+std::unique_ptr<ElementStream> Node::elements(const Pass&) const {
+  throw errors::Internal(where() + " has no elements");
+}
+
+std::unique_ptr<ElementStream> Node::open(const Pass& pass) const {
+  if (rows() == nullptr) return elements(pass);
+  return std::make_unique<RowStream>(rows(), indices(pass));
+}
+
+std::string Node::where() const {
+  if (site_.file == nullptr) return what_;
+  return fmt::format("{} ({}:{})", what_, site_.file, site_.line);
+}
+
+void refuse(const std::string& where, const std::string& problem) {
+  throw errors::InvalidArgument(where + ": " + problem);
+}
+
+Failure Failure::current() {
+  try {
+    throw;
+  } catch (const errors::Error& e) {
+    return {e.code(), e.what()};
+  } catch (const std::bad_alloc&) {
+    return {errors::Code::kResourceExhausted, "the host is out of memory"};
+  } catch (const std::exception& e) {
+    return {errors::Code::kUnknown, e.what()};
+  } catch (...) {
+    return {errors::Code::kUnknown,
+            "an exception that is no std::exception was thrown"};
+  }
+}
+
+}  // namespace berth::data

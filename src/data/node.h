@@ -1,0 +1,139 @@
+// Node: one transform of a Dataset; Stream: one pass over it.
+//
+// A Dataset is a chain of immutable nodes. A node whose elements are rows of
+// fixed tensors is *indexed*: it has rows() and hands out row numbers, so that
+// a batch after it gathers rows and single elements are never built.
+// Nodes are shared between threads; a Stream belongs to one at a time.
+
+#ifndef BERTH_DATA_NODE_H_
+#define BERTH_DATA_NODE_H_
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/data.h"
+#include "berth/errors.h"
+#include "data/rows.h"
+
+namespace berth::data {
+
+// A sequence of T that is computed as it is read.
+template <class T>
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // Sets `out` (whose storage is used again) to the next value; false at the
+  // end and after a stop. Not called again after false or an exception.
+  virtual bool next(T* out) = 0;
+};
+using ElementStream = Stream<Tensors>;
+using IndexStream = Stream<int64_t>;
+
+// What all streams of one pass know.
+struct Pass {
+  // Asked for when the reader goes away; loops over many elements look at it.
+  std::stop_token stop;
+  // Only looks at the first element: must not advance state of a node.
+  bool peek = false;
+};
+
+class Node {
+ public:
+  // `what` is static: the transform's name in errors.
+  Node(const char* what, Site site) : what_(what), site_(site) {}
+  virtual ~Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // The tensors that indices() counts rows of; null when not indexed.
+  virtual const Rows* rows() const { return nullptr; }
+  // Starts a pass. indices() only when indexed, elements() only when not.
+  virtual std::unique_ptr<IndexStream> indices(const Pass& pass) const;
+  virtual std::unique_ptr<ElementStream> elements(const Pass& pass) const;
+  // Starts a pass over elements, indexed or not.
+  std::unique_ptr<ElementStream> open(const Pass& pass) const;
+
+  virtual int64_t cardinality() const = 0;
+  virtual const std::vector<TensorSpec>& specs() const = 0;
+
+  // "shuffle (train.cc:12)"
+  std::string where() const;
+  Site site() const { return site_; }
+
+ private:
+  const char* what_;
+  Site site_;
+};
+
+using NodePtr = std::shared_ptr<const Node>;
+
+// Starts a pass over elements or row numbers, whichever T asks for.
+template <class T>
+std::unique_ptr<Stream<T>> open(const Node& node, const Pass& pass);
+template <>
+inline std::unique_ptr<ElementStream> open(const Node& node, const Pass& pass) {
+  return node.open(pass);
+}
+template <>
+inline std::unique_ptr<IndexStream> open(const Node& node, const Pass& pass) {
+  return node.indices(pass);
+}
+
+// A node that reads one other.
+class Transform : public Node {
+ public:
+  Transform(const char* what, Site site, const Dataset& parent)
+      : Node(what, site), parent_(parent) {}
+  int64_t cardinality() const override { return parent().cardinality(); }
+  const std::vector<TensorSpec>& specs() const override {
+    return parent().specs();
+  }
+  const Node& parent() const { return parent_.node(); }
+
+ private:
+  Dataset parent_;
+};
+
+// A transform that drops, repeats or permutes elements without looking at
+// them: indexed if its parent is. Self has a template
+//   unique_ptr<Stream<T>> stream<T>(const Pass&) const.
+template <class Self>
+class Selection : public Transform {
+ public:
+  using Transform::Transform;
+  const Rows* rows() const override { return parent().rows(); }
+  std::unique_ptr<IndexStream> indices(const Pass& pass) const override {
+    return self().template stream<int64_t>(pass);
+  }
+  std::unique_ptr<ElementStream> elements(const Pass& pass) const override {
+    return self().template stream<Tensors>(pass);
+  }
+
+ private:
+  const Self& self() const { return static_cast<const Self&>(*this); }
+};
+
+// Makes a dataset of a node.
+template <class N, class... Args>
+Dataset make_dataset(Args&&... args) {
+  return Dataset(std::make_shared<const N>(std::forward<Args>(args)...));
+}
+
+// Throws errors::InvalidArgument "<where>: <problem>".
+[[noreturn]] void refuse(const std::string& where, const std::string& problem);
+
+// The error of a pass as a value, so that it can change threads.
+struct Failure {
+  errors::Code code = errors::Code::kUnknown;
+  std::string message;
+  // Describes the exception being handled.
+  static Failure current();
+  [[noreturn]] void raise() const { errors::raise(code, message); }
+};
+
+}  // namespace berth::data
+
+#endif  // BERTH_DATA_NODE_H_

@@ -1,0 +1,64 @@
+#include "data/node.h"
+
+namespace berth::data {
+
+namespace {
+
+template <class T>
+class RepeatStream : public Stream<T> {
+ public:
+  RepeatStream(const Node* parent, int64_t count, Pass pass)
+      : parent_(parent), left_(count), pass_(std::move(pass)) {}
+  bool next(T* out) override {
+    while (left_ != 0 && !pass_.stop.stop_requested()) {
+      if (!source_) source_ = data::open<T>(*parent_, pass_);
+      if (source_->next(out)) {
+        any_ = true;
+        return true;
+      }
+      source_.reset();
+      if (left_ > 0) --left_;
+      // For ever nothing is nothing.
+      if (left_ < 0 && !any_) return false;
+    }
+    return false;
+  }
+
+ private:
+  const Node* parent_;
+  int64_t left_;  // passes, with the current one; negative: no end
+  Pass pass_;
+  std::unique_ptr<Stream<T>> source_;
+  bool any_ = false;
+};
+
+class RepeatNode : public Selection<RepeatNode> {
+ public:
+  RepeatNode(const Dataset& parent, int64_t count, Site site)
+      : Selection("repeat", site, parent), count_(count) {}
+  template <class T>
+  std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
+    return std::make_unique<RepeatStream<T>>(&parent(), count_, pass);
+  }
+  int64_t cardinality() const override {
+    const int64_t n = parent().cardinality();
+    if (n == 0 || count_ == 0) return 0;
+    if (n < 0) return n;
+    int64_t all = 0;
+    if (count_ < 0 || __builtin_mul_overflow(n, count_, &all)) {
+      return kInfinite;
+    }
+    return all;
+  }
+
+ private:
+  int64_t count_;
+};
+
+}  // namespace
+
+Dataset Dataset::repeat(int64_t count, Site site) const {
+  return make_dataset<RepeatNode>(*this, count, site);
+}
+
+}  // namespace berth::data

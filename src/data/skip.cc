@@ -1,0 +1,51 @@
+#include "data/node.h"
+
+namespace berth::data {
+
+namespace {
+
+template <class T>
+class SkipStream : public Stream<T> {
+ public:
+  SkipStream(std::unique_ptr<Stream<T>> source, int64_t count,
+             std::stop_token stop)
+      : source_(std::move(source)), left_(count), stop_(std::move(stop)) {}
+  bool next(T* out) override {
+    for (; left_ > 0; --left_) {
+      if (stop_.stop_requested() || !source_->next(out)) return false;
+    }
+    return source_->next(out);
+  }
+
+ private:
+  std::unique_ptr<Stream<T>> source_;
+  int64_t left_;
+  std::stop_token stop_;
+};
+
+class SkipNode : public Selection<SkipNode> {
+ public:
+  SkipNode(const Dataset& parent, int64_t count, Site site)
+      : Selection("skip", site, parent), count_(count) {}
+  template <class T>
+  std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
+    return std::make_unique<SkipStream<T>>(data::open<T>(parent(), pass),
+                                           count_, pass.stop);
+  }
+  int64_t cardinality() const override {
+    const int64_t n = parent().cardinality();
+    return n < 0 ? n : std::max<int64_t>(0, n - count_);
+  }
+
+ private:
+  int64_t count_;
+};
+
+}  // namespace
+
+Dataset Dataset::skip(int64_t count, Site site) const {
+  if (count < 0) return take(0, site);
+  return make_dataset<SkipNode>(*this, count, site);
+}
+
+}  // namespace berth::data

@@ -1,0 +1,43 @@
+// StopLink: the stop of one stage with threads, which follows an outer one.
+//
+// A stage stops its own threads when it is destroyed, and all stages stop at
+// once when the reader of the whole chain goes away. Thread-safe.
+
+#ifndef BERTH_DATA_STOP_LINK_H_
+#define BERTH_DATA_STOP_LINK_H_
+
+#include <functional>
+#include <stop_token>
+#include <thread>
+
+#include "data/node.h"
+
+namespace berth::data {
+
+class StopLink {
+ public:
+  explicit StopLink(const std::stop_token& outer)
+      : forward_(outer, Forward{&own_}) {}
+  ~StopLink() { own_.request_stop(); }
+
+  void request_stop() { own_.request_stop(); }
+  std::stop_token token() const { return own_.get_token(); }
+  // The pass that the stages before this one see.
+  Pass inner(const Pass& pass) const { return {token(), pass.peek}; }
+
+ private:
+  struct Forward {
+    std::stop_source* own;
+    void operator()() const { own->request_stop(); }
+  };
+  std::stop_source own_;
+  std::stop_callback<Forward> forward_;
+};
+
+// Starts a thread that runs `body`. Throws errors::ResourceExhausted naming
+// `node` when the system refuses.
+std::jthread start_thread(const Node& node, std::function<void()> body);
+
+}  // namespace berth::data
+
+#endif  // BERTH_DATA_STOP_LINK_H_

@@ -1,0 +1,50 @@
+#include "data/node.h"
+
+namespace berth::data {
+
+namespace {
+
+template <class T>
+class TakeStream : public Stream<T> {
+ public:
+  TakeStream(std::unique_ptr<Stream<T>> source, int64_t count)
+      : source_(std::move(source)), left_(count) {}
+  bool next(T* out) override {
+    if (left_ == 0 || !source_->next(out)) return false;
+    // What comes after is not wanted: its threads end now.
+    if (--left_ == 0) source_.reset();
+    return true;
+  }
+
+ private:
+  std::unique_ptr<Stream<T>> source_;
+  int64_t left_;
+};
+
+class TakeNode : public Selection<TakeNode> {
+ public:
+  TakeNode(const Dataset& parent, int64_t count, Site site)
+      : Selection("take", site, parent), count_(count) {}
+  template <class T>
+  std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
+    return std::make_unique<TakeStream<T>>(
+        count_ == 0 ? nullptr : data::open<T>(parent(), pass), count_);
+  }
+  int64_t cardinality() const override {
+    const int64_t n = parent().cardinality();
+    if (n == kInfinite || count_ == 0) return count_;
+    return n == kUnknown ? kUnknown : std::min(n, count_);
+  }
+
+ private:
+  int64_t count_;
+};
+
+}  // namespace
+
+Dataset Dataset::take(int64_t count, Site site) const {
+  if (count < 0) return *this;
+  return make_dataset<TakeNode>(*this, count, site);
+}
+
+}  // namespace berth::data
