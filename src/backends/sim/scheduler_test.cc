@@ -1,6 +1,5 @@
 #include "backends/sim/scheduler.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,8 +11,6 @@
 
 namespace berth::sim {
 namespace {
-
-using testing::HasSubstr;
 
 Event launch(Stream& s, std::function<void()> fn, const char* what = "Call") {
   s.launch(call(std::move(fn), what));
@@ -149,9 +146,9 @@ TEST(SimScheduler, ACycleOfWaitsIsANamedErrorAndDoesNotHang) {
   const Event e = launch(a, [&] { ran = true; });
   launch(b, [&] { ran = true; });
   const std::string m = message_of<errors::Internal>([&] { synchronize(e); });
-  EXPECT_THAT(m, HasSubstr("GPU:0 compute"));
-  EXPECT_THAT(m, HasSubstr("GPU:1 compute"));
-  EXPECT_THAT(m, HasSubstr("cycle"));
+  EXPECT_TRUE(contains(m, "GPU:0 compute"));
+  EXPECT_TRUE(contains(m, "GPU:1 compute"));
+  EXPECT_TRUE(contains(m, "cycle"));
   EXPECT_FALSE(ran);
 }
 
@@ -160,12 +157,14 @@ TEST(SimScheduler, WaitingForWorkThatNobodyLaunchedIsANamedError) {
   Stream& a = gpu(0).compute_stream();
   Event never = a.record();
   never.sequence += 5;
-  EXPECT_THAT(message_of<errors::Internal>([&] { synchronize(never); }),
-              HasSubstr("nobody launched it"));
+  EXPECT_TRUE(
+      contains(message_of<errors::Internal>([&] { synchronize(never); }),
+               "nobody launched it"));
   Stream& b = gpu(1).compute_stream();
   b.wait(never);
-  EXPECT_THAT(message_of<errors::Internal>([&] { synchronize(b.record()); }),
-              HasSubstr("got no such work"));
+  EXPECT_TRUE(
+      contains(message_of<errors::Internal>([&] { synchronize(b.record()); }),
+               "got no such work"));
 }
 
 TEST(SimScheduler, WorkThatWaitsForItselfFails) {
@@ -173,9 +172,10 @@ TEST(SimScheduler, WorkThatWaitsForItselfFails) {
   Stream& a = gpu(0).compute_stream();
   Event self = a.record();
   self.sequence += 1;
-  EXPECT_THAT(message_of<errors::Internal>(
-                  [&] { synchronize(launch(a, [&] { synchronize(self); })); }),
-              HasSubstr("waits for itself"));
+  EXPECT_TRUE(contains(message_of<errors::Internal>([&] {
+                         synchronize(launch(a, [&] { synchronize(self); }));
+                       }),
+                       "waits for itself"));
 }
 
 TEST(SimScheduler, AFailurePoisonsWhatComesAfterAndWhoWaitsForIt) {

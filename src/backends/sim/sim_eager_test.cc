@@ -1,7 +1,6 @@
 // Eager execution on simulated devices: the same numbers as on the CPU, under
 // any order that events allow.
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -18,7 +17,6 @@
 namespace berth::sim {
 namespace {
 
-using testing::HasSubstr;
 using Floats = std::vector<float>;
 
 Tensor values(const Floats& v, const Shape& shape) {
@@ -30,9 +28,9 @@ Floats compute_on(const char* device) {
   const auto on = berth::device(device);
   const Tensor a = values({1, 2, 3, 4, 5, 6}, {2, 3});
   const Tensor b = values({2, -1, 0, 3, 1, 5}, {3, 2});
-  const Tensor c = math::add(math::matmul(a, b), constant(0.5f));
+  const Tensor c = math::add(matmul(a, b), constant(0.5f));
   Floats out = c.to_vector<float>();
-  for (float f : math::reduce_sum(c, {.axes = {0}}).to_vector<float>()) {
+  for (float f : math::reduce_sum(c, {.axis = {{0}}}).to_vector<float>()) {
     out.push_back(f);
   }
   return out;
@@ -63,7 +61,7 @@ TEST(SimEager, TensorsTravelBetweenAllDevices) {
          {"/GPU:1", "/CPU:0", "/GPU:1", "/GPU:0", "/GPU:1", "/GPU:0"}) {
       const auto on = berth::device(device);
       x = math::add(x, x);
-      EXPECT_THAT(x.backing_device(), HasSubstr(device + 1));
+      EXPECT_TRUE(contains(x.backing_device(), device + 1));
     }
     EXPECT_EQ(x.to_vector<float>(), (Floats{64, 128, 192})) << seed;
   }
@@ -74,14 +72,14 @@ TEST(SimEager, AMissingKernelIsAnErrorThatListsWhoHasOne) {
   const Tensor x = values({1.5f}, {1});
   const std::string m =
       message_of<errors::Unimplemented>([&] { math::floor(x); });
-  EXPECT_THAT(m, HasSubstr("Floor"));
-  EXPECT_THAT(m, HasSubstr("GPU:1"));
-  EXPECT_THAT(m, HasSubstr("these devices have one: CPU:0"));
+  EXPECT_TRUE(contains(m, "Floor"));
+  EXPECT_TRUE(contains(m, "GPU:1"));
+  EXPECT_TRUE(contains(m, "these devices have one: CPU:0"));
 }
 
 TEST(SimEager, AnOpWithoutKernelAndScopeGoesWhereThereIsOne) {
   const Tensor y = math::floor(values({1.5f}, {1}));
-  EXPECT_THAT(y.device(), HasSubstr("CPU:0"));
+  EXPECT_TRUE(contains(y.device(), "CPU:0"));
   EXPECT_EQ(y.item<float>(), 1);
 }
 
@@ -95,19 +93,21 @@ TEST(SimEager, AFailureReachesTheReaderWithOpAndLine) {
   const Tensor follower = math::multiply(bad, x);
   const std::string m =
       message_of<errors::Internal>([&] { follower.to_vector<float>(); });
-  EXPECT_THAT(m, HasSubstr("failed on GPU:0 (sim_eager_test.cc:"));
+  EXPECT_TRUE(contains(m, "failed on GPU:0 (sim_eager_test.cc:"));
   gpu(0).reset_error();
   EXPECT_EQ(math::add(x, x).to_vector<float>(), (Floats{2, 4}));
   EXPECT_THROW(bad.to_vector<float>(), errors::Internal);
   EXPECT_THROW(math::add(bad, x).to_vector<float>(), errors::Internal);
 }
 
-TEST(SimEager, LoopsDoNotRunOutOfMemory) {
+TEST(SimEager, QueuedWorkDoesNotKeepALoopFromRunning) {
   const Clean clean;
   const auto on = berth::device("/GPU:0");
-  Tensor x = math::add(zeros({1 << 20}), constant(1.0f));  // 4 MiB
-  for (int i = 0; i < 400; ++i) x = math::add(x, constant(1.0f));
-  EXPECT_EQ(math::reduce_max(x).item<float>(), 401);
+  constexpr int kSize = 300'000;
+  out_of_memory_at(gpu(0), 40 << 20);
+  Tensor x = values(Floats(kSize), {kSize});  // 1.2 MB
+  for (int i = 0; i < 100; ++i) x = math::add(x, constant(1.0f));
+  EXPECT_EQ(math::reduce_max(x).item<float>(), 100);
 }
 
 TEST(SimVariable, SnapshotsKeepTheirValueUnderEverySeed) {
@@ -157,7 +157,7 @@ TEST(SimVariable, AReadThatIsQueuedDoesNotMakeTheWriterCopy) {
   Tensor y = math::add(v, constant(1.0f));
   synchronize(gpu(0).compute_stream().record());
   const size_t before = gpu(0).allocator().info().current_bytes;
-  const Tensor delta = zeros({1 << 20});
+  const Tensor delta = values(Floats(1 << 20), {1 << 20});
   y = math::add(v, constant(1.0f));
   v.assign_add(delta);
   synchronize(gpu(0).compute_stream().record());

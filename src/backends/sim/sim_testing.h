@@ -3,6 +3,8 @@
 #ifndef BERTH_BACKENDS_SIM_SIM_TESTING_H_
 #define BERTH_BACKENDS_SIM_SIM_TESTING_H_
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -57,6 +59,12 @@ std::string message_of(Fn&& fn) {
     return e.what();
   }
   return "";
+}
+
+inline testing::AssertionResult contains(const std::string& text,
+                                         const std::string& part) {
+  if (text.find(part) != text.npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "'" << part << "' not in: " << text;
 }
 
 }  // namespace berth::sim
