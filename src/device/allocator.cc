@@ -9,6 +9,7 @@
 
 #include "berth/errors.h"
 #include "device/device.h"
+#include "device/device_manager.h"
 #include "device/segments.h"
 #include "device/size_classes.h"
 
@@ -54,6 +55,11 @@ struct ThreadCache {
   Allocator* allocator = nullptr;
   FreeList lists[kNumSizeClasses];
 };
+
+void finish_all_of(Device& device) {
+  finish(device.copy_stream().record());
+  finish(device.compute_stream().record());
+}
 
 // `wait`: blocks until they are.
 bool uses_done(Block* block, bool wait) {
@@ -207,9 +213,11 @@ Block* Allocator::Impl::insist(size_t bytes, Fn&& attempt) {
       if (Block* b = attempt()) return b;
     }
     if (last) break;
-    // Work that waits in a queue holds memory that its caller has let go.
-    finish(device_->copy_stream().record());
-    finish(device_->compute_stream().record());
+    // Work that waits in a queue, here or on a device that reads from here,
+    // holds memory that its caller has let go.
+    finish_all_of(*device_);
+    if (!DeviceManager::initialised()) continue;
+    for (Device* d : DeviceManager::get().devices()) finish_all_of(*d);
   }
   out_of_memory(bytes);
 }

@@ -61,6 +61,15 @@ class SimBackend final : public Backend {
       const RuntimeConfig& config) override {
     std::vector<std::unique_ptr<Device>> devices;
     if (config.simulated_gpus == 0) return devices;
+    for (const double speed :
+         {config.sim_flops_per_second, config.sim_bytes_per_second,
+          config.sim_link_bytes_per_second}) {
+      if (speed >= 1 && speed <= 1e30) continue;
+      throw errors::InvalidArgument(
+          fmt::format("simulated devices of speed {} per second asked for; "
+                      "expected 1 to 1e30",
+                      speed));
+    }
     fill_table(config.sim_missing_kernels);
     const auto memory = std::make_shared<SimMemory>(config.simulated_gpus,
                                                     config.sim_memory_bytes);

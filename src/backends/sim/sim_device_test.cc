@@ -138,6 +138,18 @@ TEST(SimDevice, MemoryHeldByQueuedWorkIsWaitedForBeforeGivingUp) {
   synchronize(gpu(0).compute_stream().record());
 }
 
+TEST(SimDevice, SoIsMemoryThatOtherDevicesWillRead) {
+  const Clean clean;
+  constexpr size_t kBytes = 64 << 20;
+  out_of_memory_at(gpu(0), 2 * kBytes);
+  for (int i = 0; i < 10; ++i) {
+    const BlockRef b = BlockRef::adopt(gpu(0).allocator().allocate(kBytes));
+    gpu(1).compute_stream().launch(call([b] {}));
+    add_use(b.get(), gpu(1).compute_stream().record());
+  }
+  synchronize(gpu(1).compute_stream().record());
+}
+
 TEST(SimFaults, OutOfMemoryAtNBytes) {
   const Clean clean;
   out_of_memory_at(gpu(1), 1 << 20);
@@ -232,6 +244,9 @@ TEST(SimBackend, RefusesWhatItCannotGive) {
   config.sim_memory_bytes = ~size_t{0};
   EXPECT_THROW(create(config), errors::InvalidArgument);
   config.sim_memory_bytes = 1 << 20;
+  config.sim_flops_per_second = 0;
+  EXPECT_THROW(create(config), errors::InvalidArgument);
+  config.sim_flops_per_second = 1e12;
   config.sim_faults = "lost=GPU:4@1";
   EXPECT_TRUE(contains(
       message_of<errors::InvalidArgument>([&] { create(config); }), "GPU:4"));

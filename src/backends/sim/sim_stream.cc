@@ -69,8 +69,14 @@ SimStream::SimStream(Device* device, std::shared_ptr<Scheduler> scheduler,
 }
 
 SimStream::~SimStream() {
-  std::lock_guard lock(scheduler_->mutex_);
-  std::erase(scheduler_->streams_, this);
+  {
+    std::lock_guard lock(scheduler_->mutex_);
+    std::erase(scheduler_->streams_, this);
+  }
+  for (; has_head(); ++completed_) {
+    const Work& work = head().work;
+    if (head().kind == Kind::kWork && work.drop) work.drop(work.context);
+  }
 }
 
 void SimStream::grow() {
