@@ -9,6 +9,7 @@
 
 #include "berth/errors.h"
 #include "device/device.h"
+#include "device/device_manager.h"
 #include "device/segments.h"
 #include "device/size_classes.h"
 
@@ -55,10 +56,20 @@ struct ThreadCache {
   FreeList lists[kNumSizeClasses];
 };
 
-bool uses_done(Block* block) {
+void finish_all_of(Device& device) {
+  finish(device.copy_stream().record());
+  finish(device.compute_stream().record());
+}
+
+// `wait`: blocks until they are.
+bool uses_done(Block* block, bool wait) {
   for (int i = 0; i < block->num_uses; ++i) {
     const Event& e = block->uses[i];
-    if (!e.stream->done(e)) return false;
+    if (wait) {
+      finish(e);
+    } else if (!e.stream->done(e)) {
+      return false;
+    }
   }
   block->num_uses = 0;
   return true;
@@ -77,11 +88,18 @@ class Allocator::Impl {
         limit_(limit),
         segments_(source_.get()) {}
 
-  Block* allocate_small(int c, ThreadCache* cache);
-  Block* allocate_large(size_t bytes);
+  // Null when the memory is full. Hold mutex_.
+  Block* try_small(int c, ThreadCache* cache);
+  Block* try_large(size_t bytes);
+  // Calls `attempt` under the lock; when it fails, again once everything that
+  // the device has been given to do is done and has dropped its memory.
+  template <class Fn>
+  Block* insist(size_t bytes, Fn&& attempt);
   // Moves blocks of a class from the thread to the shared list.
   void flush(FreeList* list, int c, int32_t keep);
-  void release_pending();
+  // Takes back freed blocks whose uses have ended. Call it without mutex_:
+  // asking a stream may run work, which allocates and frees.
+  void release_pending(bool wait = false);
   bool grow(size_t bytes);
   [[noreturn]] void out_of_memory(size_t bytes);
   void count(ptrdiff_t bytes) {
@@ -166,13 +184,17 @@ void Allocator::Impl::out_of_memory(size_t bytes) {
       limit_.load() ? fmt::format(", limit {}", limit_.load()) : ""));
 }
 
-void Allocator::Impl::release_pending() {
-  FreeList still;
-  while (Block* b = pending_.pop()) {
-    if (!uses_done(b)) {
-      still.push(b);
-      continue;
-    }
+void Allocator::Impl::release_pending(bool wait) {
+  FreeList list, still, ended;
+  {
+    std::lock_guard lock(mutex_);
+    std::swap(list, pending_);
+  }
+  if (!list.head) return;
+  while (Block* b = list.pop()) (uses_done(b, wait) ? ended : still).push(b);
+  std::lock_guard lock(mutex_);
+  while (Block* b = still.pop()) pending_.push(b);
+  while (Block* b = ended.pop()) {
     if (host_) BERTH_POISON(b->data, b->bytes);
     if (b->size_class == kLargeClass) {
       segments_.give_back(reinterpret_cast<Chunk*>(b));
@@ -180,12 +202,27 @@ void Allocator::Impl::release_pending() {
       shared_[b->size_class].push(b);
     }
   }
-  pending_ = still;
 }
 
-Block* Allocator::Impl::allocate_small(int c, ThreadCache* cache) {
-  std::lock_guard lock(mutex_);
-  if (pending_.head) release_pending();
+template <class Fn>
+Block* Allocator::Impl::insist(size_t bytes, Fn&& attempt) {
+  for (const bool last : {false, true}) {
+    release_pending(last);
+    {
+      std::lock_guard lock(mutex_);
+      if (Block* b = attempt()) return b;
+    }
+    if (last) break;
+    // Work that waits in a queue, here or on a device that reads from here,
+    // holds memory that its caller has let go.
+    finish_all_of(*device_);
+    if (!DeviceManager::initialised()) continue;
+    for (Device* d : DeviceManager::get().devices()) finish_all_of(*d);
+  }
+  out_of_memory(bytes);
+}
+
+Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
   FreeList& shared = shared_[c];
   if (!shared.head) {
     // Carve a slab into blocks of this class.
@@ -197,7 +234,7 @@ Block* Allocator::Impl::allocate_small(int c, ThreadCache* cache) {
     if (!chunk && (grow(Segments::kSegmentBytes) || grow(slab))) {
       chunk = segments_.take(slab);
     }
-    if (!chunk) out_of_memory(bytes);
+    if (!chunk) return nullptr;
     slabs_.push_back(chunk);
     descriptors_.push_back(std::make_unique<Block[]>(n));
     for (size_t i = n; i-- > 0;) {
@@ -221,11 +258,9 @@ Block* Allocator::Impl::allocate_small(int c, ThreadCache* cache) {
   return shared.pop();
 }
 
-Block* Allocator::Impl::allocate_large(size_t bytes) {
+Block* Allocator::Impl::try_large(size_t bytes) {
   bytes = (bytes + Segments::kGranularity - 1) / Segments::kGranularity *
           Segments::kGranularity;
-  std::lock_guard lock(mutex_);
-  if (pending_.head) release_pending();
   Chunk* chunk = segments_.take(bytes);
   if (!chunk) {
     const size_t want = std::max(bytes, Segments::kSegmentBytes);
@@ -236,7 +271,7 @@ Block* Allocator::Impl::allocate_large(size_t bytes) {
     }
     if (grown) chunk = segments_.take(bytes);
   }
-  if (!chunk) out_of_memory(bytes);
+  if (!chunk) return nullptr;
   Block& b = chunk->block;
   b.size_class = kLargeClass;
   b.data = chunk->data;
@@ -269,9 +304,11 @@ Block* Allocator::allocate(size_t bytes) {
     const int c = size_class_of(bytes);
     ThreadCache* cache = cache_of(this, impl_->device_);
     b = cache ? cache->lists[c].pop() : nullptr;
-    if (b == nullptr) [[unlikely]] b = impl_->allocate_small(c, cache);
+    if (b == nullptr) [[unlikely]] {
+      b = impl_->insist(bytes, [&] { return impl_->try_small(c, cache); });
+    }
   } else {
-    b = impl_->allocate_large(bytes);
+    b = impl_->insist(bytes, [&] { return impl_->try_large(bytes); });
   }
   if (impl_->host_) BERTH_UNPOISON(b->data, bytes);
   b->references.store(1, std::memory_order_relaxed);
@@ -307,8 +344,8 @@ void Allocator::deallocate(Block* block) noexcept {
 }
 
 void Allocator::empty_cache() {
-  std::lock_guard lock(impl_->mutex_);
   impl_->release_pending();
+  std::lock_guard lock(impl_->mutex_);
   impl_->reserved_.fetch_sub(impl_->segments_.release_free());
 }
 
@@ -322,22 +359,41 @@ MemoryInfo Allocator::info() const {
 void Allocator::set_limit_bytes(size_t bytes) { impl_->limit_ = bytes; }
 
 void add_use(Block* block, const Event& event) {
+  if (event.stream == nullptr) return;
   static std::mutex mutex;
-  std::lock_guard lock(mutex);
-  for (int i = 0; i < block->num_uses; ++i) {
-    if (block->uses[i].stream == event.stream) {
-      block->uses[i] = event;
-      return;
+  while (true) {
+    Event oldest;
+    {
+      std::lock_guard lock(mutex);
+      for (int i = 0; i < block->num_uses; ++i) {
+        Event& use = block->uses[i];
+        if (use.stream != event.stream) continue;
+        use.sequence = std::max(use.sequence, event.sequence);
+        return;
+      }
+      if (block->num_uses < Block::kMaxUses) {
+        block->uses[block->num_uses++] = event;
+        return;
+      }
+      oldest = block->uses[0];
+    }
+    // More streams than slots: wait for the oldest. Rare, and only a delay.
+    finish(oldest);
+    std::lock_guard lock(mutex);
+    Event& first = block->uses[0];
+    if (block->num_uses > 0 && first.stream == oldest.stream &&
+        first.sequence == oldest.sequence) {
+      first = block->uses[--block->num_uses];
     }
   }
-  if (block->num_uses == Block::kMaxUses) {
-    // More streams than slots: wait for the oldest. Rare, and only a delay.
-    Event oldest = block->uses[0];
-    oldest.stream->synchronize(oldest);
-    block->uses[0] = event;
-    return;
+}
+
+void finish(const Event& event) noexcept {
+  try {
+    synchronize(event);
+  } catch (...) {
+    // Whoever reads the results hears of it; here only the end counts.
   }
-  block->uses[block->num_uses++] = event;
 }
 
 void release_block(Block* block) noexcept {

@@ -25,6 +25,7 @@ class InlineStream final : public Stream {
   }
   Event record() override { return {}; }
   void wait(Event event) override { berth::synchronize(event); }
+  void wait_for_reuse(Event event) override { finish(event); }
   bool done(Event) override { return true; }
   void synchronize(Event) override {}
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -65,6 +66,43 @@ void read_number(const char* variable, T* out) {
   *out = parsed;
 }
 
+// BERTH_SIM_*.
+void read_simulation(RuntimeConfig* config) {
+  if (const char* sim = std::getenv("BERTH_SIM"); sim && *sim) {
+    for (const DeviceListEntry& e : parse_device_list(sim)) {
+      if (e.type != "GPU" || !e.cores.empty()) {
+        throw errors::InvalidArgument(fmt::format(
+            "environment variable BERTH_SIM is '{}'; only accelerators can be "
+            "simulated, expected for example 'GPUx2'",
+            sim));
+      }
+      config->simulated_gpus += e.count;
+    }
+  }
+  read_number("BERTH_SIM_SEED", &config->sim_seed);
+  if (const char* names = std::getenv("BERTH_SIM_MISSING"); names && *names) {
+    std::string_view rest = names;
+    while (!rest.empty()) {
+      const size_t comma = std::min(rest.find(','), rest.size());
+      if (comma > 0) {
+        config->sim_missing_kernels.emplace_back(rest.substr(0, comma));
+      }
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+  }
+  if (const char* c = std::getenv("BERTH_SIM_CLOCK"); c && *c) {
+    const std::string_view value = c;
+    if (value != "virtual" && value != "real") {
+      throw errors::InvalidArgument(
+          fmt::format("environment variable BERTH_SIM_CLOCK is '{}'; expected "
+                      "'virtual' or 'real'",
+                      value));
+    }
+    config->sim_real_clock = value == "real";
+  }
+  if (const char* f = std::getenv("BERTH_SIM_FAULTS")) config->sim_faults = f;
+}
+
 }  // namespace
 
 std::vector<DeviceListEntry> parse_device_list(std::string_view text) {
@@ -89,18 +127,7 @@ std::vector<DeviceListEntry> parse_device_list(std::string_view text) {
 
 RuntimeConfig runtime_config_from_environment() {
   RuntimeConfig config;
-  if (const char* sim = std::getenv("BERTH_SIM"); sim && *sim) {
-    for (const DeviceListEntry& e : parse_device_list(sim)) {
-      if (e.type != "GPU" || !e.cores.empty()) {
-        throw errors::InvalidArgument(fmt::format(
-            "environment variable BERTH_SIM is '{}'; only accelerators can be "
-            "simulated, expected for example 'GPUx2'",
-            sim));
-      }
-      config.simulated_gpus += e.count;
-    }
-  }
-  read_number("BERTH_SIM_SEED", &config.sim_seed);
+  read_simulation(&config);
   read_number("BERTH_CPU_WORKERS", &config.cpu_workers);
   if (config.cpu_workers > 32) {
     throw errors::InvalidArgument(

@@ -1,7 +1,8 @@
 // RuntimeConfig: what the user configured before the first device query.
 //
 // Filled by berth::config and the environment (BERTH_SIM, BERTH_SIM_SEED,
-// BERTH_CPU_KERNELS, BERTH_CPU_WORKERS). Guarded by the DeviceManager.
+// BERTH_SIM_MISSING, BERTH_SIM_CLOCK, BERTH_SIM_FAULTS, BERTH_CPU_KERNELS,
+// BERTH_CPU_WORKERS). Guarded by the DeviceManager.
 
 #ifndef BERTH_DEVICE_RUNTIME_CONFIG_H_
 #define BERTH_DEVICE_RUNTIME_CONFIG_H_
@@ -27,12 +28,14 @@ std::vector<DeviceListEntry> parse_device_list(std::string_view text);
 
 struct RuntimeConfig {
   int simulated_gpus = 0;
-  uint64_t sim_seed = 0;                  // 0: streams run in launch order
-  size_t sim_memory_bytes = 1ull << 30;   // per simulated device
+  uint64_t sim_seed = 0;                 // 0: streams run in launch order
+  size_t sim_memory_bytes = 1ull << 30;  // per simulated device
   double sim_flops_per_second = 1e12;
-  double sim_bytes_per_second = 1e11;      // memory of a device
-  double sim_link_bytes_per_second = 1e10;  // between devices
+  double sim_bytes_per_second = 1e11;            // memory of a device
+  double sim_link_bytes_per_second = 1e10;       // between devices
   std::vector<std::string> sim_missing_kernels;  // op names
+  bool sim_real_clock = false;  // work takes the time it would take
+  std::string sim_faults;       // backends/sim/faults.h
   bool cpu_reference_only = false;
   int cpu_workers = 0;  // 0: one per allowed core
   size_t cpu_memory_limit_bytes = 0;

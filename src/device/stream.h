@@ -45,8 +45,9 @@ struct Work {
   void* context = nullptr;
   const char* what = "";  // op name, static storage, for errors and traces
   Site site = {};
-  double flops = 0;        // for devices with a declared speed
-  double moved_bytes = 0;  // read and written
+  double flops = 0;           // for devices with a declared speed
+  double moved_bytes = 0;     // read and written
+  bool crosses_link = false;  // moved_bytes go between devices
 };
 
 class Stream {
@@ -69,7 +70,13 @@ class Stream {
   // blocks the caller until then.
   virtual void wait(Event event) = 0;
 
-  // True when `event` of this stream has been reached.
+  // The same for memory that is about to be written again: only the order
+  // counts, a failure before `event` does not carry over.
+  virtual void wait_for_reuse(Event event) { wait(event); }
+
+  // True when `event` of this stream has been reached, failed or not. May run
+  // other work on the calling thread: call it with no lock held that work or
+  // destructors take. Never throws.
   virtual bool done(Event event) = 0;
 
   // Blocks until `event` of this stream is reached. Throws the stream's error
@@ -84,6 +91,9 @@ class Stream {
 inline void synchronize(const Event& event) {
   if (event.stream != nullptr) event.stream->synchronize(event);
 }
+
+// Blocks until `event`, failed or not.
+void finish(const Event& event) noexcept;
 
 }  // namespace berth
 

@@ -58,8 +58,7 @@ class Buffer {
       device ? device->short_name() : std::string(asked),
       asked.empty() ? "" : fmt::format(" (asked for by device(\"{}\"))", asked),
       where_text(),
-      have.empty() ? "no device has one"
-                   : "these devices have one:" + have));
+      have.empty() ? "no device has one" : "these devices have one:" + have));
 }
 
 // The device of a call: an explicit scope; else the first variable's device;
@@ -75,10 +74,9 @@ Device& choose_device(const OpDef& op, std::span<const Tensor* const> in,
   if (s.scope) {
     const std::string asked = s.scope->name.str();
     if (s.scope_device == nullptr) {
-      throw errors::InvalidArgument(
-          fmt::format("{}: no device matches \"{}\"{}; expected one of {}",
-                      op.name(), asked, where_text(),
-                      DeviceManager::get().list()));
+      throw errors::InvalidArgument(fmt::format(
+          "{}: no device matches \"{}\"{}; expected one of {}", op.name(),
+          asked, where_text(), DeviceManager::get().list()));
     }
     if (!can_run(s.scope_device->kernels(), op, dtype)) {
       no_kernel(op, dtype, s.scope_device, asked);
@@ -130,37 +128,68 @@ void run_inline(Device& device, const OpDef& op,
   locks.run([&] { kernel.run(call); });
 }
 
-// One call on its way through a stream; holds what it uses.
+// One call on its way through a stream; holds what it uses. Addresses are those
+// of the launch: a snapshot that shares a variable's storage then reads the
+// storage before any later write of the same stream.
 struct AsyncCall {
   const OpDef* op;
   AttrsRef attrs;
   std::shared_ptr<const BoundKernel> kernel;
-  std::vector<Tensor> in, out;
-  BlockRef scratch;
+  std::vector<View> views;
+  std::vector<Shape> shapes;
+  std::vector<BlockRef> blocks;
+  std::vector<Tensor> handles;  // of variables
+  int num_in = 0;
   KernelContext context;
 
-  void run(const AddressMap& map) const {
-    std::vector<View> views;
-    for (const Tensor& t : in) {
-      const TensorImpl& i = *t.impl();
-      if (i.kind == TensorKind::kVariable) {
-        const VariableState& v = *i.variable;
-        views.push_back({map.translate(v.storage->data), &v.shape, v.dtype});
-      } else {
-        views.push_back({map.translate(i.data()), &i.shape, i.dtype});
-      }
-    }
-    for (const Tensor& t : out) {
-      const TensorImpl& i = *t.impl();
-      views.push_back({map.translate(i.data()), &i.shape, i.dtype});
-    }
-    KernelContext c = context;
-    c.scratch = map.translate(c.scratch);
-    kernel->run({op, attrs.get(), views.data(), views.data() + in.size(),
-                 static_cast<int>(in.size()), static_cast<int>(out.size()),
-                 &c});
+  AsyncCall(size_t in, size_t out) : num_in(static_cast<int>(in)) {
+    views.reserve(in + out);
+    shapes.reserve(in + out);  // views point into it
+    blocks.reserve(in + out + 1);
+  }
+
+  void add(void* data, const Shape& shape, DType dtype) {
+    shapes.push_back(shape);
+    views.push_back({data, &shapes.back(), dtype});
+  }
+
+  void run(const AddressMap& map) {
+    for (View& v : views) v.data = map.translate(v.data);
+    context.scratch = map.translate(context.scratch);
+    kernel->run({op, attrs.get(), views.data(), views.data() + num_in, num_in,
+                 static_cast<int>(views.size()) - num_in, &context});
   }
 };
+
+// Adds the inputs of a call to `call` and lets `stream` wait for them. The
+// locks of the variables among them are held.
+void add_inputs(const OpDef& op, std::span<const Tensor* const> in,
+                Stream& stream, AsyncCall* call) {
+  for (size_t i = 0; i < in.size(); ++i) {
+    const TensorImpl& t = *in[i]->impl();
+    if (t.kind == TensorKind::kVariable) {
+      const VariableState& v = *t.variable;
+      // Overwriting needs no old value, so a failed one does no harm.
+      const Access access = op.input(static_cast<int>(i)).access;
+      if (access == Access::kOverwritesVariable) {
+        stream.wait_for_reuse(v.storage->ready);
+      } else {
+        stream.wait(v.storage->ready);
+      }
+      call->add(v.storage->data, v.shape, v.dtype);
+      call->handles.push_back(*in[i]);
+      continue;
+    }
+    stream.wait(t.block->ready);
+    call->add(t.data(), t.shape, t.dtype);
+    // Holding a snapshot would make the next writer copy it.
+    if (borrowed_from(t.block)) {
+      call->handles.push_back(borrowed_handle(t.block));
+    } else {
+      call->blocks.push_back(BlockRef::share(t.block));
+    }
+  }
+}
 
 void run_async(Device& device, const OpDef& op,
                std::span<const Tensor* const> in, const Attrs* attrs,
@@ -168,25 +197,19 @@ void run_async(Device& device, const OpDef& op,
                const InferContext& cost_context) {
   Stream& stream = device.compute_stream();
   VariableLocks locks(op, in);
-  auto call = std::make_unique<AsyncCall>();
+  auto call = std::make_unique<AsyncCall>(in.size(), out.size());
   call->op = &op;
   call->attrs = AttrsRef::share(attrs);
-  bool borrowed = false;
-  for (const Tensor* t : in) {
-    const TensorImpl& i = *t->impl();
-    if (i.kind == TensorKind::kVariable) {
-      stream.wait(i.variable->storage->ready);
-    } else {
-      borrowed |= i.block->borrowed.load();
-      if (i.block->ready.stream != &stream) stream.wait(i.block->ready);
-    }
-    call->in.push_back(*t);
+  add_inputs(op, in, stream, call.get());
+  for (const Tensor& t : out) {
+    const TensorImpl& i = *t.impl();
+    call->add(i.data(), i.shape, i.dtype);
+    call->blocks.push_back(BlockRef::share(i.block));
   }
-  for (const Tensor& t : out) call->out.push_back(t);
   if (kernel->state && kernel->state->scratch_bytes() > 0) {
-    call->scratch = BlockRef::adopt(
-        device.allocator().allocate(kernel->state->scratch_bytes()));
-    call->context.scratch = call->scratch->data;
+    call->blocks.push_back(BlockRef::adopt(
+        device.allocator().allocate(kernel->state->scratch_bytes())));
+    call->context.scratch = call->blocks.back()->data;
   }
   call->kernel = std::move(kernel);
   Work work;
@@ -205,9 +228,10 @@ void run_async(Device& device, const OpDef& op,
   stream.launch(work);
   const Event done = stream.record();
   for (const Tensor& t : out) t.impl()->block->ready = done;
-  locks.written([&](VariableState& v) { v.storage->ready = done; });
-  // A borrowed snapshot may be written as soon as the locks go.
-  if (borrowed) stream.synchronize(done);
+  locks.written([&](VariableState& v) {
+    v.storage->ready = done;
+    v.torn = false;
+  });
 }
 
 void decompose(const OpDef& op, std::span<const Tensor* const> in,
@@ -235,8 +259,7 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
     const TensorImpl& t = *in[i]->impl();
     if (t.kind == TensorKind::kSymbolic) foreign_symbol(op);
     specs[i] = t.kind == TensorKind::kVariable
-                   ? SpecView{resource, &t.variable->shape,
-                              t.variable->dtype}
+                   ? SpecView{resource, &t.variable->shape, t.variable->dtype}
                    : SpecView{t.dtype, &t.shape, DType::kInvalid};
   }
   infer_outputs(op, attrs, specs.span(), outs.span());
@@ -251,11 +274,12 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
     args[i] = in[i];
     if (t.kind == TensorKind::kVariable) {
       if (t.device != &device) {
-        throw errors::InvalidArgument(fmt::format(
-            "{}: variable '{}' lives on {} but another one is on {}{}; expected "
-            "all variables of an update on one device",
-            op.name(), t.variable->name, t.device->short_name(),
-            device.short_name(), where_text()));
+        throw errors::InvalidArgument(
+            fmt::format("{}: variable '{}' lives on {} but another one is on "
+                        "{}{}; expected "
+                        "all variables of an update on one device",
+                        op.name(), t.variable->name, t.device->short_name(),
+                        device.short_name(), where_text()));
       }
     } else if (t.block->device != &device) {
       moved[i] = copy_to_device(*in[i], device);
@@ -314,8 +338,8 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
       {b->data(), &b->shape, b->dtype},
       {result.impl()->data(), &result.impl()->shape, spec.dtype}};
   const KernelContext context;
-  kernel({&op, attrs, views, &views[2], static_cast<int>(in.size()), 1,
-          &context});
+  kernel(
+      {&op, attrs, views, &views[2], static_cast<int>(in.size()), 1, &context});
   out[0] = std::move(result);
   return true;
 }
@@ -324,7 +348,8 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
 
 void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
                  const Attrs* attrs, std::span<Tensor> out) {
-  if (try_fast(op, in, attrs, out)) [[likely]] return;
+  if (try_fast(op, in, attrs, out)) [[likely]]
+    return;
   switch (op.kind()) {
     case OpKind::kCompute:
     case OpKind::kAlias:

@@ -50,6 +50,7 @@ struct PendingCopy {
   void* target;
   size_t bytes;
   BlockRef source_ref, target_ref;
+  Tensor variable;
 };
 
 }  // namespace
@@ -59,9 +60,9 @@ void Tensor::copy_to(void* target, Site site) const {
   const TensorImpl& t = *impl_;
   const size_t bytes = t.size_bytes();
   if (bytes == 0) return;
-  synchronize(t.block->ready);
   ReadGuard guard;
   guard.hold(t.block);
+  synchronize(t.block->ready);
   if (t.block->device->runs_inline()) {
     std::memcpy(target, t.data(), bytes);
   } else {
@@ -73,16 +74,22 @@ template <class T>
 std::vector<T> Tensor::to_vector(Site site) const {
   check_readable(*this, "to_vector", site);
   switch (dtype()) {
-    case DType::kFloat32: return convert<T, float>(*this, site);
-    case DType::kFloat64: return convert<T, double>(*this, site);
-    case DType::kInt32: return convert<T, int32_t>(*this, site);
-    case DType::kInt64: return convert<T, int64_t>(*this, site);
-    case DType::kUint8: return convert<T, uint8_t>(*this, site);
-    case DType::kBool: return convert<T, bool>(*this, site);
-    default: break;
+    case DType::kFloat32:
+      return convert<T, float>(*this, site);
+    case DType::kFloat64:
+      return convert<T, double>(*this, site);
+    case DType::kInt32:
+      return convert<T, int32_t>(*this, site);
+    case DType::kInt64:
+      return convert<T, int64_t>(*this, site);
+    case DType::kUint8:
+      return convert<T, uint8_t>(*this, site);
+    case DType::kBool:
+      return convert<T, bool>(*this, site);
+    default:
+      break;
   }
-  throw errors::Unimplemented(
-      fmt::format("to_vector of {}", name_of(dtype())));
+  throw errors::Unimplemented(fmt::format("to_vector of {}", name_of(dtype())));
 }
 
 template <class T>
@@ -92,13 +99,12 @@ T Tensor::item(Site site) const {
     throw errors::InvalidArgument(fmt::format(
         "item: the tensor has shape {} and {} elements; expected exactly one "
         "({}:{}); use to_vector, or reduce it first",
-        shape().str(), num_elements(), site.file ? site.file : "?",
-        site.line));
+        shape().str(), num_elements(), site.file ? site.file : "?", site.line));
   }
   return to_vector<T>(site)[0];
 }
 
-#define BERTH_READ_AS(T)                                       \
+#define BERTH_READ_AS(T)                                    \
   template std::vector<T> Tensor::to_vector<T>(Site) const; \
   template T Tensor::item<T>(Site) const
 BERTH_READ_AS(float);
@@ -115,21 +121,28 @@ Tensor copy_to_device(const Tensor& t, Device& device) {
   Tensor out = make_tensor(device, from.dtype, from.shape);
   const size_t bytes = from.size_bytes();
   if (bytes == 0) return out;
-  ReadGuard guard;
-  guard.hold(from.block);
-  Block* target = out.impl()->block;
   if (device.runs_inline()) {
-    t.copy_to(target->data);
+    t.copy_to(out.impl()->block->data);
     return out;
   }
-  Stream& stream = device.compute_stream();
-  if (from.block->ready.stream) stream.wait(from.block->ready);
-  auto pending = std::make_unique<PendingCopy>(PendingCopy{
-      from.data(), target->data, bytes, BlockRef::share(from.block),
-      BlockRef::share(target)});
+  ReadGuard guard;
+  guard.hold(from.block);
+  VariableState* variable = borrowed_from(from.block);
+  Block* target = out.impl()->block;
+  auto pending = std::make_unique<PendingCopy>(
+      PendingCopy{from.data(), target->data, bytes, {}, {}, {}});
+  pending->target_ref = BlockRef::share(target);
+  // Holding a snapshot would make the next writer copy it; the use noted on
+  // the storage makes it wait.
+  if (variable) {
+    pending->variable = borrowed_handle(from.block);
+  } else {
+    pending->source_ref = BlockRef::share(from.block);
+  }
   Work work;
   work.what = "Copy";
   work.moved_bytes = static_cast<double>(bytes);
+  work.crosses_link = true;
   work.run = [](void* c, const AddressMap& map) {
     const auto& p = *static_cast<PendingCopy*>(c);
     std::memcpy(map.translate(p.target), map.translate(p.source), p.bytes);
@@ -137,13 +150,12 @@ Tensor copy_to_device(const Tensor& t, Device& device) {
   work.drop = [](void* c) {
     std::unique_ptr<PendingCopy>(static_cast<PendingCopy*>(c));
   };
-  // A borrowed snapshot may be written as soon as the guard goes, so its copy
-  // must be complete by then.
-  const bool borrowed = from.block->borrowed.load();
   work.context = pending.release();
+  Stream& stream = device.compute_stream();
+  stream.wait(from.block->ready);
   stream.launch(work);
   target->ready = stream.record();
-  if (borrowed) stream.synchronize(target->ready);
+  add_use(variable ? variable->storage.get() : from.block, target->ready);
   return out;
 }
 

@@ -21,22 +21,30 @@ struct Snapshot {
   BlockRef own;
 };
 
+// Gives up a reference whose holder has seen that it is the last. Between that
+// and now a reader may have shared the snapshot again; false: it has.
+bool is_last(Block* block) {
+  return block->references.load(std::memory_order_acquire) == 0 ||
+         block->references.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+
 void end_snapshot(Block* block) {
-  std::unique_ptr<Snapshot> s(static_cast<Snapshot*>(block->owner));
-  // Moved out: no longer the variable's business, and its writer may hold the
-  // lock right now.
-  if (!block->borrowed.load(std::memory_order_acquire)) return;
-  VariableState& state = *s->handle.impl()->variable;
-  {
-    std::unique_lock lock(state.mutex);
+  auto* snapshot = static_cast<Snapshot*>(block->owner);
+  if (block->borrowed.load(std::memory_order_acquire)) {
+    VariableState& state = *snapshot->handle.impl()->variable;
+    std::lock_guard lock(state.snapshot_mutex);
+    if (!is_last(block)) return;
     if (state.snapshot == block) {
-      // Foreign streams that still read it read the storage.
-      for (int i = 0; i < block->num_uses; ++i) {
-        add_use(state.storage.get(), block->uses[i]);
-      }
+      // Streams that still read it read the storage.
+      state.late_uses.insert(state.late_uses.end(), block->uses,
+                             block->uses + block->num_uses);
       state.snapshot = nullptr;
     }
+  } else if (!is_last(block)) {
+    return;
   }
+  // May end the variable as well.
+  std::default_delete<Snapshot>()(snapshot);
 }
 
 // Takes a reference unless the last one has ended already.
@@ -48,14 +56,49 @@ bool try_share(Block* block) {
   return false;
 }
 
-void copy_bytes(void* context, const AddressMap& map) {
-  struct Args {
-    void* target;
-    const void* source;
-    size_t bytes;
+// The old bytes of a variable on their way to a snapshot.
+struct MoveOut {
+  BlockRef target, source;
+  size_t bytes;
+};
+
+// Launches the copy of the storage to `target`; when it will be done.
+Event launch_move_out(const VariableState& state, const BlockRef& target) {
+  Work work;
+  work.what = "SnapshotVariable";
+  work.moved_bytes = 2.0 * static_cast<double>(state.size_bytes());
+  work.run = [](void* c, const AddressMap& map) {
+    const auto& m = *static_cast<MoveOut*>(c);
+    std::memcpy(map.translate(m.target->data), map.translate(m.source->data),
+                m.bytes);
   };
-  const auto& a = *static_cast<Args*>(context);
-  std::memcpy(map.translate(a.target), map.translate(a.source), a.bytes);
+  work.drop = [](void* c) {
+    std::unique_ptr<MoveOut>(static_cast<MoveOut*>(c));
+  };
+  work.context = std::make_unique<MoveOut>(
+                     MoveOut{target, state.storage, state.size_bytes()})
+                     .release();
+  Stream& stream = state.device->compute_stream();
+  stream.launch(work);
+  return stream.record();
+}
+
+// True when `event` has been reached by failing. Does not block.
+bool has_failed(const Event& event) {
+  if (event.stream == nullptr || !event.stream->done(event)) return false;
+  try {
+    event.stream->synchronize(event);
+  } catch (const std::exception&) {
+    return true;
+  }
+  return false;
+}
+
+// Lets `stream` wait for the uses of `block`.
+void wait_for_uses(Stream& stream, const Block& block) {
+  for (int i = 0; i < block.num_uses; ++i) {
+    stream.wait_for_reuse(block.uses[i]);
+  }
 }
 
 }  // namespace
@@ -102,57 +145,63 @@ void check_not_torn(const VariableState& state) {
 
 Tensor read_variable(const Tensor& handle) {
   VariableState& state = variable_state(handle);
-  std::unique_lock lock(state.mutex);
+  std::shared_lock lock(state.mutex);
   check_not_torn(state);
-  if (state.snapshot == nullptr || !try_share(state.snapshot)) {
-    auto s = std::make_unique<Snapshot>();
-    s->handle = handle;
-    s->block.references = 1;
-    s->block.data = state.storage->data;
-    s->block.bytes = state.size_bytes();
-    s->block.device = state.device;
-    s->block.borrowed = true;
-    s->block.deleter = &end_snapshot;
-    state.snapshot = &s->block;
-    s->block.owner = s.get();
-    s.release();
+  BlockRef block;
+  {
+    std::lock_guard snapshot_lock(state.snapshot_mutex);
+    if (state.snapshot == nullptr || !try_share(state.snapshot)) {
+      auto s = std::make_unique<Snapshot>();
+      s->handle = handle;
+      s->block.references = 1;
+      s->block.data = state.storage->data;
+      s->block.bytes = state.size_bytes();
+      s->block.device = state.device;
+      s->block.ready = state.storage->ready;
+      s->block.borrowed = true;
+      s->block.deleter = &end_snapshot;
+      state.snapshot = &s->block;
+      s->block.owner = s.get();
+      s.release();
+    }
+    block = BlockRef::adopt(state.snapshot);
   }
-  state.snapshot->ready = state.storage->ready;
   TensorImpl* impl = new_tensor_impl();
   impl->dtype = state.dtype;
   impl->kind = TensorKind::kConcrete;
   impl->shape = state.shape;
-  impl->block = state.snapshot;
+  impl->block = block.detach();
   impl->byte_offset = 0;
   impl->device = state.device;
   return Tensor::adopt(impl);
 }
 
 void prepare_write(VariableState& state) {
-  Block* block = state.snapshot;
-  if (block == nullptr) return;
-  state.snapshot = nullptr;
-  if (!try_share(block)) return;  // dying: nobody reads it any more
-  const BlockRef keep = BlockRef::adopt(block);
-  auto& s = *static_cast<Snapshot*>(block->owner);
-  const size_t bytes = state.size_bytes();
-  s.own = BlockRef::adopt(state.device->allocator().allocate(bytes));
-  struct {
-    void* target;
-    const void* source;
-    size_t bytes;
-  } args{s.own->data, state.storage->data, bytes};
   Stream& stream = state.device->compute_stream();
-  for (int i = 0; i < block->num_uses; ++i) stream.wait(block->uses[i]);
-  Work work;
-  work.run = &copy_bytes;
-  work.context = &args;
-  work.what = "SnapshotVariable";
-  work.moved_bytes = 2.0 * static_cast<double>(bytes);
-  stream.launch(work);
-  block->ready = stream.record();
-  synchronize(block->ready);  // `args` is on this frame
+  BlockRef keep;
+  std::vector<Event> late;
+  {
+    std::lock_guard lock(state.snapshot_mutex);
+    late.swap(state.late_uses);
+    if (state.snapshot && try_share(state.snapshot)) {
+      keep = BlockRef::adopt(state.snapshot);
+    }
+  }
+  for (const Event& e : late) stream.wait_for_reuse(e);
+  wait_for_uses(stream, *state.storage.get());
+  state.storage->num_uses = 0;
+  if (!keep) return;
+  Block* block = keep.get();
+  wait_for_uses(stream, *block);
+  auto& s = *static_cast<Snapshot*>(block->owner);
+  s.own = BlockRef::adopt(state.device->allocator().allocate(block->bytes));
+  // A value that failed stays failed.
+  if (!has_failed(block->ready)) block->ready = launch_move_out(state, s.own);
   block->data = s.own->data;
+  {
+    std::lock_guard lock(state.snapshot_mutex);
+    state.snapshot = nullptr;
+  }
   block->borrowed.store(false, std::memory_order_release);
 }
 
@@ -164,6 +213,10 @@ void mark_torn(VariableState& state, std::string why) {
 VariableState* borrowed_from(Block* block) {
   if (!block->borrowed.load(std::memory_order_acquire)) return nullptr;
   return static_cast<Snapshot*>(block->owner)->handle.impl()->variable;
+}
+
+Tensor borrowed_handle(Block* block) {
+  return static_cast<Snapshot*>(block->owner)->handle;
 }
 
 void ReadGuard::hold(Block* block) {

@@ -4,14 +4,18 @@
 // one snapshot block with everybody who reads the same version; a writer that
 // finds a live snapshot first moves the old bytes out to it. After a failed
 // run the state is torn until it is assigned.
-// Thread-safe: `mutex` guards all; kernels that read hold it shared, writers
-// hold it exclusively.
+// Thread-safe: `mutex` guards all; those who read, or launch work that reads,
+// hold it shared, writers hold it exclusively. Work and destructors run while
+// a thread waits for a stream with `mutex` held, so they must not take it:
+// the end of a snapshot takes only `snapshot_mutex`, under which nobody waits.
 
 #ifndef BERTH_TENSOR_VARIABLE_STATE_H_
 #define BERTH_TENSOR_VARIABLE_STATE_H_
 
+#include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <vector>
 
 #include "berth/tensor.h"
 #include "device/block.h"
@@ -30,9 +34,13 @@ struct VariableState {
 
   std::shared_mutex mutex;
   BlockRef storage;
-  Block* snapshot = nullptr;  // not owned; may be dying
   bool torn = false;
   std::string torn_by;  // what failed
+
+  std::mutex snapshot_mutex;  // the two below
+  Block* snapshot = nullptr;  // not owned; may be dying
+  // Uses of snapshots that have ended: the next writer waits for them.
+  std::vector<Event> late_uses;
 
   size_t size_bytes() const {
     return static_cast<size_t>(shape.num_elements()) * size_of(dtype);
@@ -52,8 +60,9 @@ VariableState& variable_state(const Tensor& handle);
 // Throws errors::FailedPrecondition when torn.
 Tensor read_variable(const Tensor& handle);
 
-// Moves the bytes out to a live snapshot. The caller holds the exclusive lock
-// and will write.
+// Moves the bytes out to a live snapshot and lets the compute stream wait for
+// the readers on other streams. The caller holds the exclusive lock and will
+// write on that stream. Throws errors::ResourceExhausted.
 void prepare_write(VariableState& state);
 
 // Marks the state torn: a run that was writing it failed because of `why`.
@@ -66,6 +75,9 @@ void check_not_torn(const VariableState& state);
 // blocks. The caller keeps the block alive.
 VariableState* borrowed_from(Block* block);
 
+// Returns the handle of that variable, which must exist.
+Tensor borrowed_handle(Block* block);
+
 // Holds the variable of a borrowed snapshot while a kernel reads it. Does
 // nothing for other blocks.
 class ReadGuard {
@@ -76,7 +88,7 @@ class ReadGuard {
   ~ReadGuard() {
     if (state_) state_->mutex.unlock_shared();
   }
-  void hold(Block* block);
+  void hold(Block* block);  // once
 
  private:
   VariableState* state_ = nullptr;

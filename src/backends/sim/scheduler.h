@@ -1,0 +1,189 @@
+// Scheduler and SimStream: asynchronous streams without threads.
+//
+// launch, wait and record only append to a stream's queue. Work runs when
+// somebody waits (synchronize, done, a full queue), on the thread that waits:
+// it picks one stream after the other whose next work is ready, until what it
+// waits for is done. Seed 0 picks in launch order; any other seed gives the
+// streams changing random priorities, a pure function of (seed, number of the
+// pick, stream), so that whatever no event orders is reordered, reproducibly
+// as long as one thread waits.
+//
+// All streams of a scheduler share one mutex. Work and its drop run outside
+// it, so they may launch, wait, allocate and free. A wait that nothing can
+// ever end fails with errors::Internal instead of hanging. Thread-safe.
+
+#ifndef BERTH_BACKENDS_SIM_SCHEDULER_H_
+#define BERTH_BACKENDS_SIM_SCHEDULER_H_
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/sim/sim_memory.h"
+#include "berth/errors.h"
+#include "device/stream.h"
+
+namespace berth::sim {
+
+class SimStream;
+
+// Why work failed.
+struct Failure {
+  errors::Code code;
+  std::string message;
+};
+using FailureRef = std::shared_ptr<const Failure>;
+
+// How much work the calling thread is inside of.
+int executing_here();
+
+// What may go wrong on a device on request; guarded by the scheduler.
+struct FaultPlan {
+  uint64_t launches = 0;  // so far
+  uint64_t fail_at = 0;   // this launch fails; 0: none
+  uint64_t lose_at = 0;   // from this launch on the device is lost; 0: never
+  bool lost = false;
+};
+
+// What a device can do; constant.
+struct Speed {
+  double flops_per_second = 1e12;
+  double bytes_per_second = 1e11;
+  double link_bytes_per_second = 1e10;
+  bool real_clock = false;
+};
+
+class Scheduler {
+ public:
+  Scheduler(std::shared_ptr<SimMemory> memory, uint64_t seed)
+      : memory_(std::move(memory)), seed_(seed) {}
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // Starts the sequence of picks of `seed` anew.
+  void set_seed(uint64_t seed);
+
+ private:
+  friend class SimStream;
+  using Lock = std::unique_lock<std::mutex>;
+
+  // A thread that sleeps until another one gets further.
+  struct Waiter {
+    const SimStream* stream;
+    uint64_t sequence;
+    int executing;  // work that this thread is inside of
+    Waiter* next;
+  };
+
+  // Runs work until `stream` has completed `sequence` entries.
+  void run_until(Lock& lock, SimStream& stream, uint64_t sequence);
+  // Passes waits that are over, until none is.
+  void pass_waits();
+  SimStream* pick();
+  // Fails the wait that `target` hangs in; nothing can end it. False when it
+  // hangs in no wait.
+  bool break_wait(SimStream& target);
+  // True when all running work is itself waiting for something to happen.
+  bool nobody_works() const;
+
+  const std::shared_ptr<SimMemory> memory_;
+  std::mutex mutex_;  // everything below
+  std::condition_variable progress_;
+  std::vector<SimStream*> streams_;
+  Waiter* waiters_ = nullptr;
+  int executing_ = 0;  // work that is running now
+  uint64_t seed_;
+  uint64_t picks_ = 0;
+  uint64_t launched_ = 0;
+  double host_us_ = 0;  // how far the host's clock is
+};
+
+class SimStream final : public Stream {
+ public:
+  // `label` names the stream in messages ("GPU:0 copy"). `faults` is shared
+  // by the streams of a device.
+  SimStream(Device* device, std::shared_ptr<Scheduler> scheduler,
+            std::string label, const Speed& speed, bool link,
+            FaultPlan* faults);
+  ~SimStream() override;
+
+  void launch(const Work& work) override;
+  Event record() override;
+  void wait(Event event) override { enqueue_wait(event, false); }
+  void wait_for_reuse(Event event) override { enqueue_wait(event, true); }
+  bool done(Event event) override;
+  void synchronize(Event event) override;
+
+  // Lets what is queued end, then accepts work again after a failure. What
+  // failed or was skipped stays failed: its events throw for ever.
+  void reset_error();
+
+  // The virtual time when the last finished work ended, microseconds.
+  double clock_us();
+
+  // "GPU:0 copy"
+  const std::string& label() const { return label_; }
+
+  // Calls `fn` with the device's fault plan under the lock.
+  template <class Fn>
+  void with_faults(Fn&& fn) {
+    std::lock_guard lock(scheduler_->mutex_);
+    fn(*faults_);
+  }
+
+ private:
+  friend class Scheduler;
+  enum class Kind : uint8_t { kWork, kWait, kWaitOrder, kPoison };
+  enum class Fault : uint8_t { kNone, kFail, kLose };
+  struct Entry {
+    Kind kind = Kind::kWork;
+    Fault fault = Fault::kNone;
+    Work work;
+    Event event;
+    uint64_t order = 0;    // among the launches of all streams
+    double issued_us = 0;  // when the host launched it
+    double finished_us = 0;
+  };
+  // Entries first..last ended as failed.
+  struct FailedRange {
+    uint64_t first, last;
+    FailureRef failure;
+  };
+
+  void enqueue_wait(Event event, bool order_only);
+  void enqueue(std::unique_lock<std::mutex>& lock, Entry entry);
+  Entry& entry(uint64_t index) { return ring_[index & (ring_.size() - 1)]; }
+  Entry& head() { return entry(completed_); }
+  bool has_head() const { return completed_ < pushed_; }
+  void grow();
+  // Runs the head, which is work, with the lock let go.
+  void execute(std::unique_lock<std::mutex>& lock);
+  // Why the head cannot run, if so.
+  FailureRef fault_of_head();
+  // Ends the head entry; a failure poisons the stream.
+  void complete(double finished_us, FailureRef failure);
+  FailureRef failure_at(uint64_t sequence) const;
+  bool poisoned() const { return !failed_.empty() && failed_.back().last == 0; }
+  double finished_us(uint64_t sequence);
+  double duration_us(const Work& work) const;
+
+  const std::shared_ptr<Scheduler> scheduler_;
+  const std::string label_;
+  const Speed speed_;
+  const bool link_;
+  FaultPlan* const faults_;
+  // Everything below is guarded by the scheduler.
+  size_t index_ = 0;
+  std::vector<Entry> ring_;  // a power of two long
+  uint64_t pushed_ = 0;      // entries so far
+  uint64_t completed_ = 0;
+  bool busy_ = false;  // a thread is inside the head's work
+  double clock_us_ = 0;
+  std::vector<FailedRange> failed_;  // last 0: still going on
+};
+
+}  // namespace berth::sim
+
+#endif  // BERTH_BACKENDS_SIM_SCHEDULER_H_

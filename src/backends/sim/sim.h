@@ -1,0 +1,30 @@
+// Looking into simulated devices and steering them, for tests and planning.
+//
+// Every function throws errors::InvalidArgument for a device that is not
+// simulated. Thread-safe.
+
+#ifndef BERTH_BACKENDS_SIM_SIM_H_
+#define BERTH_BACKENDS_SIM_SIM_H_
+
+#include <cstdint>
+
+#include "device/device.h"
+
+namespace berth::sim {
+
+// Returns the virtual time, in microseconds, at which the last finished work
+// of the device ended. Work takes 5 us and what its flops and bytes take at
+// the declared speeds; waits carry the time over.
+double clock_us(Device& device);
+
+// Lets the scheduler of all simulated devices pick by `seed` from now on, as
+// if it had picked nothing before. 0: in launch order.
+void set_seed(Device& device, uint64_t seed);
+
+// Fills memory that the simulated devices take from the system from now on
+// with NaNs instead of zeros.
+void set_poison(Device& device, bool on);
+
+}  // namespace berth::sim
+
+#endif  // BERTH_BACKENDS_SIM_SIM_H_

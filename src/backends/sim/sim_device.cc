@@ -1,0 +1,77 @@
+#include "backends/sim/sim_device.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "berth/errors.h"
+
+namespace berth::sim {
+
+namespace {
+
+std::string describe(size_t bytes) {
+  constexpr double kMiB = 1 << 20;
+  const double mib = static_cast<double>(bytes) / kMiB;
+  return mib >= 1024 ? fmt::format("simulated, {:g} GiB", mib / 1024)
+                     : fmt::format("simulated, {:g} MiB", mib);
+}
+
+}  // namespace
+
+SimDevice::SimDevice(int index, const KernelTable* kernels,
+                     std::shared_ptr<SimMemory> memory,
+                     std::shared_ptr<Scheduler> scheduler, size_t memory_bytes,
+                     const Speed& speed)
+    : Device(DeviceName{"localhost", 0, 0, "GPU", index},
+             describe(memory_bytes), kernels),
+      memory_(std::move(memory)),
+      scheduler_(std::move(scheduler)),
+      memory_bytes_(memory_bytes),
+      compute_(this, scheduler_, fmt::format("GPU:{} compute", index), speed,
+               false, &faults_),
+      copy_(this, scheduler_, fmt::format("GPU:{} copy", index), speed, true,
+            &faults_),
+      allocator_(this, sim_memory_source(memory_, index), memory_bytes) {}
+
+void SimDevice::copy_now(void* target, const void* source, size_t bytes,
+                         const char* what) {
+  struct Copy {
+    void* target;
+    const void* source;
+    size_t bytes;
+  } copy{target, source, bytes};
+  Work work;
+  work.what = what;
+  work.moved_bytes = static_cast<double>(bytes);
+  work.context = &copy;
+  work.run = [](void* c, const AddressMap& map) {
+    const auto& [to, from, n] = *static_cast<Copy*>(c);
+    std::memcpy(map.translate(to), map.translate(from), n);
+  };
+  copy_.launch(work);
+  copy_.synchronize(copy_.record());
+}
+
+void SimDevice::copy_to_host(void* target, const void* source, size_t bytes) {
+  copy_now(target, source, bytes, "CopyToHost");
+}
+
+void SimDevice::copy_from_host(void* target, const void* source, size_t bytes) {
+  // The memory may have had another owner, whose work is still queued.
+  copy_.wait_for_reuse(compute_.record());
+  copy_now(target, source, bytes, "CopyFromHost");
+}
+
+void SimDevice::reset_error() {
+  compute_.reset_error();
+  copy_.reset_error();
+}
+
+SimDevice& sim_device(Device& device) {
+  if (auto* d = dynamic_cast<SimDevice*>(&device)) return *d;
+  throw errors::InvalidArgument(
+      fmt::format("{} is not a simulated device", device.short_name()));
+}
+
+}  // namespace berth::sim

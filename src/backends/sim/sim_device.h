@@ -1,0 +1,61 @@
+// SimDevice: a simulated accelerator of device type GPU.
+//
+// Runs the reference kernels; memory, streams, clock and faults are simulated.
+// Lives as long as the process. Thread-safe.
+
+#ifndef BERTH_BACKENDS_SIM_SIM_DEVICE_H_
+#define BERTH_BACKENDS_SIM_SIM_DEVICE_H_
+
+#include <memory>
+#include <string>
+
+#include "backends/sim/scheduler.h"
+#include "backends/sim/sim_memory.h"
+#include "device/device.h"
+
+namespace berth::sim {
+
+class SimDevice final : public Device {
+ public:
+  // Device GPU:`index`, with `memory_bytes` of `memory`.
+  SimDevice(int index, const KernelTable* kernels,
+            std::shared_ptr<SimMemory> memory,
+            std::shared_ptr<Scheduler> scheduler, size_t memory_bytes,
+            const Speed& speed);
+
+  bool runs_inline() const override { return false; }
+  bool simulated() const override { return true; }
+  Allocator& allocator() override { return allocator_; }
+  Stream& compute_stream() override { return compute_; }
+  Stream& copy_stream() override { return copy_; }
+  void copy_to_host(void* target, const void* source, size_t bytes) override;
+  void copy_from_host(void* target, const void* source, size_t bytes) override;
+  void reset_error() override;
+
+  SimStream& compute() { return compute_; }
+  SimStream& copy() { return copy_; }
+  SimMemory& memory() { return *memory_; }
+  Scheduler& scheduler() { return *scheduler_; }
+  size_t memory_bytes() const { return memory_bytes_; }
+
+ private:
+  // One memcpy on the copy stream; blocks until done.
+  void copy_now(void* target, const void* source, size_t bytes,
+                const char* what);
+
+  const std::shared_ptr<SimMemory> memory_;
+  const std::shared_ptr<Scheduler> scheduler_;
+  const size_t memory_bytes_;
+  FaultPlan faults_;  // guarded by the scheduler
+  SimStream compute_;
+  SimStream copy_;
+  Allocator allocator_;
+};
+
+// Returns the simulated device behind `device`.
+// Throws errors::InvalidArgument for another one.
+SimDevice& sim_device(Device& device);
+
+}  // namespace berth::sim
+
+#endif  // BERTH_BACKENDS_SIM_SIM_DEVICE_H_

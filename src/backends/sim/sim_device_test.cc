@@ -1,0 +1,256 @@
+#include "backends/sim/sim_device.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+
+#include "backends/sim/sim_testing.h"
+#include "berth/config.h"
+#include "berth/errors.h"
+
+namespace berth::sim {
+namespace {
+
+// Before the first device query of the program.
+const bool kConfigured = [] {
+  setenv("BERTH_SIM_MISSING", "Floor", 1);
+  config::set_simulated_devices("GPUx2");
+  return true;
+}();
+
+TEST(SimDevice, StandsInAsGpuAndSaysSo) {
+  const auto list = config::list_logical_devices("GPU");
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1].name, "/job:localhost/replica:0/task:0/device:GPU:1");
+  EXPECT_EQ(list[1].description, "simulated, 1 GiB");
+  EXPECT_TRUE(list[1].simulated);
+  EXPECT_EQ(&DeviceManager::get().default_device(), &gpu(0));
+}
+
+TEST(SimDevice, TheHostCannotReadOrWriteItsMemory) {
+  const BlockRef b = BlockRef::adopt(gpu(0).allocator().allocate(64));
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  errno = 0;
+  EXPECT_EQ(syscall(SYS_write, pipe_ends[1], b->data, 16), -1);
+  EXPECT_EQ(errno, EFAULT);
+  char byte = 1;
+  ASSERT_EQ(write(pipe_ends[1], &byte, 1), 1);
+  errno = 0;
+  EXPECT_EQ(syscall(SYS_read, pipe_ends[0], b->data, 1), -1);
+  EXPECT_EQ(errno, EFAULT);
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+}
+
+TEST(SimDeviceDeath, AHostAccessFaults) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const BlockRef b = BlockRef::adopt(gpu(0).allocator().allocate(64));
+  EXPECT_DEATH(*reinterpret_cast<volatile char*>(b->data) = 1, "");
+}
+
+TEST(SimDevice, BytesCopiedInComeOutAgain) {
+  const Clean clean;
+  const BlockRef b = BlockRef::adopt(gpu(1).allocator().allocate(4096));
+  std::vector<int> in(1024), out(1024, -1);
+  for (int i = 0; i < 1024; ++i) in[i] = i * i;
+  gpu(1).copy_from_host(b->data, in.data(), 4096);
+  gpu(1).copy_to_host(out.data(), b->data, 4096);
+  EXPECT_EQ(in, out);
+}
+
+TEST(SimDevice, DevicesHaveMemoryOfTheirOwn) {
+  const BlockRef a = BlockRef::adopt(gpu(0).allocator().allocate(4096));
+  const BlockRef b = BlockRef::adopt(gpu(1).allocator().allocate(4096));
+  const int one = 1, two = 2;
+  int out = 0;
+  gpu(0).copy_from_host(a->data, &one, 4);
+  gpu(1).copy_from_host(b->data, &two, 4);
+  gpu(0).copy_to_host(&out, a->data, 4);
+  EXPECT_EQ(out, 1);
+}
+
+TEST(SimMemory, IsGivenBackMergedAndUsedAgain) {
+  constexpr size_t kMiB = 1 << 20;
+  SimMemory memory(2, 8 * kMiB);
+  std::byte* a = memory.reserve(1, 4 * kMiB);
+  std::byte* b = memory.reserve(1, 4 * kMiB);
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(memory.reserve(1, 4096), nullptr);
+  EXPECT_NE(memory.reserve(0, 4096), nullptr);
+  *static_cast<char*>(memory.map().translate(a)) = 7;
+  memory.release(1, a, 4 * kMiB);
+  memory.release(1, b, 4 * kMiB);
+  std::byte* c = memory.reserve(1, 8 * kMiB);
+  EXPECT_EQ(c, a);
+  EXPECT_EQ(*static_cast<char*>(memory.map().translate(c)), 0);
+}
+
+TEST(SimMemory, PoisonFillsFreshMemoryWithNans) {
+  SimMemory memory(1, 1 << 20);
+  memory.set_poison(true);
+  const void* p = memory.map().translate(memory.reserve(0, 4096));
+  EXPECT_TRUE(std::isnan(static_cast<const float*>(p)[5]));
+}
+
+TEST(SimDevice, ItsAllocatorHonoursTheMemoryLimit) {
+  const std::string m = message_of<errors::ResourceExhausted>(
+      [] { BlockRef::adopt(gpu(0).allocator().allocate(size_t{2} << 30)); });
+  EXPECT_TRUE(contains(m, "GPU:0 is out of memory"));
+  EXPECT_TRUE(contains(m, "1073741824"));
+}
+
+TEST(SimDevice, ABlockWithPendingUsesIsNotHandedOutAgain) {
+  const Clean clean;
+  Allocator& allocator = gpu(0).allocator();
+  constexpr size_t kBytes = 3 << 20;
+  Block* block = allocator.allocate(kBytes);
+  std::byte* const data = block->data;
+  Stream& foreign = gpu(1).compute_stream();
+  // Polling runs one work at a time: the use ends after the third poll.
+  bool used = false;
+  foreign.launch(call([] {}));
+  foreign.launch(call([] {}));
+  foreign.launch(call([&] { used = true; }));
+  add_use(block, foreign.record());
+  BlockRef::drop(block);
+  const BlockRef second = BlockRef::adopt(allocator.allocate(kBytes));
+  EXPECT_FALSE(used);
+  EXPECT_NE(second->data, data);
+  synchronize(foreign.record());
+  const BlockRef third = BlockRef::adopt(allocator.allocate(kBytes));
+  EXPECT_EQ(third->data, data);
+}
+
+TEST(SimDevice, MemoryHeldByQueuedWorkIsWaitedForBeforeGivingUp) {
+  const Clean clean;
+  constexpr size_t kBytes = 64 << 20;
+  out_of_memory_at(gpu(0), 2 * kBytes);
+  Allocator& allocator = gpu(0).allocator();
+  // Each work holds its block until it has run.
+  for (int i = 0; i < 10; ++i) {
+    const BlockRef b = BlockRef::adopt(allocator.allocate(kBytes));
+    gpu(0).compute_stream().launch(call([b] {}));
+  }
+  synchronize(gpu(0).compute_stream().record());
+}
+
+TEST(SimDevice, SoIsMemoryThatOtherDevicesWillRead) {
+  const Clean clean;
+  constexpr size_t kBytes = 64 << 20;
+  out_of_memory_at(gpu(0), 2 * kBytes);
+  for (int i = 0; i < 10; ++i) {
+    const BlockRef b = BlockRef::adopt(gpu(0).allocator().allocate(kBytes));
+    gpu(1).compute_stream().launch(call([b] {}));
+    add_use(b.get(), gpu(1).compute_stream().record());
+  }
+  synchronize(gpu(1).compute_stream().record());
+}
+
+TEST(SimFaults, OutOfMemoryAtNBytes) {
+  const Clean clean;
+  out_of_memory_at(gpu(1), 1 << 20);
+  EXPECT_THROW(BlockRef::adopt(gpu(1).allocator().allocate(64 << 20)),
+               errors::ResourceExhausted);
+  clear_faults(gpu(1));
+  EXPECT_NO_THROW(BlockRef::adopt(gpu(1).allocator().allocate(64 << 20)));
+}
+
+TEST(SimFaults, TheNthLaunchFails) {
+  const Clean clean;
+  fail_launch(gpu(1), 2);
+  Stream& s = gpu(1).compute_stream();
+  int ran = 0;
+  s.launch(call([&] { ++ran; }));
+  const Event first = s.record();
+  s.launch(call([&] { ++ran; }, "Relu"));
+  s.launch(call([&] { ++ran; }));
+  EXPECT_EQ(
+      message_of<errors::Internal>([&] { synchronize(s.record()); }),
+      "Relu failed on GPU:1 (model.cc:7): the launch failed (simulated fault)");
+  EXPECT_NO_THROW(synchronize(first));
+  EXPECT_EQ(ran, 1);
+  gpu(1).reset_error();
+  s.launch(call([&] { ++ran; }));
+  EXPECT_NO_THROW(synchronize(s.record()));
+  EXPECT_EQ(ran, 2);
+}
+
+TEST(SimFaults, ALostDeviceStaysLostAndIsNamed) {
+  const Clean clean;
+  lose_device(gpu(1), 2);
+  Stream& s = gpu(1).compute_stream();
+  int ran = 0;
+  for (int i = 0; i < 3; ++i) s.launch(call([&] { ++ran; }));
+  EXPECT_TRUE(contains(
+      message_of<errors::Unavailable>([&] { synchronize(s.record()); }),
+      "GPU:1"));
+  EXPECT_EQ(ran, 1);
+  gpu(1).reset_error();
+  s.launch(call([&] { ++ran; }));
+  EXPECT_THROW(synchronize(s.record()), errors::Unavailable);
+  int host = 0;
+  const BlockRef b = BlockRef::adopt(gpu(1).allocator().allocate(64));
+  EXPECT_THROW(gpu(1).copy_to_host(&host, b->data, 4), errors::Unavailable);
+  EXPECT_EQ(ran, 1);
+  // The other device does not mind.
+  Stream& other = gpu(0).compute_stream();
+  other.launch(call([&] { ++ran; }));
+  EXPECT_NO_THROW(synchronize(other.record()));
+  EXPECT_EQ(ran, 2);
+}
+
+TEST(SimFaults, AreReadFromText) {
+  const auto list =
+      parse_faults("launch=GPU:0@17,oom=GPU:1@1000000,lost=GPU:1@20");
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[1].kind, FaultRequest::Kind::kOutOfMemory);
+  EXPECT_EQ(list[2].device, 1);
+  EXPECT_EQ(list[2].at, 20u);
+  for (const char* bad : {"launch", "launch=17", "boom=GPU:0@1", "lost=CPU:0@1",
+                          "lost=GPU:@1", "lost=GPU:0@", "lost=GPU:0@0",
+                          "lost=GPU:-1@2", "@=", "launch=GPU:0@1,,", "@GPU:0=1",
+                          "oom=GPU:0@99999999999999999999999"}) {
+    EXPECT_TRUE(contains(
+        message_of<errors::InvalidArgument>([&] { parse_faults(bad); }),
+        "expected"))
+        << bad;
+  }
+}
+
+// Devices of a backend of its own, beside those of the process.
+std::vector<std::unique_ptr<Device>> create(const RuntimeConfig& config) {
+  BackendRegistry registry;
+  register_all_backends(registry);
+  for (const auto& backend : registry.backends()) {
+    if (std::string(backend->name()) == "sim") {
+      return backend->create_devices(config);
+    }
+  }
+  return {};
+}
+
+TEST(SimBackend, RefusesWhatItCannotGive) {
+  RuntimeConfig config;
+  config.simulated_gpus = 1;
+  config.sim_missing_kernels = {"NoSuchOp"};
+  const std::string m = message_of<errors::Error>([&] { create(config); });
+  EXPECT_TRUE(contains(m, "NoSuchOp"));
+  EXPECT_TRUE(contains(m, "BERTH_SIM_MISSING"));
+  config.sim_missing_kernels = {};
+  config.sim_memory_bytes = ~size_t{0};
+  EXPECT_THROW(create(config), errors::InvalidArgument);
+  config.sim_memory_bytes = 1 << 20;
+  config.sim_flops_per_second = 0;
+  EXPECT_THROW(create(config), errors::InvalidArgument);
+  config.sim_flops_per_second = 1e12;
+  config.sim_faults = "lost=GPU:4@1";
+  EXPECT_TRUE(contains(
+      message_of<errors::InvalidArgument>([&] { create(config); }), "GPU:4"));
+}
+
+}  // namespace
+}  // namespace berth::sim

@@ -1,0 +1,235 @@
+// Eager execution on simulated devices: the same numbers as on the CPU, under
+// any order that events allow.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "backends/sim/sim_testing.h"
+#include "berth/device.h"
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/variable.h"
+#include "tensor/tensor_impl.h"
+#include "tensor/variable_state.h"
+
+namespace berth::sim {
+namespace {
+
+using Floats = std::vector<float>;
+
+Tensor values(const Floats& v, const Shape& shape) {
+  return constant(std::span<const float>(v), shape);
+}
+
+// A little of everything on `device`.
+Floats compute_on(const char* device) {
+  const auto on = berth::device(device);
+  const Tensor a = values({1, 2, 3, 4, 5, 6}, {2, 3});
+  const Tensor b = values({2, -1, 0, 3, 1, 5}, {3, 2});
+  const Tensor c = math::add(matmul(a, b), constant(0.5f));
+  Floats out = c.to_vector<float>();
+  for (float f : math::reduce_sum(c, {.axis = {{0}}}).to_vector<float>()) {
+    out.push_back(f);
+  }
+  return out;
+}
+
+TEST(SimEager, GivesTheNumbersOfTheCpu) {
+  const Clean clean;
+  // [[5, 20], [14, 41]] by hand, plus a half.
+  const Floats expected = {5.5f, 20.5f, 14.5f, 41.5f, 20, 62};
+  EXPECT_EQ(compute_on("/CPU:0"), expected);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    set_seed(gpu(0), seed);
+    EXPECT_EQ(compute_on("/GPU:0"), expected);
+    EXPECT_EQ(compute_on("/GPU:1"), expected);
+  }
+}
+
+TEST(SimEager, TensorsTravelBetweenAllDevices) {
+  const Clean clean;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    set_seed(gpu(0), seed);
+    Tensor x;
+    {
+      const auto on = berth::device("/GPU:0");
+      x = values({1, 2, 3}, {3});
+    }
+    for (const char* device :
+         {"/GPU:1", "/CPU:0", "/GPU:1", "/GPU:0", "/GPU:1", "/GPU:0"}) {
+      const auto on = berth::device(device);
+      x = math::add(x, x);
+      EXPECT_TRUE(contains(x.backing_device(), device + 1));
+    }
+    EXPECT_EQ(x.to_vector<float>(), (Floats{64, 128, 192})) << seed;
+  }
+}
+
+TEST(SimEager, AMissingKernelIsAnErrorThatListsWhoHasOne) {
+  const auto on = berth::device("/GPU:1");
+  const Tensor x = values({1.5f}, {1});
+  const std::string m =
+      message_of<errors::Unimplemented>([&] { math::floor(x); });
+  EXPECT_TRUE(contains(m, "Floor"));
+  EXPECT_TRUE(contains(m, "GPU:1"));
+  EXPECT_TRUE(contains(m, "these devices have one: CPU:0"));
+}
+
+TEST(SimEager, AnOpWithoutKernelAndScopeGoesWhereThereIsOne) {
+  const Tensor y = math::floor(values({1.5f}, {1}));
+  EXPECT_TRUE(contains(y.device(), "CPU:0"));
+  EXPECT_EQ(y.item<float>(), 1);
+}
+
+TEST(SimEager, AFailureReachesTheReaderWithOpAndLine) {
+  const Clean clean;
+  const auto on = berth::device("/GPU:0");
+  const Tensor x = values({1, 2}, {2});
+  EXPECT_EQ(x.to_vector<float>(), (Floats{1, 2}));
+  fail_launch(gpu(0), 1);
+  const Tensor bad = math::add(x, x);
+  const Tensor follower = math::multiply(bad, x);
+  const std::string m =
+      message_of<errors::Internal>([&] { follower.to_vector<float>(); });
+  EXPECT_TRUE(contains(m, "failed on GPU:0 (sim_eager_test.cc:"));
+  gpu(0).reset_error();
+  EXPECT_EQ(math::add(x, x).to_vector<float>(), (Floats{2, 4}));
+  EXPECT_THROW(bad.to_vector<float>(), errors::Internal);
+  EXPECT_THROW(math::add(bad, x).to_vector<float>(), errors::Internal);
+}
+
+TEST(SimEager, QueuedWorkDoesNotKeepALoopFromRunning) {
+  const Clean clean;
+  const auto on = berth::device("/GPU:0");
+  constexpr int kSize = 300'000;
+  out_of_memory_at(gpu(0), 40 << 20);
+  Tensor x = values(Floats(kSize), {kSize});  // 1.2 MB
+  for (int i = 0; i < 100; ++i) x = math::add(x, constant(1.0f));
+  EXPECT_EQ(math::reduce_max(x).item<float>(), 100);
+}
+
+TEST(SimVariable, SnapshotsKeepTheirValueUnderEverySeed) {
+  const Clean clean;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    set_seed(gpu(0), seed);
+    const auto on = berth::device("/GPU:0");
+    const Variable v(values({1, 2}, {2}));
+    const Tensor before = v.value();
+    const Tensor doubled = math::add(v, v);
+    v.assign_add(values({10, 10}, {2}));
+    const Tensor after = v.value();
+    v.assign(values({7, 7}, {2}));
+    EXPECT_EQ(before.to_vector<float>(), (Floats{1, 2})) << seed;
+    EXPECT_EQ(doubled.to_vector<float>(), (Floats{2, 4})) << seed;
+    EXPECT_EQ(after.to_vector<float>(), (Floats{11, 12})) << seed;
+    EXPECT_EQ(v.value().to_vector<float>(), (Floats{7, 7})) << seed;
+  }
+}
+
+// `from` holds a variable; `to` reads it while `from` writes it on.
+void read_elsewhere(const char* from, const char* to) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    set_seed(gpu(0), seed);
+    const Variable v(with_device(from, [] { return values({1}, {1}); }));
+    Tensor sum = with_device(to, [] { return values({0}, {1}); });
+    for (int i = 0; i < 5; ++i) {
+      sum = with_device(to, [&] { return math::add(sum, v); });
+      v.assign_add(with_device(from, [] { return values({1}, {1}); }));
+    }
+    EXPECT_EQ(sum.item<float>(), 15) << from << " " << to << " " << seed;
+    EXPECT_EQ(v.value().item<float>(), 6);
+  }
+}
+
+TEST(SimVariable, AWriteWaitsForReadersOnOtherDevices) {
+  const Clean clean;
+  read_elsewhere("/GPU:0", "/GPU:1");
+  read_elsewhere("/CPU:0", "/GPU:1");
+  read_elsewhere("/GPU:1", "/CPU:0");
+}
+
+TEST(SimVariable, AReadThatIsQueuedDoesNotMakeTheWriterCopy) {
+  const Clean clean;
+  const auto on = berth::device("/GPU:0");
+  const Variable v(values(Floats(1 << 20, 1), {1 << 20}));
+  Tensor y = math::add(v, constant(1.0f));
+  synchronize(gpu(0).compute_stream().record());
+  const size_t before = gpu(0).allocator().info().current_bytes;
+  const Tensor delta = values(Floats(1 << 20), {1 << 20});
+  y = math::add(v, constant(1.0f));
+  v.assign_add(delta);
+  synchronize(gpu(0).compute_stream().record());
+  // The delta and nothing else is new.
+  EXPECT_LE(gpu(0).allocator().info().current_bytes, before + (5 << 20));
+}
+
+TEST(SimVariable, AFailedUpdateIsReadAsFailedUntilAssigned) {
+  const Clean clean;
+  const auto on = berth::device("/GPU:0");
+  const Variable v(values({1, 2}, {2}));
+  const Tensor one = values({1, 1}, {2});
+  synchronize(gpu(0).compute_stream().record());
+  fail_launch(gpu(0), 1);
+  v.assign_add(one);
+  EXPECT_THROW(v.value().to_vector<float>(), errors::Internal);
+  gpu(0).reset_error();
+  const Tensor torn = v.value();
+  EXPECT_THROW(torn.to_vector<float>(), errors::Internal);
+  v.assign(one);
+  EXPECT_EQ(v.value().to_vector<float>(), (Floats{1, 1}));
+  EXPECT_THROW(torn.to_vector<float>(), errors::Internal);
+}
+
+TEST(SimVariable, ThreadsShareVariablesAcrossDevices) {
+  const Clean clean;
+  const Variable a(with_device("/GPU:0", [] { return values({0}, {1}); }));
+  const Variable b(with_device("/GPU:1", [] { return values({0}, {1}); }));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      const Variable& mine = t == 0 ? a : b;
+      const Variable& other = t == 0 ? b : a;
+      const char* device = t == 0 ? "/GPU:0" : "/GPU:1";
+      const auto on = berth::device(device);
+      const Tensor one = values({1}, {1});
+      for (int i = 0; i < 200; ++i) {
+        const Tensor snapshot = other.value();
+        mine.assign_add(one);
+        const float seen = math::add(snapshot, one).item<float>();
+        EXPECT_GE(seen, 1);
+        EXPECT_LE(seen, 201);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(a.value().item<float>(), 200);
+  EXPECT_EQ(b.value().item<float>(), 200);
+}
+
+TEST(SimVariable, ThreadsReadAndWriteOneVariable) {
+  const Clean clean;
+  const auto device = "/GPU:0";
+  const Variable v(with_device(device, [] { return values({0, 0}, {2}); }));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      const auto on = berth::device(t == 2 ? "/GPU:1" : device);
+      const Tensor one = values({1, 1}, {2});
+      for (int i = 0; i < 200; ++i) {
+        if (t == 0) {
+          v.assign_add(one);
+        } else {
+          const Floats f = v.value().to_vector<float>();
+          EXPECT_EQ(f[0], f[1]);
+        }
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(v.value().to_vector<float>(), (Floats{200, 200}));
+}
+
+}  // namespace
+}  // namespace berth::sim

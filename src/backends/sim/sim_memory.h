@@ -1,0 +1,64 @@
+// SimMemory: the memory of all simulated devices of the process.
+//
+// One memfd, mapped twice. The addresses that tensors carry lie in a view that
+// nobody may touch, so that a host access faults as it would on a GPU; kernels
+// use the other view, through the AddressMap. Each device has a range of its
+// own. Pages appear when they are first written and go when they are released.
+// Thread-safe.
+
+#ifndef BERTH_BACKENDS_SIM_SIM_MEMORY_H_
+#define BERTH_BACKENDS_SIM_SIM_MEMORY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/allocator.h"
+#include "device/stream.h"
+
+namespace berth::sim {
+
+class SimMemory {
+ public:
+  // Reserves address space for `devices` devices of `bytes` each. Throws
+  // errors::InvalidArgument when that is too much for any machine,
+  // errors::ResourceExhausted when the system refuses.
+  SimMemory(int devices, size_t bytes);
+  ~SimMemory();
+  SimMemory(const SimMemory&) = delete;
+  SimMemory& operator=(const SimMemory&) = delete;
+
+  const AddressMap& map() const { return map_; }
+
+  // Returns a range of `device`, at most the bytes of a device in all; null
+  // when there is none. `bytes` is a multiple of 4096.
+  std::byte* reserve(int device, size_t bytes);
+  void release(int device, std::byte* data, size_t bytes);
+
+  // Fills fresh memory with NaNs (all bits one) instead of zeros.
+  void set_poison(bool on) { poison_ = on; }
+
+ private:
+  struct Range {
+    size_t reserved = 0;
+    std::map<size_t, size_t> free;  // offset in the file -> bytes
+  };
+  int file_ = -1;
+  size_t total_ = 0;
+  size_t limit_ = 0;
+  AddressMap map_;
+  std::atomic<bool> poison_{false};
+  std::mutex mutex_;  // ranges_
+  std::vector<Range> ranges_;
+};
+
+// The part of one device, as an Allocator wants it.
+std::unique_ptr<MemorySource> sim_memory_source(
+    std::shared_ptr<SimMemory> memory, int device);
+
+}  // namespace berth::sim
+
+#endif  // BERTH_BACKENDS_SIM_SIM_MEMORY_H_

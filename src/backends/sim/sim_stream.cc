@@ -1,0 +1,271 @@
+// The queue of one stream and the running of its work.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <thread>
+
+#include "backends/sim/scheduler.h"
+#include "device/device.h"
+#include "op/device_scope.h"
+
+namespace berth::sim {
+
+namespace {
+
+constexpr double kLaunchUs = 5;
+constexpr size_t kFirstRing = 64;
+constexpr size_t kMostQueued = 4096;
+constexpr size_t kMostFailedRanges = 64;
+
+// Work whose run() this thread is inside of; the same with its drop().
+constinit thread_local int t_executing = 0;
+constinit thread_local int t_inside = 0;
+
+FailureRef fail(errors::Code code, const Device& device, const Work& work,
+                std::string_view why) {
+  return std::make_shared<const Failure>(Failure{
+      code, fmt::format("{} failed on {}{}: {}", work.what, device.short_name(),
+                        where_text(nullptr, work.site), why)});
+}
+
+// Runs `work`; what it threw, or null.
+FailureRef run_work(const Work& work, const AddressMap& map,
+                    const Device& device) {
+  try {
+    if (work.run) work.run(work.context, map);
+    return nullptr;
+  } catch (const errors::Error& e) {
+    return fail(e.code(), device, work, e.what());
+  } catch (const std::bad_alloc&) {
+    return fail(errors::Code::kResourceExhausted, device, work,
+                "the host is out of memory");
+  } catch (const std::exception& e) {
+    return fail(errors::Code::kInternal, device, work, e.what());
+  } catch (...) {
+    return fail(errors::Code::kUnknown, device, work, "unknown exception");
+  }
+}
+
+}  // namespace
+
+int executing_here() { return t_executing; }
+
+SimStream::SimStream(Device* device, std::shared_ptr<Scheduler> scheduler,
+                     std::string label, const Speed& speed, bool link,
+                     FaultPlan* faults)
+    : Stream(device),
+      scheduler_(std::move(scheduler)),
+      label_(std::move(label)),
+      speed_(speed),
+      link_(link),
+      faults_(faults),
+      ring_(kFirstRing) {
+  std::lock_guard lock(scheduler_->mutex_);
+  index_ = scheduler_->streams_.size();
+  scheduler_->streams_.push_back(this);
+}
+
+SimStream::~SimStream() {
+  {
+    std::lock_guard lock(scheduler_->mutex_);
+    std::erase(scheduler_->streams_, this);
+  }
+  for (; has_head(); ++completed_) {
+    const Work& work = head().work;
+    if (head().kind == Kind::kWork && work.drop) work.drop(work.context);
+  }
+}
+
+void SimStream::grow() {
+  std::vector<Entry> larger(ring_.size() * 2);
+  const uint64_t n = std::min<uint64_t>(pushed_, ring_.size());
+  for (uint64_t i = pushed_ - n; i < pushed_; ++i) {
+    larger[i & (larger.size() - 1)] = entry(i);
+  }
+  ring_ = std::move(larger);
+}
+
+void SimStream::enqueue(Scheduler::Lock& lock, Entry e) {
+  if (pushed_ - completed_ == ring_.size()) {
+    // Work that launches cannot wait for room: it may be what is in the way.
+    if (ring_.size() < kMostQueued || t_inside > 0) {
+      grow();
+    } else {
+      scheduler_->run_until(lock, *this, pushed_ - ring_.size() + 1);
+    }
+  }
+  e.order = scheduler_->launched_++;
+  e.issued_us = scheduler_->host_us_;
+  entry(pushed_++) = e;
+}
+
+void SimStream::launch(const Work& work) {
+  Scheduler::Lock lock(scheduler_->mutex_);
+  Entry e;
+  e.work = work;
+  const uint64_t n = ++faults_->launches;
+  if (n == faults_->fail_at) e.fault = Fault::kFail;
+  if (faults_->lose_at && n >= faults_->lose_at) e.fault = Fault::kLose;
+  enqueue(lock, e);
+}
+
+Event SimStream::record() {
+  Scheduler::Lock lock(scheduler_->mutex_);
+  return {this, pushed_};
+}
+
+void SimStream::enqueue_wait(Event event, bool order_only) {
+  if (event.stream == nullptr) return;
+  auto* from = dynamic_cast<SimStream*>(event.stream);
+  if (from == nullptr || from->scheduler_ != scheduler_) {
+    return order_only ? finish(event) : berth::synchronize(event);
+  }
+  Scheduler::Lock lock(scheduler_->mutex_);
+  Entry e;
+  e.event = event;
+  e.kind = order_only ? Kind::kWaitOrder : Kind::kWait;
+  if (from == this) {
+    // In order anyway; but what failed before a reset stays failed.
+    if (order_only || poisoned() || !failure_at(event.sequence)) return;
+    e.kind = Kind::kPoison;
+  } else if (from->completed_ >= event.sequence &&
+             (order_only || !from->failure_at(event.sequence)) &&
+             from->finished_us(event.sequence) <= clock_us_) {
+    return;  // over, and nothing to learn from it
+  }
+  enqueue(lock, e);
+}
+
+bool SimStream::done(Event event) {
+  Scheduler::Lock lock(scheduler_->mutex_);
+  scheduler_->pass_waits();
+  if (completed_ < event.sequence && t_inside == 0) {
+    // So that polling gets there.
+    if (SimStream* s = scheduler_->pick()) {
+      s->execute(lock);
+      scheduler_->pass_waits();
+    } else if (scheduler_->nobody_works()) {
+      scheduler_->break_wait(*this);
+    }
+  }
+  return completed_ >= event.sequence;
+}
+
+void SimStream::synchronize(Event event) {
+  FailureRef failure;
+  {
+    Scheduler::Lock lock(scheduler_->mutex_);
+    scheduler_->run_until(lock, *this, event.sequence);
+    scheduler_->host_us_ =
+        std::max(scheduler_->host_us_, finished_us(event.sequence));
+    failure = failure_at(event.sequence);
+    if (!failure && faults_->lost) {
+      failure = std::make_shared<const Failure>(Failure{
+          errors::Code::kUnavailable,
+          fmt::format("{} is lost (simulated fault): what it held is gone; go "
+                      "on without it",
+                      device().short_name())});
+    }
+  }
+  if (failure) errors::raise(failure->code, failure->message);
+}
+
+void SimStream::reset_error() {
+  Scheduler::Lock lock(scheduler_->mutex_);
+  scheduler_->run_until(lock, *this, pushed_);
+  if (poisoned()) failed_.back().last = pushed_;
+  if (failed_.size() > kMostFailedRanges) {
+    // Rather refuse old good results than return old bad ones.
+    failed_[1].first = failed_[0].first;
+    failed_.erase(failed_.begin());
+  }
+}
+
+double SimStream::clock_us() {
+  std::lock_guard lock(scheduler_->mutex_);
+  return clock_us_;
+}
+
+double SimStream::finished_us(uint64_t sequence) {
+  if (sequence == 0) return 0;
+  const uint64_t oldest = pushed_ - std::min<uint64_t>(pushed_, ring_.size());
+  return entry(std::max(sequence - 1, oldest)).finished_us;
+}
+
+double SimStream::duration_us(const Work& work) const {
+  const double bytes_per_second = link_ || work.crosses_link
+                                      ? speed_.link_bytes_per_second
+                                      : speed_.bytes_per_second;
+  return kLaunchUs + 1e6 * std::max(work.flops / speed_.flops_per_second,
+                                    work.moved_bytes / bytes_per_second);
+}
+
+FailureRef SimStream::failure_at(uint64_t sequence) const {
+  for (const FailedRange& r : failed_) {
+    if (r.first <= sequence && (r.last == 0 || sequence <= r.last)) {
+      return r.failure;
+    }
+  }
+  return nullptr;
+}
+
+void SimStream::complete(double finished_us, FailureRef failure) {
+  clock_us_ = finished_us;
+  head().finished_us = finished_us;
+  ++completed_;
+  if (failure && !poisoned()) {
+    failed_.push_back({completed_, 0, std::move(failure)});
+  }
+  if (scheduler_->waiters_) scheduler_->progress_.notify_all();
+}
+
+FailureRef SimStream::fault_of_head() {
+  if (head().fault == Fault::kLose) faults_->lost = true;
+  if (faults_->lost) {
+    return fail(errors::Code::kUnavailable, device(), head().work,
+                "the device is lost (simulated fault); go on without it");
+  }
+  if (head().fault == Fault::kFail && !poisoned()) {
+    return fail(errors::Code::kInternal, device(), head().work,
+                "the launch failed (simulated fault)");
+  }
+  return nullptr;
+}
+
+void SimStream::execute(Scheduler::Lock& lock) {
+  const Work work = head().work;
+  const double start = std::max(clock_us_, head().issued_us);
+  const double took = duration_us(work);
+  FailureRef failure = fault_of_head();
+  const bool run = !failure && !poisoned();
+  ++t_inside;
+  if (run) {
+    busy_ = true;
+    ++scheduler_->executing_;
+    ++t_executing;
+    lock.unlock();
+    const auto begin = std::chrono::steady_clock::now();
+    failure = run_work(work, scheduler_->memory_->map(), device());
+    if (speed_.real_clock) {
+      std::this_thread::sleep_until(
+          begin + std::chrono::nanoseconds(static_cast<int64_t>(took * 1e3)));
+    }
+    lock.lock();
+    --t_executing;
+    --scheduler_->executing_;
+    busy_ = false;
+  }
+  // First complete, then drop: whoever is freed finds its uses ended.
+  complete(run ? start + took : clock_us_, std::move(failure));
+  if (work.drop) {
+    lock.unlock();
+    work.drop(work.context);
+    lock.lock();
+  }
+  --t_inside;
+}
+
+}  // namespace berth::sim
