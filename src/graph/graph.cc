@@ -76,7 +76,9 @@ void Graph::compact(const std::vector<bool>& keep) {
     // Colocation may look forward; the targets' targets are read before any
     // is renumbered.
     for (int32_t hops = 0; node.colocate >= 0 && !keep[node.colocate];) {
-      node.colocate = ++hops > size() ? -1 : nodes[node.colocate].colocate;
+      const Node& target = nodes[node.colocate];
+      if (node.requested.empty()) node.requested = target.requested;
+      node.colocate = ++hops > size() ? -1 : target.colocate;
     }
     if (keep[i]) to[i] = n++;
   }

@@ -54,7 +54,10 @@ struct Node {
   Tensor variable;  // VarHandleOp: the handle, when there is one
 
   // Runs for its effect even when nobody reads it.
-  bool has_effect() const { return op->stateful(); }
+  // (A callee may do anything.)
+  bool has_effect() const {
+    return op->stateful() || op->kind() == OpKind::kCall;
+  }
 };
 
 // The names a graph has, read from its nodes as they come. A copy begins empty.
@@ -107,7 +110,8 @@ class Graph {
 
   // Removes the nodes for which keep[i] is false and renumbers the rest.
   // Nothing that stays may refer to what goes, except controls (their own
-  // controls take their place) and colocate (takes the target's target).
+  // controls take their place) and colocate (takes the target's target, and
+  // its request where the node has none).
   void compact(const std::vector<bool>& keep);
 
   // Runs the shape rules again from the _Arg specs on. Throws

@@ -1,0 +1,98 @@
+#include "passes/constants.h"
+
+#include <cstring>
+#include <vector>
+
+#include "berth/errors.h"
+
+namespace berth {
+
+const Tensor* constant_of(const Graph& graph, ValueRef v) {
+  static const OpDef& op = op_named("Const");
+  const Node& node = graph[v.node];
+  if (node.op != &op) return nullptr;
+  return &node.op->attr<Tensor>(node.attrs.get(), "value");
+}
+
+namespace {
+
+// Larger constants are not looked through.
+constexpr int64_t kMaxScanned = 1 << 16;
+
+template <class T>
+bool all_are(const std::vector<std::byte>& bytes, double value) {
+  const T want = static_cast<T>(value);
+  for (size_t i = 0; i < bytes.size(); i += sizeof(T)) {
+    if (std::memcmp(bytes.data() + i, &want, sizeof want) != 0) return false;
+  }
+  return true;
+}
+
+bool all_are(const Tensor& t, double value) {
+  const int64_t n = t.num_elements();
+  if (n > kMaxScanned || n == 0) return false;
+  std::vector<std::byte> bytes(static_cast<size_t>(n) * size_of(t.dtype()));
+  t.copy_to(bytes.data());
+  switch (t.dtype()) {
+    case DType::kFloat32:
+      return all_are<float>(bytes, value);
+    case DType::kFloat64:
+      return all_are<double>(bytes, value);
+    case DType::kInt32:
+      return all_are<int32_t>(bytes, value);
+    case DType::kInt64:
+      return all_are<int64_t>(bytes, value);
+    case DType::kUint8:
+      return all_are<uint8_t>(bytes, value);
+    default:
+      return false;
+  }
+}
+
+bool same_bits(double a, double b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+}  // namespace
+
+bool all_elements_are(const Graph& graph, ValueRef v, double value) {
+  if (const Tensor* t = constant_of(graph, v)) return all_are(*t, value);
+  const Node& node = graph[v.node];
+  const std::string& op = node.op->name();
+  if (op == "ZerosLike") return same_bits(value, 0.0);
+  if (op == "OnesLike") return same_bits(value, 1.0);
+  if (op != "Fill") return false;
+  return same_bits(node.op->attr<double>(node.attrs.get(), "value"), value);
+}
+
+void become_constant(Node& node, const Tensor& value) {
+  static const OpDef& op = op_named("Const");
+  node.op = &op;
+  node.attrs = AttrsRef({{"value", value}});
+  node.inputs.clear();
+  node.outputs = {{value.dtype(), value.shape()}};
+}
+
+bool become(const Graph& graph, Node& node, const OpDef& op, AttrsRef attrs,
+            std::vector<ValueRef> inputs) {
+  std::vector<SpecView> in;
+  for (const ValueRef v : inputs) in.push_back(graph.spec(v).view());
+  std::vector<OutSpec> out(1);
+  try {
+    infer_outputs(op, attrs.get(), in, out);
+  } catch (const errors::Error&) {
+    return false;
+  }
+  const OutSpec& old = node.outputs[0];
+  if (out[0].dtype != old.dtype || !out[0].shape.compatible_with(old.shape)) {
+    return false;
+  }
+  node.op = &op;
+  node.attrs = std::move(attrs);
+  node.inputs = std::move(inputs);
+  // What is known of the shape stays known.
+  if (!old.shape.is_fully_defined()) node.outputs = std::move(out);
+  return true;
+}
+
+}  // namespace berth

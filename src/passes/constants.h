@@ -1,0 +1,29 @@
+// Reading constants of a graph: what fold and algebra ask. One thread.
+
+#ifndef BERTH_PASSES_CONSTANTS_H_
+#define BERTH_PASSES_CONSTANTS_H_
+
+#include <optional>
+
+#include "graph/graph.h"
+
+namespace berth {
+
+// The value of a Const node; null for other nodes.
+const Tensor* constant_of(const Graph& graph, ValueRef v);
+
+// True when the bits of every element of `v` are those of `value` in its
+// dtype (so 0.0 is not -0.0); Const, Fill, ZerosLike and OnesLike are seen.
+bool all_elements_are(const Graph& graph, ValueRef v, double value);
+
+// Turns the node into a Const; its name, request and sources stay.
+void become_constant(Node& node, const Tensor& value);
+
+// Turns the node into another op over `inputs`; false (and unchanged) when
+// the op's shape rule refuses or gives another dtype or shape.
+bool become(const Graph& graph, Node& node, const OpDef& op, AttrsRef attrs,
+            std::vector<ValueRef> inputs);
+
+}  // namespace berth
+
+#endif  // BERTH_PASSES_CONSTANTS_H_
