@@ -16,7 +16,14 @@ OpBuilder::OpBuilder(OpRegistry* registry, std::string name)
   def_->name_ = std::move(name);
 }
 
-OpBuilder::~OpBuilder() noexcept(false) { registry_->add(std::move(def_)); }
+OpBuilder::~OpBuilder() noexcept(false) {
+  if (registry_ && def_) registry_->add(std::move(def_));
+}
+
+std::shared_ptr<const OpDef> OpBuilder::detach() {
+  def_->id_ = kDetachedOp;
+  return std::move(def_);
+}
 
 OpBuilder& OpBuilder::input(std::string name, DTypeSet types) {
   def_->inputs_.push_back({.name = std::move(name), .types = types});
@@ -170,14 +177,13 @@ const OpDef& OpRegistry::lookup(std::string_view name) const {
   if (const OpDef* op = find(name)) return *op;
   std::string near;
   for (const OpDef* op : all()) {
-    const bool similar =
-        op->name().find(name) != std::string::npos ||
-        (name.size() > 3 &&
-         op->name().find(name.substr(0, 4)) != std::string::npos);
+    const bool similar = op->name().find(name) != std::string::npos ||
+                         (name.size() > 3 && op->name().find(name.substr(
+                                                 0, 4)) != std::string::npos);
     if (similar && near.size() < 80) near += " " + op->name();
   }
-  throw errors::NotFound(fmt::format(
-      "there is no op '{}'{}", name, near.empty() ? "" : "; similar:" + near));
+  throw errors::NotFound(fmt::format("there is no op '{}'{}", name,
+                                     near.empty() ? "" : "; similar:" + near));
 }
 
 std::vector<const OpDef*> OpRegistry::all() const {

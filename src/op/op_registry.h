@@ -20,7 +20,11 @@ namespace berth {
 
 inline constexpr int kMaxOps = 1024;
 
-// Fills in one OpDef; the op is registered when the builder ends.
+// The id of an op that detach() made: no kernel table has it.
+inline constexpr uint16_t kDetachedOp = 0xffff;
+
+// Fills in one OpDef; the op is registered when the builder ends. Without a
+// registry nothing is registered: detach() returns the op.
 class OpBuilder {
  public:
   explicit OpBuilder(class OpRegistry* registry, std::string name);
@@ -53,6 +57,10 @@ class OpBuilder {
   OpBuilder& metadata();
   OpBuilder& not_differentiable();
   OpBuilder& doc(std::string text);
+
+  // Returns the op unregistered: only its holder knows it (ops that the text
+  // of a graph declares). It needs no rules.
+  std::shared_ptr<const OpDef> detach();
 
  private:
   OpRegistry* registry_;

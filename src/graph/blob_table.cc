@@ -1,0 +1,95 @@
+#include "graph/blob_table.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace berth {
+
+namespace {
+
+// Two lanes of multiply and shift, eight bytes at a time. Not against malice:
+// the text and the table belong to one process.
+class Hash {
+ public:
+  void word(uint64_t w) {
+    a_ = (a_ ^ w) * 0x9fb21c651e98df25ull;
+    a_ ^= a_ >> 29;
+    b_ = (b_ + w) * 0xd6e8feb86659fd93ull;
+    b_ ^= b_ >> 32;
+  }
+  void bytes(const std::byte* data, size_t n) {
+    for (; n >= sizeof(uint64_t); n -= sizeof(uint64_t)) {
+      uint64_t w;
+      std::memcpy(&w, data, sizeof w);
+      word(w);
+      data += sizeof w;
+    }
+    uint64_t tail = 0;
+    std::memcpy(&tail, data, n);
+    word(tail);
+  }
+  std::string str() const { return fmt::format("{:016x}{:016x}", a_, b_); }
+
+ private:
+  uint64_t a_ = 0x243f6a8885a308d3ull;  // digits of pi
+  uint64_t b_ = 0x13198a2e03707344ull;
+};
+
+size_t bytes_of(const Tensor& t) {
+  return static_cast<size_t>(t.num_elements()) * size_of(t.dtype());
+}
+
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<std::string, Tensor> tensors;
+  std::deque<std::string> oldest_first;
+  size_t bytes = 0;
+};
+
+Table& table() {
+  // Never destroyed: graphs in static storage may print at exit.
+  static Table& t = *std::make_unique<Table>().release();
+  return t;
+}
+
+}  // namespace
+
+std::string keep_blob(const Tensor& t) {
+  const size_t n = bytes_of(t);
+  std::vector<std::byte> bytes(n);
+  t.copy_to(bytes.data());
+  Hash hash;
+  hash.word(static_cast<uint64_t>(t.dtype()));
+  hash.word(static_cast<uint64_t>(t.rank()));
+  for (const int64_t d : t.shape()) hash.word(static_cast<uint64_t>(d));
+  hash.bytes(bytes.data(), n);
+  std::string name = hash.str();
+
+  Table& all = table();
+  std::lock_guard lock(all.mutex);
+  if (!all.tensors.emplace(name, t).second) return name;
+  all.oldest_first.push_back(name);
+  all.bytes += n;
+  while (all.bytes > kMaxBlobBytes && all.oldest_first.size() > 1) {
+    const auto oldest = all.tensors.find(all.oldest_first.front());
+    all.bytes -= bytes_of(oldest->second);
+    all.tensors.erase(oldest);
+    all.oldest_first.pop_front();
+  }
+  return name;
+}
+
+Tensor find_blob(const std::string& hash) {
+  Table& all = table();
+  std::lock_guard lock(all.mutex);
+  const auto it = all.tensors.find(hash);
+  return it == all.tensors.end() ? Tensor() : it->second;
+}
+
+}  // namespace berth

@@ -1,0 +1,27 @@
+// Blobs: large constants that a graph text names by hash.
+//
+// The text holds the hash, this process the tensor. The newest tensors stay,
+// up to kMaxBlobBytes together. Thread-safe.
+
+#ifndef BERTH_GRAPH_BLOB_TABLE_H_
+#define BERTH_GRAPH_BLOB_TABLE_H_
+
+#include <cstddef>
+#include <string>
+
+#include "berth/tensor.h"
+
+namespace berth {
+
+inline constexpr size_t kMaxBlobBytes = size_t{256} << 20;
+
+// Keeps `t`; returns the 32 hex digits of a hash of dtype, shape and bytes.
+// Waits for the values.
+std::string keep_blob(const Tensor& t);
+
+// Returns the tensor; an empty one when nobody kept it.
+Tensor find_blob(const std::string& hash);
+
+}  // namespace berth
+
+#endif  // BERTH_GRAPH_BLOB_TABLE_H_
