@@ -11,36 +11,18 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "place/place.h"
 
 namespace berth {
 
-class KernelTable;
+// Constants up to this size are duplicated instead of transferred.
+inline constexpr size_t kMaxDuplicatedConstBytes = 64 << 10;
 
-// What place() knows about a device. The executor uses the real ones; text
-// tests and the command line use hypothetical ones.
-struct PlaceDevice {
-  std::string name;  // full name
-  const KernelTable* kernels = nullptr;
-};
-
-struct PlaceOptions {
-  std::vector<PlaceDevice> devices;  // in order of preference
-};
-
-// Sets `assigned` of every node. Rules, in order:
-//   variables decide for the ops that touch them (VarHandleOp: the device of
-//   its variable, else its request, else the default);
-//   an explicit request; a colocation (gradients follow their forward op);
-//   constants and other ops without inputs follow their only consumer device;
-//   aliases and metadata ops follow their input when nobody asked;
-//   otherwise the first GPU, else /CPU:0, that has a kernel.
-// Throws errors::InvalidArgument (no such device, conflicting variables) and
-// errors::Unimplemented (no kernel on the device asked for), each naming node,
-// source line, request and what would be possible.
-void place(Graph& graph, const PlaceOptions& options);
-
-// Inserts one _Transfer per (value, destination device), assigned to the
-// destination; consumers there read it. Control edges across devices stay.
+// Inserts one _Transfer per (value, destination device), right after its
+// producer and assigned to the destination; consumers there read it. Small
+// constants get a copy per device instead; handles of variables are never cut;
+// control edges across devices stay and become waits. Every node must be
+// assigned. Names: "<node>/to_GPU:1"; sources are the producer's.
 void partition(Graph& graph);
 
 struct StreamRef {
@@ -56,19 +38,29 @@ struct ScheduleStep {
 };
 
 struct Schedule {
+  // The compute stream of every device that has a node, and the copy streams
+  // that are used.
   std::vector<StreamRef> streams;
   std::vector<ScheduleStep> steps;  // in launch order; one per node that runs
   // Per stream, waits after its last step so that the next run, or the caller,
-  // finds all streams joined: steps on other streams, by compute stream.
+  // finds all streams joined: steps on other streams, by compute stream. Work
+  // launched later on a device's compute stream finds every step done that
+  // read or wrote memory of that device.
   std::vector<std::vector<int32_t>> final_waits;
+  // Per copy stream, the compute streams (indices) whose earlier work must be
+  // done before its first step: its own device's, whose memory it writes, and
+  // those of the devices whose arguments it reads. Empty for compute streams.
+  std::vector<std::vector<int32_t>> start_waits;
 };
 
 // Orders the nodes: program order, except that updates of variables run as
-// soon as their gradient exists. _Arg, Const and VarHandleOp are no steps.
-// Waits are transitively reduced.
+// soon as their inputs and controls are done, and transfers as soon as their
+// input exists. _Arg, Const and VarHandleOp are no steps. Waits are
+// transitively reduced: leaving out any one leaves some edge uncovered.
 Schedule make_schedule(const Graph& graph);
 
-// One line per step: "3 GPU:0 dense/MatMul" with " wait 1,2".
+// One line per step: "3 GPU:0 dense/MatMul wait 1,2", "4 GPU:1/copy ..."; then
+// per stream with final waits "end GPU:0 wait 4".
 std::string print(const Schedule& schedule, const Graph& graph);
 
 }  // namespace berth

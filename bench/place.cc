@@ -1,0 +1,134 @@
+// What placing costs: rules, partitioning and scheduling of training-like
+// graphs of 10,000 and 100,000 nodes on four devices.
+
+#include <fmt/format.h>
+
+#include "bench_common.h"
+#include "place/schedule.h"
+
+namespace {
+
+using berth::Graph;
+using berth::Node;
+using berth::OutSpec;
+using berth::Shape;
+
+std::string device(int i) {
+  return fmt::format("/job:localhost/replica:0/task:0/device:{}",
+                     i < 3 ? fmt::format("GPU:{}", i) : "CPU:0");
+}
+
+class Builder {
+ public:
+  int add(const char* op, std::vector<berth::ValueRef> inputs,
+          berth::AttrsRef attrs = {}, int colocate = -1) {
+    Node n;
+    n.name = fmt::format("{}_{}", op, graph.size());
+    n.op = &berth::op_named(op);
+    n.attrs = std::move(attrs);
+    n.inputs = std::move(inputs);
+    n.colocate = colocate;
+    n.requested = requested;
+    n.sources = {{n.name, berth::Site::here()}};
+    if (n.op->num_outputs(n.attrs.get()) > 0) n.outputs = {spec};
+    if (n.op->name() == "VarHandleOp") {
+      n.outputs[0].dtype = berth::resource;
+      n.outputs[0].variable = berth::float32;
+    }
+    return graph.add(std::move(n));
+  }
+
+  Graph graph;
+  std::string requested;
+  OutSpec spec = {berth::float32, Shape{64, 64}};
+};
+
+// Layers of read, matmul, bias and tanh, cut into blocks by device; then
+// their gradients, colocated, and updates. About nine nodes per layer.
+Graph training_step(int nodes, int blocks) {
+  Builder b;
+  const int layers = nodes / 9;
+  const auto name = [](const std::string& text) {
+    return berth::AttrsRef({{"shared_name", text},
+                            {"dtype", berth::float32},
+                            {"shape", Shape{64, 64}}});
+  };
+  int x = b.add("_Arg", {},
+                berth::AttrsRef({{"index", int64_t{0}},
+                                 {"dtype", berth::float32},
+                                 {"shape", Shape{64, 64}}}));
+  b.graph.args = {x};
+  struct Layer {
+    int handle, read, matmul, out;
+  };
+  std::vector<Layer> stack;
+  for (int i = 0; i < layers; ++i) {
+    b.requested = device(static_cast<int>(int64_t{i} * blocks / layers));
+    const int h = b.add("VarHandleOp", {}, name(fmt::format("w{}", i)));
+    const int r = b.add("ReadVariableOp", {{h, 0}});
+    const int m = b.add("MatMul", {{x, 0}, {r, 0}});
+    const int y = b.add("Tanh", {{m, 0}});
+    stack.push_back({h, r, m, y});
+    x = y;
+  }
+  b.requested.clear();
+  int grad = x;
+  for (int i = layers - 1; i >= 0; --i) {
+    const Layer& l = stack[i];
+    const int in = i > 0 ? stack[i - 1].out : 0;
+    const int g = b.add("Mul", {{grad, 0}, {l.out, 0}}, {}, l.out);
+    const int dw = b.add("MatMul", {{in, 0}, {g, 0}}, {}, l.matmul);
+    grad = b.add("MatMul", {{g, 0}, {l.read, 0}}, {}, l.matmul);
+    const int step = b.add("Neg", {{dw, 0}}, {}, dw);
+    const int u = b.add("AssignAddVariableOp", {{l.handle, 0}, {step, 0}});
+    b.graph[u].controls = {l.read, grad};
+    std::sort(b.graph[u].controls.begin(), b.graph[u].controls.end());
+  }
+  b.graph.outputs = {{x, 0}};
+  return std::move(b.graph);
+}
+
+void run(int nodes, double seconds) {
+  const Graph graph = training_step(nodes, 4);
+  berth::PlaceOptions options;
+  for (int i = 0; i < 4; ++i) options.devices.push_back({device(i)});
+  Graph placed = graph;
+  const auto place = berth_bench::measure_blocks(
+      [&] { berth::place(placed, options); }, seconds / 3, 1);
+  // partition() consumes its graph: the copies are made outside the clock.
+  std::vector<double> times;
+  Graph cut;
+  for (int i = 0; i < 7; ++i) {
+    cut = placed;
+    const double start = berth_bench::now_seconds();
+    berth::partition(cut);
+    times.push_back(berth_bench::now_seconds() - start);
+  }
+  const auto partition = berth_bench::summarize(times);
+  berth::Schedule schedule;
+  const auto order = berth_bench::measure_blocks(
+      [&] { schedule = berth::make_schedule(cut); }, seconds / 3, 1);
+  size_t waits = 0;
+  for (const auto& step : schedule.steps) waits += step.waits.size();
+  const auto line = [&](const char* what, const berth_bench::Timing& t) {
+    berth_bench::Line(what, 1)
+        .add("nodes", graph.size())
+        .add("devices", 4)
+        .timing(t, "ms", 1e3)
+        .add("transfers", cut.size() - graph.size())
+        .add("steps", schedule.steps.size())
+        .add("waits", waits)
+        .print();
+  };
+  line("place_rules", place);
+  line("place_partition", partition);
+  line("place_schedule", order);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const berth_bench::Args args = berth_bench::parse_args(argc, argv);
+  for (int nodes : {10000, 100000}) run(nodes, args.seconds);
+  return 0;
+}

@@ -1,0 +1,151 @@
+#include "place/order.h"
+
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+
+namespace berth {
+
+namespace {
+
+void sort_unique(std::vector<int32_t>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+class Orderer {
+ public:
+  explicit Orderer(const Graph& graph) : graph_(graph) {}
+
+  Work run() {
+    const size_t n = graph_.nodes.size();
+    work_.waits_for.resize(n);
+    work_.runs.resize(n);
+    work_.is_transfer.resize(n);
+    floats_.resize(n);
+    behind_.resize(n);
+    missing_.assign(n, 0);
+    classify();
+    for (int32_t i = 0; i < graph_.size(); ++i) find_waits(i);
+    find_order();
+    return std::move(work_);
+  }
+
+ private:
+  void classify() {
+    const OpDef& transfer = op_named("_Transfer");
+    std::vector<bool> read(graph_.nodes.size(), false);
+    for (const Node& n : graph_.nodes) {
+      for (const ValueRef& v : n.inputs) read[v.node] = true;
+    }
+    for (const ValueRef& v : graph_.outputs) read[v.node] = true;
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const Node& n = graph_[i];
+      work_.is_transfer[i] = n.op == &transfer;
+      work_.runs[i] =
+          n.op->kind() != OpKind::kPlaceholder || work_.is_transfer[i];
+      floats_[i] = work_.is_transfer[i] || (!read[i] && updates(n));
+    }
+  }
+
+  static bool updates(const Node& n) {
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      if (writes(n.op->input(static_cast<int>(i)).access)) return true;
+    }
+    return false;
+  }
+
+  void find_waits(int32_t i) {
+    const Node& n = graph_[i];
+    std::vector<int32_t>& waits = work_.waits_for[i];
+    auto wait_for = [&](int32_t before) {
+      if (work_.runs[before]) {
+        waits.push_back(before);
+      } else {
+        const std::vector<int32_t>& through = work_.waits_for[before];
+        waits.insert(waits.end(), through.begin(), through.end());
+      }
+    };
+    for (const ValueRef& v : n.inputs) wait_for(v.node);
+    for (int32_t c : n.controls) wait_for(c);
+    sort_unique(waits);
+    if (!work_.runs[i]) return;
+    std::vector<int32_t> after = waits;
+    add_accesses(i, after);
+    sort_unique(after);
+    missing_[i] = static_cast<int32_t>(after.size());
+    for (int32_t before : after) behind_[before].push_back(i);
+  }
+
+  // An access that moves must not pass another one of the same variable.
+  void add_accesses(int32_t i, std::vector<int32_t>& after) {
+    const Node& n = graph_[i];
+    for (size_t k = 0; k < n.inputs.size(); ++k) {
+      if (graph_.spec(n.inputs[k]).dtype != resource) continue;
+      Accesses& a = accesses_[n.inputs[k].node];
+      if (a.write >= 0 && a.write != i) after.push_back(a.write);
+      const bool write = n.op->kind() == OpKind::kCall ||
+                         writes(n.op->input(static_cast<int>(k)).access);
+      if (write) {
+        for (int32_t r : a.reads) {
+          if (r != i) after.push_back(r);
+        }
+        a = {i, {}};
+      } else {
+        a.reads.push_back(i);
+      }
+    }
+  }
+
+  void find_order() {
+    work_.order.reserve(graph_.nodes.size());
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (work_.runs[i] && floats_[i] && missing_[i] == 0) ready(i);
+    }
+    emit_ready();
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (!work_.runs[i] || floats_[i]) continue;
+      emit(i);
+      emit_ready();
+    }
+  }
+
+  // Transfers first: another device waits for them.
+  void ready(int32_t i) { ready_.push({!work_.is_transfer[i], i}); }
+
+  void emit(int32_t i) {
+    work_.order.push_back(i);
+    for (int32_t user : behind_[i]) {
+      if (--missing_[user] == 0 && floats_[user]) ready(user);
+    }
+  }
+
+  void emit_ready() {
+    while (!ready_.empty()) {
+      const int32_t i = ready_.top().second;
+      ready_.pop();
+      emit(i);
+    }
+  }
+
+  struct Accesses {
+    int32_t write = -1;
+    std::vector<int32_t> reads;  // since then
+  };
+
+  const Graph& graph_;
+  Work work_;
+  std::vector<bool> floats_;                  // moves forward
+  std::vector<std::vector<int32_t>> behind_;  // per node, who waits for it
+  std::vector<int32_t> missing_;              // per node, how many to come
+  std::unordered_map<int32_t, Accesses> accesses_;  // by handle
+  std::priority_queue<std::pair<bool, int32_t>,
+                      std::vector<std::pair<bool, int32_t>>, std::greater<>>
+      ready_;
+};
+
+}  // namespace
+
+Work find_work(const Graph& graph) { return Orderer(graph).run(); }
+
+}  // namespace berth

@@ -1,0 +1,32 @@
+// Work: which nodes run, after which others, and in what order.
+//
+// Internal to the room; a pure function over a graph.
+
+#ifndef BERTH_PLACE_ORDER_H_
+#define BERTH_PLACE_ORDER_H_
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace berth {
+
+struct Work {
+  std::vector<int32_t> order;  // the nodes that run, in launch order
+  // Per node that runs, the nodes that must have run: producers and controls,
+  // seen through the nodes that do not run. Sorted, distinct.
+  std::vector<std::vector<int32_t>> waits_for;
+  std::vector<bool> runs;
+  std::vector<bool> is_transfer;
+
+  // True for _Arg, Const and VarHandleOp: there before the run begins.
+  bool is_source(int32_t node) const { return !runs[node]; }
+};
+
+// Program order, but updates of variables and transfers come right behind the
+// last node they wait for. Accesses of one variable keep their order.
+Work find_work(const Graph& graph);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_ORDER_H_

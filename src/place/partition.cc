@@ -1,0 +1,177 @@
+// The partitioner: cuts the edges between devices.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "berth/errors.h"
+#include "place/placer.h"
+#include "place/schedule.h"
+#include "tensor/tensor_impl.h"
+
+namespace berth {
+
+namespace {
+
+class Partitioner {
+ public:
+  explicit Partitioner(Graph& graph)
+      : graph_(graph),
+        const_op_(op_named("Const")),
+        transfer_op_(op_named("_Transfer")),
+        device_(graph.nodes.size()),
+        wanted_(graph.nodes.size()) {}
+
+  void run() {
+    number_devices();
+    find_cuts();
+    if (!any_) return;
+    return rebuild();
+  }
+
+ private:
+  // A value that is wanted on another device than its own.
+  struct Cut {
+    int32_t output;
+    int32_t device;
+    int32_t node;  // in the new graph, once made
+  };
+
+  void number_devices() {
+    std::unordered_map<std::string, int32_t> numbers;
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const Node& n = graph_[i];
+      if (n.assigned.empty()) {
+        throw errors::FailedPrecondition(fmt::format(
+            "partition: \"{}\" has no device; expected a placed graph: call "
+            "place() first",
+            n.name));
+      }
+      const auto [it, fresh] =
+          numbers.try_emplace(n.assigned, static_cast<int32_t>(names_.size()));
+      if (fresh) names_.push_back(n.assigned);
+      device_[i] = it->second;
+    }
+  }
+
+  bool small_const(int32_t i) const {
+    const Node& n = graph_[i];
+    if (n.op != &const_op_) return false;
+    const Tensor& t = n.op->attr<Tensor>(n.attrs.get(), "value");
+    return static_cast<size_t>(t.shape().num_elements()) * size_of(t.dtype()) <=
+           kMaxDuplicatedConstBytes;
+  }
+
+  void find_cuts() {
+    std::vector<bool> at_home(graph_.nodes.size(), false);
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      for (const ValueRef& v : graph_[i].inputs) {
+        if (device_[v.node] == device_[i]) {
+          at_home[v.node] = true;
+        } else if (graph_.spec(v).dtype != resource) {
+          want(v, device_[i]);
+        }
+      }
+    }
+    for (const ValueRef& v : graph_.outputs) at_home[v.node] = true;
+    // A small constant that nobody uses at home moves instead.
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (wanted_[i].empty() || at_home[i] || !small_const(i) ||
+          !graph_[i].requested.empty()) {
+        continue;
+      }
+      device_[i] = wanted_[i][0].device;
+      graph_[i].assigned = names_[device_[i]];
+      wanted_[i].erase(wanted_[i].begin());
+    }
+    for (const auto& cuts : wanted_) any_ = any_ || !cuts.empty();
+  }
+
+  void want(const ValueRef& v, int32_t device) {
+    for (const Cut& c : wanted_[v.node]) {
+      if (c.output == v.output && c.device == device) return;
+    }
+    wanted_[v.node].push_back({v.output, device, -1});
+  }
+
+  // Copies the graph with the transfers of a value right behind its producer.
+  void rebuild() {
+    std::vector<Node> old = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    std::vector<int32_t> new_id(old.size());
+    int32_t next = 0;
+    for (size_t i = 0; i < old.size(); ++i) {
+      new_id[i] = next;
+      next += 1 + static_cast<int32_t>(wanted_[i].size());
+    }
+    graph_.nodes.reserve(static_cast<size_t>(next));
+    // Names are checked against all old nodes, also those still to come.
+    std::unordered_map<std::string, int> taken;
+    for (const Node& n : old) taken.try_emplace(n.name, 1);
+    for (size_t i = 0; i < old.size(); ++i) {
+      Node& n = old[i];
+      for (ValueRef& v : n.inputs) v = moved(v, device_[i], new_id);
+      for (int32_t& c : n.controls) c = new_id[c];
+      if (n.colocate >= 0) n.colocate = new_id[n.colocate];
+      graph_.add(std::move(n));
+      for (Cut& cut : wanted_[i]) add_cut(new_id[i], cut, taken);
+    }
+    for (int32_t& a : graph_.args) a = new_id[a];
+    for (ValueRef& v : graph_.outputs) v.node = new_id[v.node];
+  }
+
+  ValueRef moved(const ValueRef& v, int32_t device,
+                 const std::vector<int32_t>& new_id) const {
+    if (device_[v.node] != device) {
+      for (const Cut& c : wanted_[v.node]) {
+        if (c.output == v.output && c.device == device) return {c.node, 0};
+      }
+    }
+    return {new_id[v.node], v.output};
+  }
+
+  void add_cut(int32_t from, Cut& cut,
+               std::unordered_map<std::string, int>& taken) {
+    const Node& producer = graph_[from];
+    Node n;
+    if (producer.op == &const_op_ && small_const(from)) {
+      n.op = &const_op_;
+      n.attrs = producer.attrs;
+      n.controls = producer.controls;
+    } else {
+      n.op = &transfer_op_;
+      n.inputs = {{from, cut.output}};
+    }
+    n.outputs = {producer.outputs[cut.output]};
+    n.assigned = names_[cut.device];
+    n.sources = producer.sources;
+    std::string name = producer.name;
+    if (cut.output > 0) name += fmt::format("/output_{}", cut.output);
+    name += "/to_" + short_device(n.assigned);
+    if (const auto it = taken.find(name); it != taken.end()) {
+      std::string other;
+      do {
+        other = fmt::format("{}_{}", name, it->second++);
+      } while (taken.contains(other));
+      name = std::move(other);
+    }
+    taken.emplace(name, 1);
+    n.name = std::move(name);
+    cut.node = graph_.add(std::move(n));
+  }
+
+  Graph& graph_;
+  const OpDef& const_op_;
+  const OpDef& transfer_op_;
+  std::vector<std::string> names_;  // of the devices
+  std::vector<int32_t> device_;     // per node
+  std::vector<std::vector<Cut>> wanted_;
+  bool any_ = false;
+};
+
+}  // namespace
+
+void partition(Graph& graph) { Partitioner(graph).run(); }
+
+}  // namespace berth

@@ -1,0 +1,343 @@
+// Placing rules: graph texts in, one "node device" line each out. Expected
+// devices follow from the rules in place.h.
+
+#include "place/place.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "berth/berth.h"
+#include "berth/errors.h"
+#include "berth/variable.h"
+#include "graph/graph_text.h"
+#include "op/kernel.h"
+#include "place/placer.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+namespace {
+
+// CpuOnly runs on the CPU alone, NotGpu0 on GPU:1 and the CPU, Nowhere nowhere.
+PlaceOptions gpus_and_cpu() {
+  const auto gpu = [](const OpDef& op, DType) {
+    return op.name() != "CpuOnly" && op.name() != "Nowhere" &&
+           op.name() != "NotGpu0";
+  };
+  const auto gpu1 = [](const OpDef& op, DType) {
+    return op.name() != "CpuOnly" && op.name() != "Nowhere";
+  };
+  const auto cpu = [](const OpDef& op, DType) {
+    return op.name() != "Nowhere";
+  };
+  PlaceOptions options;
+  options.devices = {
+      {"/job:localhost/replica:0/task:0/device:GPU:0", nullptr, gpu},
+      {"/job:localhost/replica:0/task:0/device:GPU:1", nullptr, gpu1},
+      {"/job:localhost/replica:0/task:0/device:CPU:0", nullptr, cpu}};
+  return options;
+}
+
+const char kHead[] = R"(berth-graph 1
+op Make () -> (y)
+op Draw () -> (y) random
+op One (x: any) -> (y)
+op Two (a: any, b: any) -> (y)
+op Size2 (x: any) -> (y) metadata
+op CpuOnly (x: any) -> (y)
+op NotGpu0 (x: any) -> (y)
+op Nowhere (x: any) -> (y)
+op Both (a: resource write, b: resource write) -> ()
+op Slot (v: resource write, m: resource write, g: any) -> ()
+)";
+
+std::string arg(const std::string& name, const std::string& more = "",
+                int index = 0) {
+  return fmt::format(
+      "node {} = _Arg() {{index = {}, dtype = float32, shape = shape[4]}} -> "
+      "float32[4] {}\n",
+      name, index, more);
+}
+
+std::string handle(const std::string& name, const std::string& more = "") {
+  return fmt::format(
+      "node {0} = VarHandleOp() {{shared_name = \"{0}\", dtype = float32, "
+      "shape = shape[4]}} -> resource(float32)[4] {1}\n",
+      name, more);
+}
+
+std::string node(const std::string& name, const std::string& call,
+                 const std::string& more = "") {
+  return fmt::format("node {} = {} -> float32[4] {}\n", name, call, more);
+}
+
+std::string effect(const std::string& name, const std::string& call,
+                   const std::string& more = "") {
+  return fmt::format("node {} = {} {}\n", name, call, more);
+}
+
+struct Result {
+  Graph graph;
+  Placement placement;
+  std::string text;
+};
+
+Result placed(const std::string& body,
+              const PlaceOptions& options = gpus_and_cpu()) {
+  Result r;
+  r.graph = parse_graph(kHead + body);
+  r.placement = place(r.graph, options);
+  for (const Node& n : r.graph.nodes) {
+    r.text += n.name + " " + short_device(n.assigned) + "\n";
+  }
+  return r;
+}
+
+template <class Error>
+std::string error_of(const std::string& body,
+                     const PlaceOptions& options = gpus_and_cpu()) {
+  try {
+    placed(body, options);
+  } catch (const Error& e) {
+    return e.what();
+  } catch (const std::exception& e) {
+    return std::string("another error: ") + e.what();
+  }
+  return "no error";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Place, WithoutRequestTakesTheFirstDeviceWithAKernel) {
+  EXPECT_EQ(placed(arg("x") + node("a", "One(x:0)") +
+                   node("b", "NotGpu0(a:0)") + node("c", "CpuOnly(b:0)"))
+                .text,
+            "x GPU:0\na GPU:0\nb GPU:1\nc CPU:0\n");
+}
+
+TEST(Place, ObeysFullPartialAndShortRequests) {
+  EXPECT_EQ(
+      placed(arg("x") + node("a", "One(x:0)", "on \"/GPU:1\"") +
+             node("b", "One(a:0)", "on CPU") + node("c", "One(b:0)", "on GPU") +
+             node("d", "One(c:0)", "on \"/job:localhost\"") +
+             node("e", "One(d:0)",
+                  "on \"/job:localhost/replica:0/task:0/"
+                  "device:gpu:1\""))
+          .text,
+      "x GPU:1\na GPU:1\nb CPU:0\nc GPU:0\nd GPU:0\ne GPU:1\n");
+}
+
+TEST(Place, APartialRequestTakesTheFirstFittingDeviceThatCanRunTheOp) {
+  EXPECT_EQ(placed(arg("x") + node("a", "NotGpu0(x:0)", "on GPU")).text,
+            "x GPU:1\na GPU:1\n");
+}
+
+TEST(Place, AMissingKernelIsANamedErrorWithTheAlternatives) {
+  const std::string e = error_of<errors::Unimplemented>(
+      arg("x") +
+      node("a", "NotGpu0(x:0)", "on \"/GPU:0\" from a (model.cc:41)"));
+  EXPECT_PRED2(has, e, "NotGpu0 \"a\" (model.cc:41)");
+  EXPECT_PRED2(has, e, "float32 on GPU:0");
+  EXPECT_PRED2(has, e, "asked for by \"/GPU:0\"");
+  EXPECT_PRED2(has, e, "have one: GPU:1 CPU:0");
+  EXPECT_PRED2(
+      has,
+      error_of<errors::Unimplemented>(arg("x") + node("a", "Nowhere(x:0)")),
+      "no device has one");
+}
+
+TEST(Place, ARequestForNoDeviceListsTheDevices) {
+  const std::string e = error_of<errors::InvalidArgument>(
+      arg("x") + node("a", "One(x:0)", "on \"/GPU:7\""));
+  EXPECT_PRED2(has, e, "One \"a\"");
+  EXPECT_PRED2(has, e, "\"/GPU:7\"");
+  EXPECT_PRED2(has, e, "/job:localhost/replica:0/task:0/device:GPU:1");
+  EXPECT_PRED2(has,
+               error_of<errors::InvalidArgument>(
+                   arg("x") + node("a", "One(x:0)", "on \"/GPU:x\"")),
+               "One \"a\"");
+}
+
+TEST(Place, GradientsFollowTheirForwardOpAlsoThroughChains) {
+  EXPECT_EQ(placed(arg("x") + node("f", "One(x:0)", "on \"/GPU:1\"") +
+                   node("g", "Two(f:0, x:0)", "with f") +
+                   node("gg", "One(g:0)", "with g") +
+                   node("p", "One(g:0)", "on CPU with f"))
+                .text,
+            "x GPU:1\nf GPU:1\ng GPU:1\ngg GPU:1\np CPU:0\n");
+}
+
+TEST(Place, AColocationWithoutKernelFallsBackAndSaysSo) {
+  const Result r = placed(arg("x") + node("f", "One(x:0)", "on \"/GPU:1\"") +
+                          node("g", "CpuOnly(f:0)", "with f"));
+  EXPECT_EQ(r.text, "x GPU:1\nf GPU:1\ng CPU:0\n");
+  ASSERT_EQ(r.placement.notes.size(), 1u);
+  EXPECT_EQ(r.placement.notes[0].id, "colocation-ignored");
+  EXPECT_EQ(r.placement.notes[0].node, 2);
+}
+
+TEST(Place, SumsOfGradientsOfAnArgumentFollowTheArgument) {
+  // x is used on GPU:1 alone, so it goes there, and `sum` with it.
+  EXPECT_EQ(placed(arg("x") + node("f", "One(x:0)", "on \"/GPU:1\"") +
+                   node("g", "One(f:0)", "with f") +
+                   node("sum", "Two(g:0, g:0)", "with x"))
+                .text,
+            "x GPU:1\nf GPU:1\ng GPU:1\nsum GPU:1\n");
+}
+
+TEST(Place, GeneratorsFollowTheirOnlyConsumerDevice) {
+  EXPECT_EQ(
+      placed(node("c", "Make()") + node("d", "Make()") + node("r", "Draw()") +
+             node("a", "Two(c:0, d:0)", "on \"/GPU:1\"") +
+             node("b", "Two(d:0, r:0)", "on CPU"))
+          .text,
+      // d has two devices, r is random: both where the default is.
+      "c GPU:1\nd GPU:0\nr GPU:0\na GPU:1\nb CPU:0\n");
+}
+
+TEST(Place, ArgumentsOfSeveralDevicesWaitOnTheHost) {
+  EXPECT_EQ(placed(arg("x") + arg("y", "", 1) + arg("z", "", 2) +
+                   arg("w", "on \"/GPU:0\"", 3) +
+                   node("a", "Two(x:0, y:0)", "on \"/GPU:1\"") +
+                   node("b", "Two(x:0, w:0)", "on \"/GPU:0\""))
+                .text,
+            "x CPU:0\ny GPU:1\nz CPU:0\nw GPU:0\na GPU:1\nb GPU:0\n");
+}
+
+TEST(Place, AliasesAndMetadataFollowTheirInput) {
+  EXPECT_EQ(placed(arg("x") + node("a", "One(x:0)", "on \"/GPU:1\"") +
+                   node("r", "Reshape(a:0) {shape = shape[4]}") +
+                   node("s", "Size2(r:0)") + node("t", "Size2(r:0)", "on CPU"))
+                .text,
+            "x GPU:1\na GPU:1\nr GPU:1\ns GPU:1\nt CPU:0\n");
+}
+
+TEST(Place, AliasesOfGeneratorsFloatWithThem) {
+  EXPECT_EQ(placed(node("c", "Make()") +
+                   node("r", "Reshape(c:0) {shape = shape[4]}") +
+                   node("a", "One(r:0)", "on \"/GPU:1\""))
+                .text,
+            "c GPU:1\nr GPU:1\na GPU:1\n");
+}
+
+TEST(Place, OpsRunWhereTheirVariableLives) {
+  const Result r = placed(handle("v", "on \"/GPU:1\"") + arg("x") +
+                          node("read", "ReadVariableOp(v:0)", "on \"/GPU:0\"") +
+                          node("a", "Two(read:0, x:0)") +
+                          effect("w", "AssignAddVariableOp(v:0, a:0, ^read)"));
+  EXPECT_EQ(r.text, "v GPU:1\nx GPU:0\nread GPU:1\na GPU:0\nw GPU:1\n");
+  ASSERT_EQ(r.placement.notes.size(), 1u);
+  EXPECT_EQ(r.placement.notes[0].id, "request-ignored");
+  EXPECT_PRED2(has, r.placement.notes[0].text, "ReadVariableOp \"read\"");
+  EXPECT_PRED2(has, r.placement.notes[0].text, "on GPU:1");
+}
+
+TEST(Place, AHandleWithoutRequestGoesToTheDefaultThatRunsAllItsOps) {
+  EXPECT_EQ(placed(handle("v") + node("read", "ReadVariableOp(v:0)")).text,
+            "v GPU:0\nread GPU:0\n");
+  PlaceOptions options = gpus_and_cpu();
+  options.devices[0].runs = [](const OpDef& op, DType) {
+    return op.name() != "Slot";
+  };
+  EXPECT_EQ(placed(handle("v") + handle("m") + arg("g") +
+                       effect("u", "Slot(v:0, m:0, g:0)"),
+                   options)
+                .text,
+            "v GPU:1\nm GPU:1\ng GPU:1\nu GPU:1\n");
+}
+
+TEST(Place, ARealVariableDecidesAgainstEveryRequest) {
+  const Variable variable(constant(1.0f));
+  Graph g = parse_graph(
+      "berth-graph 1\n"
+      "node v = VarHandleOp() {shared_name = \"v\", dtype = float32, shape = "
+      "shape[]} -> resource(float32)[] on \"/GPU:1\"\n"
+      "node read = ReadVariableOp(v:0) -> float32[] on \"/GPU:1\"\n");
+  g[0].variable = variable.handle();
+  const Placement p = place(g, gpus_and_cpu());
+  EXPECT_EQ(short_device(g[0].assigned), "CPU:0");
+  EXPECT_EQ(short_device(g[1].assigned), "CPU:0");
+  EXPECT_EQ(p.notes.size(), 2u);
+  PlaceOptions elsewhere = gpus_and_cpu();
+  elsewhere.devices.pop_back();
+  EXPECT_THROW(place(g, elsewhere), errors::InvalidArgument);
+}
+
+TEST(Place, SlotsFollowTheirVariable) {
+  EXPECT_EQ(placed(handle("v", "on \"/GPU:1\"") + handle("m", "with v") +
+                   node("read", "ReadVariableOp(m:0)"))
+                .text,
+            "v GPU:1\nm GPU:1\nread GPU:1\n");
+}
+
+TEST(Place, ConflictingVariablesAreAnErrorThatNamesBoth) {
+  const std::string e = error_of<errors::InvalidArgument>(
+      handle("v", "on \"/GPU:1\"") + handle("m", "on \"/GPU:0\"") +
+      effect("u", "Both(v:0, m:0)"));
+  EXPECT_PRED2(has, e, "Both \"u\"");
+  EXPECT_PRED2(has, e, "\"v\" was asked for on GPU:1");
+  EXPECT_PRED2(has, e, "\"m\" was asked for on GPU:0");
+  // Partial requests that have a device in common are no conflict.
+  EXPECT_EQ(placed(handle("v", "on \"/GPU:1\"") + handle("m", "on GPU") +
+                   effect("u", "Both(v:0, m:0)"))
+                .text,
+            "v GPU:1\nm GPU:1\nu GPU:1\n");
+}
+
+TEST(Place, CyclesOfColocationAreAnError) {
+  Graph g = parse_graph(kHead + arg("x") + node("a", "One(x:0)") +
+                        node("b", "One(a:0)", "with a"));
+  g[1].colocate = 2;
+  EXPECT_THROW(place(g, gpus_and_cpu()), errors::InvalidArgument);
+  g[1].colocate = 1;  // its own group: no constraint
+  place(g, gpus_and_cpu());
+  EXPECT_EQ(short_device(g[2].assigned), "GPU:0");
+}
+
+TEST(Place, AsksKernelTablesAndCountsDecompositions) {
+  KernelTable table;
+  table.add("MatMul", {"test", kFloatingTypes, nullptr, nullptr});
+  PlaceOptions options;
+  options.devices = {{"/device:GPU:0", &table}, {"/device:CPU:0", nullptr}};
+  Graph g = parse_graph(
+      "berth-graph 1\n"
+      "node x = _Arg() {index = 0, dtype = float32, shape = shape[4,4]} -> "
+      "float32[4,4]\n"
+      "node m = MatMul(x:0, x:0) -> float32[4,4]\n"
+      "node t = Tanh(m:0) -> float32[4,4]\n");
+  place(g, options);
+  EXPECT_EQ(g[1].assigned, "/job:localhost/replica:0/task:0/device:GPU:0");
+  EXPECT_EQ(g[2].assigned, "/job:localhost/replica:0/task:0/device:CPU:0");
+}
+
+TEST(Place, ExplainsEveryDecision) {
+  const Result r =
+      placed(handle("v", "on \"/GPU:1\"") + arg("x") +
+             node("read", "ReadVariableOp(v:0)") + node("a", "One(x:0)") +
+             node("g", "One(read:0)", "with read"));
+  EXPECT_EQ(explain(r.graph, r.placement, 0),
+            "on GPU:1: the variable lives there");
+  EXPECT_EQ(explain(r.graph, r.placement, 1),
+            "on GPU:0: where \"a\" and all other consumers are");
+  EXPECT_EQ(explain(r.graph, r.placement, 2),
+            "on GPU:1: touches variable \"v\"");
+  EXPECT_EQ(explain(r.graph, r.placement, 3),
+            "on GPU:0: the first device that can run it");
+  EXPECT_EQ(explain(r.graph, r.placement, 4),
+            "on GPU:1: colocated with \"read\"");
+}
+
+TEST(Place, RefusesListsOfDevicesThatMakeNoSense) {
+  const std::string body = arg("x");
+  PlaceOptions options;
+  EXPECT_PRED2(has, error_of<errors::InvalidArgument>(body, options), "empty");
+  options.devices = {{"/device:CPU:0"}, {"CPU:0"}};
+  EXPECT_PRED2(has, error_of<errors::InvalidArgument>(body, options), "twice");
+  options.devices = {{"/job:worker"}};
+  EXPECT_PRED2(has, error_of<errors::InvalidArgument>(body, options),
+               "no type");
+}
+
+}  // namespace
+}  // namespace berth

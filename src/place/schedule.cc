@@ -1,0 +1,184 @@
+#include "place/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "berth/errors.h"
+#include "place/order.h"
+#include "place/placer.h"
+
+namespace berth {
+
+namespace {
+
+class Scheduler {
+ public:
+  explicit Scheduler(const Graph& graph)
+      : graph_(graph), work_(find_work(graph)) {}
+
+  Schedule run() {
+    number_streams();
+    const size_t n = work_.order.size();
+    result_.steps.resize(n);
+    clock_.assign(n * num_streams(), -1);
+    known_.assign(num_streams(), std::vector<int32_t>(num_streams(), -1));
+    touched_.assign(num_streams(), std::vector<int32_t>(num_streams(), -1));
+    step_of_.assign(graph_.nodes.size(), -1);
+    for (size_t s = 0; s < n; ++s) add_step(static_cast<int32_t>(s));
+    add_joins();
+    return std::move(result_);
+  }
+
+ private:
+  size_t num_streams() const { return result_.streams.size(); }
+  int32_t* clock(int32_t step) { return &clock_[step * num_streams()]; }
+
+  // Devices in order of first use; the copy streams behind all compute ones.
+  void number_streams() {
+    std::unordered_map<std::string, int32_t> numbers;
+    device_.resize(graph_.nodes.size());
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const std::string& name = graph_[i].assigned;
+      if (name.empty()) {
+        throw errors::FailedPrecondition(fmt::format(
+            "make_schedule: \"{}\" has no device; expected a placed graph",
+            graph_[i].name));
+      }
+      const auto [it, fresh] =
+          numbers.try_emplace(name, static_cast<int32_t>(numbers.size()));
+      if (fresh) result_.streams.push_back({name, false});
+      device_[i] = it->second;
+    }
+    copy_stream_.assign(numbers.size(), -1);
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      int32_t& stream = copy_stream_[device_[i]];
+      if (!work_.is_transfer[i] || stream >= 0) continue;
+      stream = static_cast<int32_t>(num_streams());
+      result_.streams.push_back({graph_[i].assigned, true});
+    }
+    result_.final_waits.resize(num_streams());
+    result_.start_waits.resize(num_streams());
+  }
+
+  // Steps are numbered in launch order, so of one stream a larger number
+  // comes later, and a clock holds, per stream, the latest step known done.
+  void add_step(int32_t s) {
+    ScheduleStep& step = result_.steps[s];
+    step.node = work_.order[s];
+    step_of_[step.node] = s;
+    const int32_t home = device_[step.node];
+    const bool transfer = work_.is_transfer[step.node];
+    step.stream = transfer ? copy_stream_[home] : home;
+    std::vector<int32_t> latest(num_streams(), -1);
+    for (int32_t before : work_.waits_for[step.node]) {
+      int32_t& last = latest[result_.steps[step_of_[before]].stream];
+      last = std::max(last, step_of_[before]);
+    }
+    latest[step.stream] = -1;
+    step.waits = reduce(latest, known_[step.stream]);
+    std::vector<int32_t>& known = known_[step.stream];
+    for (int32_t w : step.waits) learn(known, w);
+    known[step.stream] = s;
+    std::copy(known.begin(), known.end(), clock(s));
+    note_memory(step, s);
+  }
+
+  // Leaves out what is known already and what another wait implies.
+  std::vector<int32_t> reduce(const std::vector<int32_t>& latest,
+                              const std::vector<int32_t>& known) {
+    std::vector<int32_t> waits;
+    for (size_t u = 0; u < latest.size(); ++u) {
+      bool needed = latest[u] > known[u];
+      for (size_t o = 0; needed && o < latest.size(); ++o) {
+        if (o == u || latest[o] < 0) continue;
+        needed = clock(latest[o])[u] < latest[u];
+      }
+      if (needed) waits.push_back(latest[u]);
+    }
+    std::sort(waits.begin(), waits.end());
+    return waits;
+  }
+
+  void learn(std::vector<int32_t>& known, int32_t step) {
+    const int32_t* c = clock(step);
+    for (size_t u = 0; u < known.size(); ++u)
+      known[u] = std::max(known[u], c[u]);
+  }
+
+  // Whose memory does the step read or write? Compute stream d is device d.
+  void note_memory(const ScheduleStep& step, int32_t s) {
+    auto touch = [&](int32_t device) { touched_[device][step.stream] = s; };
+    touch(device_[step.node]);
+    const bool transfer = work_.is_transfer[step.node];
+    for (const ValueRef& v : graph_[step.node].inputs) {
+      touch(device_[v.node]);
+      if (transfer && work_.is_source(v.node)) {
+        start_after(step.stream, device_[v.node]);
+      }
+    }
+    if (transfer) start_after(step.stream, device_[step.node]);
+  }
+
+  void start_after(int32_t copy, int32_t compute) {
+    std::vector<int32_t>& waits = result_.start_waits[copy];
+    const auto it = std::lower_bound(waits.begin(), waits.end(), compute);
+    if (it == waits.end() || *it != compute) waits.insert(it, compute);
+  }
+
+  void add_joins() {
+    for (size_t d = 0; d < copy_stream_.size(); ++d) {
+      std::vector<int32_t> latest = touched_[d];
+      latest[d] = -1;
+      result_.final_waits[d] = reduce(latest, known_[d]);
+    }
+  }
+
+  const Graph& graph_;
+  const Work work_;
+  Schedule result_;
+  std::vector<int32_t> device_;                // per node: its compute stream
+  std::vector<int32_t> copy_stream_;           // per device, -1: none
+  std::vector<int32_t> step_of_;               // per node
+  std::vector<int32_t> clock_;                 // per step and stream
+  std::vector<std::vector<int32_t>> known_;    // per stream: its clock now
+  std::vector<std::vector<int32_t>> touched_;  // per device and stream
+};
+
+std::string stream_name(const StreamRef& s) {
+  return short_device(s.device) + (s.copy ? "/copy" : "");
+}
+
+void print_waits(std::string& out, const std::vector<int32_t>& waits) {
+  const char* separator = " wait ";
+  for (int32_t w : waits) {
+    out += separator + std::to_string(w);
+    separator = ",";
+  }
+  out += '\n';
+}
+
+}  // namespace
+
+Schedule make_schedule(const Graph& graph) { return Scheduler(graph).run(); }
+
+std::string print(const Schedule& schedule, const Graph& graph) {
+  std::vector<std::string> names;
+  for (const StreamRef& s : schedule.streams) names.push_back(stream_name(s));
+  std::string out;
+  for (size_t i = 0; i < schedule.steps.size(); ++i) {
+    const ScheduleStep& step = schedule.steps[i];
+    out +=
+        fmt::format("{} {} {}", i, names[step.stream], graph[step.node].name);
+    print_waits(out, step.waits);
+  }
+  for (size_t s = 0; s < schedule.final_waits.size(); ++s) {
+    if (schedule.final_waits[s].empty()) continue;
+    out += "end " + names[s];
+    print_waits(out, schedule.final_waits[s]);
+  }
+  return out;
+}
+
+}  // namespace berth
