@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "berth/errors.h"
+#include "berth/gradient_tape.h"
 #include "berth/ops/random.h"
 #include "op/kernel.h"
 #include "ops/gradient_check.h"
