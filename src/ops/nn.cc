@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cmath>
 #include <numbers>
 
@@ -12,6 +11,7 @@
 #include "berth/ops/math.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
+#include "ops/random_key.h"
 
 namespace berth {
 
@@ -141,12 +141,10 @@ Tensor bias_add(const Tensor& value, const Tensor& bias, Site site) {
 Tensor dropout(const Tensor& x, double rate, const DropoutOptions& options,
                Site site) {
   static const OpDef& op = op_named("Dropout");
-  static std::atomic<int64_t> next_op_id{0};
   set_site(site);
-  const int64_t id = options.op_id
-                         ? *options.op_id
-                         : next_op_id.fetch_add(1, std::memory_order_relaxed);
-  const AttrsRef attrs({{"rate", rate}, {"seed", options.seed}, {"op_id", id}});
+  const RandomKey key = next_random_key(options.seed);
+  const AttrsRef attrs(
+      {{"rate", rate}, {"seed", key.seed}, {"op_id", key.op_id}});
   return call_many(op, {&x}, attrs.get())[0];
 }
 

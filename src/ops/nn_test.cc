@@ -7,6 +7,8 @@
 
 #include "base/rng.h"
 #include "berth/errors.h"
+#include "berth/gradient_tape.h"
+#include "berth/ops/random.h"
 #include "op/kernel.h"
 #include "ops/gradient_check.h"
 #include "ops/op_call.h"
@@ -96,8 +98,10 @@ TEST(BiasAdd, NamesTheShapesThatDisagree) {
 
 TEST(Dropout, KeepsTheElementsThatItsRandomStreamNames) {
   const Tensor x = constant(Floats(1000, 3.f), {10, 100});
+  const AttrsRef attrs(
+      {{"rate", 0.25}, {"seed", int64_t{5}}, {"op_id", int64_t{9}}});
   const Floats y =
-      nn::dropout(x, 0.25, {.seed = 5, .op_id = 9}).to_vector<float>();
+      call_many(op_named("Dropout"), {&x}, attrs.get())[0].to_vector<float>();
   const RandomStream stream(5, 9, 0);
   int kept = 0;
   for (size_t i = 0; i < y.size(); ++i) {
@@ -118,7 +122,8 @@ TEST(Dropout, GradientPassesWhereTheValueDid) {
 TEST(Dropout, GradientsOfBothOrdersFollowDifferences) {
   expect_gradients(
       [](const Tensors& x) {
-        const Tensor y = nn::dropout(x[0], 0.4, {.seed = 3, .op_id = 1});
+        random::set_seed(3);  // the same mask at every call
+        const Tensor y = nn::dropout(x[0], 0.4);
         return y * y * y;
       },
       {numbers({9})});
@@ -128,6 +133,16 @@ TEST(Dropout, DrawsAnotherMaskAtEveryCall) {
   const Tensor x = constant(Floats(64, 1.f), {64});
   EXPECT_NE(nn::dropout(x, 0.5).to_vector<float>(),
             nn::dropout(x, 0.5).to_vector<float>());
+}
+
+TEST(Dropout, DrawsTheSameMasksAfterTheSameSeed) {
+  const Tensor x = constant(Floats(64, 1.f), {64});
+  random::set_seed(7);
+  const Floats first = nn::dropout(x, 0.5).to_vector<float>();
+  random::set_seed(7);
+  EXPECT_EQ(nn::dropout(x, 0.5).to_vector<float>(), first);
+  random::set_seed(7);
+  EXPECT_NE(nn::dropout(x, 0.5, {.seed = 1}).to_vector<float>(), first);
 }
 
 TEST(Dropout, RefusesRatesOutsideItsRange) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "berth/errors.h"
+#include "berth/gradient_tape.h"
 #include "berth/ops/nn.h"
 #include "ops/gradient_check.h"
 #include "ops/op_call.h"

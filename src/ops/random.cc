@@ -12,6 +12,7 @@
 #include "op/device_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "ops/random_key.h"
 
 namespace berth {
 
@@ -34,18 +35,28 @@ int64_t mixed_seed(std::optional<int64_t> own) {
   return static_cast<int64_t>(z ^ (z >> 31));
 }
 
+}  // namespace
+}  // namespace random
+
+RandomKey next_random_key(std::optional<int64_t> own) {
+  return {random::mixed_seed(own), int64_t{random::g_next_id.fetch_add(1)}};
+}
+
+namespace random {
+namespace {
+
 Tensor draw(const OpDef& op, const Shape& shape, DType dtype,
             std::optional<int64_t> seed, Attrs::Pair a, Attrs::Pair b,
             Site site) {
-  return call_checked(
-      op, site, {},
-      AttrsRef({{"shape", shape},
-                {"dtype", dtype},
-                {"seed", mixed_seed(seed)},
-                {"op_id", static_cast<int64_t>(g_next_id.fetch_add(1))},
-                std::move(a),
-                std::move(b)})
-          .get());
+  const RandomKey key = next_random_key(seed);
+  return call_checked(op, site, {},
+                      AttrsRef({{"shape", shape},
+                                {"dtype", dtype},
+                                {"seed", key.seed},
+                                {"op_id", key.op_id},
+                                std::move(a),
+                                std::move(b)})
+                          .get());
 }
 
 int64_t whole_number(double value, const char* what, Site site) {

@@ -32,13 +32,11 @@ Tensor bias_add(const Tensor& value, const Tensor& bias,
                 Site site = Site::here());
 
 struct DropoutOptions {
-  int64_t seed = 0;
-  // Which of the random ops with this seed it is; by default the next number
-  // of the process.
-  std::optional<int64_t> op_id = {};
+  // Mixed into the seed of the process.
+  std::optional<int64_t> seed = std::nullopt;
 };
 // Zeros each element with probability `rate`, in [0, 1), and divides the
-// others by 1 - rate; [shape of x].
+// others by 1 - rate; [shape of x]. Which ones is drawn as random.h says.
 Tensor dropout(const Tensor& x, double rate, const DropoutOptions& options = {},
                Site site = Site::here());
 

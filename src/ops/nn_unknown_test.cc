@@ -1,0 +1,121 @@
+// Gradients of both orders where dimensions are unknown, as in a trace.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "berth/gradient_tape.h"
+#include "berth/ops/nn.h"
+#include "ops/test_util.h"
+
+namespace berth::test {
+namespace {
+
+struct Case {
+  const char* name;
+  std::vector<Shape> in;
+  std::function<Tensor(const Tensors&)> fn;
+};
+
+// The second gradients have the shapes of the inputs, whatever is unknown.
+void expect_shapes(const Case& k) {
+  SCOPED_TRACE(k.name);
+  ShapesOnly tracer;
+  const DispatchGuard on(&tracer);
+  Tensors x;
+  for (const Shape& s : k.in) x.push_back(symbol(s));
+  GradientTape outer({.persistent = true});
+  for (const Tensor& t : x) outer.watch(t);
+  Tensors first;
+  {
+    GradientTape inner;
+    std::vector<Source> sources;
+    for (const Tensor& t : x) {
+      inner.watch(t);
+      sources.emplace_back(t);
+    }
+    const Tensor y = k.fn(x);
+    first = inner.gradient(y * y, sources);
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_TRUE(first[i].defined());
+    EXPECT_EQ(first[i].shape(), x[i].shape()) << "input " << i;
+    const Tensor second = outer.gradient(first[i], x[i]);
+    ASSERT_TRUE(second.defined());
+    EXPECT_EQ(second.shape(), x[i].shape()) << "second, input " << i;
+  }
+}
+
+TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
+  const Shape image{-2, 8, 8, 3}, any{-2, -3, -4, 3}, filter{3, 3, 3, 4};
+  const nn::Conv2DOptions same{.strides = {2}, .padding = "SAME"};
+  const auto conv = [&](const Tensors& x) {
+    return nn::conv2d(x[0], x[1], same);
+  };
+  const auto max_pool = [](const Tensors& x) { return nn::max_pool2d(x[0]); };
+  const auto avg_pool = [](const Tensors& x) { return nn::avg_pool2d(x[0]); };
+  const auto norm = [](const Tensors& x) {
+    return nn::fused_batch_norm(x[0], x[1], x[2]).y;
+  };
+  const std::vector<Case> cases = {
+      {"conv", {image, filter}, conv},
+      {"conv, any size", {any, filter}, conv},
+      {"max pool", {image}, max_pool},
+      {"max pool, any size", {any}, max_pool},
+      {"avg pool", {image}, avg_pool},
+      {"avg pool, any size", {any}, avg_pool},
+      {"batch norm", {any, {3}, {3}}, norm},
+      {"bias",
+       {any, {3}},
+       [](const Tensors& x) { return nn::bias_add(x[0], x[1]); }},
+      {"relu", {any}, [](const Tensors& x) { return nn::relu(x[0]); }},
+      {"gelu", {any}, [](const Tensors& x) { return nn::gelu(x[0]); }},
+      {"dropout",
+       {any},
+       [](const Tensors& x) { return nn::dropout(x[0], 0.5); }},
+      {"softmax", {any}, [](const Tensors& x) { return nn::softmax(x[0]); }},
+      {"log softmax",
+       {any},
+       [](const Tensors& x) { return nn::log_softmax(x[0]); }},
+      {"cross entropy",
+       {{-2, 10}, {-2, 10}},
+       [](const Tensors& x) {
+         return nn::softmax_cross_entropy_with_logits(x[0], x[1]);
+       }},
+      {"sparse cross entropy",
+       {{-2, 10}},
+       [](const Tensors& x) {
+         return nn::sparse_softmax_cross_entropy_with_logits(
+             symbol({-2}, int32), x[0]);
+       }},
+      {"sparse cross entropy of sequences",
+       {{-2, -3, 10}},
+       [](const Tensors& x) {
+         return nn::sparse_softmax_cross_entropy_with_logits(
+             symbol({-2, -3}, int64), x[0]);
+       }},
+  };
+  for (const Case& k : cases) expect_shapes(k);
+}
+
+// The filter is not watched: its gradient costs nothing.
+TEST(UnknownDims, ConvGradientIsComputedOnlyForWhatIsAsked) {
+  for (const int64_t height : {8, -3}) {
+    ShapesOnly tracer;
+    const DispatchGuard on(&tracer);
+    const Tensor x = symbol({-2, height, 8, 3}), w = symbol({3, 3, 3, 4});
+    GradientTape tape;
+    tape.watch(x);
+    const Tensor y = nn::conv2d(x, w, {.padding = "SAME"});
+    EXPECT_EQ(tape.gradient(y, x).shape(), x.shape());
+    EXPECT_EQ(std::count(tracer.called.begin(), tracer.called.end(),
+                         "Conv2DBackpropInput"),
+              1);
+    EXPECT_EQ(std::count(tracer.called.begin(), tracer.called.end(),
+                         "Conv2DBackpropFilter"),
+              0);
+  }
+}
+
+}  // namespace
+}  // namespace berth::test

@@ -1,0 +1,23 @@
+// What makes the numbers of one random call its own.
+
+#ifndef BERTH_OPS_RANDOM_KEY_H_
+#define BERTH_OPS_RANDOM_KEY_H_
+
+#include <cstdint>
+#include <optional>
+
+namespace berth {
+
+struct RandomKey {
+  int64_t seed = 0;
+  int64_t op_id = 0;
+};
+
+// Returns the key of the next random call of the process: its seed, into
+// which `own` is mixed, and the number of the call since random::set_seed().
+// Thread-safe.
+RandomKey next_random_key(std::optional<int64_t> own);
+
+}  // namespace berth
+
+#endif  // BERTH_OPS_RANDOM_KEY_H_
