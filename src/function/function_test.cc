@@ -243,7 +243,7 @@ TEST(Function, ATensorKeptFromATraceIsRefused) {
 }
 
 TEST(Function, EveryStageDumpsAsText) {
-  auto f = function([](const Tensor& x) { return math::exp(x + 0.0) * 1.0; },
+  auto f = function([](const Tensor& x) { return math::exp(x * 1.0) * 1.0; },
                     {.name = "tiny"});
   EXPECT_THROW(f.text("plan"), errors::FailedPrecondition);
   f(constant({1.f, 2.f}));

@@ -72,6 +72,7 @@ class GraphCallable final : public Callable {
     enum class From { kInput, kOutput, kGrad };
     std::vector<std::pair<From, int>> args;
     std::vector<int> result_of_input;  // -1: no gradient
+    size_t num_outputs = 0;            // the rest are saved values
   };
   Graph specialize(const std::vector<Shape>& shapes) const;
   Compiled compile(const std::vector<Shape>& shapes) const;

@@ -170,6 +170,7 @@ std::shared_ptr<GraphCallable> GraphCallable::taped() {
 
   // Values that cross over: arguments pass through, the rest is saved.
   auto back = std::make_unique<Backward>();
+  back->num_outputs = num_outputs;
   std::vector<ValueRef> saved;
   Extract b(g, g.name + "_gradient");
   std::vector<ValueRef> crossing;
@@ -238,9 +239,12 @@ Tensors GraphCallable::gradient(std::span<const Tensor> in,
                                 std::span<const Tensor> out,
                                 const Tensors& grads,
                                 const std::vector<bool>& needed) {
-  if (!backward_) {
-    // Called without its taped variant (a replayed call): differentiate the
-    // nodes themselves.
+  const bool second_order = std::any_of(
+      grads.begin() + (backward_ ? backward_->num_outputs : 0), grads.end(),
+      [](const Tensor& t) { return t.defined(); });
+  if (!backward_ || second_order) {
+    // No backward function covers this (a saved value has a gradient of its
+    // own at second order): differentiate the nodes themselves.
     GradientTape tape;
     std::vector<Source> sources;
     for (const Tensor& t : in) {
