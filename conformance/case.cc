@@ -50,6 +50,13 @@ Input Input::of(std::vector<double> v) const {
   i.values = std::move(v);
   return i;
 }
+Input Input::derived(Derive d) const {
+  Input i = *this;
+  i.fill = Fill::kDerived;
+  i.derive = std::move(d);
+  i.no_gradient = "follows other inputs";
+  return i;
+}
 Input Input::as(DType d) const {
   Input i = *this;
   i.dtype = d;
@@ -93,6 +100,14 @@ Case& Case::skip(Mode mode, std::string why) {
 Case& Case::skip_gradients(std::string why) {
   return skip(Mode::kGrad, why).skip(Mode::kGrad2, why);
 }
+Case& Case::step_of(double h) {
+  step = h;
+  return *this;
+}
+Case& Case::gradient_through(int outputs) {
+  gradient_outputs = outputs;
+  return *this;
+}
 Case& Case::perf_only() {
   perf = true;
   return *this;
@@ -118,9 +133,14 @@ Case& Cases::add(std::string op, std::string label, std::vector<Input> inputs) {
 
 const Cases& all_cases() {
   static const Cases cases = [] {
-    Cases c;
-    add_all_cases(c);
-    return c;
+    Cases all;
+    add_all_cases(all);
+    if (kCatalogueComplete) return all;
+    Cases known;
+    for (const Case& c : all.all()) {
+      if (OpRegistry::get().find(c.op)) known.add(c);
+    }
+    return known;
   }();
   return cases;
 }
@@ -221,7 +241,9 @@ Arrays make_inputs(const Case& c, DType dtype) {
     const Input& in = c.inputs[i];
     Array a(in.dtype == DType::kInvalid ? dtype : in.dtype, in.shape);
     Random random(fmt::format("{}:{}", c.name(), i));
-    if (in.fill == Fill::kDistinct) {
+    if (in.fill == Fill::kDerived) {
+      a = in.derive(arrays);
+    } else if (in.fill == Fill::kDistinct) {
       fill_distinct(&a, in, &random);
     } else if (in.fill == Fill::kShares) {
       fill_shares(&a, &random);
@@ -233,6 +255,14 @@ Arrays make_inputs(const Case& c, DType dtype) {
     arrays.push_back(std::move(a));
   }
   return arrays;
+}
+
+void rederive(const Case& c, Arrays* in) {
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    if (c.inputs[i].fill != Fill::kDerived) continue;
+    const Arrays before(in->begin(), in->begin() + static_cast<ptrdiff_t>(i));
+    (*in)[i] = c.inputs[i].derive(before);
+  }
 }
 
 }  // namespace berth::conformance

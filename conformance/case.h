@@ -8,6 +8,7 @@
 #define BERTH_CONFORMANCE_CASE_H_
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -30,7 +31,13 @@ enum class Fill {
   kSpecial,   // NaN, infinities, both zeros, the largest and smallest numbers
   kShares,    // positive, rows of the last axis sum to 1
   kValues,    // as given, repeated
+  kDerived,   // computed from the inputs before it
 };
+
+// Whether every op that a case or a fixture names must exist.
+inline constexpr bool kCatalogueComplete = false;
+
+using Derive = std::function<Array(const Arrays& before)>;
 
 struct Input {
   Shape shape;
@@ -38,6 +45,7 @@ struct Input {
   Fill fill = Fill::kUniform;
   double low = -2, high = 2;
   std::vector<double> values = {};
+  Derive derive = {};
   bool variable = false;         // a Variable of this shape
   std::string no_gradient = {};  // why no gradient flows to it, if none does
 
@@ -51,6 +59,8 @@ struct Input {
   Input special() const;
   Input shares() const;
   Input of(std::vector<double> values) const;
+  // Follows the inputs before it, also when those are varied.
+  Input derived(Derive derive) const;
   Input as(DType dtype) const;
   Input as_variable() const;
   Input without_gradient(std::string why) const;
@@ -68,6 +78,10 @@ struct Case {
   Tolerance tolerance = {1e-5, 1e-6};
   // Of float32 gradients, scaled by the largest of them.
   double gradient_tolerance = 1e-3;
+  // How far an element is moved for a difference.
+  double step = 1e-5;
+  // Gradients flow through the first so many outputs; -1: through all.
+  int gradient_outputs = -1;
   std::map<Mode, std::string> skipped = {};  // why
   bool perf = false;                         // large: run by --mode=perf only
 
@@ -79,6 +93,8 @@ struct Case {
   Case& skip(Mode mode, std::string why);
   // No gradient mode: of both orders.
   Case& skip_gradients(std::string why);
+  Case& step_of(double step);
+  Case& gradient_through(int outputs);
   Case& perf_only();
 
   const OpDef& def() const { return op_named(op); }
@@ -92,6 +108,7 @@ class Cases {
  public:
   // Adds a case; `label` tells it from other cases of the op.
   Case& add(std::string op, std::string label, std::vector<Input> inputs);
+  void add(Case c) { cases_.push_back(std::move(c)); }
   const std::deque<Case>& all() const { return cases_; }
 
  private:
@@ -103,6 +120,8 @@ const Cases& all_cases();
 
 // Returns the inputs of a case for a run with `dtype`.
 Arrays make_inputs(const Case& c, DType dtype);
+// Computes the derived inputs again, after others were varied.
+void rederive(const Case& c, Arrays* in);
 
 // One random number generator per purpose: uniform in [low, high].
 class Random {

@@ -20,9 +20,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Whether an op of the fixtures that the catalogue lacks is a failure.
-constexpr bool kCatalogueComplete = false;
-
 double number(const Json& j) {
   if (!j.is_string()) return j.get<double>();
   if (j == "nan") return std::nan("");

@@ -20,20 +20,21 @@ namespace berth::conformance {
 
 namespace {
 
-constexpr double kStep = 1e-5;
 constexpr int64_t kMaxElements = 48;  // differentiated per input
 
 bool has_gradient(const Case& c, const Array& in, size_t i) {
   return is_floating(in.dtype()) && c.inputs[i].no_gradient.empty();
 }
 
-// Weights of a random projection, away from 0; empty for whole numbers.
-Arrays weights_for(const Case& c, const std::vector<OutSpec>& outputs,
+// Weights of a random projection of the first `flow` outputs (-1: all), away
+// from 0; empty for whole numbers.
+Arrays weights_for(const Case& c, const std::vector<OutSpec>& outputs, int flow,
                    const char* purpose) {
   Arrays weights;
   Random random(c.name() + purpose);
   for (const OutSpec& o : outputs) {
-    if (!is_floating(o.dtype)) {
+    const bool flows = flow < 0 || weights.size() < static_cast<size_t>(flow);
+    if (!is_floating(o.dtype) || !flows) {
       weights.emplace_back();
       continue;
     }
@@ -92,10 +93,10 @@ std::vector<int64_t> elements_of(const Case& c, const Array& a) {
 }
 
 // Central difference of `fn` along element e of in[i].
-double slope(const std::function<double(const Arrays&)>& fn, Arrays* in,
-             size_t i, int64_t e) {
+double slope(double step, const std::function<double(const Arrays&)>& fn,
+             Arrays* in, size_t i, int64_t e) {
   Array& a = (*in)[i];
-  const double x = a.at(e), h = kStep * std::max(1.0, std::fabs(x));
+  const double x = a.at(e), h = step * std::max(1.0, std::fabs(x));
   a.set(e, x + h);
   const double up = fn(*in), high = a.at(e);
   a.set(e, x - h);
@@ -122,7 +123,7 @@ void expect_slopes(const Case& c, const std::string& what,
   }
   int bad = 0;
   for (const int64_t e : elements_of(c, got)) {
-    const double want = slope(fn, in, i, e);
+    const double want = slope(c.step, fn, in, i, e);
     const double scale = std::max({1.0, std::fabs(want), largest(got)});
     if (std::fabs(got.at(e) - want) <= tolerance * scale) continue;
     if (++bad > 3) continue;
@@ -164,8 +165,8 @@ Sources watch(GradientTape* tape, const Case& c, const Arrays& in,
 void grad_case(const Case& c, DType dtype) {
   const AttrsRef attrs = c.attrs_for(dtype), wide_attrs = c.attrs_for(float64);
   const Arrays in = make_inputs(c, dtype);
-  const Arrays weights =
-      weights_for(c, infer_on_host(host_call(c, attrs), in), "weights");
+  const Arrays weights = weights_for(c, infer_on_host(host_call(c, attrs), in),
+                                     c.gradient_outputs, "weights");
   const Tensors args = to_device(c, in);
   const auto on = berth::device(device_under_test().str());
   GradientTape tape;
@@ -176,7 +177,8 @@ void grad_case(const Case& c, DType dtype) {
   const Tensors gradients = tape.gradient(target, sources.list);
   Arrays wide = to_double(in);
   const Case& of = c;
-  const auto value = [&](const Arrays& x) {
+  const auto value = [&](Arrays x) {
+    rederive(of, &x);
     return project(run_oracle(of, float64, x).outputs, weights);
   };
   for (size_t s = 0; s < sources.places.size(); ++s) {
@@ -216,10 +218,11 @@ void grad2_case(const Case& c, DType dtype) {
   SecondOrder second{c, c.attrs_for(dtype), {}};
   const Arrays in = make_inputs(c, dtype);
   const Arrays weights =
-      weights_for(c, infer_on_host(host_call(c, second.attrs), in), "weights");
+      weights_for(c, infer_on_host(host_call(c, second.attrs), in),
+                  c.gradient_outputs, "weights");
   std::vector<OutSpec> like;
   for (const Array& a : in) like.push_back({a.dtype(), a.shape()});
-  second.u = weights_for(c, like, "second");
+  second.u = weights_for(c, like, -1, "second");
   const auto on = berth::device(device_under_test().str());
 
   const Tensors args = to_device(c, in), w = tensors_of(weights);
@@ -239,7 +242,8 @@ void grad2_case(const Case& c, DType dtype) {
   all.insert(all.end(), weights.begin(), weights.end());
   const auto value = [&](const Arrays& x) {
     const auto split = x.begin() + static_cast<ptrdiff_t>(in.size());
-    const Arrays now(x.begin(), split);
+    Arrays now(x.begin(), split);
+    rederive(c, &now);
     return second
         .value(to_device(c, now), now, tensors_of(Arrays(split, x.end())))
         .item<double>();
