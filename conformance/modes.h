@@ -30,6 +30,9 @@ void grad_case(const Case& c, DType dtype);
 void grad2_case(const Case& c, DType dtype);
 void split_case(const Case& c, DType dtype);
 
+// True when the op has a split rule that cuts something of this case.
+bool can_split(const Case& c, DType dtype);
+
 // Registers every test with gtest.
 void register_modes();
 

@@ -23,7 +23,7 @@ bool applies(Mode mode, const Case& c, DType dtype) {
       return false;
     }
     case Mode::kSplit:
-      return op.split() != nullptr;
+      return !c.perf && can_split(c, dtype);
     case Mode::kPerf:
       return c.perf;
   }

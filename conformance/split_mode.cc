@@ -163,14 +163,44 @@ std::vector<std::vector<int64_t>> ways_to_cut(int64_t n) {
 
 }  // namespace
 
+namespace {
+
+std::vector<SplitSignature> rules_of(const HostCall& call, const Arrays& in,
+                                     std::vector<OutSpec> outputs) {
+  const std::vector<SpecView> specs = specs_of(call, in);
+  return call.op->split()(InferContext(*call.op, call.attrs, specs, outputs));
+}
+
+}  // namespace
+
+bool can_split(const Case& c, DType dtype) {
+  if (!c.def().split()) return false;
+  const AttrsRef attrs = c.attrs_for(dtype);
+  const HostCall call = host_call(c, attrs);
+  Arrays in;
+  for (const Input& i : c.inputs) {
+    in.emplace_back(i.dtype == DType::kInvalid ? dtype : i.dtype, i.shape);
+  }
+  const std::vector<OutSpec> outputs = infer_on_host(call, in);
+  for (const SplitSignature& rule : rules_of(call, in, outputs)) {
+    for (size_t i = 0; i < in.size(); ++i) {
+      const int8_t axis = rule.inputs[i];
+      if (axis >= 0 && in[i].shape()[axis] >= 2) return true;
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const int8_t axis = rule.outputs[i];
+      if (axis >= 0 && outputs[i].shape[axis] >= 2) return true;
+    }
+  }
+  return false;
+}
+
 void split_case(const Case& c, DType dtype) {
   const AttrsRef attrs = c.attrs_for(dtype);
   const HostCall call = host_call(c, attrs);
   const Arrays in = make_inputs(c, dtype);
-  std::vector<OutSpec> outputs = infer_on_host(call, in);
-  const std::vector<SpecView> specs = specs_of(call, in);
-  const std::vector<SplitSignature> rules =
-      c.def().split()(InferContext(c.def(), attrs.get(), specs, outputs));
+  const std::vector<OutSpec> outputs = infer_on_host(call, in);
+  const std::vector<SplitSignature> rules = rules_of(call, in, outputs);
   const KernelTable* table = kernels_on_host();
   if (!table) table = &reference::kernels();
   HostResult whole;
@@ -188,7 +218,7 @@ void split_case(const Case& c, DType dtype) {
       ++ways;
     }
   }
-  if (ways == 0) GTEST_SKIP() << "no axis long enough to cut";
+  EXPECT_GT(ways, 0) << "no rule cuts anything";
 }
 
 }  // namespace berth::conformance

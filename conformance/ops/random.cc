@@ -37,7 +37,7 @@ void add_random_cases(Cases& cases) {
   add(cases, "RandomUniform", "moved", {5, 3})
       .attr("minval", -2.0)
       .attr("maxval", 5.0);
-  for (const Shape shape : {Shape{5, 7}, Shape{}, Shape{0, 2}}) {
+  for (const Shape& shape : {Shape{5, 7}, Shape{}, Shape{0, 2}}) {
     add(cases, "RandomUniformInt", shape.str().c_str(), shape)
         .types(kIntegerTypes)
         .attr("minval", int64_t{3})

@@ -5,7 +5,7 @@
 namespace berth::conformance {
 
 void add_variable_cases(Cases& cases) {
-  for (const Shape shape : {Shape{3, 4}, Shape{}, Shape{0, 2}}) {
+  for (const Shape& shape : {Shape{3, 4}, Shape{}, Shape{0, 2}}) {
     const std::string label = shape.str();
     const Input variable = Input(shape).as_variable();
     cases.add("ReadVariableOp", label, {variable})
