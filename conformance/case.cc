@@ -108,6 +108,10 @@ Case& Case::gradient_through(int outputs) {
   gradient_outputs = outputs;
   return *this;
 }
+Case& Case::known_dimensions_only(std::string why) {
+  needs_dimensions = std::move(why);
+  return *this;
+}
 Case& Case::perf_only() {
   perf = true;
   return *this;

@@ -83,7 +83,9 @@ struct Case {
   // Gradients flow through the first so many outputs; -1: through all.
   int gradient_outputs = -1;
   std::map<Mode, std::string> skipped = {};  // why
-  bool perf = false;                         // large: run by --mode=perf only
+  // Why the rank of a result is not known when a dimension is not, if so.
+  std::string needs_dimensions = {};
+  bool perf = false;  // large: run by --mode=perf only
 
   Case& input(Input i);
   Case& attr(std::string name, AttrValue value);
@@ -95,6 +97,7 @@ struct Case {
   Case& skip_gradients(std::string why);
   Case& step_of(double step);
   Case& gradient_through(int outputs);
+  Case& known_dimensions_only(std::string why);
   Case& perf_only();
 
   const OpDef& def() const { return op_named(op); }

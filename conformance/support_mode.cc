@@ -148,7 +148,7 @@ void print_reasons(const std::map<std::string, Coverage>& all) {
       const auto reasons = of.reasons.find(mode);
       if (reasons == of.reasons.end()) continue;
       for (const std::string& why : reasons->second) {
-        if (of.runs.count(mode) == 0) {
+        if (of.runs.count(mode) == 0 || of.runs.at(mode) == 0) {
           fmt::print("- {} {}: {}\n", op, name, why);
         }
       }

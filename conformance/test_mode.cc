@@ -129,7 +129,7 @@ void test_case(const Case& c, DType dtype) {
   const AttrsRef attrs = c.attrs_for(dtype);
   const HostCall call = host_call(c, attrs);
   const Arrays in = make_inputs(c, dtype);
-  check_unknown_dimensions(call, in);
+  if (c.needs_dimensions.empty()) check_unknown_dimensions(call, in);
   const HostResult want = run_oracle(c, dtype, in);
   run_through_engine(c, dtype, attrs.get(), in, want);
   run_kernels(c, dtype, call, in, want);

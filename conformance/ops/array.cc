@@ -54,6 +54,7 @@ void add_broadcast_to(Cases& cases) {
 
 void add_array_cases(Cases& cases) {
   add_same_shape(cases, "Identity", "");
+  add_same_shape(cases, "DeepCopy", "");
   add_same_shape(cases, "StopGradient", "says no gradient on purpose");
   add_same_shape(cases, "ZerosLike", "");
   add_reshape(cases);
