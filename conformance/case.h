@@ -34,9 +34,6 @@ enum class Fill {
   kDerived,   // computed from the inputs before it
 };
 
-// Whether every op that a case or a fixture names must exist.
-inline constexpr bool kCatalogueComplete = false;
-
 using Derive = std::function<Array(const Arrays& before)>;
 
 struct Input {
@@ -111,7 +108,6 @@ class Cases {
  public:
   // Adds a case; `label` tells it from other cases of the op.
   Case& add(std::string op, std::string label, std::vector<Input> inputs);
-  void add(Case c) { cases_.push_back(std::move(c)); }
   const std::deque<Case>& all() const { return cases_; }
 
  private:

@@ -77,6 +77,15 @@ void add_elementwise_cases(Cases& cases) {
   add_ties(cases, "Maximum");
   add_ties(cases, "Minimum");
   cases
+      .add("Pow", "whole",
+           {Input({6, 8}).whole(0, 5), Input({6, 8}).whole(0, 4)})
+      .types(kIntegerTypes);
+  cases
+      .add("Pow", "negative_exponent",
+           {Input({6}).of({1, -1, -1, 2, 0, 3}),
+            Input({6}).of({-3, -3, -2, -1, -1, 0})})
+      .types(dtype_bit(int32) | dtype_bit(int64));
+  cases
       .add("Pow", "negative_base",
            {Input({4}).of({-2, -1, 0, 3}), Input({4}).of({3, 2, 2, -1})})
       .types(kFloats)
