@@ -149,7 +149,13 @@ int run(int argc, char** argv) {
   choose_device("");
   static const Json file = Json::parse(std::ifstream(BERTH_FIXTURES));
   register_fixtures(file);
-  return RUN_ALL_TESTS();
+  const int failed = RUN_ALL_TESTS();
+  if (testing::UnitTest::GetInstance()->test_to_run_count() > 0 ||
+      GTEST_FLAG_GET(list_tests)) {
+    return failed;
+  }
+  fmt::print(stderr, "fixtures_test: no test matches the filter\n");
+  return 1;
 }
 
 }  // namespace

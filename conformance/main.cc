@@ -65,7 +65,13 @@ int run(int argc, char** argv) {
     return berth::conformance::run_support(flags.markdown);
   }
   berth::conformance::register_modes();
-  return RUN_ALL_TESTS();
+  const int failed = RUN_ALL_TESTS();
+  if (testing::UnitTest::GetInstance()->test_to_run_count() > 0 ||
+      GTEST_FLAG_GET(list_tests)) {
+    return failed;
+  }
+  fmt::print(stderr, "conformance: no test matches the filter\n");
+  return 1;
 }
 
 }  // namespace
