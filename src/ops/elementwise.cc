@@ -223,8 +223,8 @@ void register_binary(OpRegistry& r) {
       .commutative()
       .gradient([](const GradCall& g) { return grad_max_min(g, false); });
   r.op("Pow")
-      .input("x", kFloatingTypes)
-      .input("y", kFloatingTypes)
+      .input("x", kNumberTypes)
+      .input("y", kNumberTypes)
       .output("z")
       .elementwise()
       .gradient([](const GradCall& g) {

@@ -89,7 +89,28 @@ struct Min {
 struct Pow {
   template <class T>
   T operator()(T a, T b) {
-    return std::pow(a, b);
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::pow(a, b);
+    } else {
+      return whole(a, b);
+    }
+  }
+
+ private:
+  // Wraps around; a negative exponent leaves only powers of 1 and -1.
+  template <class T>
+  static T whole(T a, T b) {
+    if (std::is_signed_v<T> && b < 0) {
+      if (a == T{1}) return a;
+      if (a != static_cast<T>(-1)) return 0;
+      return static_cast<T>(b % 2 == 0 ? 1 : -1);
+    }
+    T power = 1;
+    for (auto n = static_cast<uint64_t>(b); n > 0; n >>= 1) {
+      if (n & 1) power = Mul()(power, a);
+      a = Mul()(a, a);
+    }
+    return power;
   }
 };
 struct SquaredDifference {
@@ -215,7 +236,7 @@ void add_elementwise(KernelTable& t) {
   add_floating_binary<Div>(t, "RealDiv");
   add_binary<Max>(t, "Maximum");
   add_binary<Min>(t, "Minimum");
-  add_floating_binary<Pow>(t, "Pow");
+  add_binary<Pow>(t, "Pow");
   add_binary<SquaredDifference>(t, "SquaredDifference");
   add_unary<Neg>(t, "Neg");
   add_unary<Abs>(t, "Abs");

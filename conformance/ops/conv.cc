@@ -1,0 +1,114 @@
+// Two-dimensional convolution and its two gradients.
+
+#include "conformance/ops/families.h"
+
+namespace berth::conformance {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+struct Conv {
+  const char* label;
+  Shape image, filter, result;
+  std::string padding = "SAME";
+  int64_t stride = 1;
+  int64_t dilation = 1;
+};
+
+Case& with(Case& c, const Conv& v) {
+  c.close_to(1e-5, 1e-4)
+      .attr("strides", Ints{1, v.stride, v.stride, 1})
+      .attr("padding", v.padding);
+  if (v.dilation != 1) {
+    c.attr("dilations", Ints{1, v.dilation, v.dilation, 1});
+  }
+  return c;
+}
+
+// Each geometry is tried on the convolution and on both gradients; sizes by
+// attribute with open batch and channels, all of them, and by operand.
+void add_conv(Cases& cases, const Conv& v) {
+  const auto only_shape = [](Shape s) {
+    return Input(s).without_gradient("only its shape is read");
+  };
+  const std::string label = v.label;
+  const Shape &x = v.image, &f = v.filter;
+  with(cases.add("Conv2D", label, {Input(x), Input(f)}), v);
+  const char* op = "Conv2DBackpropInput";
+  with(cases.add(op, label, {Input(f), Input(v.result)}), v)
+      .attr("input_sizes", Ints{-1, x[1], x[2], -1});
+  with(cases.add(op, label + "_sizes", {Input(f), Input(v.result)}), v)
+      .attr("input_sizes", Ints(x.begin(), x.end()));
+  with(cases.add(op, label + "_like",
+                 {Input(f), Input(v.result), only_shape(x)}),
+       v);
+  op = "Conv2DBackpropFilter";
+  with(cases.add(op, label, {Input(x), Input(v.result)}), v)
+      .attr("filter_sizes", Ints{f[0], f[1], -1, -1});
+  with(cases.add(op, label + "_sizes", {Input(x), Input(v.result)}), v)
+      .attr("filter_sizes", Ints(f.begin(), f.end()));
+  with(cases.add(op, label + "_like",
+                 {Input(x), Input(v.result), only_shape(f)}),
+       v);
+}
+
+void add_perf(Cases& cases) {
+  const Conv v{
+      "mnist_32", {64, 28, 28, 1}, {3, 3, 1, 32}, {64, 26, 26, 32}, "VALID"};
+  const Conv w{
+      "32_64", {64, 13, 13, 32}, {3, 3, 32, 64}, {64, 11, 11, 64}, "VALID"};
+  for (const Conv& c : {v, w}) {
+    const DTypeSet f32 = dtype_bit(float32);
+    with(cases.add("Conv2D", c.label, {Input(c.image), Input(c.filter)}), c)
+        .types(f32)
+        .perf_only();
+    with(cases.add("Conv2DBackpropInput", c.label,
+                   {Input(c.filter), Input(c.result)}),
+         c)
+        .attr("input_sizes", Ints(c.image.begin(), c.image.end()))
+        .types(f32)
+        .perf_only();
+    with(cases.add("Conv2DBackpropFilter", c.label,
+                   {Input(c.image), Input(c.result)}),
+         c)
+        .attr("filter_sizes", Ints(c.filter.begin(), c.filter.end()))
+        .types(f32)
+        .perf_only();
+  }
+}
+
+}  // namespace
+
+void add_conv_cases(Cases& cases) {
+  add_conv(cases, {"same_3x3", {2, 5, 6, 2}, {3, 3, 2, 3}, {2, 5, 6, 3}});
+  add_conv(cases,
+           {"valid_3x3", {2, 5, 6, 2}, {3, 3, 2, 3}, {2, 3, 4, 3}, "VALID"});
+  add_conv(
+      cases,
+      {"same_stride_2", {2, 5, 6, 2}, {3, 3, 2, 3}, {2, 3, 3, 3}, "SAME", 2});
+  add_conv(
+      cases,
+      {"valid_stride_2", {3, 6, 5, 1}, {3, 2, 1, 2}, {3, 2, 2, 2}, "VALID", 2});
+  add_conv(
+      cases,
+      {"dilated", {2, 7, 7, 2}, {3, 3, 2, 2}, {2, 3, 3, 2}, "VALID", 1, 2});
+  add_conv(cases, {"same_2x2", {2, 4, 4, 2}, {2, 2, 2, 3}, {2, 4, 4, 3}});
+  add_conv(cases, {"1x1", {2, 3, 3, 4}, {1, 1, 4, 5}, {2, 3, 3, 5}});
+  add_conv(cases, {"stride_3_of_1x1",
+                   {2, 5, 5, 2},
+                   {1, 1, 2, 2},
+                   {2, 2, 2, 2},
+                   "VALID",
+                   3});
+  add_conv(cases, {"no_images", {0, 4, 4, 2}, {3, 3, 2, 3}, {0, 4, 4, 3}});
+  cases
+      .add("Conv2D", "special",
+           {Input({1, 4, 4, 1}).special(), Input({2, 2, 1, 2}).special()})
+      .types(dtype_bit(float64))
+      .attr("strides", Ints{1, 1, 1, 1})
+      .attr("padding", std::string("VALID"));
+  add_perf(cases);
+}
+
+}  // namespace berth::conformance

@@ -1,0 +1,26 @@
+#include "conformance/ops/families.h"
+
+namespace berth::conformance {
+
+void add_all_cases(Cases& cases) {
+  add_elementwise_cases(cases);
+  add_compare_cases(cases);
+  add_reduce_cases(cases);
+  add_matmul_cases(cases);
+  add_array_cases(cases);
+  add_generate_cases(cases);
+  add_layout_cases(cases);
+  add_join_cases(cases);
+  add_slice_cases(cases);
+  add_gather_cases(cases);
+  add_random_cases(cases);
+  add_nn_cases(cases);
+  add_softmax_cases(cases);
+  add_conv_cases(cases);
+  add_pool_cases(cases);
+  add_norm_cases(cases);
+  add_training_cases(cases);
+  add_variable_cases(cases);
+}
+
+}  // namespace berth::conformance

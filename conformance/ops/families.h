@@ -1,0 +1,34 @@
+// The families of cases; each file of this folder adds one.
+
+#ifndef BERTH_CONFORMANCE_OPS_FAMILIES_H_
+#define BERTH_CONFORMANCE_OPS_FAMILIES_H_
+
+#include "conformance/case.h"
+
+namespace berth::conformance {
+
+// Calls all of the below.
+void add_all_cases(Cases& cases);
+
+void add_elementwise_cases(Cases& cases);
+void add_compare_cases(Cases& cases);
+void add_reduce_cases(Cases& cases);
+void add_matmul_cases(Cases& cases);
+void add_array_cases(Cases& cases);
+void add_generate_cases(Cases& cases);
+void add_layout_cases(Cases& cases);
+void add_join_cases(Cases& cases);
+void add_slice_cases(Cases& cases);
+void add_gather_cases(Cases& cases);
+void add_random_cases(Cases& cases);
+void add_nn_cases(Cases& cases);
+void add_softmax_cases(Cases& cases);
+void add_conv_cases(Cases& cases);
+void add_pool_cases(Cases& cases);
+void add_norm_cases(Cases& cases);
+void add_training_cases(Cases& cases);
+void add_variable_cases(Cases& cases);
+
+}  // namespace berth::conformance
+
+#endif  // BERTH_CONFORMANCE_OPS_FAMILIES_H_

@@ -1,0 +1,48 @@
+// Random numbers: the device must draw what the reference draws, and a part
+// what the whole draws at its place.
+
+#include "conformance/ops/families.h"
+
+namespace berth::conformance {
+
+namespace {
+
+Case& add(Cases& cases, const char* op, const char* label, Shape shape) {
+  return cases.add(op, label, {})
+      .attr("shape", shape)
+      .attr("seed", int64_t{7})
+      .attr("op_id", int64_t{3})
+      .dtype_attr("dtype")
+      .close_to(1e-6, 1e-6);
+}
+
+void add_generator(Cases& cases, const char* op) {
+  add(cases, op, "matrix", {5, 7});
+  add(cases, op, "vector", {131});
+  add(cases, op, "scalar", {});
+  add(cases, op, "empty", {0, 3});
+  add(cases, op, "1m", {1024, 1024}).types(dtype_bit(float32)).perf_only();
+}
+
+}  // namespace
+
+void add_random_cases(Cases& cases) {
+  for (const char* op :
+       {"RandomStandardNormal", "TruncatedNormal", "RandomUniform"}) {
+    add_generator(cases, op);
+  }
+  for (const char* op : {"RandomStandardNormal", "TruncatedNormal"}) {
+    add(cases, op, "moved", {5, 3}).attr("mean", 3.0).attr("stddev", 0.5);
+  }
+  add(cases, "RandomUniform", "moved", {5, 3})
+      .attr("minval", -2.0)
+      .attr("maxval", 5.0);
+  for (const Shape& shape : {Shape{5, 7}, Shape{}, Shape{0, 2}}) {
+    add(cases, "RandomUniformInt", shape.str().c_str(), shape)
+        .types(kIntegerTypes)
+        .attr("minval", int64_t{3})
+        .attr("maxval", int64_t{40});
+  }
+}
+
+}  // namespace berth::conformance
