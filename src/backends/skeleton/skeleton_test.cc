@@ -15,14 +15,14 @@ namespace {
 const bool kAsked = setenv("BERTH_SKELETON", "1", 1) == 0;
 
 TEST(Skeleton, ComputesItsOneOp) {
-  const auto on = device("/SKELETON:0");
+  const auto on = device("/device:SKELETON:0");
   const Tensor y = math::negative(constant(2.0f));
   EXPECT_NE(y.device().find("SKELETON:0"), std::string::npos);
   EXPECT_EQ(y.item<float>(), -2);
 }
 
 TEST(Skeleton, RefusesTheOthersAndSaysWhoCan) {
-  const auto on = device("/SKELETON:0");
+  const auto on = device("/device:SKELETON:0");
   const Tensor x = constant(2.0f);
   try {
     math::exp(x);
