@@ -122,10 +122,10 @@ class RandomGraph {
         break;
       }
       default: {
+        // Down to a scalar and back.
         const std::string s =
-            add(fmt::format("SumLike({}, {})", x, pick(constants_)), spec_);
-        y = s;
-        return;  // shapes vary; nobody reads it
+            add(fmt::format("SumLike({}, {})", x, constants_[0]), "float32[]");
+        y = add(fmt::format("BroadcastTo({}) {{shape = shape[2,3]}}", s), kS);
       }
     }
     values_.push_back(y);
@@ -133,7 +133,6 @@ class RandomGraph {
 
   std::mt19937 random_;
   std::string text_;
-  std::string spec_ = "float32[?,?]";
   std::vector<std::string> values_, constants_;
   int count_ = 0;
 };
