@@ -24,7 +24,7 @@ struct Case {
 };
 
 std::string file_of(const std::string& pass) {
-  return std::filesystem::path(__FILE__).parent_path() / "testdata" /
+  return std::filesystem::path(BERTH_SOURCE_DIR) / "src/passes/testdata" /
          (pass + ".txt");
 }
 
