@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <utility>
 
 #include "graph/graph.h"
 #include "passes/pipeline.h"
@@ -52,8 +52,10 @@ std::vector<Case> read_cases(const std::string& pass) {
 
 void write_cases(const std::string& pass, const std::vector<Case>& cases) {
   std::ofstream out(file_of(pass));
+  const char* blank = "";
   for (const Case& c : cases) {
-    out << c.title << c.before << "---\n" << c.after << "\n";
+    out << std::exchange(blank, "\n") << c.title << c.before << "---\n"
+        << c.after;
   }
 }
 
