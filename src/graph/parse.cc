@@ -310,27 +310,36 @@ class Parser {
       check_declared(line, node);
       return;
     }
+    check_required(line, node);
     std::vector<SpecView> in;
     for (const ValueRef v : node.inputs) {
       in.push_back(text_.graph.spec(v).view());
     }
-    std::vector<OutSpec> out;
+    std::vector<OutSpec> out(node.outputs.size());
     try {
       const int n = op.num_outputs(node.attrs.get());
-      if (static_cast<size_t>(n) == node.outputs.size()) {
-        out.resize(node.outputs.size());
-        infer_outputs(op, node.attrs.get(), in, out);
+      if (static_cast<size_t>(n) != out.size()) {
+        line.fail(fmt::format("{} outputs, expected {} of {}", out.size(), n,
+                              op.name()));
       }
+      infer_outputs(op, node.attrs.get(), in, out);
     } catch (const errors::Error& error) {
-      line.fail(error.what());
-    }
-    if (out.size() != node.outputs.size()) {
-      line.fail(fmt::format("{} outputs, expected {} of {}",
-                            node.outputs.size(),
-                            op.num_outputs(node.attrs.get()), op.name()));
+      const std::string_view what = error.what();
+      if (what.starts_with("line ")) throw;
+      line.fail(std::string(what));
     }
     for (size_t i = 0; i < out.size(); ++i) {
       check_output(line, node, i, out[i]);
+    }
+  }
+
+  static void check_required(TextLine& line, const Node& node) {
+    for (const AttrDef& a : node.op->attrs()) {
+      if (!a.required) continue;
+      if (node.attrs.get() && node.attrs.get()->find(a.name)) continue;
+      line.fail(fmt::format("{} without attribute '{}', expected {}",
+                            node.op->name(), a.name,
+                            type_name(a.default_value.index())));
     }
   }
 

@@ -101,9 +101,8 @@ void Tracer::order_effects(Node& node) {
     last_effect_ = id;
   }
   std::sort(node.controls.begin(), node.controls.end());
-  node.controls.erase(
-      std::unique(node.controls.begin(), node.controls.end()),
-      node.controls.end());
+  node.controls.erase(std::unique(node.controls.begin(), node.controls.end()),
+                      node.controls.end());
 }
 
 Tensor Tracer::add_arg(const TensorSpec& spec) {
@@ -144,9 +143,8 @@ ValueRef Tracer::capture(const Tensor& t) {
   if (impl.kind == TensorKind::kVariable) {
     static const OpDef& op = op_named("VarHandleOp");
     const VariableState& v = *impl.variable;
-    const AttrsRef attrs({{"shared_name", v.name},
-                          {"dtype", v.dtype},
-                          {"shape", v.shape}});
+    const AttrsRef attrs(
+        {{"shared_name", v.name}, {"dtype", v.dtype}, {"shape", v.shape}});
     value = {add_node(op, attrs.get(), {}), 0};
     Node& node = graph_[value.node];
     node.variable = t;

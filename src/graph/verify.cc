@@ -79,9 +79,9 @@ class Verifier {
         (node.inputs.size() > in && !op.variadic())) {
       fail(fmt::format("{} has {} inputs; expected {}{}", op.name(),
                        node.inputs.size(), least,
-                       op.variadic()  ? " or more"
-                       : least < in   ? fmt::format(" to {}", in)
-                                      : ""));
+                       op.variadic() ? " or more"
+                       : least < in  ? fmt::format(" to {}", in)
+                                     : ""));
     }
     const size_t out = static_cast<size_t>(op.num_outputs(node.attrs.get()));
     // A declared op may have any number: its text says how many.
