@@ -46,6 +46,10 @@ struct DeviceMemoryInfo {
 // .get_memory_info). Throws errors::InvalidArgument for an unknown device.
 DeviceMemoryInfo get_memory_info(const std::string& device);
 
+// Lets a device that failed accept work again. Variables that the failed work
+// was writing stay torn until they are assigned.
+void reset_device_error(const std::string& device);
+
 // Sets peak_bytes to current_bytes.
 void reset_memory_stats(const std::string& device);
 

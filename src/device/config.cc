@@ -54,6 +54,10 @@ DeviceMemoryInfo get_memory_info(const std::string& device) {
   return {i.current_bytes, i.peak_bytes, i.reserved_bytes, i.limit_bytes};
 }
 
+void reset_device_error(const std::string& device) {
+  DeviceManager::get().lookup(DeviceName::parse(device)).reset_error();
+}
+
 void reset_memory_stats(const std::string& device) {
   DeviceManager::get()
       .lookup(DeviceName::parse(device))

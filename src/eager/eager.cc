@@ -232,6 +232,15 @@ void run_async(Device& device, const OpDef& op,
     v.storage->ready = done;
     v.torn = false;
   });
+  if (op.has_variables() && op.stateful()) {
+    std::vector<Tensor> handles;
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (writes(op.input(static_cast<int>(i)).access)) {
+        handles.push_back(*in[i]);
+      }
+    }
+    watch_writes(stream, std::move(handles), op.name().c_str());
+  }
 }
 
 void decompose(const OpDef& op, std::span<const Tensor* const> in,

@@ -30,8 +30,34 @@ void Plan::Impl::join_after(Instance& run) {
   }
 }
 
+// Asynchronous work that fails later leaves what it writes torn.
+void Plan::Impl::watch_variables() {
+  for (PlanStream& s : streams) {
+    if (s.device->runs_inline() || s.stream != &s.device->compute_stream()) {
+      continue;
+    }
+    std::vector<Tensor> written;
+    for (const VariableUse& use : variables) {
+      const VariableState& v = variable_state(use.handle);
+      if (use.write && v.device == s.device) written.push_back(use.handle);
+    }
+    if (!written.empty()) {
+      watch_writes(*s.stream, std::move(written), "a run");
+    }
+  }
+}
+
 // Results are ready when the stream that made them, or brought them, is.
 void Plan::Impl::note_events(Instance& run) {
+  for (const VariableUse& use : variables) {
+    VariableState& v = variable_state(use.handle);
+    if (!use.write) continue;
+    for (size_t s = 0; s < streams.size(); ++s) {
+      if (streams[s].stream == &v.device->compute_stream()) {
+        v.storage->ready = run.done[s];
+      }
+    }
+  }
   for (size_t o = 0; o < outputs.size(); ++o) {
     const Output& out = outputs[o];
     const PlanBuffer& b = buffers[out.buffer];

@@ -281,18 +281,12 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
     if (!p.inline_only) p.join_after(*run);
     throw;
   }
+  locks.written([](VariableState& v) { v.torn = false; });
   if (!p.inline_only) {
+    p.watch_variables();
     p.join_after(*run);
     p.note_events(*run);
-    locks.written([&](VariableState& v) {
-      for (size_t s = 0; s < p.streams.size(); ++s) {
-        if (p.streams[s].stream == &v.device->compute_stream()) {
-          v.storage->ready = run->done[s];
-        }
-      }
-    });
   }
-  locks.written([](VariableState& v) { v.torn = false; });
   p.finish(*run, out);
 }
 

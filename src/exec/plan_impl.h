@@ -133,6 +133,7 @@ struct Plan::Impl {
   void join_before(Instance& run);
   void join_after(Instance& run);
   void note_events(Instance& run);
+  void watch_variables();
 };
 
 // Arenas of one device that all plans share: a run checks one out.

@@ -135,8 +135,9 @@ VariableState& variable_state(const Tensor& handle) {
   return *handle.impl()->variable;
 }
 
-void check_not_torn(const VariableState& state) {
+void check_not_torn(VariableState& state) {
   if (!state.torn) return;
+  std::lock_guard lock(state.torn_mutex);
   throw errors::FailedPrecondition(fmt::format(
       "variable '{}' holds a half-made update: {}; assign or restore it before "
       "reading",
@@ -206,8 +207,35 @@ void prepare_write(VariableState& state) {
 }
 
 void mark_torn(VariableState& state, std::string why) {
-  state.torn = true;
+  std::lock_guard lock(state.torn_mutex);
   state.torn_by = std::move(why);
+  state.torn = true;
+}
+
+void watch_writes(Stream& stream, std::vector<Tensor> handles,
+                  const char* what) {
+  struct Watch {
+    std::vector<Tensor> handles;
+    const char* what;
+    bool ran = false;
+  };
+  auto watch = std::make_unique<Watch>(Watch{std::move(handles), what});
+  Work work;
+  work.what = "WatchWrites";
+  work.run = [](void* c, const AddressMap&) {
+    static_cast<Watch*>(c)->ran = true;
+  };
+  work.drop = [](void* c) {
+    std::unique_ptr<Watch> w(static_cast<Watch*>(c));
+    if (w->ran) return;
+    for (const Tensor& t : w->handles) {
+      mark_torn(*t.impl()->variable,
+                fmt::format("{} failed on {}", w->what,
+                            t.impl()->device->short_name()));
+    }
+  };
+  work.context = watch.release();
+  stream.launch(work);
 }
 
 VariableState* borrowed_from(Block* block) {

@@ -13,8 +13,11 @@
 #define BERTH_TENSOR_VARIABLE_STATE_H_
 
 #include <mutex>
+#include <atomic>
+#include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <vector>
 #include <vector>
 
 #include "berth/tensor.h"
@@ -34,7 +37,9 @@ struct VariableState {
 
   std::shared_mutex mutex;
   BlockRef storage;
-  bool torn = false;
+  // Set by whoever finds out, also without the lock (asynchronous devices).
+  std::atomic<bool> torn{false};
+  std::mutex torn_mutex;
   std::string torn_by;  // what failed
 
   std::mutex snapshot_mutex;  // the two below
@@ -68,8 +73,13 @@ void prepare_write(VariableState& state);
 // Marks the state torn: a run that was writing it failed because of `why`.
 void mark_torn(VariableState& state, std::string why);
 
+// Launches a marker behind work on `stream` that writes the variables: when
+// that work fails, or is skipped, they become torn.
+void watch_writes(Stream& stream, std::vector<Tensor> handles,
+                  const char* what);
+
 // Throws errors::FailedPrecondition when torn. The caller holds a lock.
-void check_not_torn(const VariableState& state);
+void check_not_torn(VariableState& state);
 
 // Returns the variable whose storage `block` still shares; null for other
 // blocks. The caller keeps the block alive.
