@@ -45,7 +45,9 @@ class Builder {
 
 // Layers of read, matmul, bias and tanh, cut into blocks by device; then
 // their gradients, colocated, and updates. About nine nodes per layer.
-Graph training_step(int nodes, int blocks) {
+// `interleaved`: neighbours are on different devices, so that every activation
+// and gradient is sent.
+Graph training_step(int nodes, bool interleaved) {
   Builder b;
   const int layers = nodes / 9;
   const auto name = [](const std::string& text) {
@@ -63,7 +65,8 @@ Graph training_step(int nodes, int blocks) {
   };
   std::vector<Layer> stack;
   for (int i = 0; i < layers; ++i) {
-    b.requested = device(static_cast<int>(int64_t{i} * blocks / layers));
+    const int block = static_cast<int>(int64_t{i} * 4 / layers);
+    b.requested = device(interleaved ? i % 4 : block);
     const int h = b.add("VarHandleOp", {}, name(fmt::format("w{}", i)));
     const int r = b.add("ReadVariableOp", {{h, 0}});
     const int m = b.add("MatMul", {{x, 0}, {r, 0}});
@@ -88,8 +91,8 @@ Graph training_step(int nodes, int blocks) {
   return std::move(b.graph);
 }
 
-void run(int nodes, double seconds) {
-  const Graph graph = training_step(nodes, 4);
+void run(int nodes, bool interleaved, double seconds) {
+  const Graph graph = training_step(nodes, interleaved);
   berth::PlaceOptions options;
   for (int i = 0; i < 4; ++i) options.devices.push_back({device(i)});
   Graph placed = graph;
@@ -114,6 +117,7 @@ void run(int nodes, double seconds) {
     berth_bench::Line(what, 1)
         .add("nodes", graph.size())
         .add("devices", 4)
+        .add("layers", interleaved ? "interleaved" : "blocks")
         .timing(t, "ms", 1e3)
         .add("transfers", cut.size() - graph.size())
         .add("steps", schedule.steps.size())
@@ -129,6 +133,10 @@ void run(int nodes, double seconds) {
 
 int main(int argc, char** argv) {
   const berth_bench::Args args = berth_bench::parse_args(argc, argv);
-  for (int nodes : {10000, 100000}) run(nodes, args.seconds);
+  for (int nodes : {10000, 100000}) {
+    for (bool interleaved : {false, true}) {
+      run(nodes, interleaved, args.seconds / 2);
+    }
+  }
   return 0;
 }

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <random>
+#include <set>
+
 #include "berth/berth.h"
 #include "berth/errors.h"
 #include "berth/variable.h"
@@ -337,6 +340,78 @@ TEST(Place, RefusesListsOfDevicesThatMakeNoSense) {
   options.devices = {{"/job:worker"}};
   EXPECT_PRED2(has, error_of<errors::InvalidArgument>(body, options),
                "no type");
+}
+
+// Requests, colocations (forward and backward), variables, generators and
+// aliases at random.
+std::string random_body(std::mt19937& rng, int n) {
+  auto pick = [&](int k) { return static_cast<int>(rng() % k); };
+  const char* devices[] = {"\"/GPU:0\"", "\"/GPU:1\"", "CPU", "GPU"};
+  std::string body = handle("n0") + arg("n1") + node("n2", "Make()");
+  for (int i = 3; i < n; ++i) {
+    auto value = [&] { return fmt::format("n{}:0", 1 + pick(i - 1)); };
+    const char* ops[] = {"Make()",
+                         "One({})",
+                         "Size2({})",
+                         "CpuOnly({})",
+                         "Reshape({}) {{shape = shape[4]}}",
+                         "NotGpu0({})",
+                         "ReadVariableOp(n0:0)"};
+    const int op = pick(7);
+    std::string more;
+    // CpuOnly under a request for a GPU is an error, tested elsewhere.
+    if (pick(3) == 0 && op != 3 && op != 5) {
+      more += std::string(" on ") + devices[pick(4)];
+    }
+    if (pick(2) == 0) more += fmt::format(" with n{}", pick(i));
+    body += node(fmt::format("n{}", i),
+                 fmt::format(fmt::runtime(ops[op]), value()), more);
+  }
+  return body;
+}
+
+TEST(Place, RulesHoldOnRandomGraphs) {
+  std::mt19937 rng(7);
+  for (int round = 0; round < 300; ++round) {
+    Result r = placed(random_body(rng, 30));
+    std::set<int> noted;
+    for (const PlaceNote& n : r.placement.notes) noted.insert(n.node);
+    for (int i = 0; i < r.graph.size(); ++i) {
+      const Node& n = r.graph[i];
+      ASSERT_FALSE(n.assigned.empty()) << n.name;
+      const DeviceName at = DeviceName::parse(n.assigned);
+      const std::string& op = n.op->name();
+      if (op == "ReadVariableOp") {
+        EXPECT_EQ(n.assigned, r.graph[0].assigned);
+      } else if (!n.requested.empty()) {
+        EXPECT_TRUE(DeviceName::parse(n.requested).matches(at)) << r.text;
+      } else if (n.colocate >= 0 && !noted.contains(i)) {
+        EXPECT_EQ(n.assigned, r.graph[n.colocate].assigned)
+            << n.name << "\n"
+            << r.text << print(r.graph);
+      }
+      if (op == "CpuOnly") {
+        EXPECT_EQ(*at.type, "CPU");
+      } else if (op == "NotGpu0") {
+        EXPECT_NE(short_device(n.assigned), "GPU:0");
+      }
+    }
+    Graph again = r.graph;
+    place(again, gpus_and_cpu());
+    for (int i = 0; i < again.size(); ++i) {
+      EXPECT_EQ(again[i].assigned, r.graph[i].assigned);
+    }
+    // Colocations may also point forward: nothing hangs, all get a device.
+    for (Node& n : again.nodes) {
+      if (n.colocate >= 0) n.colocate = static_cast<int>(rng() % 30);
+    }
+    try {
+      place(again, gpus_and_cpu());
+      for (const Node& n : again.nodes) EXPECT_FALSE(n.assigned.empty());
+    } catch (const errors::InvalidArgument& e) {
+      EXPECT_PRED2(has, e.what(), "colocated with itself");
+    }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "berth/errors.h"
 #include "place/order.h"
@@ -26,6 +27,7 @@ class Scheduler {
     known_.assign(num_streams(), std::vector<int32_t>(num_streams(), -1));
     touched_.assign(num_streams(), std::vector<int32_t>(num_streams(), -1));
     step_of_.assign(graph_.nodes.size(), -1);
+    latest_.assign(num_streams(), -1);
     for (size_t s = 0; s < n; ++s) add_step(static_cast<int32_t>(s));
     add_joins();
     return std::move(result_);
@@ -71,12 +73,15 @@ class Scheduler {
     const int32_t home = device_[step.node];
     const bool transfer = work_.is_transfer[step.node];
     step.stream = transfer ? copy_stream_[home] : home;
-    std::vector<int32_t> latest(num_streams(), -1);
+    // The latest step per other stream is all that can matter.
+    std::vector<int32_t> latest;
     for (int32_t before : work_.waits_for[step.node]) {
-      int32_t& last = latest[result_.steps[step_of_[before]].stream];
-      last = std::max(last, step_of_[before]);
+      const int32_t on = result_.steps[step_of_[before]].stream;
+      if (on == step.stream) continue;
+      if (latest_[on] < 0) latest.push_back(on);
+      latest_[on] = std::max(latest_[on], step_of_[before]);
     }
-    latest[step.stream] = -1;
+    for (int32_t& l : latest) l = std::exchange(latest_[l], -1);
     step.waits = reduce(latest, known_[step.stream]);
     std::vector<int32_t>& known = known_[step.stream];
     for (int32_t w : step.waits) learn(known, w);
@@ -86,16 +91,17 @@ class Scheduler {
   }
 
   // Leaves out what is known already and what another wait implies.
+  // `latest` has at most one step per stream.
   std::vector<int32_t> reduce(const std::vector<int32_t>& latest,
                               const std::vector<int32_t>& known) {
     std::vector<int32_t> waits;
-    for (size_t u = 0; u < latest.size(); ++u) {
-      bool needed = latest[u] > known[u];
-      for (size_t o = 0; needed && o < latest.size(); ++o) {
-        if (o == u || latest[o] < 0) continue;
-        needed = clock(latest[o])[u] < latest[u];
-      }
-      if (needed) waits.push_back(latest[u]);
+    for (int32_t w : latest) {
+      const int32_t on = result_.steps[w].stream;
+      const bool implied =
+          known[on] >= w ||
+          std::any_of(latest.begin(), latest.end(),
+                      [&](int32_t o) { return o != w && clock(o)[on] >= w; });
+      if (!implied) waits.push_back(w);
     }
     std::sort(waits.begin(), waits.end());
     return waits;
@@ -129,8 +135,10 @@ class Scheduler {
 
   void add_joins() {
     for (size_t d = 0; d < copy_stream_.size(); ++d) {
-      std::vector<int32_t> latest = touched_[d];
-      latest[d] = -1;
+      std::vector<int32_t> latest;
+      for (size_t s = 0; s < num_streams(); ++s) {
+        if (s != d && touched_[d][s] >= 0) latest.push_back(touched_[d][s]);
+      }
       result_.final_waits[d] = reduce(latest, known_[d]);
     }
   }
@@ -138,11 +146,12 @@ class Scheduler {
   const Graph& graph_;
   const Work work_;
   Schedule result_;
-  std::vector<int32_t> device_;                // per node: its compute stream
-  std::vector<int32_t> copy_stream_;           // per device, -1: none
-  std::vector<int32_t> step_of_;               // per node
-  std::vector<int32_t> clock_;                 // per step and stream
-  std::vector<std::vector<int32_t>> known_;    // per stream: its clock now
+  std::vector<int32_t> device_;              // per node: its compute stream
+  std::vector<int32_t> copy_stream_;         // per device, -1: none
+  std::vector<int32_t> step_of_;             // per node
+  std::vector<int32_t> latest_;              // per stream; all -1 between steps
+  std::vector<int32_t> clock_;               // per step and stream
+  std::vector<std::vector<int32_t>> known_;  // per stream: its clock now
   std::vector<std::vector<int32_t>> touched_;  // per device and stream
 };
 
