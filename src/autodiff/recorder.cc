@@ -40,9 +40,10 @@ void GradientTape::Recorder::apply(const OpDef& op,
       op.kind() == OpKind::kReadVariable || op.kind() == OpKind::kCall;
   if (reads && options_.watch_accessed_variables) {
     for (const Tensor* t : in) {
-      const VariableState* v = t->impl()->kind == TensorKind::kVariable
-                                   ? t->impl()->variable
-                                   : nullptr;
+      const VariableState* v =
+          t->defined() && t->impl()->kind == TensorKind::kVariable
+              ? t->impl()->variable
+              : nullptr;
       if (v && v->trainable && is_floating(v->dtype)) watch(*t);
     }
   }

@@ -44,7 +44,7 @@ class GradientTape::Recorder final : public Dispatcher {
   static constexpr int32_t kUnwatched = -1;
 
   int32_t value_of(const Tensor& t) const {
-    return slots_.find(t.impl());
+    return t.defined() ? slots_.find(t.impl()) : kUnwatched;
   }
   void record(const OpDef& op, std::span<const Tensor* const> in,
               const Attrs* attrs, std::span<const Tensor> out);

@@ -40,6 +40,12 @@ class Buffer {
   std::vector<T> heap_;
 };
 
+[[noreturn]] void empty_input(const OpDef& op, int i) {
+  throw errors::FailedPrecondition(fmt::format(
+      "{}: {} is an empty Tensor{}; expected one that an op returned",
+      op.name(), op.input(i).name, where_text()));
+}
+
 [[noreturn]] void foreign_symbol(const OpDef& op) {
   throw errors::FailedPrecondition(fmt::format(
       "{}: an input belongs to a traced function that has ended{}; return it "
@@ -326,6 +332,7 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
   if (device == nullptr || !device->runs_inline()) return false;
   const TensorImpl* a = in[0]->impl();
   const TensorImpl* b = in.back()->impl();
+  if (a == nullptr || b == nullptr) return false;
   if (a->kind != TensorKind::kConcrete || b->kind != TensorKind::kConcrete ||
       a->block->device != device || b->block->device != device ||
       a->dtype != b->dtype ||
@@ -359,6 +366,9 @@ void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
                  const Attrs* attrs, std::span<Tensor> out) {
   if (try_fast(op, in, attrs, out)) [[likely]]
     return;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!in[i]->defined()) empty_input(op, static_cast<int>(i));
+  }
   switch (op.kind()) {
     case OpKind::kCompute:
     case OpKind::kAlias:

@@ -5,14 +5,12 @@
 
 namespace berth {
 
-// Copy streams may touch arenas that earlier work of the compute streams used.
-void Plan::Impl::join_before(Instance& run) {
-  (void)run;
-  for (PlanStream& copy : streams) {
-    if (copy.device->runs_inline()) continue;
-    Stream& compute = copy.device->compute_stream();
-    if (copy.stream == &compute) continue;
-    copy.stream->wait(compute.record());
+// Copy streams may touch memory that earlier work of compute streams used.
+void Plan::Impl::join_before() {
+  for (PlanStream& s : streams) {
+    for (int32_t other : s.start_waits) {
+      s.stream->wait(streams[other].stream->record());
+    }
   }
   for (const VariableUse& use : variables) {
     const VariableState& v = variable_state(use.handle);

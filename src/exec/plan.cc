@@ -273,7 +273,7 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
     }
     for (int c : p.random_calls) run->contexts[c].step = step;
   }
-  if (!p.inline_only) p.join_before(*run);
+  if (!p.inline_only) p.join_before();
   try {
     p.launch(*run);
   } catch (const std::exception& e) {

@@ -35,9 +35,8 @@ void PlanBuilder::build() {
          {}});
   }
   for (size_t s = 0; s < p_.streams.size(); ++s) {
-    if (s < p_.schedule.final_waits.size()) {
-      p_.streams[s].final_waits = p_.schedule.final_waits[s];
-    }
+    p_.streams[s].start_waits = p_.schedule.start_waits[s];
+    p_.streams[s].final_waits = p_.schedule.final_waits[s];
   }
   add_sources();
   add_steps();

@@ -63,7 +63,8 @@ struct PlanStep {
 struct PlanStream {
   Device* device = nullptr;
   Stream* stream = nullptr;
-  std::vector<int32_t> final_waits;
+  std::vector<int32_t> start_waits;  // streams
+  std::vector<int32_t> final_waits;  // steps
 };
 
 // What one run owns: arenas, resolved addresses, handles it keeps alive.
@@ -130,7 +131,7 @@ struct Plan::Impl {
   void launch(Instance& run);
   void finish(Instance& run, std::span<Tensor> out);
   // Asynchronous devices only (join.cc).
-  void join_before(Instance& run);
+  void join_before();
   void join_after(Instance& run);
   void note_events(Instance& run);
   void watch_variables();
