@@ -179,6 +179,7 @@ void Plan::Impl::launch(Instance& run) {
         if (!sources.empty()) work.site = sources.front().site;
         work.flops = step.cost.flops;
         work.moved_bytes = step.cost.bytes;
+        work.crosses_link = step.kind == StepKind::kTransfer;
         ps.stream->launch(work);
       } else if (step.kind == StepKind::kTransfer) {
         transfer_inline(step, *this, *calls);

@@ -115,22 +115,19 @@ BERTH_READ_AS(uint8_t);
 BERTH_READ_AS(bool);
 #undef BERTH_READ_AS
 
-Tensor copy_to_device(const Tensor& t, Device& device) {
+namespace {
+
+// Launches a copy of `t`, which is not empty, to a new tensor on `device`,
+// which does not run inline.
+Tensor launch_copy(const Tensor& t, Device& device) {
   const TensorImpl& from = *t.impl();
-  if (from.block == nullptr || from.block->device == &device) return t;
   Tensor out = make_tensor(device, from.dtype, from.shape);
-  const size_t bytes = from.size_bytes();
-  if (bytes == 0) return out;
-  if (device.runs_inline()) {
-    t.copy_to(out.impl()->block->data);
-    return out;
-  }
+  Block* target = out.impl()->block;
   ReadGuard guard;
   guard.hold(from.block);
   VariableState* variable = borrowed_from(from.block);
-  Block* target = out.impl()->block;
   auto pending = std::make_unique<PendingCopy>(
-      PendingCopy{from.data(), target->data, bytes, {}, {}, {}});
+      PendingCopy{from.data(), target->data, from.size_bytes(), {}, {}, {}});
   pending->target_ref = BlockRef::share(target);
   // Holding a snapshot would make the next writer copy it; the use noted on
   // the storage makes it wait.
@@ -139,10 +136,11 @@ Tensor copy_to_device(const Tensor& t, Device& device) {
   } else {
     pending->source_ref = BlockRef::share(from.block);
   }
+  Stream& stream = device.compute_stream();
   Work work;
   work.what = "Copy";
-  work.moved_bytes = static_cast<double>(bytes);
-  work.crosses_link = true;
+  work.moved_bytes = static_cast<double>(from.size_bytes());
+  work.crosses_link = from.block->device != &device;
   work.run = [](void* c, const AddressMap& map) {
     const auto& p = *static_cast<PendingCopy*>(c);
     std::memcpy(map.translate(p.target), map.translate(p.source), p.bytes);
@@ -151,32 +149,38 @@ Tensor copy_to_device(const Tensor& t, Device& device) {
     std::unique_ptr<PendingCopy>(static_cast<PendingCopy*>(c));
   };
   work.context = pending.release();
-  Stream& stream = device.compute_stream();
   stream.wait(from.block->ready);
   stream.launch(work);
   target->ready = stream.record();
-  add_use(variable ? variable->storage.get() : from.block, target->ready);
+  if (work.crosses_link) {
+    add_use(variable ? variable->storage.get() : from.block, target->ready);
+  }
   return out;
+}
+
+// A copy of `t` on `device`, wherever `t` is.
+Tensor copied(const Tensor& t, Device& device) {
+  const TensorImpl& from = *t.impl();
+  if (from.size_bytes() > 0 && !device.runs_inline()) {
+    return launch_copy(t, device);
+  }
+  Tensor out = make_tensor(device, from.dtype, from.shape);
+  t.copy_to(out.impl()->data());
+  return out;
+}
+
+}  // namespace
+
+Tensor copy_to_device(const Tensor& t, Device& device) {
+  const TensorImpl& from = *t.impl();
+  if (from.block == nullptr || from.block->device == &device) return t;
+  return copied(t, device);
 }
 
 Tensor own_copy(const Tensor& t, Device& device) {
   const TensorImpl& from = *t.impl();
-  if (from.block->device != &device) return copy_to_device(t, device);
-  if (!from.block->borrowed.load()) return t;
-  Tensor out = make_tensor(device, from.dtype, from.shape);
-  const size_t bytes = from.size_bytes();
-  if (bytes == 0) return out;
-  synchronize(from.block->ready);
-  ReadGuard guard;
-  guard.hold(from.block);
-  if (device.runs_inline()) {
-    std::memcpy(out.impl()->data(), from.data(), bytes);
-  } else {
-    std::vector<std::byte> host(bytes);
-    device.copy_to_host(host.data(), from.data(), bytes);
-    device.copy_from_host(out.impl()->data(), host.data(), bytes);
-  }
-  return out;
+  if (from.block->device == &device && !from.block->borrowed.load()) return t;
+  return copied(t, device);
 }
 
 }  // namespace berth
