@@ -1,5 +1,7 @@
 // Instances: what one run of a plan owns.
 
+#include <algorithm>
+
 #include "eager/kernel_cache.h"
 #include "exec/plan_impl.h"
 
@@ -83,13 +85,29 @@ void Plan::Impl::resolve(Instance& instance) const {
   }
 }
 
+namespace {
+
+bool has_ended(const Instance& instance) {
+  return std::all_of(
+      instance.done.begin(), instance.done.end(),
+      [](const Event& e) { return !e.stream || e.stream->done(e); });
+}
+
+}  // namespace
+
 std::unique_ptr<Instance> Plan::Impl::checkout() {
   std::unique_ptr<Instance> i;
   {
     std::lock_guard lock(mutex);
-    if (!idle.empty()) {
-      i = std::move(idle.front());
-      idle.erase(idle.begin());
+    // The oldest one whose run has ended; when a few are still on their way,
+    // the oldest of them.
+    constexpr size_t kInFlight = 3;
+    auto it = std::find_if(idle.begin(), idle.end(),
+                           [](const auto& x) { return has_ended(*x); });
+    if (it == idle.end() && idle.size() >= kInFlight) it = idle.begin();
+    if (it != idle.end()) {
+      i = std::move(*it);
+      idle.erase(it);
     }
   }
   if (!i) i = make_instance();

@@ -6,18 +6,12 @@
 namespace berth {
 
 // Copy streams may touch memory that earlier work of compute streams used.
+// Variables need nothing: only their device's compute stream touches them, and
+// a transfer of a value read there waits for the read.
 void Plan::Impl::join_before() {
   for (PlanStream& s : streams) {
     for (int32_t other : s.start_waits) {
       s.stream->wait(streams[other].stream->record());
-    }
-  }
-  for (const VariableUse& use : variables) {
-    const VariableState& v = variable_state(use.handle);
-    const Event ready = v.storage->ready;
-    if (ready.stream == nullptr) continue;
-    for (PlanStream& s : streams) {
-      if (s.stream != ready.stream) s.stream->wait(ready);
     }
   }
 }
