@@ -3,6 +3,7 @@
 
 #include "bench_common.h"
 #include "berth/berth.h"
+#include "count_allocations.h"
 
 using namespace berth;
 using namespace berth_bench;
@@ -21,7 +22,11 @@ int main(int argc, char** argv) {
   const Tensor a = constant({.5f, .5f, .5f, .5f});
   const Tensor m = constant({.9f, .9f, .9f, .9f});
   const Timing t = measure([&] { chain(x, a, m); }, args.seconds);
+  const long before = allocations();
+  for (int i = 0; i < 100; ++i) chain(x, a, m);
+  const long warm_allocations = allocations() - before;
   Line("plan_chain", 1)
+      .add("warm_allocations", warm_allocations)
       .timing(t, "ns", 1e9 / kOps)
       .add("regions", chain.plan_info().regions)
       .print();

@@ -66,10 +66,10 @@ class FunctionCore {
   FunctionCore& operator=(const FunctionCore&) = delete;
 
   // Calls with the tensor leaves and the signature text of the other
-  // arguments. Returns the leaves of the result; `structure` points at the
-  // structure that Body::trace kept.
-  Tensors call(const Tensors& leaves, const std::string& fixed,
-               const Body& body, const std::any** structure, Site site);
+  // arguments. Sets `results` to the leaves of the result and `structure` to
+  // the structure that Body::trace kept.
+  void call(const Tensors& leaves, const std::string& fixed, const Body& body,
+            Tensors* results, const std::any** structure, Site site);
 
   // Text of the last signature called: stage "trace", "optimize", "place" or
   // "plan". Throws errors::FailedPrecondition before the first call.
@@ -95,16 +95,20 @@ class Function<R(Args...)> {
   // errors name the user's line.
   R operator()(Args... args, Site site = Site::here()) const {
     Values values(std::forward<Args>(args)...);
-    Flatten flat;
-    visit_tree(values, flat);
+    // Kept between calls, so that a warm call allocates nothing; a call inside
+    // a trace of the same signature finds it busy.
+    static thread_local Scratch kept;
+    Scratch fresh;
+    Scratch& s = kept.busy ? fresh : kept;
+    const Use use(&s);
+    visit_tree(values, s.flat);
     Call call{&shared_->fn, &values};
     const std::any* structure = nullptr;
-    Tensors leaves = shared_->core.call(flat.leaves, flat.text,
-                                        {&call, &Call::trace}, &structure,
-                                        site);
+    shared_->core.call(s.flat.leaves, s.flat.text, {&call, &Call::trace},
+                       &s.results, &structure, site);
     if constexpr (!std::is_void_v<R>) {
       Result result = *std::any_cast<Result>(structure);
-      Rebuild rebuild(leaves);
+      Rebuild rebuild(s.results);
       visit_tree(result, rebuild);
       return result;
     }
@@ -143,6 +147,24 @@ class Function<R(Args...)> {
     void fixed(const void*, size_t) override {}
     const Tensors& leaves;
     size_t next = 0;
+  };
+
+  struct Scratch {
+    Flatten flat;
+    Tensors results;
+    bool busy = false;
+  };
+  struct Use {
+    explicit Use(Scratch* s) : scratch(s) { scratch->busy = true; }
+    ~Use() {
+      scratch->flat.leaves.clear();
+      scratch->flat.text.clear();
+      scratch->results.clear();
+      scratch->busy = false;
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    Scratch* scratch;
   };
 
   struct Call {

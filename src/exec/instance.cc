@@ -49,7 +49,10 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
             static_cast<int64_t>(out.offset / size_of(out.dtype));
       }
     }
-    i->launches[s] = {&step, &i->calls[step.first_call]};
+    const KernelCall* call = &i->calls[step.first_call];
+    i->launches[s] = {&step, call};
+    const bool plain = step.kind == StepKind::kKernel && step.parts == 1;
+    i->program.push_back({plain ? step.kernel.direct : nullptr, call, &step});
   }
   return i;
 }

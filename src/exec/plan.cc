@@ -162,8 +162,22 @@ void transfer_inline(const PlanStep& step, const Plan::Impl& plan,
 
 }  // namespace
 
+// Everything runs here and now, in order: nobody waits for anybody.
+void Plan::Impl::launch_inline(Instance& run) {
+  for (const Instance::Inline& i : run.program) {
+    if (i.direct) {
+      i.direct(*i.call);
+    } else if (i.step->kind == StepKind::kTransfer) {
+      transfer_inline(*i.step, *this, *i.call);
+    } else {
+      run_kernel(*i.step, i.call, devices[i.step->device]->pool());
+    }
+  }
+}
+
 // Steps on inline streams run here and now; others are handed to their stream.
 void Plan::Impl::launch(Instance& run) {
+  if (inline_only) return launch_inline(run);
   for (size_t s = 0; s < steps.size(); ++s) {
     const PlanStep& step = steps[s];
     PlanStream& ps = streams[step.stream];

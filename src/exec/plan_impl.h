@@ -81,6 +81,13 @@ struct Instance {
   std::vector<KernelCall> calls;
   std::vector<KernelContext> contexts;  // by call
   std::vector<Launch> launches;         // by step
+  // Plans on inline devices need no more than this per region.
+  struct Inline {
+    DirectKernel direct;  // null: several parts, or a prepared kernel
+    const KernelCall* call;
+    const PlanStep* step;
+  };
+  std::vector<Inline> program;
   std::vector<Event> events;            // by step
   std::vector<Tensor> args, outputs;
   std::vector<Event> done;  // by stream
@@ -129,6 +136,7 @@ struct Plan::Impl {
   void resolve(Instance& instance) const;
   void bind(Instance& run, std::span<const Tensor* const> in);
   void launch(Instance& run);
+  void launch_inline(Instance& run);
   void finish(Instance& run, std::span<Tensor> out);
   // Asynchronous devices only (join.cc).
   void join_before();

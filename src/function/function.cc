@@ -161,27 +161,29 @@ FunctionCore::FunctionCore(FunctionOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
 FunctionCore::~FunctionCore() = default;
 
-Tensors FunctionCore::call(const Tensors& leaves, const std::string& fixed,
-                           const Body& body, const std::any** structure,
-                           Site site) {
+void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
+                        const Body& body, Tensors* results,
+                        const std::any** structure, Site site) {
   set_site(site);
   if (Tracer::active() && t_state.top != nullptr) {
     // Inside a trace: the callable becomes part of it.
     static thread_local std::any inlined;
-    Tensors results = body.trace(body.context, leaves, &inlined);
+    *results = body.trace(body.context, leaves, &inlined);
     *structure = &inlined;
-    return results;
+    return;
   }
   auto traced = impl_->find_or_trace(leaves, fixed, body);
   *structure = &traced->structure;
   GraphCallable& f = *traced->callable;
   if (t_state.top == nullptr) {
-    Tensors out(f.output_specs().size());
-    std::vector<const Tensor*> in;
-    in.reserve(leaves.size());
+    static thread_local std::vector<const Tensor*> pointers;
+    std::vector<const Tensor*> in = std::move(pointers);
+    in.clear();
     for (const Tensor& t : leaves) in.push_back(&t);
-    f.call(in, out);
-    return out;
+    results->resize(f.output_specs().size());
+    f.call(in, *results);
+    pointers = std::move(in);
+    return;
   }
   // Under tapes: one differentiable call.
   static const OpDef& op = op_named("PartitionedCall");
@@ -189,9 +191,8 @@ Tensors FunctionCore::call(const Tensors& leaves, const std::string& fixed,
   Tensors args = leaves;
   for (const Tensor& v : taped->variables()) args.push_back(v);
   const AttrsRef attrs({{"f", std::shared_ptr<Callable>(taped)}});
-  Tensors out = call_list(op, args, attrs.get());
-  out.resize(f.output_specs().size());
-  return out;
+  *results = call_list(op, args, attrs.get());
+  results->resize(f.output_specs().size());
 }
 
 std::string FunctionCore::text(const std::string& stage) const {
