@@ -4,6 +4,9 @@
 
 #include <cstring>
 
+#include "backends/cpu/dnnl_math.h"
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/loops.h"
 #include "backends/reference/reference.h"
 #include "base/core_set.h"
 #include "base/thread_pool.h"
@@ -48,10 +51,12 @@ class CpuBackend final : public Backend {
 
   std::vector<std::unique_ptr<Device>> create_devices(
       const RuntimeConfig& config) override {
+    if (!config.cpu_reference_only) table_.append(cpu::kernels());
     table_.append(reference::kernels());
     ThreadPoolOptions options;
     options.cores = CoreSet::allowed();
     options.size = config.cpu_workers;
+    options.on_start = [](int) { cpu::use_one_openmp_thread(); };
     DeviceName name{"localhost", 0, 0, "CPU", 0};
     const std::string description =
         fmt::format("{} cores: {}", options.cores.size(), options.cores.str());
@@ -69,6 +74,7 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 void register_cpu(BackendRegistry& registry) {
+  cpu::loops();  // throws here when BERTH_ISA asks for what there is not
   registry.add(std::make_unique<CpuBackend>());
 }
 

@@ -318,6 +318,8 @@ class DnnlConv : public ConvPlan {
 
 }  // namespace
 
+void use_one_openmp_thread() { omp_set_num_threads(1); }
+
 void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
            float alpha, const float* a, int64_t lda, const float* b,
            int64_t ldb, float beta, float* c, int64_t ldc) {

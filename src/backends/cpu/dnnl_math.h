@@ -19,6 +19,10 @@ class ThreadPool;
 
 namespace berth::cpu {
 
+// Tells OpenMP, and so oneDNN, to stay on the calling thread. Every call here
+// sees to that anyway; on threads of ours, doing it once saves the calls.
+void use_one_openmp_thread();
+
 // c[m, n] = alpha * op(a) * op(b) + beta * c, row-major, where op(a) is
 // [m, k] and op(b) is [k, n]; lda, ldb, ldc are row strides in floats as
 // stored. With beta = 0, c need not be initialised. Serial. Throws Internal

@@ -1,0 +1,87 @@
+// The kernels of the CPU backend over its math, for float32.
+//
+// Each family is a file that registers its kernels; what a kernel does not
+// take (other dtypes, odd broadcasts, empty arrays) goes to the reference
+// kernel, which stands behind it in the device's table. Direct kernels are
+// serial: the executor cuts them. Prepared ones cut themselves over the
+// context's pool into the slices of their PrepareArgs, on which alone their
+// bits depend. None allocates at run. Thread-safe.
+
+#ifndef BERTH_BACKENDS_CPU_KERNELS_H_
+#define BERTH_BACKENDS_CPU_KERNELS_H_
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "op/kernel.h"
+
+namespace berth::cpu {
+
+// Returns the table of all kernels here, built at the first call; without the
+// reference kernels.
+const KernelTable& kernels();
+
+// The families; each file *_kernels.cc fills in one.
+void add_elementwise(KernelTable& t);
+void add_softmax(KernelTable& t);
+void add_matmul(KernelTable& t);
+void add_conv(KernelTable& t);
+void add_pool(KernelTable& t);
+void add_reduce(KernelTable& t);
+void add_norm(KernelTable& t);
+void add_training(KernelTable& t);
+void add_layout(KernelTable& t);
+void add_random(KernelTable& t);
+
+inline constexpr DTypeSet kFloat32 = dtype_bit(float32);
+
+// Computes a float32 call with the reference kernel of its op.
+void run_reference(const KernelCall& call);
+
+// How an operand lies in the shape it broadcasts to (or a sum in the shape it
+// was reduced from), axes of size 1 left out.
+struct Spread {
+  enum class Kind {
+    kSame,    // every axis is there
+    kScalar,  // none is
+    kRows,    // operand [outer, cols] in [outer, rows, cols]
+    kCols,    // operand [rows] in [rows, cols]
+    kOther,
+  };
+  Kind kind = Kind::kOther;
+  int64_t outer = 1, rows = 1, cols = 1;
+};
+
+// `operand` must broadcast to `full`.
+Spread spread_of(const Shape& operand, const Shape& full);
+
+// Returns into how many parts `items` are cut, when together they touch
+// `floats`: at most `slices`, fewer when parts would not pay for a fork. A
+// function of its arguments alone.
+int cut_parts(int64_t items, int64_t floats, int slices);
+
+// Item number at which part `part` begins.
+inline int64_t part_begin(int64_t items, int parts, int part) {
+  return items * part / parts;
+}
+
+// Calls body(part) for each part, on the context's pool if there is one.
+// `floats` estimates the work.
+template <class Body>
+void run_parts(const KernelCall& call, int parts, int64_t floats, Body&& body) {
+  ThreadPool* pool = call.context->pool;
+  if (pool == nullptr || parts == 1) {
+    for (int i = 0; i < parts; ++i) body(i);
+    return;
+  }
+  constexpr double kFloatsPerUs = 2000;
+  pool->parallel_for(parts, body, static_cast<double>(floats) / kFloatsPerUs);
+}
+
+inline size_t float_bytes(int64_t floats) {
+  return static_cast<size_t>(floats) * sizeof(float);
+}
+
+}  // namespace berth::cpu
+
+#endif  // BERTH_BACKENDS_CPU_KERNELS_H_

@@ -1,0 +1,101 @@
+// Random numbers and dropout: the numbers of base/rng.h.
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/loops.h"
+#include "base/rng.h"
+
+namespace berth::cpu {
+
+namespace {
+
+RandomKey key_of(const KernelCall& c) {
+  const RandomStream stream(static_cast<uint64_t>(c.attr<int64_t>("seed")),
+                            static_cast<uint32_t>(c.attr<int64_t>("op_id")),
+                            c.context->step);
+  return {{stream.key()[0], stream.key()[1]}, stream.step()};
+}
+
+uint64_t origin_of(const KernelCall& c) {
+  return static_cast<uint64_t>(c.context->slice_origin);
+}
+
+// y = y * factor + offset, in two roundings as the reference kernel.
+void scale_and_add(float* y, int64_t n, float factor, float offset) {
+  binary_loops(BinaryOp::kMul).scalar_right(y, factor, y, n);
+  binary_loops(BinaryOp::kAdd).scalar_right(y, offset, y, n);
+}
+
+void uniform(const KernelCall& c) {
+  const double low = c.attr<double>("minval"), high = c.attr<double>("maxval");
+  const auto from = static_cast<float>(low);
+  // Rounding must not reach maxval.
+  const float top =
+      std::max(from, std::nextafter(static_cast<float>(high), from));
+  float* y = c.out[0].as<float>();
+  const int64_t n = c.out[0].size();
+  loops().uniform(key_of(c), origin_of(c), y, n);
+  scale_and_add(y, n, static_cast<float>(high - low), from);
+  binary_loops(BinaryOp::kMin).scalar_right(y, top, y, n);
+}
+
+void normal(const KernelCall& c) {
+  float* y = c.out[0].as<float>();
+  const int64_t n = c.out[0].size();
+  loops().normal(key_of(c), origin_of(c), y, n);
+  scale_and_add(y, n, static_cast<float>(c.attr<double>("stddev")),
+                static_cast<float>(c.attr<double>("mean")));
+}
+
+float scale_of(const KernelCall& c) {
+  return static_cast<float>(1 / (1 - c.attr<double>("rate")));
+}
+
+void dropout(const KernelCall& c) {
+  constexpr int64_t kBlock = 512;
+  float numbers[kBlock];
+  const RandomKey key = key_of(c);
+  const auto rate = static_cast<float>(c.attr<double>("rate"));
+  const float scale = scale_of(c);
+  const float* x = c.in[0].as<float>();
+  float* y = c.out[0].as<float>();
+  auto* mask = c.out[1].as<uint8_t>();
+  const int64_t n = c.out[0].size();
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t count = std::min(kBlock, n - at);
+    loops().uniform(key, origin_of(c) + static_cast<uint64_t>(at), numbers,
+                    count);
+    for (int64_t i = 0; i < count; ++i) {
+      const bool keep = numbers[i] >= rate;
+      const float kept = x[at + i] * scale;
+      mask[at + i] = keep;
+      y[at + i] = keep ? kept : 0.0f;
+    }
+  }
+}
+
+void dropout_grad(const KernelCall& c) {
+  if (!(*c.in[0].shape == *c.in[1].shape)) return run_reference(c);
+  const float scale = scale_of(c);
+  const float* dy = c.in[0].as<float>();
+  const auto* mask = c.in[1].as<uint8_t>();
+  float* dx = c.out[0].as<float>();
+  const int64_t n = c.out[0].size();
+  for (int64_t i = 0; i < n; ++i) {
+    const float kept = dy[i] * scale;
+    dx[i] = mask[i] ? kept : 0.0f;
+  }
+}
+
+}  // namespace
+
+void add_random(KernelTable& t) {
+  t.direct("RandomUniform", kFloat32, &uniform, "loops");
+  t.direct("RandomStandardNormal", kFloat32, &normal, "loops");
+  t.direct("Dropout", kFloat32, &dropout, "loops", true);
+  t.direct("DropoutGrad", kFloat32, &dropout_grad, "loops", true);
+}
+
+}  // namespace berth::cpu
