@@ -28,25 +28,43 @@ void scale_and_add(float* y, int64_t n, float factor, float offset) {
   binary_loops(BinaryOp::kAdd).scalar_right(y, offset, y, n);
 }
 
-void uniform(const KernelCall& c) {
+// Fills y[0, n) with elements origin, origin + 1, ... of the whole tensor.
+void uniform_part(const KernelCall& c, uint64_t origin, float* y, int64_t n) {
   const double low = c.attr<double>("minval"), high = c.attr<double>("maxval");
   const auto from = static_cast<float>(low);
   // Rounding must not reach maxval.
   const float top =
       std::max(from, std::nextafter(static_cast<float>(high), from));
-  float* y = c.out[0].as<float>();
-  const int64_t n = c.out[0].size();
-  loops().uniform(key_of(c), origin_of(c), y, n);
+  loops().uniform(key_of(c), origin, y, n);
   scale_and_add(y, n, static_cast<float>(high - low), from);
   binary_loops(BinaryOp::kMin).scalar_right(y, top, y, n);
 }
 
-void normal(const KernelCall& c) {
-  float* y = c.out[0].as<float>();
-  const int64_t n = c.out[0].size();
-  loops().normal(key_of(c), origin_of(c), y, n);
+void normal_part(const KernelCall& c, uint64_t origin, float* y, int64_t n) {
+  loops().normal(key_of(c), origin, y, n);
   scale_and_add(y, n, static_cast<float>(c.attr<double>("stddev")),
                 static_cast<float>(c.attr<double>("mean")));
+}
+
+using Part = void (*)(const KernelCall&, uint64_t, float*, int64_t);
+
+template <Part kPart>
+void draw(const KernelCall& c) {
+  kPart(c, origin_of(c), c.out[0].as<float>(), c.out[0].size());
+}
+
+// float64 holds the same numbers, widened.
+template <Part kPart>
+void draw_wide(const KernelCall& c) {
+  constexpr int64_t kBlock = 512;
+  float numbers[kBlock];
+  double* y = c.out[0].as<double>();
+  const int64_t n = c.out[0].size();
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t count = std::min(kBlock, n - at);
+    kPart(c, origin_of(c) + static_cast<uint64_t>(at), numbers, count);
+    std::copy_n(numbers, count, y + at);
+  }
 }
 
 float scale_of(const KernelCall& c) {
@@ -92,8 +110,11 @@ void dropout_grad(const KernelCall& c) {
 }  // namespace
 
 void add_random(KernelTable& t) {
-  t.direct("RandomUniform", kFloat32, &uniform, "loops");
-  t.direct("RandomStandardNormal", kFloat32, &normal, "loops");
+  const DTypeSet wide = dtype_bit(float64);
+  t.direct("RandomUniform", kFloat32, &draw<&uniform_part>, "loops");
+  t.direct("RandomUniform", wide, &draw_wide<&uniform_part>, "loops");
+  t.direct("RandomStandardNormal", kFloat32, &draw<&normal_part>, "loops");
+  t.direct("RandomStandardNormal", wide, &draw_wide<&normal_part>, "loops");
   t.direct("Dropout", kFloat32, &dropout, "loops", true);
   t.direct("DropoutGrad", kFloat32, &dropout_grad, "loops", true);
 }
