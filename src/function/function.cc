@@ -66,8 +66,8 @@ class FunctionCore::Impl {
   std::shared_ptr<Traced> find_or_trace(const Tensors& leaves,
                                         const std::string& fixed,
                                         const Body& body);
-  std::shared_ptr<Traced> trace(const Tensors& leaves,
-                                const std::string& fixed, const Body& body);
+  std::shared_ptr<Traced> trace(const Tensors& leaves, const std::string& fixed,
+                                const Body& body);
   std::shared_ptr<Traced> last() const {
     std::lock_guard lock(mutex_);
     if (traced_.empty()) {
@@ -151,9 +151,9 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
   Graph graph = tracer.finish(results);
   traced->callable =
       std::make_shared<GraphCallable>(std::move(graph), options_);
-  traced->trace_seconds = std::chrono::duration<double>(
-                              std::chrono::steady_clock::now() - start)
-                              .count();
+  traced->trace_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
   return traced;
 }
 

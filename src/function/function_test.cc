@@ -15,9 +15,8 @@ namespace {
 using Floats = std::vector<float>;
 
 TEST(Function, ComputesWhatTheCallableComputes) {
-  auto f = function([](const Tensor& x, const Tensor& y) {
-    return math::exp(x) * y + 1.0;
-  });
+  auto f = function(
+      [](const Tensor& x, const Tensor& y) { return math::exp(x) * y + 1.0; });
   const Tensor x = constant({0.f, 1.f}), y = constant({2.f, 3.f});
   const Floats got = f(x, y).to_vector<float>();
   EXPECT_FLOAT_EQ(got[0], 3.f);
@@ -157,15 +156,15 @@ TEST(Function, SecondOrderThroughACall) {
 
 TEST(Function, IsInlinedInAnotherTrace) {
   auto square = function([](const Tensor& x) { return x * x; });
-  auto f = function([&](const Tensor& x) { return square(x) + square(x + 1.0); });
+  auto f =
+      function([&](const Tensor& x) { return square(x) + square(x + 1.0); });
   EXPECT_FLOAT_EQ(f(constant(3.f)).item<float>(), 25.f);
   EXPECT_EQ(square.num_traces(), 0);
 }
 
 TEST(Function, ReadingAValueBackSaysWhereAndWhatInstead) {
-  auto f = function([](const Tensor& x) {
-    return x.item<float>() > 0 ? x : -x;
-  });
+  auto f =
+      function([](const Tensor& x) { return x.item<float>() > 0 ? x : -x; });
   try {
     f(constant(1.f));
     FAIL();

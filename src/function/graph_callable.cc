@@ -8,8 +8,8 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "graph/replay.h"
-#include "op/kernel.h"
 #include "op/dispatcher.h"
+#include "op/kernel.h"
 #include "passes/lower.h"
 #include "passes/pipeline.h"
 #include "place/schedule.h"
@@ -42,8 +42,7 @@ PlaceOptions real_devices() {
 
 // True when the node's device has a kernel of its own for it.
 bool has_kernel(const Node& n, const Graph& g) {
-  const Device& d =
-      DeviceManager::get().lookup(DeviceName::parse(n.assigned));
+  const Device& d = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
   std::vector<SpecView> in;
   for (const ValueRef& v : n.inputs) in.push_back(g.spec(v).view());
   return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));
@@ -159,9 +158,9 @@ std::shared_ptr<Plan> GraphCallable::plan_for(
     const TensorSpec& want = input_specs_[i];
     if (in[i]->dtype() != want.dtype ||
         !in[i]->shape().compatible_with(want.shape)) {
-      throw errors::InvalidArgument(fmt::format(
-          "{}: argument {} is {}; expected {}", name(), i,
-          in[i]->spec().str(), want.str()));
+      throw errors::InvalidArgument(
+          fmt::format("{}: argument {} is {}; expected {}", name(), i,
+                      in[i]->spec().str(), want.str()));
     }
     shapes.push_back(in[i]->shape());
   }
@@ -173,8 +172,9 @@ std::shared_ptr<Plan> GraphCallable::plan_for(
 void GraphCallable::call(std::span<const Tensor* const> in,
                          std::span<Tensor> out) {
   const auto args = in.first(num_args());
-  const bool symbolic = std::any_of(
-      args.begin(), args.end(), [](const Tensor* t) { return t->is_symbolic(); });
+  const bool symbolic =
+      std::any_of(args.begin(), args.end(),
+                  [](const Tensor* t) { return t->is_symbolic(); });
   if (symbolic) {
     Tensors values;
     for (const Tensor* t : args) values.push_back(*t);

@@ -19,8 +19,8 @@ namespace {
 // Forward and backward in one graph.
 struct Joint {
   Graph graph;
-  size_t num_inputs = 0;            // arguments of the function
-  std::vector<int> grad_outputs;    // outputs with a gradient argument each
+  size_t num_inputs = 0;             // arguments of the function
+  std::vector<int> grad_outputs;     // outputs with a gradient argument each
   std::vector<int> result_of_input;  // position among the outputs, or -1
 };
 
@@ -51,8 +51,8 @@ Joint trace_joint(const GraphCallable& f) {
   }
   Tensors all = outputs;
   for (const Tensor& g : grads) {
-    joint.result_of_input.push_back(
-        g.defined() ? static_cast<int>(all.size()) : -1);
+    joint.result_of_input.push_back(g.defined() ? static_cast<int>(all.size())
+                                                : -1);
     if (g.defined()) all.push_back(g);
   }
   joint.graph = tracer.finish(all);
@@ -187,8 +187,8 @@ std::shared_ptr<GraphCallable> GraphCallable::taped() {
           {Backward::From::kInput, static_cast<int>(arg - g.args.begin())});
       return;
     }
-    const auto out = std::find(g.outputs.begin(),
-                               g.outputs.begin() + num_outputs, v);
+    const auto out =
+        std::find(g.outputs.begin(), g.outputs.begin() + num_outputs, v);
     if (out != g.outputs.begin() + num_outputs) {
       back->args.push_back(
           {Backward::From::kOutput, static_cast<int>(out - g.outputs.begin())});
@@ -239,9 +239,9 @@ Tensors GraphCallable::gradient(std::span<const Tensor> in,
                                 std::span<const Tensor> out,
                                 const Tensors& grads,
                                 const std::vector<bool>& needed) {
-  const bool second_order = std::any_of(
-      grads.begin() + (backward_ ? backward_->num_outputs : 0), grads.end(),
-      [](const Tensor& t) { return t.defined(); });
+  const bool second_order =
+      std::any_of(grads.begin() + (backward_ ? backward_->num_outputs : 0),
+                  grads.end(), [](const Tensor& t) { return t.defined(); });
   if (!backward_ || second_order) {
     // No backward function covers this (a saved value has a gradient of its
     // own at second order): differentiate the nodes themselves.
@@ -266,8 +266,12 @@ Tensors GraphCallable::gradient(std::span<const Tensor> in,
   Tensors args;
   for (const auto& [from, i] : backward_->args) {
     switch (from) {
-      case Backward::From::kInput: args.push_back(in[i]); break;
-      case Backward::From::kOutput: args.push_back(out[i]); break;
+      case Backward::From::kInput:
+        args.push_back(in[i]);
+        break;
+      case Backward::From::kOutput:
+        args.push_back(out[i]);
+        break;
       case Backward::From::kGrad:
         args.push_back(grads[i].defined() ? grads[i] : call1(zeros, out[i]));
         break;

@@ -26,7 +26,8 @@ constexpr int kRuns = 4;
 PlaceOptions real_devices() {
   PlaceOptions options;
   for (const Device* d : DeviceManager::get().devices()) {
-    if (d->type() == "GPU") options.devices.push_back({d->str(), &d->kernels()});
+    if (d->type() == "GPU")
+      options.devices.push_back({d->str(), &d->kernels()});
   }
   Device& host = DeviceManager::get().host();
   options.devices.push_back({host.str(), &host.kernels()});
