@@ -10,6 +10,7 @@
 #include "berth/errors.h"
 #include "berth/function.h"
 #include "berth/gradient_tape.h"
+#include "berth/keras.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/random.h"

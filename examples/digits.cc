@@ -1,0 +1,197 @@
+// digits: trains a network with two convolutions to read handwritten digits.
+//
+//   digits                                   MNIST, or digits drawn here
+//   digits --data DIR                        MNIST's four files in DIR
+//   digits --images FILE --labels FILE --holdout 1500
+//                                            one pair of IDX files; the last
+//                                            1,500 are the test set
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "berth/berth.h"
+
+namespace {
+
+using berth::Shape;
+using berth::Tensor;
+namespace keras = berth::keras;
+
+struct Options {
+  std::string data, images, labels;
+  int64_t holdout = 0;
+  int epochs = 6;
+  int64_t seed = 0;
+  int64_t batch_size = 64;
+  bool json = false;
+  bool no_download = false;
+};
+
+struct Digits {
+  keras::datasets::Split train, test;
+  std::string source;
+};
+
+Digits load(const Options& o) {
+  namespace mnist = keras::datasets::mnist;
+  if (o.images.empty()) {
+    const mnist::Data d = mnist::load_data(
+        {.data_dir = o.data, .allow_download = !o.no_download});
+    return {d.train, d.test, d.source};
+  }
+  const keras::datasets::Split all = mnist::load_files(o.images, o.labels);
+  const int64_t n = all.x.shape()[0];
+  if (o.holdout < 1 || o.holdout >= n) {
+    throw berth::errors::InvalidArgument(
+        fmt::format("--holdout is {}; expected 1 to {}, since {} holds {} "
+                    "images",
+                    o.holdout, n - 1, o.images, n));
+  }
+  const int64_t cut = n - o.holdout;
+  return {{all.x[{berth::slice(0, cut)}], all.y[{berth::slice(0, cut)}]},
+          {all.x[{berth::slice(cut)}], all.y[{berth::slice(cut)}]},
+          fmt::format("{}, the last {} held out", o.images, o.holdout)};
+}
+
+// Bytes [n, h, w] to floats [n, h, w, 1] from 0 to 1.
+Tensor pixels(const Tensor& images) {
+  return berth::expand_dims(
+      berth::math::cast(images, berth::float32) * (1 / 255.0), -1);
+}
+Tensor classes(const Tensor& labels) {
+  return berth::math::cast(labels, berth::int32);
+}
+
+keras::Sequential make_model(int64_t height, int64_t width) {
+  return keras::Sequential({
+      keras::InputLayer({height, width, 1}),
+      keras::Conv2D(32, {3, 3}, {.activation = "relu"}),
+      keras::MaxPooling2D({2, 2}),
+      keras::Conv2D(64, {3, 3}, {.activation = "relu"}),
+      keras::MaxPooling2D({2, 2}),
+      keras::Flatten(),
+      keras::Dropout(0.25),
+      keras::Dense(128, {.activation = "relu"}),
+      keras::Dropout(0.5),
+      keras::Dense(10),
+  });
+}
+
+std::string devices_text() {
+  std::string s;
+  for (const auto& d : berth::config::list_logical_devices()) {
+    const size_t at = d.name.rfind("device:");
+    s += fmt::format("{}{} ({}{})", s.empty() ? "" : ", ",
+                     at == std::string::npos ? d.name : d.name.substr(at + 7),
+                     d.description, d.simulated ? ", simulated" : "");
+  }
+  return s;
+}
+
+std::string bytes_text(size_t bytes) {
+  const auto b = static_cast<double>(bytes);
+  return b < 1e6 ? fmt::format("{:.1f} kB", b / 1e3)
+                 : fmt::format("{:.1f} MB", b / 1e6);
+}
+
+void print_plan(const berth::FunctionPlanInfo& p) {
+  fmt::print(
+      "plan of the step:\n"
+      "  ops:     {} as traced, {} after optimisation\n"
+      "  regions: {}\n"
+      "  memory:  {} at its peak, {} is the least possible\n"
+      "  copied:  {} between devices, in {} transfers\n",
+      p.ops_traced, p.ops, p.regions, bytes_text(p.peak_bytes),
+      bytes_text(p.bound_bytes), bytes_text(p.copied_bytes), p.transfers);
+  std::fflush(stdout);
+}
+
+int train(const Options& o) {
+  berth::random::set_seed(o.seed);
+  const std::string devices = devices_text();
+  fmt::print("devices: {}\n", devices);
+  const Digits digits = load(o);
+  const Shape& shape = digits.train.x.shape();
+  fmt::print("data: {}\n{} training images, {} test images, {} x {}\n",
+             digits.source, shape[0], digits.test.x.shape()[0], shape[1],
+             shape[2]);
+  const Tensor x_train = pixels(digits.train.x);
+  const Tensor y_train = classes(digits.train.y);
+  const Tensor x_test = pixels(digits.test.x);
+  const Tensor y_test = classes(digits.test.y);
+
+  auto model = make_model(shape[1], shape[2]);
+  model.compile({.optimizer = keras::Adam(1e-3),
+                 .loss = keras::losses::SparseCategoricalCrossentropy(
+                     {.from_logits = true}),
+                 .metrics = {"accuracy"}});
+  std::fflush(stdout);
+  model.summary();
+
+  // The plan is known after the first step, and shown before the second.
+  bool shown = false;
+  const keras::Callback show_plan{
+      .on_train_batch_end = [&](keras::Model& m, int64_t) {
+        if (!shown) print_plan(m.train_plan_info());
+        shown = true;
+      }};
+  const keras::History history = model.fit(x_train, y_train,
+                                           {.epochs = o.epochs,
+                                            .batch_size = o.batch_size,
+                                            .callbacks = {show_plan}});
+  const keras::Logs result =
+      model.evaluate(x_test, y_test, {.batch_size = 256});
+  double seconds = 0;
+  for (double s : history.seconds) seconds += s;
+  seconds /= static_cast<double>(history.seconds.size());
+  fmt::print("test accuracy: {:.2f} %, loss {:.4f} ({:.2f} s per epoch)\n",
+             100 * result.at("accuracy"), result.at("loss"), seconds);
+  if (o.json) {
+    const nlohmann::json line = {{"test_accuracy", result.at("accuracy")},
+                                 {"loss", result.at("loss")},
+                                 {"seconds_per_epoch", seconds},
+                                 {"devices", devices},
+                                 {"data", digits.source}};
+    fmt::print("{}\n", line.dump());
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app("Trains a convolutional network to read digits.");
+  app.add_option("--data", o.data, "folder with MNIST's four files");
+  auto* images = app.add_option("--images", o.images, "IDX file of images");
+  auto* labels = app.add_option("--labels", o.labels, "IDX file of labels");
+  auto* holdout = app.add_option("--holdout", o.holdout,
+                                 "with --images: the last N are the test set");
+  images->needs(labels)->needs(holdout);
+  labels->needs(images);
+  holdout->needs(images);
+  app.add_option("--epochs", o.epochs, "times through the training images")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, "of weights, order and dropout")
+      ->capture_default_str();
+  app.add_option("--batch-size", o.batch_size, "images per step")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_flag("--no-download", o.no_download, "never use the network");
+  app.add_flag("--json", o.json, "end with one line of JSON");
+  try {
+    app.parse(argc, argv);
+    return train(o);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 1;
+  } catch (const std::exception& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "digits: %s\n", e.what());
+    return 1;
+  }
+}

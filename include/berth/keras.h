@@ -1,0 +1,23 @@
+// keras: layers, models and training (tf.keras).
+//
+//   auto model = keras::Sequential({keras::Dense(128, {.activation = "relu"}),
+//                                   keras::Dense(10)});
+//   model.compile({.optimizer = "adam",
+//                  .loss = keras::losses::SparseCategoricalCrossentropy(
+//                      {.from_logits = true}),
+//                  .metrics = {"accuracy"}});
+//   model.fit(x, y, {.epochs = 5});
+
+#ifndef BERTH_KERAS_H_
+#define BERTH_KERAS_H_
+
+#include "berth/keras/callbacks.h"
+#include "berth/keras/datasets.h"
+#include "berth/keras/initializers.h"
+#include "berth/keras/layers.h"
+#include "berth/keras/losses.h"
+#include "berth/keras/metrics.h"
+#include "berth/keras/models.h"
+#include "berth/keras/optimizers.h"
+
+#endif  // BERTH_KERAS_H_

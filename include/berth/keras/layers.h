@@ -1,0 +1,300 @@
+// layers: functions with weights (tf.keras.layers).
+//
+// A Layer is a value handle; copies share the weights. Calling it with tensors
+// computes at once, or becomes part of the trace it is called in; calling it
+// with KerasTensors describes a model (models.h). Weights are made at the first
+// call, outside any trace and tape. A device scope open where a layer was made
+// counts as innermost whenever it is called.
+// Errors name the layer and the line where it was made. Thread-safe once built;
+// the first call may come from several threads.
+
+#ifndef BERTH_KERAS_LAYERS_H_
+#define BERTH_KERAS_LAYERS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/keras/initializers.h"
+#include "berth/shape.h"
+#include "berth/tensor.h"
+#include "berth/variable.h"
+
+namespace berth::keras {
+
+class Layer;
+struct LayerState;  // keras/layer_state.h
+struct KerasNode;   // keras/keras_node.h
+
+// What a layer does. Derive from it for a layer or a model of your own:
+//   class Residual : public keras::LayerBase {
+//    public:
+//     Residual() : LayerBase("residual") {}
+//     Tensors call(const Tensors& x, bool) override {
+//       return {x[0] + dense_(x[0])};
+//     }
+//    private:
+//     keras::Layer dense_ = track(keras::Dense(64));
+//   };
+//   auto layer = keras::make_layer<Residual>();
+//   auto model = keras::Model::make<Residual>();
+class LayerBase {
+ public:
+  // `type` names the layer when `name` is empty: dense, dense_1, ...
+  explicit LayerBase(const std::string& type, const std::string& name = {},
+                     Site site = Site::here());
+  virtual ~LayerBase();
+  LayerBase(const LayerBase&) = delete;
+  LayerBase& operator=(const LayerBase&) = delete;
+
+  // Makes the weights for inputs of these shapes, with add_weight(); called
+  // once, before the first call(). Batch dimensions may be unknown.
+  virtual void build(const std::vector<Shape>& inputs);
+  // Computes the outputs. `training` is what dropout and batch normalization
+  // ask for.
+  virtual Tensors call(const Tensors& inputs, bool training) = 0;
+
+  const std::string& name() const;
+  Site site() const;  // where it was made
+  LayerState& state() const { return *state_; }
+
+ protected:
+  // Makes a variable "layer/name" on the layer's device; in build() only.
+  Variable add_weight(const std::string& name, const Shape& shape,
+                      const Initializer& initializer, bool trainable = true);
+  // Makes `layer` a part: its weights count as this layer's.
+  Layer track(Layer layer);
+  // Throws errors::InvalidArgument: `message`, the layer and its line.
+  [[noreturn]] void fail(const std::string& message) const;
+
+ private:
+  std::unique_ptr<LayerState> state_;
+};
+
+// A value of a model that is being described: a shape, whose first dimension
+// (the batch) is unknown, and where it comes from.
+class KerasTensor {
+ public:
+  const Shape& shape() const;
+  DType dtype() const;
+  const std::shared_ptr<KerasNode>& node() const { return node_; }
+  int index() const { return index_; }
+
+  KerasTensor(std::shared_ptr<KerasNode> node, int index)
+      : node_(std::move(node)), index_(index) {}
+
+ private:
+  std::shared_ptr<KerasNode> node_;
+  int index_;
+};
+using KerasTensors = std::vector<KerasTensor>;
+
+class Layer {
+ public:
+  explicit Layer(std::shared_ptr<LayerBase> base) : base_(std::move(base)) {}
+
+  // Computes. `training` is what the enclosing call has, else false. Throws
+  // errors::InvalidArgument for inputs that do not fit.
+  Tensor operator()(const Tensor& x,
+                    std::optional<bool> training = std::nullopt) const;
+  Tensors operator()(const Tensors& x,
+                     std::optional<bool> training = std::nullopt) const;
+  // Describes; makes the weights.
+  KerasTensor operator()(const KerasTensor& x) const;
+  KerasTensor operator()(const KerasTensors& x) const;
+
+  const std::string& name() const { return base_->name(); }
+  bool built() const;
+  // The scope in which the layer was made, "" when there was none.
+  const std::string& requested_device() const;
+
+  // Trainable ones, then the others, layer by layer. None before the build.
+  std::vector<Variable> weights() const;
+  std::vector<Variable> trainable_variables() const;
+  std::vector<Variable> non_trainable_variables() const;
+  // Number of elements of the weights.
+  int64_t count_params() const;
+  // Values of weights(), in its order.
+  Tensors get_weights() const;
+  // Throws errors::InvalidArgument unless number and shapes are equal.
+  void set_weights(const Tensors& values) const;
+
+  const std::shared_ptr<LayerBase>& base() const { return base_; }
+
+ private:
+  std::shared_ptr<LayerBase> base_;
+};
+
+template <class T, class... Args>
+Layer make_layer(Args&&... args) {
+  return Layer(std::make_shared<T>(std::forward<Args>(args)...));
+}
+
+// Height and width: 3, or {3, 5}.
+struct Size2D {
+  Size2D(int64_t both) : h(both), w(both) {}  // NOLINT
+  Size2D(int64_t h, int64_t w) : h(h), w(w) {}
+  int64_t h, w;
+};
+
+// Activations by name: linear (or ""), relu, sigmoid, tanh, gelu, softmax.
+
+struct DenseOptions {
+  std::string activation = {};
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  std::string name = {};
+};
+// activation(x kernel + bias): [..., in] -> [..., units].
+struct Dense : Layer {
+  explicit Dense(int64_t units, DenseOptions options = {},
+                 Site site = Site::here());
+};
+
+struct Conv2DOptions {
+  std::string activation = {};
+  std::string padding = "valid";  // or "same"
+  Size2D strides = 1;
+  Size2D dilation_rate = 1;
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  std::string name = {};
+};
+// Correlation with a kernel [kh, kw, c, filters]:
+// [n, h, w, c] -> [n, oh, ow, filters].
+struct Conv2D : Layer {
+  Conv2D(int64_t filters, Size2D kernel_size, Conv2DOptions options = {},
+         Site site = Site::here());
+};
+
+struct Pooling2DOptions {
+  std::optional<Size2D> strides = std::nullopt;  // pool_size when absent
+  std::string padding = "valid";                 // or "same"
+  std::string name = {};
+};
+// Largest, or mean, of each window: [n, h, w, c] -> [n, oh, ow, c].
+struct MaxPooling2D : Layer {
+  explicit MaxPooling2D(Size2D pool_size = 2, Pooling2DOptions options = {},
+                        Site site = Site::here());
+};
+struct AveragePooling2D : Layer {
+  explicit AveragePooling2D(Size2D pool_size = 2, Pooling2DOptions options = {},
+                            Site site = Site::here());
+};
+
+struct NameOptions {
+  std::string name = {};
+};
+// [n, ...] -> [n, product of the rest].
+struct Flatten : Layer {
+  explicit Flatten(NameOptions options = {}, Site site = Site::here());
+};
+// [n, ...] -> [n, target...]; one dimension may be -1.
+struct Reshape : Layer {
+  explicit Reshape(Shape target, NameOptions options = {},
+                   Site site = Site::here());
+};
+struct Activation : Layer {
+  explicit Activation(const std::string& activation, NameOptions options = {},
+                      Site site = Site::here());
+};
+// x * scale + offset as float32, for example images / 255.
+struct RescalingOptions {
+  double offset = 0;
+  std::string name = {};
+};
+struct Rescaling : Layer {
+  explicit Rescaling(double scale, RescalingOptions options = {},
+                     Site site = Site::here());
+};
+
+struct DropoutOptions {
+  std::optional<int64_t> seed = std::nullopt;
+  std::string name = {};
+};
+// In training, zeros each element with probability `rate` and divides the
+// others by 1 - rate; else nothing.
+struct Dropout : Layer {
+  explicit Dropout(double rate, DropoutOptions options = {},
+                   Site site = Site::here());
+};
+
+struct BatchNormalizationOptions {
+  double momentum = 0.99;
+  double epsilon = 0.001;
+  bool center = true;  // has beta
+  bool scale = true;   // has gamma
+  Initializer beta_initializer = "zeros";
+  Initializer gamma_initializer = "ones";
+  Initializer moving_mean_initializer = "zeros";
+  Initializer moving_variance_initializer = "ones";
+  std::string name = {};
+};
+// Normalises the last axis, [..., c] -> [..., c] (Ioffe and Szegedy 2015):
+// with the batch's moments in training, which also move the moving averages,
+// else with the moving averages.
+struct BatchNormalization : Layer {
+  explicit BatchNormalization(BatchNormalizationOptions options = {},
+                              Site site = Site::here());
+};
+
+// Sum of inputs of one shape; inputs side by side along `axis`.
+struct Add : Layer {
+  explicit Add(NameOptions options = {}, Site site = Site::here());
+};
+struct ConcatenateOptions {
+  int64_t axis = -1;
+  std::string name = {};
+};
+struct Concatenate : Layer {
+  explicit Concatenate(ConcatenateOptions options = {},
+                       Site site = Site::here());
+};
+
+struct InputOptions {
+  DType dtype = float32;
+  std::string name = {};
+};
+// Declares inputs [n, shape...]; the first layer of a Sequential that is to be
+// built at once.
+struct InputLayer : Layer {
+  explicit InputLayer(Shape shape, InputOptions options = {},
+                      Site site = Site::here());
+};
+// An input of a functional model.
+KerasTensor Input(Shape shape, InputOptions options = {},
+                  Site site = Site::here());
+
+namespace layers {
+using keras::Activation;
+using keras::Add;
+using keras::AveragePooling2D;
+using keras::BatchNormalization;
+using keras::Concatenate;
+using keras::Conv2D;
+using keras::Dense;
+using keras::Dropout;
+using keras::Flatten;
+using keras::InputLayer;
+using keras::Layer;
+using keras::MaxPooling2D;
+using keras::Rescaling;
+using keras::Reshape;
+}  // namespace layers
+
+// Applies an activation by name. Throws errors::InvalidArgument for an unknown
+// one.
+Tensor apply_activation(const std::string& activation, const Tensor& x,
+                        Site site = Site::here());
+
+// Starts the numbering of layer names anew (tf.keras.backend.clear_session).
+void clear_session();
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_LAYERS_H_

@@ -1,0 +1,150 @@
+// models: layers put together, and their training (tf.keras.Model).
+//
+// A Model is a Layer that trains. fit() runs a whole step (forward, loss,
+// gradients, update, metrics) as one compiled plan per batch shape and reads
+// metrics back only when it prints them. One thread trains a model at a time.
+
+#ifndef BERTH_KERAS_MODELS_H_
+#define BERTH_KERAS_MODELS_H_
+
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/data.h"
+#include "berth/function.h"
+#include "berth/keras/callbacks.h"
+#include "berth/keras/layers.h"
+#include "berth/keras/losses.h"
+#include "berth/keras/metrics.h"
+#include "berth/keras/optimizers.h"
+
+namespace berth::keras {
+
+struct CompileOptions {
+  Optimizer optimizer = "adam";
+  Loss loss = {};  // of every output
+  std::vector<Metric> metrics = {};
+  // Parts that forked work is cut into; equal slices give equal bits on any
+  // number of cores. 0: the number of cores.
+  int slices = 0;
+  // One per output, instead of `loss`; the sum is made small.
+  std::vector<Loss> losses = {};
+};
+
+// What fit, evaluate and predict take: batches (dataset), or tensors.
+struct ValidationData {
+  ValidationData() = default;  // none
+  ValidationData(Tensor x, Tensor y)
+      : tensors(std::pair(std::move(x), std::move(y))) {}
+  ValidationData(data::Dataset d) : dataset(std::move(d)) {}  // NOLINT
+  std::optional<std::pair<Tensor, Tensor>> tensors;
+  std::optional<data::Dataset> dataset;
+};
+
+struct FitOptions {
+  int epochs = 1;
+  int64_t batch_size = 32;  // of tensors; a dataset brings its own
+  // 0: silent; 1: a progress bar on a terminal, else a line per epoch; 2: a
+  // line per epoch.
+  int verbose = 1;
+  std::vector<Callback> callbacks = {};
+  ValidationData validation_data = {};
+  bool shuffle = true;  // tensors only
+};
+
+struct EvaluateOptions {
+  int64_t batch_size = 32;
+  int verbose = 0;
+};
+struct PredictOptions {
+  int64_t batch_size = 32;
+};
+
+struct History {
+  std::vector<int> epoch;
+  std::map<std::string, std::vector<double>> history;
+  std::vector<double> seconds;  // per epoch, with validation
+};
+
+class Model : public Layer {
+ public:
+  struct Training;  // keras/training.h
+
+  // A functional model: what leads from `inputs` to `outputs`. Throws
+  // errors::InvalidArgument when an output needs another input.
+  Model(KerasTensor input, KerasTensor output, NameOptions options = {},
+        Site site = Site::here());
+  Model(KerasTensors inputs, KerasTensors outputs, NameOptions options = {},
+        Site site = Site::here());
+  // A model of your own.
+  explicit Model(std::shared_ptr<LayerBase> base);
+  template <class T, class... Args>
+  static Model make(Args&&... args) {
+    return Model(std::make_shared<T>(std::forward<Args>(args)...));
+  }
+
+  // Makes the weights for inputs of these shapes; the batch may be -1.
+  void build(const Shape& input, DType dtype = float32);
+
+  void compile(CompileOptions options, Site site = Site::here());
+
+  // Trains. x [n, ...], y [n, ...]; elements of `dataset` are batches: the
+  // inputs, then the targets. Throws errors::FailedPrecondition before
+  // compile(), errors::InvalidArgument for data that does not fit.
+  History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {},
+              Site site = Site::here());
+  History fit(const data::Dataset& dataset, const FitOptions& options = {},
+              Site site = Site::here());
+  // Returns "loss" and the metrics.
+  Logs evaluate(const Tensor& x, const Tensor& y,
+                const EvaluateOptions& options = {}, Site site = Site::here());
+  Logs evaluate(const data::Dataset& dataset,
+                const EvaluateOptions& options = {}, Site site = Site::here());
+  // Returns the first output for x [n, ...], computed in batches.
+  Tensor predict(const Tensor& x, const PredictOptions& options = {},
+                 Site site = Site::here());
+
+  // One step; returns the loss before it, which is not read back.
+  Tensor train_on_batch(const Tensor& x, const Tensor& y,
+                        Site site = Site::here());
+  Tensor train_on_batch(const Tensors& inputs, const Tensors& targets,
+                        Site site = Site::here());
+
+  // Metrics since the last reset, read back; and the reset.
+  Logs metrics_result() const;
+  void reset_metrics();
+
+  // Ends fit after the batch that runs.
+  void stop_training();
+
+  // The step that ran last: figures, and text of a stage (function.h). Throw
+  // errors::FailedPrecondition before the first step.
+  FunctionPlanInfo train_plan_info() const;
+  std::string train_plan_text(const std::string& stage = "plan") const;
+  int num_train_traces() const;
+
+  // Prints layers, output shapes, parameters and devices.
+  void summary(std::ostream& out) const;
+  void summary() const;  // to std::cout
+
+ private:
+  std::shared_ptr<Training> training_;
+};
+
+struct SequentialOptions {
+  std::string name = {};
+};
+// Layers one after the other.
+struct Sequential : Model {
+  explicit Sequential(std::vector<Layer> layers, SequentialOptions options = {},
+                      Site site = Site::here());
+};
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_MODELS_H_

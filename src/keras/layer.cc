@@ -1,0 +1,222 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "berth/errors.h"
+#include "berth/keras/layers.h"
+#include "function/abstract_call.h"
+#include "keras/keras_node.h"
+#include "keras/layer_state.h"
+#include "op/device_scope.h"
+
+namespace berth::keras {
+
+LayerBase::LayerBase(const std::string& type, const std::string& name,
+                     Site site)
+    : state_(std::make_unique<LayerState>()) {
+  state_->type = type;
+  state_->name = name.empty() ? next_layer_name(type) : name;
+  state_->stable_name = intern(state_->name);
+  state_->site = site;
+  if (t_state.scope) state_->device = t_state.scope->name.str();
+}
+LayerBase::~LayerBase() = default;
+
+void LayerBase::build(const std::vector<Shape>&) {}
+const std::string& LayerBase::name() const { return state_->name; }
+Site LayerBase::site() const { return state_->site; }
+void LayerBase::fail(const std::string& message) const {
+  fail_in(*state_, message);
+}
+
+Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
+                               const Initializer& initializer, bool trainable) {
+  if (!shape.is_fully_defined()) {
+    fail(
+        fmt::format("weight \"{}\" would have shape {}; expected known "
+                    "dimensions: give the input's, all but the batch",
+                    name, shape.str()));
+  }
+  const Tensor initial = initializer(shape, float32);
+  if (!(initial.shape() == shape)) {
+    fail(fmt::format("the initializer of weight \"{}\" gave {}; expected {}",
+                     name, initial.shape().str(), shape.str()));
+  }
+  Variable v(initial,
+             {.name = state_->name + "/" + name, .trainable = trainable},
+             state_->site);
+  (trainable ? state_->trainable : state_->other).push_back(v);
+  return v;
+}
+
+Layer LayerBase::track(Layer layer) {
+  state_->parts.push_back(layer);
+  return layer;
+}
+
+namespace {
+
+void ensure_built(LayerBase& base, const Tensors& inputs) {
+  LayerState& s = base.state();
+  if (s.built.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(s.build_mutex);
+  if (s.built.load(std::memory_order_relaxed)) return;
+  std::vector<Shape> shapes;
+  for (const Tensor& t : inputs) shapes.push_back(t.shape());
+  const Lifted lifted;
+  try {
+    base.build(shapes);
+  } catch (...) {
+    s.trainable.clear();
+    s.other.clear();
+    throw;
+  }
+  s.built.store(true, std::memory_order_release);
+}
+
+void check_inputs(const LayerBase& base, const Tensors& inputs) {
+  const LayerState& s = base.state();
+  if (inputs.empty()) fail_in(s, s.type + ": called without inputs");
+  for (const Tensor& t : inputs) {
+    if (!t.defined()) fail_in(s, s.type + ": an input is an empty tensor");
+  }
+}
+
+void note_shapes(LayerState& s, const Tensors& outputs) {
+  std::lock_guard lock(s.build_mutex);
+  if (!s.output_shapes.empty()) return;
+  for (const Tensor& t : outputs) s.output_shapes.push_back(t.shape());
+}
+
+void collect(const LayerState& s, bool trainable, bool other,
+             std::vector<Variable>* out) {
+  auto add = [&](const std::vector<Variable>& list) {
+    for (const Variable& v : list) {
+      const bool there =
+          std::any_of(out->begin(), out->end(), [&](const Variable& o) {
+            return o.handle().impl() == v.handle().impl();
+          });
+      if (!there) out->push_back(v);
+    }
+  };
+  if (trainable) add(s.trainable);
+  if (other) add(s.other);
+  for (const Layer& part : s.parts) {
+    collect(part.base()->state(), trainable, other, out);
+  }
+}
+
+}  // namespace
+
+Tensors Layer::operator()(const Tensors& x,
+                          std::optional<bool> training) const {
+  LayerBase& base = *base_;
+  const LayerCall call(base.state(), training);
+  check_inputs(base, x);
+  const bool first = !base.state().built.load(std::memory_order_acquire);
+  ensure_built(base, x);
+  Tensors y = base.call(x, call.training());
+  if (first) note_shapes(base.state(), y);
+  return y;
+}
+
+Tensor Layer::operator()(const Tensor& x, std::optional<bool> training) const {
+  Tensors y = (*this)(Tensors{x}, training);
+  if (y.size() != 1) {
+    fail_in(base_->state(),
+            fmt::format("{}: has {} outputs; expected 1: call it with a "
+                        "Tensors list to get them all",
+                        base_->state().type, y.size()));
+  }
+  return std::move(y[0]);
+}
+
+KerasTensor Layer::operator()(const KerasTensors& x) const {
+  auto node = std::make_shared<KerasNode>(KerasNode{*this, x, {}});
+  std::vector<TensorSpec> specs;
+  for (const KerasTensor& t : x) {
+    specs.push_back(t.node()->outputs[static_cast<size_t>(t.index())]);
+  }
+  node->outputs = abstract_call(
+      [&](const Tensors& in) { return (*this)(in, false); }, specs);
+  return KerasTensor(std::move(node), 0);
+}
+KerasTensor Layer::operator()(const KerasTensor& x) const {
+  return (*this)(KerasTensors{x});
+}
+
+const Shape& KerasTensor::shape() const {
+  return node_->outputs[static_cast<size_t>(index_)].shape;
+}
+DType KerasTensor::dtype() const {
+  return node_->outputs[static_cast<size_t>(index_)].dtype;
+}
+
+bool Layer::built() const { return base_->state().built.load(); }
+const std::string& Layer::requested_device() const {
+  return base_->state().device;
+}
+
+std::vector<Variable> Layer::weights() const {
+  // Layer by layer, so that a list fits the same layers in another model.
+  std::vector<Variable> all;
+  const LayerState& s = base_->state();
+  for (const auto* list : {&s.trainable, &s.other}) {
+    all.insert(all.end(), list->begin(), list->end());
+  }
+  for (const Layer& part : s.parts) {
+    for (const Variable& v : part.weights()) {
+      const bool there =
+          std::any_of(all.begin(), all.end(), [&](const Variable& o) {
+            return o.handle().impl() == v.handle().impl();
+          });
+      if (!there) all.push_back(v);
+    }
+  }
+  return all;
+}
+
+std::vector<Variable> Layer::trainable_variables() const {
+  std::vector<Variable> list;
+  collect(base_->state(), true, false, &list);
+  return list;
+}
+std::vector<Variable> Layer::non_trainable_variables() const {
+  std::vector<Variable> list;
+  collect(base_->state(), false, true, &list);
+  return list;
+}
+
+int64_t Layer::count_params() const {
+  int64_t n = 0;
+  for (const Variable& v : weights()) n += v.shape().num_elements();
+  return n;
+}
+
+Tensors Layer::get_weights() const {
+  Tensors values;
+  for (const Variable& v : weights()) values.push_back(v.value());
+  return values;
+}
+
+void Layer::set_weights(const Tensors& values) const {
+  const std::vector<Variable> list = weights();
+  const LayerState& s = base_->state();
+  if (values.size() != list.size()) {
+    fail_in(s, fmt::format("set_weights: got {} tensors; expected {}{}",
+                           values.size(), list.size(),
+                           list.empty() ? ": build the layer first" : ""));
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!values[i].defined() || !(values[i].shape() == list[i].shape())) {
+      fail_in(s,
+              fmt::format("set_weights: value {} is {}; expected {} for {}", i,
+                          values[i].defined() ? values[i].shape().str()
+                                              : "an empty tensor",
+                          list[i].shape().str(), list[i].name()));
+    }
+  }
+  for (size_t i = 0; i < list.size(); ++i) list[i].assign(values[i]);
+}
+
+}  // namespace berth::keras

@@ -1,0 +1,87 @@
+#include "keras/layer_state.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "berth/errors.h"
+#include "op/device_scope.h"
+
+namespace berth::keras {
+
+namespace {
+
+thread_local bool t_training = false;
+
+std::mutex g_names_mutex;
+std::map<std::string, int>& name_counts() {
+  static std::map<std::string, int> counts;
+  return counts;
+}
+
+bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)); }
+bool is_lower(char c) { return std::islower(static_cast<unsigned char>(c)); }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
+
+// MaxPooling2D -> max_pooling2d, as Keras names layers.
+std::string snake_case(const std::string& type) {
+  std::string s;
+  for (size_t i = 0; i < type.size(); ++i) {
+    const char c = type[i];
+    const bool word_begins = i > 0 && is_upper(c) && type[i - 1] != '_' &&
+                             (is_lower(type[i - 1]) ||
+                              (i + 1 < type.size() && (is_lower(type[i + 1]) ||
+                                                       is_digit(type[i + 1]))));
+    if (word_begins) s += '_';
+    s += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return s;
+}
+
+}  // namespace
+
+std::string next_layer_name(const std::string& type) {
+  const std::string base = snake_case(type);
+  std::lock_guard lock(g_names_mutex);
+  const int n = name_counts()[base]++;
+  return n == 0 ? base : fmt::format("{}_{}", base, n);
+}
+
+void clear_session() {
+  std::lock_guard lock(g_names_mutex);
+  name_counts().clear();
+}
+
+const char* intern(const std::string& text) {
+  static std::mutex mutex;
+  // Never destroyed: tapes in static storage may still point here.
+  static auto* texts = std::make_unique<std::set<std::string>>().release();
+  std::lock_guard lock(mutex);
+  return texts->insert(text).first->c_str();
+}
+
+void fail_in(const LayerState& state, const std::string& message) {
+  throw errors::InvalidArgument(message +
+                                where_text(state.stable_name, state.site));
+}
+
+LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
+    : layer_(t_state.layer),
+      site_(t_state.site),
+      outer_training_(t_training),
+      training_(training.value_or(t_training)) {
+  if (!state.device.empty()) device_.emplace(state.device, state.site);
+  t_state.layer = state.stable_name;
+  t_state.site = state.site;
+  t_training = training_;
+}
+
+LayerCall::~LayerCall() {
+  t_state.layer = layer_;
+  t_state.site = site_;
+  t_training = outer_training_;
+}
+
+}  // namespace berth::keras

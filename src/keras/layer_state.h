@@ -1,0 +1,79 @@
+// What every layer has, and what is set on the thread while one runs.
+
+#ifndef BERTH_KERAS_LAYER_STATE_H_
+#define BERTH_KERAS_LAYER_STATE_H_
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/device.h"
+#include "berth/keras/layers.h"
+#include "op/dispatcher.h"
+
+namespace berth::keras {
+
+struct LayerState {
+  std::string type;         // "Dense"
+  std::string name;         // "dense_1"
+  const char* stable_name;  // the same, for ever: traces and tapes keep it
+  Site site = {};
+  std::string device;  // scope at construction, "" none
+  size_t num_inputs = 1;
+
+  std::mutex build_mutex;
+  std::atomic<bool> built{false};
+  std::vector<Variable> trainable, other;
+  std::vector<Layer> parts;
+  // Of the first call; written once, under build_mutex.
+  std::vector<Shape> output_shapes;
+};
+
+// Nothing of a trace or tape is seen until the end of the block: what is
+// created here lives on.
+class Lifted {
+ public:
+  Lifted() : guard_(nullptr), colocate_(t_state.colocate) {
+    t_state.colocate = -1;
+  }
+  ~Lifted() { t_state.colocate = colocate_; }
+  Lifted(const Lifted&) = delete;
+  Lifted& operator=(const Lifted&) = delete;
+
+ private:
+  const DispatchGuard guard_;
+  const int32_t colocate_;
+};
+
+// A layer runs: ops report it, its device scope is open.
+class LayerCall {
+ public:
+  LayerCall(const LayerState& state, std::optional<bool> training);
+  ~LayerCall();
+  LayerCall(const LayerCall&) = delete;
+  LayerCall& operator=(const LayerCall&) = delete;
+
+  bool training() const { return training_; }
+
+ private:
+  const char* const layer_;
+  const Site site_;
+  const bool outer_training_;
+  bool training_;
+  std::optional<DeviceGuard> device_;
+};
+
+// Returns "dense", then "dense_1", ... for type "Dense".
+std::string next_layer_name(const std::string& type);
+
+// Returns the text at an address that stays valid.
+const char* intern(const std::string& text);
+
+// Throws errors::InvalidArgument: "<message> (layer "dense", model.cc:41)".
+[[noreturn]] void fail_in(const LayerState& state, const std::string& message);
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_LAYER_STATE_H_

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include "berth/errors.h"
+#include "berth/keras/layers.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+using Apply = Tensor (*)(const Tensor&, Site);
+struct Named {
+  const char* name;
+  Apply apply;
+};
+constexpr Named kActivations[] = {
+    {"", [](const Tensor& x, Site) { return x; }},
+    {"linear", [](const Tensor& x, Site) { return x; }},
+    {"relu", [](const Tensor& x, Site s) { return nn::relu(x, s); }},
+    {"sigmoid", [](const Tensor& x, Site s) { return math::sigmoid(x, s); }},
+    {"tanh", [](const Tensor& x, Site s) { return math::tanh(x, s); }},
+    {"gelu", [](const Tensor& x, Site s) { return nn::gelu(x, {}, s); }},
+    {"softmax", [](const Tensor& x, Site s) { return nn::softmax(x, -1, s); }},
+};
+
+const Named* find(const std::string& name) {
+  for (const Named& a : kActivations) {
+    if (name == a.name) return &a;
+  }
+  return nullptr;
+}
+
+std::string unknown(const std::string& name) {
+  std::string known;
+  for (const Named& a : kActivations) {
+    if (*a.name)
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", a.name);
+  }
+  return fmt::format("there is no activation \"{}\"; expected one of {}", name,
+                     known);
+}
+
+class ActivationBase final : public LayerBase {
+ public:
+  ActivationBase(const std::string& activation, const NameOptions& o, Site site)
+      : LayerBase("Activation", o.name, site), activation_(activation) {
+    check_activation(state(), activation_);
+  }
+  Tensors call(const Tensors& x, bool) override {
+    return {apply_activation(activation_, one_input(state(), x), site())};
+  }
+
+ private:
+  const std::string activation_;
+};
+
+}  // namespace
+
+void check_activation(const LayerState& s, const std::string& name) {
+  if (!find(name)) fail_in(s, unknown(name));
+}
+
+Tensor apply_activation(const std::string& name, const Tensor& x, Site site) {
+  const Named* a = find(name);
+  if (!a) throw errors::InvalidArgument(unknown(name));
+  return a->apply(x, site);
+}
+
+Activation::Activation(const std::string& activation, NameOptions options,
+                       Site site)
+    : Layer(std::make_shared<ActivationBase>(activation, options, site)) {}
+
+}  // namespace berth::keras

@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "berth/keras/layers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+class BatchNormalizationBase final : public LayerBase {
+ public:
+  BatchNormalizationBase(BatchNormalizationOptions options, Site site)
+      : LayerBase("BatchNormalization", options.name, site),
+        o_(std::move(options)) {
+    if (!(o_.momentum >= 0 && o_.momentum <= 1) || !(o_.epsilon > 0)) {
+      fail(
+          fmt::format("BatchNormalization: momentum is {}, epsilon {}; "
+                      "expected 0 <= momentum <= 1, epsilon above 0",
+                      o_.momentum, o_.epsilon));
+    }
+  }
+
+  void build(const std::vector<Shape>& inputs) override {
+    channels_ = known_channels(state(), inputs[0]);
+    const Shape shape{channels_};
+    if (o_.scale) gamma_ = add_weight("gamma", shape, o_.gamma_initializer);
+    if (o_.center) beta_ = add_weight("beta", shape, o_.beta_initializer);
+    mean_ = add_weight("moving_mean", shape, o_.moving_mean_initializer, false);
+    variance_ = add_weight("moving_variance", shape,
+                           o_.moving_variance_initializer, false);
+  }
+
+  Tensors call(const Tensors& inputs, bool training) override {
+    const Tensor& x = one_input(state(), inputs);
+    check_channels(state(), x, channels_);
+    const Tensor scale =
+        o_.scale ? gamma_.value(site()) : ones({channels_}, x.dtype(), site());
+    const Tensor offset =
+        o_.center ? beta_.value(site()) : zeros({channels_}, x.dtype(), site());
+    nn::FusedBatchNormOptions options{.epsilon = o_.epsilon,
+                                      .is_training = training};
+    if (!training) {
+      options.mean = mean_.value(site());
+      options.variance = variance_.value(site());
+      return {nn::fused_batch_norm(x, scale, offset, options, site()).y};
+    }
+    const nn::FusedBatchNorm r =
+        nn::fused_batch_norm(x, scale, offset, options, site());
+    move(mean_, r.batch_mean);
+    move(variance_, r.batch_variance);
+    return {r.y};
+  }
+
+ private:
+  // average += (value - average) * (1 - momentum), where no gradient flows.
+  void move(const Variable& average, const Tensor& value) const {
+    const Tensor delta = math::subtract(average.value(site()),
+                                        stop_gradient(value, site()), site());
+    average.assign_sub(delta * (1 - o_.momentum), site());
+  }
+
+  const BatchNormalizationOptions o_;
+  int64_t channels_ = 0;
+  Variable gamma_, beta_, mean_, variance_;
+};
+
+}  // namespace
+
+BatchNormalization::BatchNormalization(BatchNormalizationOptions options,
+                                       Site site)
+    : Layer(
+          std::make_shared<BatchNormalizationBase>(std::move(options), site)) {}
+
+}  // namespace berth::keras

@@ -1,0 +1,53 @@
+#include "berth/keras/layers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+class DenseBase final : public LayerBase {
+ public:
+  DenseBase(int64_t units, DenseOptions options, Site site)
+      : LayerBase("Dense", options.name, site),
+        units_(units),
+        options_(std::move(options)) {
+    check_positive(state(), "units", units_);
+    check_activation(state(), options_.activation);
+  }
+
+  void build(const std::vector<Shape>& inputs) override {
+    in_ = known_channels(state(), inputs[0]);
+    kernel_ = add_weight("kernel", {in_, units_}, options_.kernel_initializer);
+    if (options_.use_bias) {
+      bias_ = add_weight("bias", {units_}, options_.bias_initializer);
+    }
+  }
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const Tensor& x = one_input(state(), inputs);
+    check_channels(state(), x, in_);
+    Tensor y = x.rank() == 1
+                   ? squeeze(matmul(expand_dims(x, 0, site()),
+                                    kernel_.value(site()), {}, site()),
+                             {0}, site())
+                   : matmul(x, kernel_.value(site()), {}, site());
+    if (options_.use_bias) y = nn::bias_add(y, bias_.value(site()), site());
+    return {apply_activation(options_.activation, y, site())};
+  }
+
+ private:
+  const int64_t units_;
+  const DenseOptions options_;
+  int64_t in_ = 0;
+  Variable kernel_, bias_;
+};
+
+}  // namespace
+
+Dense::Dense(int64_t units, DenseOptions options, Site site)
+    : Layer(std::make_shared<DenseBase>(units, std::move(options), site)) {}
+
+}  // namespace berth::keras

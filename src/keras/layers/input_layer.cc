@@ -1,0 +1,37 @@
+#include "keras/layers/input_layer.h"
+
+#include <fmt/format.h>
+
+#include "keras/keras_node.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+InputLayerBase::InputLayerBase(const Shape& shape, const InputOptions& o,
+                               Site site)
+    : LayerBase("InputLayer", o.name, site),
+      spec_{shape, o.dtype, state().name} {
+  spec_.shape.insert(0, kUnknownDim);
+}
+
+Tensors InputLayerBase::call(const Tensors& inputs, bool) {
+  const Tensor& x = one_input(state(), inputs);
+  if (x.dtype() != spec_.dtype || !x.shape().compatible_with(spec_.shape)) {
+    fail(fmt::format("the model's input is {}; expected {}", x.spec().str(),
+                     spec_.str()));
+  }
+  return {x};
+}
+
+InputLayer::InputLayer(Shape shape, InputOptions options, Site site)
+    : Layer(std::make_shared<InputLayerBase>(shape, options, site)) {}
+
+KerasTensor Input(Shape shape, InputOptions options, Site site) {
+  auto base = std::make_shared<InputLayerBase>(shape, options, site);
+  const TensorSpec spec = base->spec();
+  return KerasTensor(std::make_shared<KerasNode>(
+                         KerasNode{Layer(std::move(base)), {}, {spec}}),
+                     0);
+}
+
+}  // namespace berth::keras

@@ -1,0 +1,32 @@
+#include "berth/keras/layers.h"
+#include "berth/ops/math.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+class RescalingBase final : public LayerBase {
+ public:
+  RescalingBase(double scale, const RescalingOptions& o, Site site)
+      : LayerBase("Rescaling", o.name, site),
+        scale_(scale),
+        offset_(o.offset) {}
+
+  Tensors call(const Tensors& inputs, bool) override {
+    Tensor x = one_input(state(), inputs);
+    if (x.dtype() != float32) x = math::cast(x, float32, site());
+    x = x * scale_;
+    return {offset_ == 0 ? x : x + offset_};
+  }
+
+ private:
+  const double scale_, offset_;
+};
+
+}  // namespace
+
+Rescaling::Rescaling(double scale, RescalingOptions options, Site site)
+    : Layer(std::make_shared<RescalingBase>(scale, options, site)) {}
+
+}  // namespace berth::keras

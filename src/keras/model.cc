@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "berth/errors.h"
+#include "berth/keras/models.h"
+#include "function/abstract_call.h"
+#include "keras/layer_state.h"
+#include "keras/training.h"
+#include "op/device_scope.h"
+
+namespace berth::keras {
+
+Model::Model(std::shared_ptr<LayerBase> base)
+    : Layer(std::move(base)), training_(std::make_shared<Training>(*this)) {}
+
+void Model::build(const Shape& input, DType dtype) {
+  Shape shape = input;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] < 0) shape[i] = kUnknownDim;
+  }
+  abstract_call([&](const Tensors& x) { return (*this)(x, false); },
+                {{shape, dtype, {}}});
+}
+
+void Model::compile(CompileOptions options, Site site) {
+  const bool has_loss =
+      options.loss.defined() || (!options.losses.empty() && [&] {
+        for (const Loss& l : options.losses) {
+          if (!l.defined()) return false;
+        }
+        return true;
+      }());
+  if (!has_loss) {
+    throw errors::InvalidArgument(
+        fmt::format("compile of model \"{}\": there is no loss{}; expected "
+                    "{{.loss = \"mse\"}} or one of keras::losses",
+                    name(), where_text(nullptr, site)));
+  }
+  if (options.slices < 0) {
+    throw errors::InvalidArgument(fmt::format(
+        "compile of model \"{}\": slices is {}{}; expected at least 0", name(),
+        options.slices, where_text(nullptr, site)));
+  }
+  // A new step: the old one was traced with other options.
+  training_->options = std::move(options);
+  training_->compiled_at = site;
+  training_->train_.reset();
+  training_->test_.reset();
+  training_->forward_.reset();
+}
+
+Tensor Model::train_on_batch(const Tensors& inputs, const Tensors& targets,
+                             Site site) {
+  return training_->train_step("train_on_batch")(inputs, targets, site);
+}
+Tensor Model::train_on_batch(const Tensor& x, const Tensor& y, Site site) {
+  return train_on_batch(Tensors{x}, Tensors{y}, site);
+}
+
+Logs Model::metrics_result() const {
+  training_->train_step("metrics_result");
+  const auto list = training_->results();
+  return Logs(list.begin(), list.end());
+}
+void Model::reset_metrics() {
+  training_->train_step("reset_metrics");
+  training_->reset_metrics();
+}
+void Model::stop_training() { training_->stop = true; }
+
+FunctionPlanInfo Model::train_plan_info() const {
+  return training_->last_train_step().plan_info();
+}
+std::string Model::train_plan_text(const std::string& stage) const {
+  return training_->last_train_step().text(stage);
+}
+int Model::num_train_traces() const {
+  return training_->train_ ? training_->train_->num_traces() : 0;
+}
+
+void Model::summary() const { summary(std::cout); }
+
+}  // namespace berth::keras

@@ -1,0 +1,159 @@
+#include "keras/optimizer_base.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "berth/errors.h"
+#include "berth/keras/optimizers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "keras/layer_state.h"
+#include "op/device_scope.h"
+#include "tensor/variable_state.h"
+
+namespace berth::keras {
+
+OptimizerBase::OptimizerBase(std::string name, double learning_rate)
+    : name_(std::move(name)), initial_rate_(learning_rate) {
+  if (!std::isfinite(learning_rate) || learning_rate < 0) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: learning_rate is {}; expected a number of at least 0",
+                    name_, learning_rate));
+  }
+}
+
+// Counters live where the first variable does: a step on one device needs no
+// transfer for them.
+void OptimizerBase::make(const Variable* first) {
+  std::lock_guard lock(mutex_);
+  if (learning_rate_.defined()) return;
+  const Lifted lifted;
+  const OnDevice on(first ? variable_state(first->handle()).device : nullptr);
+  const auto options = [&](const char* what) {
+    return VariableOptions{.name = name_ + "/" + what, .trainable = false};
+  };
+  learning_rate_ = Variable(constant(static_cast<float>(initial_rate_)),
+                            options("learning_rate"));
+  iterations_ = Variable(constant(int64_t{0}), options("iterations"));
+  counters_ = make_counters(first ? first->dtype() : float32);
+  all_ = {learning_rate_, iterations_};
+  all_.insert(all_.end(), counters_.begin(), counters_.end());
+}
+
+const OptimizerBase::Slots& OptimizerBase::slots_of(const Variable& v) {
+  std::lock_guard lock(mutex_);
+  auto [it, fresh] = trained_.try_emplace(v.handle().impl());
+  Trained& t = it->second;
+  if (!fresh) return t.slots;
+  t.variable = v;
+  const Lifted lifted;
+  const OnDevice on(variable_state(v.handle()).device);
+  for (const char* slot : slot_names()) {
+    t.slots.emplace_back(
+        zeros(v.shape(), v.dtype()),
+        VariableOptions{.name = fmt::format("{}/{}/{}", name_, v.name(), slot),
+                        .trainable = false});
+    all_.push_back(t.slots.back());
+  }
+  return t.slots;
+}
+
+void OptimizerBase::apply_gradients(const Tensors& grads,
+                                    const std::vector<Variable>& variables,
+                                    Site site) {
+  set_site(site);
+  if (grads.size() != variables.size()) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: got {} gradients for {} variables{}; expected one each", name_,
+        grads.size(), variables.size(), where_text()));
+  }
+  const Variable* first = nullptr;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined()) continue;
+    const Variable& v = variables[i];
+    if (!grads[i].shape().compatible_with(v.shape()) ||
+        grads[i].dtype() != v.dtype()) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: the gradient of \"{}\" is {}; expected {}{}", name_, v.name(),
+          grads[i].spec().str(), TensorSpec{v.shape(), v.dtype(), {}}.str(),
+          where_text()));
+    }
+    if (!first) first = &v;
+  }
+  if (!first) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: no variable has a gradient{}; expected a loss that depends on "
+        "them: compute it under the tape",
+        name_, where_text()));
+  }
+  make(first);
+  iterations_.assign_add(constant(int64_t{1}), site);
+  advance(site);
+  for (DType dtype : {float32, float64}) {
+    bool begun = false;
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (!grads[i].defined() || variables[i].dtype() != dtype) continue;
+      if (!begun) begin(dtype, site);
+      begun = true;
+      const Slots& slots = slots_of(variables[i]);
+      set_site(site);
+      update(variables[i], slots, grads[i]);
+    }
+  }
+}
+
+Variable OptimizerBase::learning_rate() {
+  make(nullptr);
+  return learning_rate_;
+}
+Variable OptimizerBase::iterations() {
+  make(nullptr);
+  return iterations_;
+}
+std::vector<Variable> OptimizerBase::variables() {
+  make(nullptr);
+  return all_;
+}
+
+Tensor OptimizerBase::rate(DType dtype, Site site) const {
+  return as(learning_rate_.value(site), dtype, site);
+}
+
+Tensor OptimizerBase::as(const Tensor& t, DType dtype, Site site) {
+  return t.dtype() == dtype ? t : math::cast(t, dtype, site);
+}
+
+Tensor OptimizerBase::scalar(double value, DType dtype) {
+  return dtype == float32 ? constant(static_cast<float>(value))
+                          : constant(value);
+}
+
+namespace {
+
+Optimizer by_name(const std::string& name) {
+  if (name == "sgd" || name == "SGD") return SGD();
+  if (name == "adam" || name == "Adam") return Adam();
+  throw errors::InvalidArgument(
+      fmt::format("there is no optimizer \"{}\"; expected sgd or adam", name));
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const char* name) : Optimizer(by_name(name ? name : "")) {}
+Optimizer::Optimizer(const std::string& name) : Optimizer(by_name(name)) {}
+
+void Optimizer::apply_gradients(const Tensors& grads,
+                                const std::vector<Variable>& variables,
+                                Site site) const {
+  base_->apply_gradients(grads, variables, site);
+}
+Variable Optimizer::learning_rate() const { return base_->learning_rate(); }
+Variable Optimizer::iterations() const { return base_->iterations(); }
+std::vector<Variable> Optimizer::variables() const {
+  return base_->variables();
+}
+const std::string& Optimizer::name() const { return base_->name(); }
+
+}  // namespace berth::keras

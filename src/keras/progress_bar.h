@@ -1,0 +1,50 @@
+// Keras' progress bar, on a terminal; else plain lines, one per epoch.
+
+#ifndef BERTH_KERAS_PROGRESS_BAR_H_
+#define BERTH_KERAS_PROGRESS_BAR_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace berth::keras {
+
+using NamedValues = std::vector<std::pair<std::string, double>>;
+
+// "loss: 0.1234 - accuracy: 0.9612"
+std::string metrics_text(const NamedValues& values);
+
+// "512/938 [=========>..........] - ETA: 3s - loss: 0.1234". `steps` below 0:
+// not known.
+std::string bar_text(int64_t step, int64_t steps, double seconds,
+                     const NamedValues& values);
+
+class ProgressBar {
+ public:
+  // verbose as in FitOptions; draws on stdout.
+  ProgressBar(int verbose, int epochs);
+
+  void begin_epoch(int epoch, int64_t steps);
+  // Draws again when the last time is a while ago; only then it asks for the
+  // values.
+  void step(int64_t done, const std::function<NamedValues()>& values);
+  void end_epoch(int64_t done, const NamedValues& values);
+
+ private:
+  double seconds() const;
+
+  enum class Style { kSilent, kLines, kBar };
+  const Style style_;
+  const int epochs_;
+  int epoch_ = 0;
+  int64_t steps_ = -1;
+  size_t width_ = 0;  // of the line on the terminal
+  std::chrono::steady_clock::time_point start_, drawn_;
+};
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_PROGRESS_BAR_H_

@@ -1,0 +1,43 @@
+#include <fmt/format.h>
+
+#include "berth/keras/models.h"
+#include "function/abstract_call.h"
+#include "keras/layer_state.h"
+#include "keras/layers/input_layer.h"
+
+namespace berth::keras {
+
+namespace {
+
+class SequentialBase final : public LayerBase {
+ public:
+  SequentialBase(std::vector<Layer> layers, const SequentialOptions& o,
+                 Site site)
+      : LayerBase("Sequential", o.name, site), layers_(std::move(layers)) {
+    if (layers_.empty()) {
+      fail("Sequential: there are no layers; expected at least one");
+    }
+    for (const Layer& l : layers_) track(l);
+    state().num_inputs = layers_[0].base()->state().num_inputs;
+  }
+
+  Tensors call(const Tensors& inputs, bool training) override {
+    Tensors x = inputs;
+    for (const Layer& l : layers_) x = l(x, training);
+    return x;
+  }
+
+ private:
+  const std::vector<Layer> layers_;
+};
+
+}  // namespace
+
+Sequential::Sequential(std::vector<Layer> layers, SequentialOptions options,
+                       Site site)
+    : Model(std::make_shared<SequentialBase>(layers, options, site)) {
+  auto* input = dynamic_cast<InputLayerBase*>(layers[0].base().get());
+  if (input) build(input->spec().shape, input->spec().dtype);
+}
+
+}  // namespace berth::keras

@@ -1,0 +1,137 @@
+#include "keras/training.h"
+
+#include <fmt/format.h>
+
+#include "berth/errors.h"
+#include "berth/gradient_tape.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "keras/layer_state.h"
+#include "op/dispatcher.h"
+
+namespace berth::keras {
+
+void Model::Training::check_compiled(const char* what) const {
+  if (options) return;
+  throw errors::FailedPrecondition(
+      fmt::format("{} of model \"{}\" before compile(); expected "
+                  "model.compile({{.optimizer "
+                  "= ..., .loss = ...}}) first",
+                  what, model.name()));
+}
+
+Model::Training::Step& Model::Training::train_step(const char* what) {
+  check_compiled(what);
+  if (!train_) {
+    train_.emplace(
+        [this](const Tensors& x, const Tensors& y) { return train(x, y); },
+        FunctionOptions{.name = "train_step", .slices = options->slices});
+  }
+  return *train_;
+}
+
+Model::Training::Step& Model::Training::test_step(const char* what) {
+  check_compiled(what);
+  if (!test_) {
+    test_.emplace(
+        [this](const Tensors& x, const Tensors& y) { return test(x, y); },
+        FunctionOptions{.name = "test_step", .slices = options->slices});
+  }
+  return *test_;
+}
+
+const Model::Training::Step& Model::Training::last_train_step() const {
+  if (train_) return *train_;
+  throw errors::FailedPrecondition(fmt::format(
+      "model \"{}\" has not trained yet; call fit or train_on_batch first",
+      model.name()));
+}
+
+Model::Training::Forward& Model::Training::forward() {
+  if (!forward_) {
+    forward_.emplace([this](const Tensors& x) { return model(x, false); },
+                     FunctionOptions{.name = "predict_step",
+                                     .slices = options ? options->slices : 0});
+  }
+  return *forward_;
+}
+
+Tensor Model::Training::total_loss(const Tensors& outputs,
+                                   const Tensors& targets) const {
+  const CompileOptions& o = *options;
+  const size_t n = outputs.size();
+  if (targets.size() != n || (!o.losses.empty() && o.losses.size() != n)) {
+    throw errors::InvalidArgument(fmt::format(
+        "model \"{}\" has {} outputs, {} targets and {} losses; expected one "
+        "target (and one loss) per output",
+        model.name(), n, targets.size(),
+        o.losses.empty() ? size_t{1} : o.losses.size()));
+  }
+  Tensor sum;
+  for (size_t i = 0; i < n; ++i) {
+    const Loss& loss = o.losses.empty() ? o.loss : o.losses[i];
+    const Tensor one = loss(targets[i], outputs[i], compiled_at);
+    sum = sum.defined() ? math::add(sum, one, compiled_at) : one;
+  }
+  return sum;
+}
+
+void Model::Training::update_metrics(const Tensor& loss, const Tensors& outputs,
+                                     const Tensors& targets) const {
+  // The mean over all samples, though batches differ in size.
+  const Tensor& y = targets[0];
+  const int64_t batch = y.rank() > 0 ? y.shape()[0] : 1;
+  const Tensor n = batch >= 0
+                       ? constant(static_cast<float>(batch))
+                       : math::reduce_sum(ones_like(math::cast(
+                             math::argmax(reshape(y, {-1, 1}), -1), float32)));
+  const Tensor weighted =
+      loss.dtype() == float32 ? loss : math::cast(loss, float32, compiled_at);
+  loss_metric.total().assign_add(math::multiply(weighted, n, compiled_at),
+                                 compiled_at);
+  loss_metric.count().assign_add(n, compiled_at);
+  set_site(compiled_at);
+  for (const Metric& m : options->metrics) {
+    m.update_state(targets[0], outputs[0]);
+  }
+}
+
+Tensor Model::Training::train(const Tensors& inputs, const Tensors& targets) {
+  GradientTape tape;
+  const Tensors outputs = model(inputs, true);
+  const Tensor loss = total_loss(outputs, targets);
+  const std::vector<Variable> variables = model.trainable_variables();
+  if (variables.empty()) {
+    throw errors::InvalidArgument(
+        fmt::format("model \"{}\" has no trainable weights; expected a layer "
+                    "with some, such as Dense",
+                    model.name()));
+  }
+  const Tensors grads = tape.gradient(loss, variables, {}, compiled_at);
+  options->optimizer.apply_gradients(grads, variables, compiled_at);
+  update_metrics(loss, outputs, targets);
+  return loss;
+}
+
+Tensor Model::Training::test(const Tensors& inputs, const Tensors& targets) {
+  const Tensors outputs = model(inputs, false);
+  const Tensor loss = total_loss(outputs, targets);
+  update_metrics(loss, outputs, targets);
+  return loss;
+}
+
+void Model::Training::reset_metrics() {
+  loss_metric.reset_state();
+  for (const Metric& m : options->metrics) m.reset_state();
+}
+
+std::vector<std::pair<std::string, double>> Model::Training::results() const {
+  std::vector<std::pair<std::string, double>> list;
+  list.emplace_back("loss", loss_metric.result());
+  for (const Metric& m : options->metrics) {
+    list.emplace_back(m.name(), m.result());
+  }
+  return list;
+}
+
+}  // namespace berth::keras
