@@ -52,7 +52,6 @@ Spread spread_of(const Shape& operand, const Shape& full) {
 }
 
 int cut_parts(int64_t items, int64_t floats, int slices) {
-  constexpr int64_t kPartFloats = 8192;  // a few microseconds
   return static_cast<int>(std::clamp<int64_t>(
       std::min({int64_t{slices}, int64_t{ThreadPool::kMaxChunks}, items,
                 floats / kPartFloats}),

@@ -38,8 +38,7 @@ inline constexpr DTypeSet kFloat32 = dtype_bit(float32);
 // Computes a float32 call with the reference kernel of its op.
 void run_reference(const KernelCall& call);
 
-// How an operand lies in the shape it broadcasts to (or a sum in the shape it
-// was reduced from), axes of size 1 left out.
+// How an operand lies in the shape it broadcasts to, axes of size 1 left out.
 struct Spread {
   enum class Kind {
     kSame,    // every axis is there
@@ -55,6 +54,9 @@ struct Spread {
 // `operand` must broadcast to `full`.
 Spread spread_of(const Shape& operand, const Shape& full);
 
+// Elements worth a part of a fork: a few microseconds.
+inline constexpr int64_t kPartFloats = 8192;
+
 // Returns into how many parts `items` are cut, when together they touch
 // `floats`: at most `slices`, fewer when parts would not pay for a fork. A
 // function of its arguments alone.
@@ -65,12 +67,12 @@ inline int64_t part_begin(int64_t items, int parts, int part) {
   return items * part / parts;
 }
 
-// Calls body(part) for each part, on the context's pool if there is one.
-// `floats` estimates the work.
+// Calls body(part) for each part, on the context's pool if there is one and
+// the work of `floats` elements pays for a fork.
 template <class Body>
 void run_parts(const KernelCall& call, int parts, int64_t floats, Body&& body) {
   ThreadPool* pool = call.context->pool;
-  if (pool == nullptr || parts == 1) {
+  if (pool == nullptr || parts == 1 || floats < 2 * kPartFloats) {
     for (int i = 0; i < parts; ++i) body(i);
     return;
   }

@@ -401,6 +401,27 @@ TEST(Kernels, EachHasACase) {
   }
 }
 
+// A part cut along a kept axis, even of one column, sums as the whole does.
+TEST(Kernels, ColumnSumsDoNotDependOnTheOtherColumns) {
+  const int64_t rows = 1000, cols = 37;
+  const std::vector<float> x = noise(rows * cols, 5);
+  const Case whole{"BiasAddGrad", {{{rows, cols}, float32, x}}};
+  for (const int slices : {1, 3}) {
+    const Call call(whole);
+    const std::vector<float> sums = floats_of(
+        call.run(call.bind(all_kernels(), slices), nullptr, slices).data[0]);
+    for (int64_t c = 0; c < cols; ++c) {
+      std::vector<float> column;
+      for (int64_t r = 0; r < rows; ++r) column.push_back(x[r * cols + c]);
+      const Case one{"BiasAddGrad", {{{rows, 1}, float32, column}}};
+      const Call part(one);
+      const BoundKernel kernel = part.bind(all_kernels(), slices);
+      EXPECT_EQ(floats_of(part.run(kernel, nullptr, slices).data[0])[0],
+                sums[static_cast<size_t>(c)]);
+    }
+  }
+}
+
 // What the executor does: direct kernels get runs of the first axis.
 TEST(Kernels, PartsOfTheFirstAxisHaveTheBitsOfTheWhole) {
   for (const Family family : {&elementwise_cases, &softmax_cases}) {

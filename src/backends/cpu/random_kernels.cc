@@ -1,6 +1,7 @@
 // Random numbers and dropout: the numbers of base/rng.h.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "backends/cpu/kernels.h"
@@ -71,11 +72,20 @@ float scale_of(const KernelCall& c) {
   return static_cast<float>(1 / (1 - c.attr<double>("rate")));
 }
 
+// Floats of at least 0 are in the order of their bits; selecting by bits has
+// no branches to mispredict.
+int32_t bits_of(float x) { return std::bit_cast<int32_t>(x); }
+float float_if(bool keep, float x) {
+  return std::bit_cast<float>(bits_of(x) & -static_cast<int32_t>(keep));
+}
+
 void dropout(const KernelCall& c) {
   constexpr int64_t kBlock = 512;
   float numbers[kBlock];
   const RandomKey key = key_of(c);
-  const auto rate = static_cast<float>(c.attr<double>("rate"));
+  // Adding 0 takes the sign from a rate of -0.
+  const int32_t rate =
+      bits_of(static_cast<float>(c.attr<double>("rate")) + 0.0f);
   const float scale = scale_of(c);
   const float* x = c.in[0].as<float>();
   float* y = c.out[0].as<float>();
@@ -85,11 +95,12 @@ void dropout(const KernelCall& c) {
     const int64_t count = std::min(kBlock, n - at);
     loops().uniform(key, origin_of(c) + static_cast<uint64_t>(at), numbers,
                     count);
+    // Two loops, because stores of bytes keep the first from vectors.
     for (int64_t i = 0; i < count; ++i) {
-      const bool keep = numbers[i] >= rate;
-      const float kept = x[at + i] * scale;
-      mask[at + i] = keep;
-      y[at + i] = keep ? kept : 0.0f;
+      y[at + i] = float_if(bits_of(numbers[i]) >= rate, x[at + i] * scale);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      mask[at + i] = bits_of(numbers[i]) >= rate;
     }
   }
 }
@@ -102,8 +113,7 @@ void dropout_grad(const KernelCall& c) {
   float* dx = c.out[0].as<float>();
   const int64_t n = c.out[0].size();
   for (int64_t i = 0; i < n; ++i) {
-    const float kept = dy[i] * scale;
-    dx[i] = mask[i] ? kept : 0.0f;
+    dx[i] = float_if(mask[i] != 0, dy[i] * scale);
   }
 }
 

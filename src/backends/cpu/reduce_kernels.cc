@@ -3,8 +3,8 @@
 // Parts are cut by (shape, slices); their partial results are combined along
 // the fixed binary tree over part numbers.
 
+#include <array>
 #include <cstring>
-#include <limits>
 
 #include "backends/cpu/dnnl_math.h"
 #include "backends/cpu/kernels.h"
@@ -15,52 +15,110 @@ namespace berth::cpu {
 
 namespace {
 
-using Kind = Spread::Kind;
 constexpr int kMaxParts = ThreadPool::kMaxChunks;
+using Flags = std::array<bool, kMaxRank>;
 
-// The shape of the reduced array with 1s where axes were reduced.
-Shape kept_shape(const PrepareArgs& args) {
-  Shape kept = *args.in[0].shape;
-  const auto reduced = reduced_axes(*args.op, args.attrs, kept.rank());
-  for (int i = 0; i < kept.rank(); ++i) {
-    if (reduced[i]) kept[i] = 1;
+// How kept and reduced axes lie in the input. Kept axes count even where they
+// have one element, so that a part of the input, cut along a kept axis, is
+// summed in the order of the whole.
+struct Pattern {
+  enum class Kind {
+    kNone,   // nothing is reduced
+    kAll,    // [cols] -> []
+    kInner,  // [rows, cols] -> [rows]
+    kOuter,  // [rows, cols] -> [cols]
+    kMiddle  // [outer, rows, cols] -> [outer, cols]
+  };
+  Kind kind = Kind::kNone;
+  int64_t outer = 1, rows = 1, cols = 1;
+  int64_t size() const { return outer * rows * cols; }
+};
+using Kind = Pattern::Kind;
+
+// Returns false when the axes alternate more often.
+bool find_pattern(const Shape& full, const Flags& reduced, Pattern* p) {
+  // Runs of axes: kept, reduced, kept.
+  int64_t runs[3] = {1, 1, 1};
+  bool any[3] = {};
+  int run = 0;
+  for (int i = 0; i < full.rank(); ++i) {
+    if (reduced[i] && full[i] == 1) continue;
+    if (reduced[i] == (run % 2 == 0) && ++run == 3) return false;
+    runs[run] *= full[i];
+    any[run] = true;
   }
-  return kept;
+  if (run == 0) {
+    *p = {Kind::kNone, 1, 1, runs[0]};
+  } else if (run == 1) {
+    *p = {any[0] ? Kind::kInner : Kind::kAll, 1, runs[0], runs[1]};
+  } else {
+    *p = {any[0] ? Kind::kMiddle : Kind::kOuter, runs[0], runs[1], runs[2]};
+  }
+  return true;
 }
 
-// [outer, rows, cols] -> [outer, cols], [rows, cols] -> [rows], all -> one, or
-// a copy; see Spread.
 class SumKernel : public Prepared {
  public:
-  SumKernel(const Spread& spread, double divisor, int slices)
-      : s_(spread),
-        floats_(s_.outer * s_.rows * s_.cols),
-        divisor_(divisor),
-        by_columns_(s_.cols >= s_.rows && s_.cols >= kColumnUnit * slices),
-        parts_(cut_parts(items(), floats_, slices)) {}
+  SumKernel(const Pattern& pattern, double divisor, int slices)
+      : p_(pattern), divisor_(divisor) {
+    switch (p_.kind) {
+      case Kind::kNone:
+        break;
+      case Kind::kAll:
+        parts_ = cut_parts(p_.cols, p_.size(), slices);
+        items_ = p_.cols;
+        break;
+      case Kind::kInner:
+        parts_ = cut_parts(p_.rows, p_.size(), slices);
+        items_ = p_.rows;
+        break;
+      case Kind::kMiddle:
+        parts_ = cut_parts(p_.outer, p_.size(), slices);
+        items_ = p_.outer;
+        break;
+      case Kind::kOuter:
+        // The cut of rows decides bits: it must not depend on the columns.
+        items_ = p_.rows;
+        parts_ = static_cast<int>(std::clamp<int64_t>(
+            p_.rows / kRowsWorthAPart, 1, std::min(slices, kMaxParts)));
+        if (parts_ > 1) break;
+        by_columns_ = true;
+        items_ = (p_.cols + kColumnUnit - 1) / kColumnUnit;
+        parts_ = cut_parts(items_, p_.size(), slices);
+        break;
+    }
+  }
 
   size_t scratch_bytes() const override {
-    return partial_rows() ? float_bytes(parts_ * s_.cols) : 0;
+    return partial_rows() ? float_bytes(parts_ * p_.cols) : 0;
   }
 
   void run(const KernelCall& c) const override {
     const float* x = c.in[0].as<float>();
     float* y = c.out[0].as<float>();
-    switch (s_.kind) {
-      case Kind::kScalar:
+    switch (p_.kind) {
+      case Kind::kNone:
+        std::memcpy(y, x, float_bytes(p_.size()));
+        break;
+      case Kind::kAll:
         *y = static_cast<float>(sum_all(c, x) / divisor_);
         return;
-      case Kind::kCols:
-        run_parts(c, parts_, floats_, [&](int part) {
+      case Kind::kInner:
+        run_parts(c, parts_, p_.size(), [&](int part) {
           const int64_t at = begin(part), n = begin(part + 1) - at;
-          loops().row_sum(x + at * s_.cols, y + at, n, s_.cols);
+          loops().row_sum(x + at * p_.cols, y + at, n, p_.cols);
         });
         break;
-      case Kind::kRows:
-        sum_rows(c, x, y);
+      case Kind::kMiddle:
+        run_parts(c, parts_, p_.size(), [&](int part) {
+          for (int64_t o = begin(part); o < begin(part + 1); ++o) {
+            loops().col_sum(x + o * p_.rows * p_.cols, y + o * p_.cols, p_.rows,
+                            p_.cols, p_.cols);
+          }
+        });
         break;
-      default:
-        std::memcpy(y, x, float_bytes(floats_));
+      case Kind::kOuter:
+        sum_rows(c, x, y);
         break;
     }
     if (divisor_ != 1) {
@@ -71,24 +129,16 @@ class SumKernel : public Prepared {
 
  private:
   static constexpr int64_t kColumnUnit = 16;
+  static constexpr int64_t kRowsWorthAPart = 64;
 
-  // What is cut: blocks, columns (in units), rows or elements.
-  int64_t items() const {
-    if (s_.kind == Kind::kScalar) return floats_;
-    if (s_.kind == Kind::kCols) return s_.rows;
-    if (s_.kind != Kind::kRows) return 1;
-    if (s_.outer > 1) return s_.outer;
-    return by_columns_ ? (s_.cols + kColumnUnit - 1) / kColumnUnit : s_.rows;
-  }
-  int64_t begin(int part) const { return part_begin(items(), parts_, part); }
+  int64_t begin(int part) const { return part_begin(items_, parts_, part); }
   bool partial_rows() const {
-    return s_.kind == Kind::kRows && s_.outer == 1 && !by_columns_ &&
-           parts_ > 1;
+    return p_.kind == Kind::kOuter && !by_columns_ && parts_ > 1;
   }
 
   double sum_all(const KernelCall& c, const float* x) const {
     double sums[kMaxParts];
-    run_parts(c, parts_, floats_, [&](int part) {
+    run_parts(c, parts_, p_.size(), [&](int part) {
       sums[part] = loops().sum(x + begin(part), begin(part + 1) - begin(part));
     });
     for (int step = 1; step < parts_; step *= 2) {
@@ -100,21 +150,17 @@ class SumKernel : public Prepared {
   }
 
   void sum_rows(const KernelCall& c, const float* x, float* y) const {
-    const int64_t rows = s_.rows, cols = s_.cols;
+    const int64_t rows = p_.rows, cols = p_.cols;
     auto* partial = static_cast<float*>(c.context->scratch);
-    run_parts(c, parts_, floats_, [&](int part) {
+    run_parts(c, parts_, p_.size(), [&](int part) {
       const int64_t from = begin(part), to = begin(part + 1);
-      if (s_.outer > 1) {
-        for (int64_t o = from; o < to; ++o) {
-          loops().col_sum(x + o * rows * cols, y + o * cols, rows, cols, cols);
-        }
-      } else if (by_columns_) {
+      if (by_columns_) {
         const int64_t at = from * kColumnUnit;
         const int64_t end = std::min(to * kColumnUnit, cols);
         loops().col_sum(x + at, y + at, rows, end - at, cols);
       } else {
-        loops().col_sum(x + from * cols, parts_ > 1 ? partial + part * cols : y,
-                        to - from, cols, cols);
+        loops().col_sum(x + from * cols, partial + part * cols, to - from, cols,
+                        cols);
       }
     });
     if (!partial_rows()) return;
@@ -122,41 +168,50 @@ class SumKernel : public Prepared {
     std::memcpy(y, partial, float_bytes(cols));
   }
 
-  const Spread s_;
-  const int64_t floats_;
+  const Pattern p_;
   const double divisor_;
-  const bool by_columns_;
-  const int parts_;
+  bool by_columns_ = false;
+  int64_t items_ = 1;  // what is cut
+  int parts_ = 1;
 };
 
 // Empty arrays and arrangements without a loop are refused.
-std::unique_ptr<Prepared> sum_over(const PrepareArgs& args, const Shape& kept,
-                                   bool mean) {
+std::unique_ptr<Prepared> sum_over(const PrepareArgs& args,
+                                   const Flags& reduced, bool mean) {
   const Shape& full = *args.in[0].shape;
-  if (full.num_elements() == 0) return nullptr;
-  const Spread spread = spread_of(kept, full);
-  if (spread.kind == Kind::kOther) return nullptr;
-  const double divisor = mean ? static_cast<double>(full.num_elements()) /
-                                    static_cast<double>(kept.num_elements())
-                              : 1;
-  return std::make_unique<SumKernel>(spread, divisor, args.slices);
+  Pattern p;
+  if (full.num_elements() == 0 || !find_pattern(full, reduced, &p)) {
+    return nullptr;
+  }
+  const double divisor =
+      mean ? static_cast<double>(full.num_elements()) /
+                 static_cast<double>(args.out[0].shape.num_elements())
+           : 1;
+  return std::make_unique<SumKernel>(p, divisor, args.slices);
 }
 
 template <bool kMean>
 std::unique_ptr<Prepared> reduce(const PrepareArgs& args) {
-  return sum_over(args, kept_shape(args), kMean);
+  const int rank = args.in[0].shape->rank();
+  return sum_over(args, reduced_axes(*args.op, args.attrs, rank), kMean);
 }
 
 // Output 0 is what the sum is taken to: [c], or the shape of operand 1.
 std::unique_ptr<Prepared> sum_to_output(const PrepareArgs& args) {
-  return sum_over(args, args.out[0].shape, false);
+  const Shape &full = *args.in[0].shape, &to = args.out[0].shape;
+  const int shift = full.rank() - to.rank();
+  Flags reduced = {};
+  for (int i = 0; i < full.rank(); ++i) {
+    reduced[i] = i < shift || (to[i - shift] == 1 && full[i] != 1);
+  }
+  return sum_over(args, reduced, false);
 }
 
 class MaxKernel : public Prepared {
  public:
-  MaxKernel(const Spread& spread, int slices)
-      : rows_(spread.rows),
-        cols_(spread.cols),
+  MaxKernel(const Pattern& pattern, int slices)
+      : rows_(pattern.rows),
+        cols_(pattern.cols),
         parts_(cut_parts(rows_ == 1 ? cols_ : rows_, rows_ * cols_, slices)) {}
 
   void run(const KernelCall& c) const override {
@@ -185,12 +240,13 @@ class MaxKernel : public Prepared {
 
 std::unique_ptr<Prepared> max(const PrepareArgs& args) {
   const Shape& full = *args.in[0].shape;
-  if (full.num_elements() == 0) return nullptr;
-  const Spread spread = spread_of(kept_shape(args), full);
-  if (spread.kind != Kind::kScalar && spread.kind != Kind::kCols) {
+  const Flags reduced = reduced_axes(*args.op, args.attrs, full.rank());
+  Pattern p;
+  if (full.num_elements() == 0 || !find_pattern(full, reduced, &p) ||
+      (p.kind != Kind::kAll && p.kind != Kind::kInner)) {
     return nullptr;
   }
-  return std::make_unique<MaxKernel>(spread, args.slices);
+  return std::make_unique<MaxKernel>(p, args.slices);
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ struct Tanh {
 };
 struct GeluTanh {
   BERTH_INLINE F apply(F x) {
-    return 0.5f * x * (1.0f + poly::tanh<A>(gelu_inner(x)));
+    // (1 + tanh(u)) / 2 = sigmoid(2u), which does not cancel.
+    return x * poly::sigmoid<A>(2.0f * gelu_inner(x));
   }
 };
 struct GeluErf {
@@ -93,9 +94,9 @@ struct TanhGrad {
 };
 struct GeluTanhGrad {
   BERTH_INLINE F apply(F x, F dy) {
-    const F t = poly::tanh<A>(gelu_inner(x));
+    const F s = poly::sigmoid<A>(2.0f * gelu_inner(x));
     const F inner = kSqrt2OverPi * A::madd(3 * kGeluCube * x, x, A::set(1));
-    return dy * 0.5f * A::madd(x * inner, 1.0f - t * t, 1.0f + t);
+    return dy * s * A::madd(2.0f * x * inner, 1.0f - s, A::set(1));
   }
 };
 struct GeluErfGrad {
