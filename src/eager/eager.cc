@@ -22,6 +22,7 @@ namespace berth {
 namespace {
 
 constexpr int kMaxDepth = 64;  // of decompositions
+constexpr int64_t kWorthCutting = 4096;  // elements
 
 // Inputs and outputs of one call, on the stack for the usual sizes.
 template <class T, size_t kInline>
@@ -342,17 +343,23 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
   }
   const DirectKernel kernel = device->kernels().fast(op.id(), a->dtype);
   if (kernel == nullptr) return false;
-  const SpecView specs[2] = {{a->dtype, &a->shape, DType::kInvalid},
-                             {b->dtype, &b->shape, DType::kInvalid}};
-  OutSpec spec;
-  InferContext c(op, attrs, {specs, in.size()}, {&spec, 1});
-  op.infer()(c);
-  if (spec.shape.num_elements() > 4096) return false;  // worth cutting
-  Tensor result = make_tensor(*device, spec.dtype, spec.shape);
-  const View views[3] = {
-      {a->data(), &a->shape, a->dtype},
-      {b->data(), &b->shape, b->dtype},
-      {result.impl()->data(), &result.impl()->shape, spec.dtype}};
+  Tensor result;
+  if (op.infer() == &infer_broadcast && a->shape == b->shape) {
+    if (a->shape.num_elements() > kWorthCutting) return false;
+    result = make_tensor(*device, a->dtype, a->shape);
+  } else {
+    const SpecView specs[2] = {{a->dtype, &a->shape, DType::kInvalid},
+                               {b->dtype, &b->shape, DType::kInvalid}};
+    OutSpec spec;
+    InferContext c(op, attrs, {specs, in.size()}, {&spec, 1});
+    op.infer()(c);
+    if (spec.shape.num_elements() > kWorthCutting) return false;
+    result = make_tensor(*device, spec.dtype, spec.shape);
+  }
+  const TensorImpl& r = *result.impl();
+  const View views[3] = {{a->data(), &a->shape, a->dtype},
+                         {b->data(), &b->shape, b->dtype},
+                         {r.data(), &r.shape, r.dtype}};
   const KernelContext context;
   kernel(
       {&op, attrs, views, &views[2], static_cast<int>(in.size()), 1, &context});
