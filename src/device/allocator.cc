@@ -7,20 +7,12 @@
 #include <mutex>
 #include <vector>
 
+#include "base/poison.h"
 #include "berth/errors.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "device/segments.h"
 #include "device/size_classes.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#define BERTH_POISON(p, n) __asan_poison_memory_region(p, n)
-#define BERTH_UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
-#else
-#define BERTH_POISON(p, n) ((void)(p), (void)(n))
-#define BERTH_UNPOISON(p, n) ((void)(p), (void)(n))
-#endif
 
 namespace berth {
 
@@ -195,7 +187,7 @@ void Allocator::Impl::release_pending(bool wait) {
   std::lock_guard lock(mutex_);
   while (Block* b = still.pop()) pending_.push(b);
   while (Block* b = ended.pop()) {
-    if (host_) BERTH_POISON(b->data, b->bytes);
+    if (host_) poison(b->data, b->bytes);
     if (b->size_class == kLargeClass) {
       segments_.give_back(reinterpret_cast<Chunk*>(b));
     } else {
@@ -246,7 +238,7 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
       b.device = device_;
       shared.push(&b);
     }
-    if (host_) BERTH_POISON(chunk->data, slab);
+    if (host_) poison(chunk->data, slab);
     count(static_cast<ptrdiff_t>(slab));
   }
   if (cache) {
@@ -310,7 +302,7 @@ Block* Allocator::allocate(size_t bytes) {
   } else {
     b = impl_->insist(bytes, [&] { return impl_->try_large(bytes); });
   }
-  if (impl_->host_) BERTH_UNPOISON(b->data, bytes);
+  if (impl_->host_) unpoison(b->data, bytes);
   b->references.store(1, std::memory_order_relaxed);
   b->ready = {};
   if (b->size_class == kLargeClass) {
@@ -328,7 +320,7 @@ void Allocator::deallocate(Block* block) noexcept {
     impl_->pending_.push(block);
     return;
   }
-  if (impl_->host_) BERTH_POISON(block->data, block->bytes);
+  if (impl_->host_) poison(block->data, block->bytes);
   if (block->size_class == kLargeClass) {
     std::lock_guard lock(impl_->mutex_);
     impl_->segments_.give_back(reinterpret_cast<Chunk*>(block));

@@ -1,5 +1,7 @@
 #include "device/segments.h"
 
+#include "base/poison.h"
+
 namespace berth {
 
 Segments::~Segments() { release_free(); }
@@ -96,6 +98,8 @@ size_t Segments::release_free() {
       continue;
     }
     it = free_.erase(it);
+    // Whoever maps these addresses next knows nothing of our poison.
+    if (source_->host_addressable()) unpoison(chunk->data, chunk->bytes);
     source_->release(chunk->data, chunk->bytes);
     released += chunk->bytes;
     recycle(chunk);

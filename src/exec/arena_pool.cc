@@ -1,3 +1,4 @@
+#include "base/poison.h"
 #include "exec/plan_impl.h"
 
 namespace berth {
@@ -20,10 +21,13 @@ BlockRef ArenaPool::take(Device& device, size_t bytes) {
       // Too small for this plan: a larger one takes its place.
     }
   }
-  return BlockRef::adopt(device.allocator().allocate(bytes));
+  BlockRef arena = BlockRef::adopt(device.allocator().allocate(bytes));
+  if (device.runs_inline()) poison(arena->data, arena->bytes);
+  return arena;
 }
 
 void ArenaPool::give_back(Device& device, BlockRef arena) {
+  if (device.runs_inline()) poison(arena->data, arena->bytes);
   std::lock_guard lock(mutex_);
   idle_.resize(kMaxDevices);
   auto& idle = idle_[static_cast<size_t>(device.slot())];

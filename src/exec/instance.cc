@@ -126,6 +126,7 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     moved |= i->arena_base[d] != i->arenas[d]->data;
     i->arena_base[d] = i->arenas[d]->data;
   }
+  i->guarded = 0;
   if (moved || !i->bases_resolved) {
     resolve(*i);
     i->bases_resolved = true;

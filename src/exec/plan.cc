@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/poison.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "exec/plan_builder.h"
@@ -165,6 +166,9 @@ void transfer_inline(const PlanStep& step, const Plan::Impl& plan,
 // Everything runs here and now, in order: nobody waits for anybody.
 void Plan::Impl::launch_inline(Instance& run) {
   for (const Instance::Inline& i : run.program) {
+    if constexpr (kPoisons) {
+      guard.before(run, static_cast<int32_t>(i.step - steps.data()));
+    }
     if (i.direct) {
       i.direct(*i.call);
     } else if (i.step->kind == StepKind::kTransfer) {
@@ -182,6 +186,7 @@ void Plan::Impl::launch(Instance& run) {
     const PlanStep& step = steps[s];
     PlanStream& ps = streams[step.stream];
     for (int32_t w : step.waits) ps.stream->wait(run.events[w]);
+    if constexpr (kPoisons) guard.before(run, static_cast<int32_t>(s));
     if (step.kind != StepKind::kNothing) {
       KernelCall* calls = &run.calls[step.first_call];
       if (!ps.device->runs_inline()) {
@@ -293,7 +298,11 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
     p.launch(*run);
   } catch (const std::exception& e) {
     locks.tear(e.what());
-    if (!p.inline_only) p.join_after(*run);
+    if (!p.inline_only) {
+      p.join_after(*run);
+      // What is on its way still uses arenas of the host.
+      for (const Event& e : run->done) finish(e);
+    }
     throw;
   }
   locks.written([](VariableState& v) { v.torn = false; });

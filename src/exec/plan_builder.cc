@@ -337,6 +337,7 @@ void PlanBuilder::add_arenas() {
     p_.info.arena_by_device.push_back(
         {p_.devices[d]->str(), p_.arena_bytes[d]});
   }
+  p_.guard.watch(p_);
 }
 
 void PlanBuilder::add_operands() {

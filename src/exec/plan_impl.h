@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/arena_guard.h"
 #include "exec/memory_plan.h"
 #include "exec/plan.h"
 #include "op/kernel.h"
@@ -91,6 +92,7 @@ struct Instance {
   std::vector<Event> events;            // by step
   std::vector<Tensor> args, outputs;
   std::vector<Event> done;  // by stream
+  size_t guarded = 0;       // ArenaGuard's cursor
 };
 
 struct Plan::Impl {
@@ -125,6 +127,7 @@ struct Plan::Impl {
   std::vector<std::pair<int, int>> patches;  // (view, buffer): per run
   std::vector<int> random_calls;
   bool inline_only = true;
+  ArenaGuard guard;
   uint64_t step_counter = 0;
 
   std::mutex mutex;  // step_counter and the instances
@@ -145,7 +148,8 @@ struct Plan::Impl {
   void watch_variables();
 };
 
-// Arenas of one device that all plans share: a run checks one out.
+// Arenas of one device that all plans share: a run checks one out. Idle ones
+// of the host are poisoned, and so are those that take() returns.
 class ArenaPool {
  public:
   static ArenaPool& get();

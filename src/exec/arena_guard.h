@@ -1,0 +1,41 @@
+// ArenaGuard: under AddressSanitizer, poisons what is dead in host arenas.
+//
+// A buffer's range is open from its first writer to the end of its life in
+// every run; between runs, and while an arena lies in the pool, all of it is
+// poisoned. Other builds do none of this. One guard per plan, immutable after
+// watch(); the cursor of a run is in its Instance.
+
+#ifndef BERTH_EXEC_ARENA_GUARD_H_
+#define BERTH_EXEC_ARENA_GUARD_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/plan.h"
+
+namespace berth {
+
+struct Instance;
+
+class ArenaGuard {
+ public:
+  // Notes the lives of the plan's buffers whose arena the host may touch.
+  void watch(const Plan::Impl& plan);
+
+  // Brings the arenas of `run` to what is alive at `step`. Call it in the
+  // order of steps, once what `step` waits for is done.
+  void before(Instance& run, int32_t step) const;
+
+ private:
+  struct Change {
+    int32_t step;
+    bool begins;
+    int device;
+    size_t offset, bytes;
+  };
+  std::vector<Change> changes_;  // by step; ends come first
+};
+
+}  // namespace berth
+
+#endif  // BERTH_EXEC_ARENA_GUARD_H_
