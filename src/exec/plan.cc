@@ -165,17 +165,27 @@ void transfer_inline(const PlanStep& step, const Plan::Impl& plan,
 
 // Everything runs here and now, in order: nobody waits for anybody.
 void Plan::Impl::launch_inline(Instance& run) {
-  for (const Instance::Inline& i : run.program) {
-    if constexpr (kPoisons) {
-      guard.before(run, static_cast<int32_t>(i.step - steps.data()));
+  const PlanStep* at = nullptr;
+  try {
+    for (const Instance::Inline& i : run.program) {
+      at = i.step;
+      if constexpr (kPoisons) {
+        guard.before(run, static_cast<int32_t>(i.step - steps.data()));
+      }
+      if (i.direct) {
+        i.direct(*i.call);
+      } else if (i.step->kind == StepKind::kTransfer) {
+        transfer_inline(*i.step, *this, *i.call);
+      } else {
+        run_kernel(*i.step, i.call, devices[i.step->device]->pool());
+      }
     }
-    if (i.direct) {
-      i.direct(*i.call);
-    } else if (i.step->kind == StepKind::kTransfer) {
-      transfer_inline(*i.step, *this, *i.call);
-    } else {
-      run_kernel(*i.step, i.call, devices[i.step->device]->pool());
-    }
+  } catch (const errors::Error& e) {
+    // Kernels do not know which node of whose program they compute.
+    const Node& node = graph[at->node];
+    const Site site = node.sources.empty() ? Site{} : node.sources[0].site;
+    errors::raise(e.code(),
+                  e.what() + where_text(node.name.c_str(), site));
   }
 }
 

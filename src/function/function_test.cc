@@ -198,6 +198,21 @@ TEST(Function, AFailingRunTearsWhatItWrites) {
   EXPECT_EQ(v.value().to_vector<float>(), (Floats{4, 6, 8}));
 }
 
+TEST(Function, AFailingKernelNamesTheNodeAndTheLine) {
+  const auto on = device("/CPU:0");
+  auto f = function([](const Tensor& x, const Tensor& i) {
+    return gather(x, i);
+  });
+  try {
+    f(ones({2, 2}), constant({5}));
+    FAIL();
+  } catch (const errors::InvalidArgument& e) {
+    const std::string what = e.what();
+    EXPECT_NE(what.find("GatherV2"), std::string::npos) << what;
+    EXPECT_NE(what.find("function_test.cc:"), std::string::npos) << what;
+  }
+}
+
 TEST(Function, ConcurrentRunsDoNotDisturbEachOther) {
   auto f = function([](const Tensor& x) {
     Tensor y = x;
