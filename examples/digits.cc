@@ -26,7 +26,7 @@ struct Options {
   int64_t holdout = 0;
   int epochs = 6;
   int64_t seed = 0;
-  int64_t batch_size = 64;
+  int64_t batch_size = 32;
   bool json = false;
   bool no_download = false;
 };
@@ -76,7 +76,7 @@ keras::Sequential make_model(int64_t height, int64_t width) {
       keras::Flatten(),
       keras::Dropout(0.25),
       keras::Dense(128, {.activation = "relu"}),
-      keras::Dropout(0.5),
+      keras::Dropout(0.3),
       keras::Dense(10),
   });
 }

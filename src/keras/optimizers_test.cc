@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "berth/berth.h"
+
+namespace berth::keras {
+namespace {
+
+using Floats = std::vector<float>;
+
+// The update of one number, written out once more in double.
+struct ByHand {
+  double x, m = 0, v = 0;
+  int t = 0;
+
+  void sgd(double g, double rate, double momentum, bool nesterov) {
+    m = momentum * m - rate * g;
+    x += nesterov ? momentum * m - rate * g : m;
+  }
+  void adam(double g, double rate, double b1, double b2, double epsilon) {
+    ++t;
+    m = b1 * m + (1 - b1) * g;
+    v = b2 * v + (1 - b2) * g * g;
+    const double step =
+        rate * std::sqrt(1 - std::pow(b2, t)) / (1 - std::pow(b1, t));
+    x -= step * m / (std::sqrt(v) + epsilon);
+  }
+};
+
+// Gradients of ten steps.
+double gradient(int t) { return std::sin(1.0 + 2.0 * t) * (t % 3 + 1); }
+
+TEST(SGD, FollowsItsFormula) {
+  for (const double momentum : {0.0, 0.9}) {
+    for (const bool nesterov : {false, true}) {
+      const SGD optimizer(0.1, {.momentum = momentum, .nesterov = nesterov});
+      const Variable x(constant({1.f}));
+      ByHand want{1};
+      for (int t = 0; t < 10; ++t) {
+        const double g = gradient(t);
+        optimizer.apply_gradients({constant({static_cast<float>(g)})}, {x});
+        if (momentum == 0) {
+          want.x -= 0.1 * g;
+        } else {
+          want.sgd(g, 0.1, momentum, nesterov);
+        }
+        EXPECT_NEAR(x.value().item<float>(), want.x, 2e-6);
+      }
+      EXPECT_EQ(optimizer.iterations().value().item<int64_t>(), 10);
+    }
+  }
+}
+
+TEST(Adam, FollowsItsFormula) {
+  const Adam optimizer(0.01, {.beta_1 = 0.8, .beta_2 = 0.99, .epsilon = 1e-3});
+  const Variable x(constant({1.f, 1.f}));
+  ByHand a{1}, b{1};
+  for (int t = 0; t < 10; ++t) {
+    const double g = gradient(t);
+    optimizer.apply_gradients(
+        {constant({static_cast<float>(g), static_cast<float>(-g / 2)})}, {x});
+    a.adam(g, 0.01, 0.8, 0.99, 1e-3);
+    b.adam(-g / 2, 0.01, 0.8, 0.99, 1e-3);
+    const Floats got = x.value().to_vector<float>();
+    EXPECT_NEAR(got[0], a.x, 1e-6) << t;
+    EXPECT_NEAR(got[1], b.x, 1e-6) << t;
+  }
+}
+
+TEST(Adam, OfFloat64IsAsExact) {
+  const Adam optimizer(0.01);
+  const Variable x(constant(1.0));
+  ByHand want{1};
+  for (int t = 0; t < 10; ++t) {
+    optimizer.apply_gradients({constant(gradient(t))}, {x});
+    // The rate is a float32 variable.
+    want.adam(gradient(t), double{0.01f}, 0.9, 0.999, 1e-7);
+    EXPECT_NEAR(x.value().item<double>(), want.x, 1e-12);
+  }
+}
+
+TEST(Optimizers, ACompiledStepIsTracedOnceAndFollowsTheRate) {
+  const SGD optimizer(0.5);
+  const Variable x(constant(1.f));
+  auto step =
+      function([&](const Tensor& g) { optimizer.apply_gradients({g}, {x}); });
+  step(constant(1.f));
+  EXPECT_FLOAT_EQ(x.value().item<float>(), 0.5f);
+  optimizer.learning_rate().assign(constant(0.25f));
+  step(constant(1.f));
+  EXPECT_FLOAT_EQ(x.value().item<float>(), 0.25f);
+  EXPECT_EQ(step.num_traces(), 1);
+}
+
+TEST(Optimizers, ACompiledAdamEqualsTheEagerOne) {
+  const Adam compiled, eager;
+  const Variable a(constant({1.f, 2.f})), b(constant({1.f, 2.f}));
+  auto step =
+      function([&](const Tensor& g) { compiled.apply_gradients({g}, {a}); });
+  for (int t = 0; t < 20; ++t) {
+    const auto g = static_cast<float>(gradient(t));
+    step(constant({g, -g}));
+    eager.apply_gradients({constant({g, -g})}, {b});
+  }
+  EXPECT_EQ(step.num_traces(), 1);
+  const Floats x = a.value().to_vector<float>(),
+               y = b.value().to_vector<float>();
+  EXPECT_NEAR(x[0], y[0], 1e-6);
+  EXPECT_NEAR(x[1], y[1], 1e-6);
+}
+
+TEST(Optimizers, SkipVariablesWithoutAGradient) {
+  const SGD optimizer(1);
+  const Variable x(constant(1.f)), y(constant(1.f));
+  optimizer.apply_gradients({Tensor(), constant(1.f)}, {x, y});
+  EXPECT_FLOAT_EQ(x.value().item<float>(), 1);
+  EXPECT_FLOAT_EQ(y.value().item<float>(), 0);
+  EXPECT_THROW(optimizer.apply_gradients({Tensor()}, {x}),
+               errors::InvalidArgument);
+  EXPECT_THROW(optimizer.apply_gradients({constant(1.f)}, {x, y}),
+               errors::InvalidArgument);
+  EXPECT_THROW(optimizer.apply_gradients({constant({1.f, 2.f})}, {x}),
+               errors::InvalidArgument);
+}
+
+TEST(Optimizers, RefuseBadOptions) {
+  EXPECT_THROW(SGD(-1), errors::InvalidArgument);
+  EXPECT_THROW(SGD(0.1, {.momentum = 2}), errors::InvalidArgument);
+  EXPECT_THROW(Adam(0.1, {.beta_1 = 1}), errors::InvalidArgument);
+}
+
+TEST(Optimizers, VariablesAreCountersAndSlots) {
+  const Adam optimizer;
+  const Variable x(constant({1.f, 2.f}), {.name = "w"});
+  optimizer.apply_gradients({constant({1.f, 1.f})}, {x});
+  const auto list = optimizer.variables();
+  ASSERT_EQ(list.size(), 6u);  // rate, iterations, two powers, m, v
+  EXPECT_EQ(list[4].name(), "adam/w/m");
+  EXPECT_EQ(list[4].shape(), (Shape{2}));
+  for (const Variable& v : list) EXPECT_FALSE(v.trainable());
+}
+
+}  // namespace
+}  // namespace berth::keras
