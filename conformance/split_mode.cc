@@ -132,9 +132,9 @@ void run_rule(const SplitRun& run, const SplitSignature& rule,
   for (size_t i = 0; i < run.outputs.size(); ++i) {
     // Parts of an elementwise op have the bits of the whole. Where a kernel
     // adds up floats, vector lanes may fall differently in a part.
-    const bool exact = rule.outputs[i] != kPartialSum &&
-                       (run.c.def().elementwise() ||
-                        !is_floating(run.outputs[i].dtype));
+    const bool exact =
+        rule.outputs[i] != kPartialSum &&
+        (run.c.def().elementwise() || !is_floating(run.outputs[i].dtype));
     const bool wide = run.outputs[i].dtype == float64;
     const Tolerance t = exact  ? Tolerance{}
                         : wide ? Tolerance{1e-10, 1e-10}

@@ -38,10 +38,10 @@ struct FunctionOptions {
 
 // Figures of one compiled signature.
 struct FunctionPlanInfo {
-  int ops_traced = 0;     // nodes as the callable made them
-  int ops = 0;            // after optimisation
-  int regions = 0;        // instructions of the plan
-  int transfers = 0;      // between devices, per run
+  int ops_traced = 0;  // nodes as the callable made them
+  int ops = 0;         // after optimisation
+  int regions = 0;     // instructions of the plan
+  int transfers = 0;   // between devices, per run
   size_t copied_bytes = 0;
   size_t peak_bytes = 0;   // arenas and outputs
   size_t bound_bytes = 0;  // the least any plan of these values could use

@@ -30,7 +30,7 @@ using Tensors = std::vector<Tensor>;
 
 // One subscript: an index (drops the axis) or a range with a step.
 struct Index {
-  Index(int64_t at) : begin(at), is_index(true) {}  // NOLINT: x[{0, 1}]
+  Index(int64_t at) : begin(at), is_index(true) {}    // NOLINT: x[{0, 1}]
   Index(int at) : Index(static_cast<int64_t>(at)) {}  // NOLINT
   Index(std::optional<int64_t> begin, std::optional<int64_t> end,
         int64_t stride)

@@ -55,8 +55,7 @@ struct Tree<Variable> {
 };
 
 template <class T>
-struct Tree<T,
-            std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>> {
+struct Tree<T, std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>> {
   static void visit(T& x, TreeVisitor& v) { v.fixed(&x, sizeof x); }
 };
 

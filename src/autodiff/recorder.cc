@@ -23,9 +23,9 @@ GradientTape::Recorder::~Recorder() { pop(); }
 void GradientTape::Recorder::watch(const Tensor& t) {
   const DType d = t.dtype() == resource ? variable_state(t).dtype : t.dtype();
   if (!is_floating(d)) {
-    throw errors::InvalidArgument(fmt::format(
-        "GradientTape: watch of a {}; expected float32 or float64",
-        name_of(d)));
+    throw errors::InvalidArgument(
+        fmt::format("GradientTape: watch of a {}; expected float32 or float64",
+                    name_of(d)));
   }
   if (value_of(t) != kUnwatched) return;
   watched_.push_back(t);

@@ -27,7 +27,8 @@ class TapeSlots {
   int32_t find(const TensorImpl* t) const {
     const uint64_t slot = t->tape_slot.load(std::memory_order_relaxed);
     if (slot >> 32 == serial_) return static_cast<int32_t>(slot);
-    if (overflow_.empty()) [[likely]] return -1;
+    if (overflow_.empty()) [[likely]]
+      return -1;
     const auto it = overflow_.find(t);
     return it == overflow_.end() ? -1 : it->second;
   }

@@ -47,10 +47,8 @@ void set_intra_op_parallelism_threads(int threads, Site site) {
 }
 
 DeviceMemoryInfo get_memory_info(const std::string& device) {
-  const MemoryInfo i = DeviceManager::get()
-                           .lookup(DeviceName::parse(device))
-                           .allocator()
-                           .info();
+  const MemoryInfo i =
+      DeviceManager::get().lookup(DeviceName::parse(device)).allocator().info();
   return {i.current_bytes, i.peak_bytes, i.reserved_bytes, i.limit_bytes};
 }
 

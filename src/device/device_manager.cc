@@ -83,9 +83,8 @@ Device* DeviceManager::find(const DeviceName& name) const {
 
 Device& DeviceManager::lookup(const DeviceName& name) const {
   if (Device* d = find(name)) return *d;
-  throw errors::InvalidArgument(
-      fmt::format("no device matches '{}'; expected one of {}", name.str(),
-                  list()));
+  throw errors::InvalidArgument(fmt::format(
+      "no device matches '{}'; expected one of {}", name.str(), list()));
 }
 
 std::string DeviceManager::list() const {

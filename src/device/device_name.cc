@@ -11,7 +11,9 @@ namespace berth {
 
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 [[noreturn]] void malformed(std::string_view text, std::string_view why) {
@@ -33,8 +35,8 @@ std::optional<int> parse_number(std::string_view text, std::string_view part,
   if (value == "*") return std::nullopt;
   if (value.empty() || value.size() > 9 ||
       !std::all_of(value.begin(), value.end(), is_digit)) {
-    malformed(text, fmt::format("{} is '{}', expected a number or '*'", part,
-                                value));
+    malformed(text,
+              fmt::format("{} is '{}', expected a number or '*'", part, value));
   }
   return std::stoi(std::string(value));
 }

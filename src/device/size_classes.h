@@ -17,7 +17,7 @@ inline constexpr int kNumSizeClasses = 4 + 12 * 4;  // up to 1 MiB
 inline int size_class_of(size_t bytes) {
   const uint64_t units = (bytes + 63) / 64;
   if (units <= 4) return units == 0 ? 0 : static_cast<int>(units) - 1;
-  const int log = 63 - std::countl_zero(units - 1);  // 2^log < units
+  const int log = 63 - std::countl_zero(units - 1);   // 2^log < units
   const uint64_t quarter = (units - 1) >> (log - 2);  // 4..7
   return 4 + (log - 2) * 4 + static_cast<int>(quarter - 4);
 }

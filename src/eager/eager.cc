@@ -21,7 +21,7 @@ namespace berth {
 
 namespace {
 
-constexpr int kMaxDepth = 64;  // of decompositions
+constexpr int kMaxDepth = 64;            // of decompositions
 constexpr int64_t kWorthCutting = 4096;  // elements
 
 // Inputs and outputs of one call, on the stack for the usual sizes.

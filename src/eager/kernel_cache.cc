@@ -21,8 +21,8 @@ struct Key {
 
 struct KeyHash {
   size_t operator()(const Key& k) const {
-    size_t h = std::hash<const void*>()(k.op) * 31 +
-               std::hash<const void*>()(k.attrs);
+    size_t h =
+        std::hash<const void*>()(k.op) * 31 + std::hash<const void*>()(k.attrs);
     for (const TensorSpec& s : k.in) {
       for (int64_t d : s.shape) h = h * 1000003 + static_cast<size_t>(d);
       h = h * 31 + static_cast<size_t>(s.dtype);
@@ -46,8 +46,8 @@ std::shared_ptr<const BoundKernel> cached_kernel(const Device& device,
   if (const auto it = cache.find(key); it != cache.end()) {
     return it->second.kernel;
   }
-  auto kernel = std::make_shared<const BoundKernel>(
-      bind_kernel(device.kernels(), args));
+  auto kernel =
+      std::make_shared<const BoundKernel>(bind_kernel(device.kernels(), args));
   if (cache.size() >= kCapacity) cache.clear();
   cache.emplace(std::move(key), Entry{AttrsRef::share(args.attrs), kernel});
   return kernel;

@@ -8,8 +8,7 @@
 
 namespace berth {
 
-VariableLocks::VariableLocks(const OpDef& op,
-                             std::span<const Tensor* const> in)
+VariableLocks::VariableLocks(const OpDef& op, std::span<const Tensor* const> in)
     : op_(op) {
   for (size_t i = 0; i < in.size(); ++i) {
     const TensorImpl& t = *in[i]->impl();
@@ -24,8 +23,8 @@ VariableLocks::VariableLocks(const OpDef& op,
     if (state == nullptr) continue;
     auto it = std::find_if(entries_.begin(), entries_.end(),
                            [&](const Entry& e) { return e.state == state; });
-    const bool needs_value = access == Access::kReadsVariable ||
-                             access == Access::kWritesVariable;
+    const bool needs_value =
+        access == Access::kReadsVariable || access == Access::kWritesVariable;
     if (it == entries_.end()) {
       entries_.push_back({state, writes(access), needs_value});
     } else {

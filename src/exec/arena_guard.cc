@@ -15,11 +15,10 @@ void ArenaGuard::watch(const Plan::Impl& plan) {
     changes_.push_back({b.begin, true, b.device, b.offset, b.bytes});
     changes_.push_back({b.end, false, b.device, b.offset, b.bytes});
   }
-  std::stable_sort(changes_.begin(), changes_.end(),
-                   [](const Change& a, const Change& b) {
-                     return a.step != b.step ? a.step < b.step
-                                             : a.begins < b.begins;
-                   });
+  std::stable_sort(
+      changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
+        return a.step != b.step ? a.step < b.step : a.begins < b.begins;
+      });
 }
 
 void ArenaGuard::before(Instance& run, int32_t step) const {

@@ -36,7 +36,8 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
       KernelContext& context = i->contexts[step.first_call + part];
       if (step.parts == 1) {
         context.pool = device.pool();
-        context.slices = options.slices ? options.slices : default_slices(device);
+        context.slices =
+            options.slices ? options.slices : default_slices(device);
       }
       const View* in = &i->views[step.first_view + part * width];
       i->calls[step.first_call + part] = {
@@ -63,8 +64,7 @@ void Plan::Impl::resolve(Instance& instance) const {
     const PlanBuffer& buffer = buffers[b];
     switch (buffer.where) {
       case Where::kArena:
-        instance.bases[b] =
-            instance.arena_base[buffer.device] + buffer.offset;
+        instance.bases[b] = instance.arena_base[buffer.device] + buffer.offset;
         break;
       case Where::kConst:
         instance.bases[b] = constants[buffer.index].impl()->data();

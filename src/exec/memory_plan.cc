@@ -12,9 +12,8 @@ size_t plan_arena(std::vector<ArenaBuffer>& buffers) {
     return (buffers[i].bytes + kArenaAlignment - 1) / kArenaAlignment *
            kArenaAlignment;
   };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return padded(a) > padded(b);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return padded(a) > padded(b); });
   size_t total = 0;
   std::vector<size_t> placed;  // by offset
   for (size_t i : order) {
@@ -88,8 +87,7 @@ HappensBefore::HappensBefore(const Schedule& schedule)
 bool HappensBefore::before(int32_t a, int32_t b) const {
   const auto stream = static_cast<size_t>(schedule_.steps[a].stream);
   return a != b &&
-         clock_[static_cast<size_t>(b) * num_streams_ + stream] >=
-             position_[a];
+         clock_[static_cast<size_t>(b) * num_streams_ + stream] >= position_[a];
 }
 
 int32_t HappensBefore::free_from(int32_t use,
@@ -100,8 +98,8 @@ int32_t HappensBefore::free_from(int32_t use,
     auto it = std::upper_bound(steps.begin(), steps.end(), use);
     if (it == steps.end()) continue;
     // Clocks only grow along a stream.
-    it = std::partition_point(
-        it, steps.end(), [&](int32_t step) { return !before(use, step); });
+    it = std::partition_point(it, steps.end(),
+                              [&](int32_t step) { return !before(use, step); });
     const auto n = static_cast<int32_t>(schedule_.steps.size());
     from = std::max(from, it == steps.end() ? n : *it);
   }

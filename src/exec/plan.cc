@@ -132,9 +132,9 @@ void run_translated(void* context, const AddressMap& map) {
   const KernelCall& call = *launch.call;
   const int width = call.num_in + call.num_out;
   if (launch.step->kind == StepKind::kTransfer) {
-    std::memcpy(map.translate(call.out[0].data), map.translate(call.in[0].data),
-                static_cast<size_t>(call.in[0].size()) *
-                    size_of(call.in[0].dtype));
+    std::memcpy(
+        map.translate(call.out[0].data), map.translate(call.in[0].data),
+        static_cast<size_t>(call.in[0].size()) * size_of(call.in[0].dtype));
     return;
   }
   std::vector<View> views(call.in, call.in + width);
@@ -150,8 +150,8 @@ void run_translated(void* context, const AddressMap& map) {
 
 void transfer_inline(const PlanStep& step, const Plan::Impl& plan,
                      const KernelCall& call) {
-  const size_t bytes = static_cast<size_t>(call.in[0].size()) *
-                       size_of(call.in[0].dtype);
+  const size_t bytes =
+      static_cast<size_t>(call.in[0].size()) * size_of(call.in[0].dtype);
   const Operand& from = plan.operands[step.first_view];
   Device& source = *plan.devices[plan.buffers[from.buffer].device];
   if (source.runs_inline()) {
@@ -184,8 +184,7 @@ void Plan::Impl::launch_inline(Instance& run) {
     // Kernels do not know which node of whose program they compute.
     const Node& node = graph[at->node];
     const Site site = node.sources.empty() ? Site{} : node.sources[0].site;
-    errors::raise(e.code(),
-                  e.what() + where_text(node.name.c_str(), site));
+    errors::raise(e.code(), e.what() + where_text(node.name.c_str(), site));
   }
 }
 

@@ -29,8 +29,8 @@ class PlanBuilder {
 
   void check_shapes() const;
   int device_index(const std::string& name);
-  void add_sources();          // arguments, constants, variables
-  void add_steps();            // kernels bound, values given to buffers
+  void add_sources();  // arguments, constants, variables
+  void add_steps();    // kernels bound, values given to buffers
   void add_kernel(PlanStep& step, const Node& node, int32_t at);
   void give_outputs(PlanStep& step, const Node& node, int32_t at);
   int in_place_buffer(const PlanStep& step, const Node& node, int output,
@@ -38,7 +38,7 @@ class PlanBuilder {
   void add_outputs();
   void add_lives();
   void add_arenas();
-  void add_operands();         // views and calls, cut into parts
+  void add_operands();  // views and calls, cut into parts
   bool cut(PlanStep& step, const Node& node);
   void add_call(const PlanStep& step, const Node& node,
                 const SplitSignature* split, int part, int parts);

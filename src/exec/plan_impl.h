@@ -51,10 +51,10 @@ struct PlanStep {
   const Attrs* attrs = nullptr;
   BoundKernel kernel;
   int num_in = 0, num_out = 0;
-  int parts = 1;        // calls of this step: the slices of the region
-  int first_call = 0;   // in Instance::calls
-  int first_view = 0;   // in Instance::views
-  int scratch = -1;     // buffer
+  int parts = 1;       // calls of this step: the slices of the region
+  int first_call = 0;  // in Instance::calls
+  int first_view = 0;  // in Instance::views
+  int scratch = -1;    // buffer
   double estimate_us = 0;
   Cost cost;
   std::vector<int32_t> waits;  // steps
@@ -89,7 +89,7 @@ struct Instance {
     const PlanStep* step;
   };
   std::vector<Inline> program;
-  std::vector<Event> events;            // by step
+  std::vector<Event> events;  // by step
   std::vector<Tensor> args, outputs;
   std::vector<Event> done;  // by stream
   size_t guarded = 0;       // ArenaGuard's cursor
@@ -116,14 +116,14 @@ struct Plan::Impl {
   std::vector<VariableUse> variables;
   std::vector<int> lock_order;  // of variables: by serial
   struct Output {
-    int buffer = -1;       // kOutput: allocated; else an alias of it
+    int buffer = -1;  // kOutput: allocated; else an alias of it
     size_t offset = 0;
     Shape shape;
     DType dtype;
-    int same_as = -1;      // another output with the same bytes
+    int same_as = -1;  // another output with the same bytes
   };
   std::vector<Output> outputs;
-  std::vector<int> arg_device;       // by argument; -1: nobody reads it
+  std::vector<int> arg_device;               // by argument; -1: nobody reads it
   std::vector<std::pair<int, int>> patches;  // (view, buffer): per run
   std::vector<int> random_calls;
   bool inline_only = true;

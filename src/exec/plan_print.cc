@@ -12,11 +12,16 @@ namespace {
 
 const char* where_name(Where where) {
   switch (where) {
-    case Where::kArena: return "arena";
-    case Where::kArg: return "arg";
-    case Where::kConst: return "const";
-    case Where::kVariable: return "variable";
-    case Where::kOutput: return "output";
+    case Where::kArena:
+      return "arena";
+    case Where::kArg:
+      return "arg";
+    case Where::kConst:
+      return "const";
+    case Where::kVariable:
+      return "variable";
+    case Where::kOutput:
+      return "output";
   }
   return "?";
 }
@@ -73,7 +78,8 @@ std::string Plan::str() const {
       fmt::format_to(out, " in {} out {}", fmt::join(in, ","),
                      fmt::join(res, ","));
     }
-    if (step.kernel.def) fmt::format_to(out, " kernel {}", step.kernel.def->label);
+    if (step.kernel.def)
+      fmt::format_to(out, " kernel {}", step.kernel.def->label);
     if (step.parts > 1) fmt::format_to(out, " slices {}", step.parts);
     if (step.scratch >= 0) fmt::format_to(out, " scratch {}", step.scratch);
     if (!step.waits.empty()) {

@@ -200,9 +200,8 @@ TEST(Function, AFailingRunTearsWhatItWrites) {
 
 TEST(Function, AFailingKernelNamesTheNodeAndTheLine) {
   const auto on = device("/CPU:0");
-  auto f = function([](const Tensor& x, const Tensor& i) {
-    return gather(x, i);
-  });
+  auto f =
+      function([](const Tensor& x, const Tensor& i) { return gather(x, i); });
   try {
     f(ones({2, 2}), constant({5}));
     FAIL();

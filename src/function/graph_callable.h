@@ -34,8 +34,7 @@ class GraphCallable final : public Callable {
   }
   // Inputs beyond the graph's arguments (variable handles that a tape should
   // see) are allowed and ignored.
-  void call(std::span<const Tensor* const> in,
-            std::span<Tensor> out) override;
+  void call(std::span<const Tensor* const> in, std::span<Tensor> out) override;
   Tensors gradient(std::span<const Tensor> in, std::span<const Tensor> out,
                    const Tensors& grads,
                    const std::vector<bool>& needed) override;

@@ -45,9 +45,10 @@ Shape broadcast_shapes(const InferContext& c, const Shape& a, const Shape& b) {
       // One is unknown: it is the other, or 1.
       out[i + shift] = x < 0 ? (y < 0 ? kUnknownDim : y) : x;
     } else {
-      c.fail(fmt::format("shapes {} and {} do not broadcast: {} against {}; "
-                         "expected equal dimensions or 1",
-                         a.str(), b.str(), x, y));
+      c.fail(
+          fmt::format("shapes {} and {} do not broadcast: {} against {}; "
+                      "expected equal dimensions or 1",
+                      a.str(), b.str(), x, y));
     }
   }
   return out;
@@ -123,10 +124,10 @@ void check_inputs(const InferContext& c) {
       first = i;
     }
     if (d != common) {
-      c.fail(fmt::format("{} is {} but {} is {}; expected equal dtypes: write "
-                         "math::cast",
-                         op.input(first).name, name_of(common), arg.name,
-                         name_of(d)));
+      c.fail(fmt::format(
+          "{} is {} but {} is {}; expected equal dtypes: write "
+          "math::cast",
+          op.input(first).name, name_of(common), arg.name, name_of(d)));
     }
   }
 }

@@ -81,9 +81,9 @@ class InferContext {
 };
 
 // Ready-made shape rules.
-void infer_same_as_0(InferContext& c);        // output 0 like input 0
-void infer_broadcast(InferContext& c);        // output 0: broadcast of inputs
-void infer_compare(InferContext& c);          // the same, dtype bool
+void infer_same_as_0(InferContext& c);  // output 0 like input 0
+void infer_broadcast(InferContext& c);  // output 0: broadcast of inputs
+void infer_compare(InferContext& c);    // the same, dtype bool
 // Returns the broadcast of two shapes (NumPy's rule). Fails naming `c`'s op.
 Shape broadcast_shapes(const InferContext& c, const Shape& a, const Shape& b);
 

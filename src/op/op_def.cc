@@ -17,8 +17,8 @@ const AttrValue& OpDef::attr_value(const Attrs* attrs,
   for (const AttrDef& a : attrs_) {
     if (a.name != name) continue;
     if (!a.required) return a.default_value;
-    throw errors::InvalidArgument(fmt::format(
-        "{}: attribute '{}' is missing{}", name_, name, where_text()));
+    throw errors::InvalidArgument(fmt::format("{}: attribute '{}' is missing{}",
+                                              name_, name, where_text()));
   }
   throw errors::InvalidArgument(
       fmt::format("{} has no attribute '{}'", name_, name));

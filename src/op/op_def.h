@@ -106,11 +106,11 @@ struct SplitSignature {
 };
 
 enum class OpKind : uint8_t {
-  kCompute,        // a kernel or a decomposition computes it
-  kAlias,          // output 0 is input 0's bytes under another shape
-  kReadVariable,   // output 0 is the variable's value
-  kCall,           // runs the Callable attribute "f"
-  kPlaceholder,    // graph only: argument, constant, variable handle, transfer
+  kCompute,       // a kernel or a decomposition computes it
+  kAlias,         // output 0 is input 0's bytes under another shape
+  kReadVariable,  // output 0 is the variable's value
+  kCall,          // runs the Callable attribute "f"
+  kPlaceholder,   // graph only: argument, constant, variable handle, transfer
 };
 
 using InferFn = void (*)(InferContext& c);

@@ -113,9 +113,10 @@ void infer_reshape(InferContext& c) {
     if (n >= 0 && !symbolic && known > 0 && n % known == 0) {
       out[wildcard] = n / known;
     } else if (n >= 0 && !symbolic) {
-      c.fail(fmt::format("{} has {} elements; expected a multiple of {} for "
-                         "shape {}",
-                         in.str(), n, known, out.str()));
+      c.fail(
+          fmt::format("{} has {} elements; expected a multiple of {} for "
+                      "shape {}",
+                      in.str(), n, known, out.str()));
     } else {
       // Same unknown dimension, same rest: keep its name.
       int64_t symbol = kUnknownDim, in_known = 1;
@@ -187,7 +188,8 @@ void register_array_ops(OpRegistry& r) {
       .gradient([](const GradCall& g) {
         static const OpDef& op = op_named("ReshapeLike");
         const Shape& shape = g.x(0).shape();
-        if (!shape.is_fully_defined()) return Tensors{call1(op, g.dy(), g.x(0))};
+        if (!shape.is_fully_defined())
+          return Tensors{call1(op, g.dy(), g.x(0))};
         return Tensors{reshape(g.dy(), shape, {})};
       });
   for (const char* name : {"Identity", "StopGradient"}) {
@@ -216,9 +218,8 @@ void register_array_ops(OpRegistry& r) {
       .required_attr("shape", Shape{})
       .infer(&infer_broadcast_to)
       .split(&split_elementwise)
-      .gradient([](const GradCall& g) {
-        return Tensors{sum_to(g.dy(), g.x(0))};
-      });
+      .gradient(
+          [](const GradCall& g) { return Tensors{sum_to(g.dy(), g.x(0))}; });
 }
 
 }  // namespace berth

@@ -193,9 +193,8 @@ void register_binary(OpRegistry& r) {
       .elementwise()
       .commutative()
       .gradient([](const GradCall& g) {
-        return Tensors{
-            g.needs(0) ? sum_to(g.dy() * g.x(1), g.x(0)) : Tensor(),
-            g.needs(1) ? sum_to(g.dy() * g.x(0), g.x(1)) : Tensor()};
+        return Tensors{g.needs(0) ? sum_to(g.dy() * g.x(1), g.x(0)) : Tensor(),
+                       g.needs(1) ? sum_to(g.dy() * g.x(0), g.x(1)) : Tensor()};
       });
   r.op("RealDiv")
       .input("x", kFloatingTypes)
@@ -204,9 +203,8 @@ void register_binary(OpRegistry& r) {
       .elementwise()
       .gradient([](const GradCall& g) {
         const Tensor da = g.dy() / g.x(1);
-        return Tensors{
-            g.needs(0) ? sum_to(da, g.x(0)) : Tensor(),
-            g.needs(1) ? sum_to(-(da * g.y()), g.x(1)) : Tensor()};
+        return Tensors{g.needs(0) ? sum_to(da, g.x(0)) : Tensor(),
+                       g.needs(1) ? sum_to(-(da * g.y()), g.x(1)) : Tensor()};
       });
   r.op("Maximum")
       .input("x", kNumberTypes)
@@ -233,8 +231,7 @@ void register_binary(OpRegistry& r) {
         if (g.needs(0)) dx = sum_to(g.dy() * y * math::pow(x, y - 1.0), x);
         if (g.needs(1)) {
           // x^y log x, and 0 where x is not positive.
-          const Tensor positive =
-              math::cast(x > 0.0, x.dtype());
+          const Tensor positive = math::cast(x > 0.0, x.dtype());
           const Tensor safe = x * positive + (1.0 - positive);
           dy = sum_to(g.dy() * g.y() * math::log(safe), y);
         }
@@ -264,12 +261,10 @@ void register_unary(OpRegistry& r) {
   unary_op(r, "Abs", kNumberTypes, [](const GradCall& g) {
     return Tensors{g.dy() * math::sign(g.x(0), {})};
   });
-  unary_op(r, "Square", kNumberTypes, [](const GradCall& g) {
-    return Tensors{g.dy() * (g.x(0) * 2.0)};
-  });
-  unary_op(r, "Sqrt", kFloatingTypes, [](const GradCall& g) {
-    return Tensors{g.dy() * 0.5 / g.y()};
-  });
+  unary_op(r, "Square", kNumberTypes,
+           [](const GradCall& g) { return Tensors{g.dy() * (g.x(0) * 2.0)}; });
+  unary_op(r, "Sqrt", kFloatingTypes,
+           [](const GradCall& g) { return Tensors{g.dy() * 0.5 / g.y()}; });
   unary_op(r, "Rsqrt", kFloatingTypes, [](const GradCall& g) {
     return Tensors{g.dy() * -0.5 * (g.y() * g.y() * g.y())};
   });
@@ -277,9 +272,8 @@ void register_unary(OpRegistry& r) {
            [](const GradCall& g) { return Tensors{g.dy() * g.y()}; });
   unary_op(r, "Log", kFloatingTypes,
            [](const GradCall& g) { return Tensors{g.dy() / g.x(0)}; });
-  unary_op(r, "Log1p", kFloatingTypes, [](const GradCall& g) {
-    return Tensors{g.dy() / (g.x(0) + 1.0)};
-  });
+  unary_op(r, "Log1p", kFloatingTypes,
+           [](const GradCall& g) { return Tensors{g.dy() / (g.x(0) + 1.0)}; });
   unary_op(r, "Sigmoid", kFloatingTypes, [](const GradCall& g) {
     return Tensors{g.dy() * g.y() * (1.0 - g.y())};
   });

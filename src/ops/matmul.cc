@@ -26,19 +26,21 @@ AttrsRef transposes(bool a, bool b) {
 void infer_matmul(InferContext& c) {
   const Shape &a = c.shape(0), &b = c.shape(1);
   if (a.rank() < 2 || b.rank() < 2) {
-    c.fail(fmt::format("a is {}, b is {}; expected matrices [..., m, k] and "
-                       "[..., k, n]",
-                       a.str(), b.str()));
+    c.fail(
+        fmt::format("a is {}, b is {}; expected matrices [..., m, k] and "
+                    "[..., k, n]",
+                    a.str(), b.str()));
   }
   const bool ta = c.attr<bool>("transpose_a"), tb = c.attr<bool>("transpose_b");
   const int ra = a.rank(), rb = b.rank();
   const int64_t m = a[ta ? ra - 1 : ra - 2], ka = a[ta ? ra - 2 : ra - 1];
   const int64_t kb = b[tb ? rb - 1 : rb - 2], n = b[tb ? rb - 2 : rb - 1];
   if (ka >= 0 && kb >= 0 && ka != kb) {
-    c.fail(fmt::format("inner dimensions differ: a is {}{}, b is {}{}; "
-                       "expected b.shape[{}] == {}",
-                       a.str(), ta ? " transposed" : "", b.str(),
-                       tb ? " transposed" : "", tb ? rb - 1 : rb - 2, ka));
+    c.fail(
+        fmt::format("inner dimensions differ: a is {}{}, b is {}{}; "
+                    "expected b.shape[{}] == {}",
+                    a.str(), ta ? " transposed" : "", b.str(),
+                    tb ? " transposed" : "", tb ? rb - 1 : rb - 2, ka));
   }
   Shape batch_a = a, batch_b = b;
   for (int i = 0; i < 2; ++i) {

@@ -54,12 +54,24 @@ Tensors call_list(const OpDef& op, const Tensors& in, const Attrs* attrs) {
 Tensor scalar_like(const Tensor& like, double value) {
   Tensor t = make_tensor(DeviceManager::get().host(), like.dtype(), Shape{});
   switch (like.dtype()) {
-    case DType::kFloat32: store<float>(t, value); break;
-    case DType::kFloat64: store<double>(t, value); break;
-    case DType::kInt32: store<int32_t>(t, value); break;
-    case DType::kInt64: store<int64_t>(t, value); break;
-    case DType::kUint8: store<uint8_t>(t, value); break;
-    case DType::kBool: store<bool>(t, value); break;
+    case DType::kFloat32:
+      store<float>(t, value);
+      break;
+    case DType::kFloat64:
+      store<double>(t, value);
+      break;
+    case DType::kInt32:
+      store<int32_t>(t, value);
+      break;
+    case DType::kInt64:
+      store<int64_t>(t, value);
+      break;
+    case DType::kUint8:
+      store<uint8_t>(t, value);
+      break;
+    case DType::kBool:
+      store<bool>(t, value);
+      break;
     default:
       throw errors::InvalidArgument(fmt::format(
           "a number cannot be an operand of a {}", name_of(like.dtype())));

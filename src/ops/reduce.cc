@@ -65,15 +65,14 @@ Tensors grad_sum(const GradCall& g) {
 }
 
 Tensors grad_mean(const GradCall& g) {
-  return {broadcast_like(
-      with_kept_axes(g, g.dy() * size_ratio(g.y(), g.x(0))), g.x(0))};
+  return {broadcast_like(with_kept_axes(g, g.dy() * size_ratio(g.y(), g.x(0))),
+                         g.x(0))};
 }
 
 // Shared equally by the elements that reach the extreme (TensorFlow's rule).
 Tensors grad_extreme(const GradCall& g) {
   const Tensor y = with_kept_axes(g, g.y());
-  const Tensor hit =
-      math::cast(math::equal(g.x(0), y, {}), g.x(0).dtype(), {});
+  const Tensor hit = math::cast(math::equal(g.x(0), y, {}), g.x(0).dtype(), {});
   static const OpDef& sum = op_named("Sum");
   std::vector<int64_t> axes;
   const auto reduced = reduced_axes(g.op(), g.attrs(), g.x(0).rank());
@@ -197,8 +196,8 @@ void register_reduce_ops(OpRegistry& r) {
       .attr("output_type", int64)
       .infer([](InferContext& c) {
         Shape shape = c.shape(0);
-        const int axis = normalize_axis(c.attr<int64_t>("axis"), shape.rank(),
-                                        "ArgMax");
+        const int axis =
+            normalize_axis(c.attr<int64_t>("axis"), shape.rank(), "ArgMax");
         if (shape[axis] == 0) {
           c.fail("the axis is empty; expected at least one element");
         }

@@ -22,8 +22,7 @@ void assign(const OpDef& op, const Tensor& handle, const Tensor& value) {
 
 // A new variable keeps its own copy of the value; it is written through the
 // op so that every kind of device does it the same way.
-Tensor new_variable(const Tensor& initial, VariableOptions options,
-                    Site site) {
+Tensor new_variable(const Tensor& initial, VariableOptions options, Site site) {
   set_site(site);
   if (!initial.defined() || initial.is_symbolic()) {
     throw errors::InvalidArgument(fmt::format(
@@ -33,8 +32,8 @@ Tensor new_variable(const Tensor& initial, VariableOptions options,
         initial.defined() ? "computed inside a trace" : "an empty tensor",
         where_text()));
   }
-  Device* device = t_state.scope ? t_state.scope_device
-                                 : initial.impl()->block->device;
+  Device* device =
+      t_state.scope ? t_state.scope_device : initial.impl()->block->device;
   if (device == nullptr) {
     throw errors::InvalidArgument(fmt::format(
         "Variable '{}': no device matches \"{}\"{}; expected one of {}",
@@ -53,9 +52,10 @@ Tensor new_variable(const Tensor& initial, VariableOptions options,
 
 void infer_assign(InferContext& c) {
   if (!c.shape(0).compatible_with(c.shape(1))) {
-    c.fail(fmt::format("the value has shape {}, the variable {}; expected "
-                       "equal shapes",
-                       c.shape(1).str(), c.shape(0).str()));
+    c.fail(
+        fmt::format("the value has shape {}, the variable {}; expected "
+                    "equal shapes",
+                    c.shape(1).str(), c.shape(0).str()));
   }
 }
 

@@ -53,8 +53,7 @@ class Lowering {
     for (int32_t p = 0; p < parts.size(); ++p) {
       const Node& part = parts[p];
       if (part.op->name() == "_Arg") {
-        const int64_t index =
-            part.op->attr<int64_t>(part.attrs.get(), "index");
+        const int64_t index = part.op->attr<int64_t>(part.attrs.get(), "index");
         inner[p] = {outer.inputs[static_cast<size_t>(index)]};
         continue;
       }

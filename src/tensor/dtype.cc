@@ -3,9 +3,9 @@
 namespace berth {
 
 namespace {
-constexpr const char* kNames[kNumDTypes] = {
-    "invalid", "float32", "float64", "int32",
-    "int64",   "uint8",   "bool",    "resource"};
+constexpr const char* kNames[kNumDTypes] = {"invalid", "float32", "float64",
+                                            "int32",   "int64",   "uint8",
+                                            "bool",    "resource"};
 }  // namespace
 
 const char* name_of(DType dtype) {

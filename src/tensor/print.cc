@@ -64,13 +64,20 @@ class Printer {
 
 std::string values_text(const Tensor& t) {
   switch (t.dtype()) {
-    case DType::kFloat32: return Printer<float>(t).text();
-    case DType::kFloat64: return Printer<double>(t).text();
-    case DType::kInt32: return Printer<int32_t>(t).text();
-    case DType::kInt64: return Printer<int64_t>(t).text();
-    case DType::kUint8: return Printer<uint8_t>(t).text();
-    case DType::kBool: return Printer<bool>(t).text();
-    default: return "";
+    case DType::kFloat32:
+      return Printer<float>(t).text();
+    case DType::kFloat64:
+      return Printer<double>(t).text();
+    case DType::kInt32:
+      return Printer<int32_t>(t).text();
+    case DType::kInt64:
+      return Printer<int64_t>(t).text();
+    case DType::kUint8:
+      return Printer<uint8_t>(t).text();
+    case DType::kBool:
+      return Printer<bool>(t).text();
+    default:
+      return "";
   }
 }
 
@@ -88,9 +95,8 @@ std::string Tensor::str() const {
     return fmt::format("Variable({}, shape={}, dtype={}, device={})", v.name,
                        v.shape.str(), name_of(v.dtype), where);
   }
-  return fmt::format("Tensor(shape={}, dtype={}, device={}, {})",
-                     shape().str(), name_of(dtype()), where,
-                     values_text(*this));
+  return fmt::format("Tensor(shape={}, dtype={}, device={}, {})", shape().str(),
+                     name_of(dtype()), where, values_text(*this));
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) {

@@ -8,9 +8,8 @@ namespace berth {
 
 Shape::Shape(std::span<const int64_t> dims) {
   if (dims.size() > kMaxRank) {
-    throw errors::InvalidArgument(
-        fmt::format("shape has {} dimensions; expected at most {}", dims.size(),
-                    kMaxRank));
+    throw errors::InvalidArgument(fmt::format(
+        "shape has {} dimensions; expected at most {}", dims.size(), kMaxRank));
   }
   rank_ = static_cast<int32_t>(dims.size());
   for (int i = 0; i < rank_; ++i) dims_[i] = dims[i];

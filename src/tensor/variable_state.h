@@ -12,12 +12,10 @@
 #ifndef BERTH_TENSOR_VARIABLE_STATE_H_
 #define BERTH_TENSOR_VARIABLE_STATE_H_
 
-#include <mutex>
 #include <atomic>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
-#include <vector>
 #include <vector>
 
 #include "berth/tensor.h"

@@ -64,8 +64,7 @@ void add_compare(KernelTable& t) {
   t.direct("Equal", kAllTypes, &compare<std::equal_to<>>, "reference");
   t.direct("NotEqual", kAllTypes, &compare<std::not_equal_to<>>, "reference");
   t.direct("Less", kNumberTypes, &compare<std::less<>>, "reference");
-  t.direct("LessEqual", kNumberTypes, &compare<std::less_equal<>>,
-           "reference");
+  t.direct("LessEqual", kNumberTypes, &compare<std::less_equal<>>, "reference");
   t.direct("Greater", kNumberTypes, &compare<std::greater<>>, "reference");
   t.direct("GreaterEqual", kNumberTypes, &compare<std::greater_equal<>>,
            "reference");

@@ -18,23 +18,24 @@ void matmul(const KernelCall& c) {
   with_number(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     // Sums of floats are kept in double: this is the oracle.
-    using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
-    for_each_broadcast(batch, batch_a, batch_b, [&](int64_t i, int64_t ia,
-                                                    int64_t ib) {
-      const T* x = c.in[0].as<T>() + ia * m * k;
-      const T* y = c.in[1].as<T>() + ib * k * n;
-      T* z = c.out[0].as<T>() + i * m * n;
-      for (int64_t r = 0; r < m; ++r) {
-        for (int64_t col = 0; col < n; ++col) {
-          Sum sum = 0;
-          for (int64_t q = 0; q < k; ++q) {
-            sum += static_cast<Sum>(ta ? x[q * m + r] : x[r * k + q]) *
-                   static_cast<Sum>(tb ? y[col * k + q] : y[q * n + col]);
+    using Sum =
+        std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+    for_each_broadcast(
+        batch, batch_a, batch_b, [&](int64_t i, int64_t ia, int64_t ib) {
+          const T* x = c.in[0].as<T>() + ia * m * k;
+          const T* y = c.in[1].as<T>() + ib * k * n;
+          T* z = c.out[0].as<T>() + i * m * n;
+          for (int64_t r = 0; r < m; ++r) {
+            for (int64_t col = 0; col < n; ++col) {
+              Sum sum = 0;
+              for (int64_t q = 0; q < k; ++q) {
+                sum += static_cast<Sum>(ta ? x[q * m + r] : x[r * k + q]) *
+                       static_cast<Sum>(tb ? y[col * k + q] : y[q * n + col]);
+              }
+              z[r * n + col] = static_cast<T>(sum);
+            }
           }
-          z[r * n + col] = static_cast<T>(sum);
-        }
-      }
-    });
+        });
   });
 }
 

@@ -87,8 +87,7 @@ void any(const KernelCall& c) {
 
 void argmax(const KernelCall& c) {
   const Shape& in = *c.in[0].shape;
-  const int axis =
-      normalize_axis(c.attr<int64_t>("axis"), in.rank(), "ArgMax");
+  const int axis = normalize_axis(c.attr<int64_t>("axis"), in.rank(), "ArgMax");
   int64_t inner = 1;
   for (int i = axis + 1; i < in.rank(); ++i) inner *= in[i];
   const int64_t n = in[axis], total = c.out[0].size();
