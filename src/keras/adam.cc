@@ -4,6 +4,7 @@
 #include "berth/keras/optimizers.h"
 #include "berth/ops/math.h"
 #include "keras/optimizer_base.h"
+#include "op/dispatcher.h"
 #include "ops/training.h"
 
 namespace berth::keras::optimizers {
@@ -29,9 +30,11 @@ class AdamBase final : public OptimizerBase {
 
   // Powers are kept, not computed from the step counter: a product each.
   std::vector<Variable> make_counters(DType dtype) override {
+    const Site site = t_state.site;
     const auto power = [&](const char* name) {
-      return Variable(scalar(1, dtype), {.name = std::string("adam/") + name,
-                                         .trainable = false});
+      return Variable(scalar(1, dtype),
+                      {.name = std::string("adam/") + name, .trainable = false},
+                      site);
     };
     power1_ = power("beta_1_power");
     power2_ = power("beta_2_power");

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/berth.h"
+#include "device/device_manager.h"
 
 namespace berth::keras {
 namespace {
@@ -172,6 +173,48 @@ TEST(Fit, EqualSlicesGiveEqualLossesAgain) {
   EXPECT_EQ(losses_of(), losses_of());
 }
 
+// Of a model whose layers were made on these devices.
+std::vector<double> losses_on(const char* first, const char* second) {
+  random::set_seed(2);
+  clear_session();
+  std::vector<Layer> layers;
+  with_device(first, [&] {
+    layers.push_back(Dense(16, {.activation = "relu"}));
+    layers.push_back(BatchNormalization());
+  });
+  with_device(second, [&] { layers.push_back(Dense(2)); });
+  auto model = Sequential(layers);
+  model.compile({.optimizer = "adam", .loss = sparse_from_logits()});
+  const auto on = device("/CPU:0");
+  const Tensor x = random::normal({64, 8});
+  const Tensor y =
+      math::cast(math::reduce_sum(x, {.axis = {{1}}}) > 0.0, int32);
+  const auto history =
+      model.fit(x, y, {.epochs = 5, .batch_size = 16, .verbose = 0});
+  EXPECT_NE(model.weights()[0].device().find(first), std::string::npos);
+  EXPECT_NE(model.weights().back().device().find(second), std::string::npos);
+  EXPECT_EQ(model.num_train_traces(), 1);
+  if (std::string(first) != second) {
+    EXPECT_GE(model.train_plan_info().transfers, 2);
+  }
+  return history.history.at("loss");
+}
+
+TEST(Fit, LayersOnTwoDevicesTrainAsOnOne) {
+  if (config::list_logical_devices("GPU").size() < 2) {
+    GTEST_SKIP() << "runs with BERTH_SIM=GPUx2";
+  }
+  const auto alone = losses_on("CPU:0", "CPU:0");
+  EXPECT_LT(alone.back(), alone.front());
+  for (const auto& [a, b] :
+       {std::pair("GPU:0", "GPU:1"), {"GPU:0", "CPU:0"}, {"CPU:0", "GPU:1"}}) {
+    const auto split = losses_on(a, b);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_NEAR(split[i], alone[i], 1e-5) << a << " " << b << " " << i;
+    }
+  }
+}
+
 TEST(Fit, BadInputsAreNamed) {
   auto model = Sequential({Dense(3, {.name = "first"}), Dense(2)});
   const Tensor x = ones({4, 5});
@@ -207,16 +250,22 @@ TEST(Fit, BadInputsAreNamed) {
              "no trainable weights");
 }
 
-TEST(Fit, ALabelOutOfRangeIsAnError) {
+TEST(Fit, ALabelOutOfRangeIsAnErrorAndTearsTheWeights) {
   auto model = Sequential({Dense(2)});
   model.compile({.optimizer = "sgd", .loss = sparse_from_logits()});
   try {
-    model.fit(ones({2, 3}), constant({0, 7}), {.verbose = 0});
+    model.fit(ones({2, 3}), constant({0, 7}), {.verbose = 0, .shuffle = false});
     FAIL();
   } catch (const errors::InvalidArgument& e) {
     expect_has(e.what(), "label 7 in row 1");
     expect_has(e.what(), "0 <= label < 2");
+    expect_has(e.what(), "fit_test.cc:");  // the line of compile()
   }
+  // An accelerator stays failed until it is told to go on.
+  for (Device* d : DeviceManager::get().devices()) d->reset_error();
+  EXPECT_THROW(model.get_weights(), errors::FailedPrecondition);
+  model.set_weights({ones({3, 2}), zeros({2})});
+  EXPECT_EQ(model(ones({1, 3})).to_vector<float>(), (Floats{3, 3}));
 }
 
 }  // namespace

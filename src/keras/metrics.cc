@@ -19,14 +19,17 @@ struct Metric::State {
   std::once_flag once;
   Variable total, count;
 
-  // Lifted: the first update is usually in a trace.
+  // Lifted: the first update is usually in a trace. The caller's line stays.
   void make() {
     std::call_once(once, [&] {
+      const Site site = t_state.site;
       const Lifted lifted;
-      total =
-          Variable(zeros({}), {.name = name + "/total", .trainable = false});
-      count =
-          Variable(zeros({}), {.name = name + "/count", .trainable = false});
+      const auto zero = [&](const char* what) {
+        return Variable(zeros({}, float32, site),
+                        {.name = name + "/" + what, .trainable = false}, site);
+      };
+      total = zero("total");
+      count = zero("count");
     });
   }
 };

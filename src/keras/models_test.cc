@@ -105,6 +105,7 @@ TEST(Model, TwoOutputsHaveTwoLosses) {
 
 TEST(Model, SummaryShowsShapesParametersAndDevices) {
   clear_session();
+  const auto on = device("/CPU:0");
   auto model = Sequential(
       {InputLayer({28, 28, 1}), Conv2D(32, {3, 3}), BatchNormalization(),
        MaxPooling2D({2, 2}), Flatten(), Dense(10)},

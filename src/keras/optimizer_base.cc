@@ -29,14 +29,15 @@ OptimizerBase::OptimizerBase(std::string name, double learning_rate)
 void OptimizerBase::make(const Variable* first) {
   std::lock_guard lock(mutex_);
   if (learning_rate_.defined()) return;
+  const Site site = t_state.site;  // the caller's line
   const Lifted lifted;
   const OnDevice on(first ? variable_state(first->handle()).device : nullptr);
   const auto options = [&](const char* what) {
     return VariableOptions{.name = name_ + "/" + what, .trainable = false};
   };
   learning_rate_ = Variable(constant(static_cast<float>(initial_rate_)),
-                            options("learning_rate"));
-  iterations_ = Variable(constant(int64_t{0}), options("iterations"));
+                            options("learning_rate"), site);
+  iterations_ = Variable(constant(int64_t{0}), options("iterations"), site);
   counters_ = make_counters(first ? first->dtype() : float32);
   all_ = {learning_rate_, iterations_};
   all_.insert(all_.end(), counters_.begin(), counters_.end());
@@ -48,13 +49,15 @@ const OptimizerBase::Slots& OptimizerBase::slots_of(const Variable& v) {
   Trained& t = it->second;
   if (!fresh) return t.slots;
   t.variable = v;
+  const Site site = t_state.site;
   const Lifted lifted;
   const OnDevice on(variable_state(v.handle()).device);
   for (const char* slot : slot_names()) {
-    t.slots.emplace_back(
-        zeros(v.shape(), v.dtype()),
-        VariableOptions{.name = fmt::format("{}/{}/{}", name_, v.name(), slot),
-                        .trainable = false});
+    t.slots.push_back(
+        Variable(zeros(v.shape(), v.dtype(), site),
+                 {.name = fmt::format("{}/{}/{}", name_, v.name(), slot),
+                  .trainable = false},
+                 site));
     all_.push_back(t.slots.back());
   }
   return t.slots;
