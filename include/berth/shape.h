@@ -36,12 +36,13 @@ class Shape {
   const int64_t* begin() const { return dims_; }
   const int64_t* end() const { return dims_ + rank_; }
 
-  // Returns the number of elements; kUnknownDim when any dimension is unknown.
+  // Returns the number of elements; kUnknownDim when any dimension is unknown,
+  // INT64_MAX when there are more than that.
   int64_t num_elements() const {
     int64_t n = 1;
     for (int i = 0; i < rank_; ++i) {
       if (dims_[i] < 0) return kUnknownDim;
-      n *= dims_[i];
+      if (__builtin_mul_overflow(n, dims_[i], &n)) n = INT64_MAX;
     }
     return n;
   }

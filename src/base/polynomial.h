@@ -69,7 +69,8 @@ BERTH_INLINE typename A::F log(typename A::F x) {
   const auto tiny = x < 1.17549435e-38f;
   const F scaled = A::select(tiny, x * 8388608.0f, x);
   // m in [sqrt(1/2), sqrt(2)): count the exponent from sqrt(1/2) on.
-  const I bits = A::as_int(scaled) - 0x3f3504f3;
+  // The sign goes: what is below zero becomes NaN at the end.
+  const I bits = (A::as_int(scaled) & 0x7fffffff) - 0x3f3504f3;
   const F exponent =
       A::to_float(bits >> 23) + A::select(tiny, A::set(-23.0f), A::set(0.0f));
   const F t = A::as_float((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;

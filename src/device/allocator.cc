@@ -37,6 +37,9 @@ struct FreeList {
   }
 };
 
+// More than any machine has; rounding it up does not overflow.
+constexpr size_t kMostBytes = size_t{1} << 62;
+
 // Blocks that one thread keeps per class: about 256 KiB, at least 4.
 int32_t cache_limit(int size_class) {
   const size_t n = (256u << 10) / size_class_bytes(size_class);
@@ -291,6 +294,7 @@ Allocator::~Allocator() {
 }
 
 Block* Allocator::allocate(size_t bytes) {
+  if (bytes > kMostBytes) impl_->out_of_memory(bytes);
   Block* b;
   if (bytes <= kSmallLimit) [[likely]] {
     const int c = size_class_of(bytes);

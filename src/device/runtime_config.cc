@@ -66,10 +66,19 @@ void read_number(const char* variable, T* out) {
   *out = parsed;
 }
 
+std::vector<DeviceListEntry> parse_simulated(const char* text) {
+  try {
+    return parse_device_list(text);
+  } catch (const errors::InvalidArgument& e) {
+    throw errors::InvalidArgument(
+        fmt::format("environment variable BERTH_SIM: {}", e.what()));
+  }
+}
+
 // BERTH_SIM_*.
 void read_simulation(RuntimeConfig* config) {
   if (const char* sim = std::getenv("BERTH_SIM"); sim && *sim) {
-    for (const DeviceListEntry& e : parse_device_list(sim)) {
+    for (const DeviceListEntry& e : parse_simulated(sim)) {
       if (e.type != "GPU" || !e.cores.empty()) {
         throw errors::InvalidArgument(fmt::format(
             "environment variable BERTH_SIM is '{}'; only accelerators can be "

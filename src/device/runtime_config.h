@@ -9,11 +9,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace berth {
+
+class KernelTable;  // op/kernel.h
 
 // One entry of a device list: "CPUx2", "GPUx2", "CPU[0]", "CPU[1-3]".
 struct DeviceListEntry {
@@ -39,6 +43,17 @@ struct RuntimeConfig {
   bool cpu_reference_only = false;
   int cpu_workers = 0;  // 0: one per allowed core
   size_t cpu_memory_limit_bytes = 0;
+  // By device type: what adds kernels of the user's own, in order.
+  std::vector<std::pair<std::string, std::function<void(KernelTable&)>>>
+      user_kernels;
+
+  // Adds the user's kernels for devices of `type`; a backend does it before it
+  // adds its own, so that the user's come first.
+  void add_user_kernels(std::string_view type, KernelTable& table) const {
+    for (const auto& [of, add] : user_kernels) {
+      if (of == type) add(table);
+    }
+  }
 };
 
 // Reads the environment over the defaults. Throws errors::InvalidArgument

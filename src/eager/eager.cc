@@ -327,7 +327,10 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
 // device, no variables. False: not that case, nothing done.
 bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
               const Attrs* attrs, std::span<Tensor> out) {
-  if (!op.elementwise() || in.size() > 2 || out.size() != 1) return false;
+  if (!op.elementwise() || in.size() > 2 || in.size() != op.inputs().size() ||
+      out.size() != 1) {
+    return false;
+  }
   Device* device = t_state.scope ? t_state.scope_device
                                  : &DeviceManager::get().default_device();
   if (device == nullptr || !device->runs_inline()) return false;

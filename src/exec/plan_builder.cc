@@ -50,7 +50,13 @@ void PlanBuilder::build() {
 void PlanBuilder::check_shapes() const {
   for (const Node& node : graph_.nodes) {
     for (const OutSpec& out : node.outputs) {
-      if (out.shape.is_fully_defined()) continue;
+      const int64_t n = out.shape.num_elements();
+      if (n > kMostElements) {
+        throw errors::InvalidArgument(fmt::format(
+            "{} ({}): cannot allocate a tensor of shape {}{}", node.name,
+            node.op->name(), out.shape.str(), where_of(node)));
+      }
+      if (n >= 0) continue;
       throw errors::InvalidArgument(fmt::format(
           "{} ({}): shape {} is not known{}; a plan needs every dimension: "
           "give reshape a -1 or a number that follows from the inputs",

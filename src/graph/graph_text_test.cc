@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
+#include <span>
 
 #include "berth/berth.h"
 #include "berth/errors.h"
@@ -90,8 +91,10 @@ void expect_same_bits(const std::vector<T>& values) {
   ASSERT_EQ(t.dtype(), dtype_of<T>);
   std::vector<T> back(values.size());
   t.copy_to(back.data());
-  EXPECT_EQ(std::memcmp(back.data(), values.data(), values.size() * sizeof(T)),
-            0);
+  const auto bytes = [](const std::vector<T>& v) {
+    return std::as_bytes(std::span(v));
+  };
+  EXPECT_TRUE(std::ranges::equal(bytes(back), bytes(values)));
 }
 
 TEST(GraphText, ConstantsKeepEveryBit) {

@@ -1,6 +1,7 @@
 #include "op/attrs.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <mutex>
 #include <unordered_map>
@@ -13,10 +14,19 @@ size_t mix(size_t h, size_t v) {
   return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2));
 }
 
+// Zeros of both signs are two values, and not-a-number is one.
+uint64_t bits(double x) { return std::bit_cast<uint64_t>(x); }
+
 template <class T>
 size_t hash_list(const std::vector<T>& list) {
   size_t h = list.size();
   for (const T& v : list) h = mix(h, std::hash<T>()(v));
+  return h;
+}
+
+size_t hash_list(const std::vector<double>& list) {
+  size_t h = list.size();
+  for (double v : list) h = mix(h, std::hash<uint64_t>()(bits(v)));
   return h;
 }
 
@@ -39,7 +49,9 @@ bool equal(const AttrValue& a, const AttrValue& b) {
         if constexpr (std::is_same_v<T, Tensor>) {
           return x.impl() == y.impl();
         } else if constexpr (std::is_same_v<T, double>) {
-          return x == y || (x != x && y != y);
+          return bits(x) == bits(y);
+        } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+          return std::ranges::equal(x, y, {}, bits, bits);
         } else {
           return x == y;
         }
@@ -63,6 +75,8 @@ size_t hash_value(const AttrValue& v) {
           return hash_list(x);
         } else if constexpr (std::is_same_v<T, DType>) {
           return static_cast<size_t>(x);
+        } else if constexpr (std::is_same_v<T, double>) {
+          return std::hash<uint64_t>()(bits(x));
         } else {
           return std::hash<T>()(x);
         }

@@ -29,8 +29,8 @@ using AttrValue =
                  std::vector<int64_t>, std::vector<double>,
                  std::vector<std::string>, Tensor, std::shared_ptr<Callable>>;
 
-// Two values are equal when type and contents are; tensors and callables by
-// identity.
+// Two values are equal when type and contents are: numbers by their bits,
+// tensors and callables by identity.
 bool equal(const AttrValue& a, const AttrValue& b);
 size_t hash_value(const AttrValue& v);
 

@@ -1,6 +1,11 @@
 #include "op/kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
 
 namespace berth {
 
@@ -70,6 +75,24 @@ bool KernelTable::supports(const OpDef& op, DType dtype) const {
     if (def.dtypes & dtype_bit(dtype)) return true;
   }
   return false;
+}
+
+void register_kernels(const std::string& device_type,
+                      std::function<void(KernelTable&)> add, Site site) {
+  const bool capitals =
+      !device_type.empty() &&
+      std::all_of(device_type.begin(), device_type.end(),
+                  [](char c) { return c >= 'A' && c <= 'Z'; });
+  if (!capitals) {
+    throw errors::InvalidArgument(
+        fmt::format("register_kernels: there is no device type '{}'; expected "
+                    "'CPU' or 'GPU'",
+                    device_type));
+  }
+  DeviceManager::configure("register_kernels", site,
+                           [=, add = std::move(add)](RuntimeConfig& c) {
+                             c.user_kernels.emplace_back(device_type, add);
+                           });
 }
 
 DType kernel_dtype(std::span<const SpecView> in,

@@ -9,6 +9,7 @@
 #ifndef BERTH_OP_KERNEL_H_
 #define BERTH_OP_KERNEL_H_
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "berth/shape.h"
+#include "berth/site.h"
 #include "op/op_registry.h"
 
 namespace berth {
@@ -130,6 +132,14 @@ class KernelTable {
   std::vector<std::vector<KernelDef>> by_op_;
   std::vector<DirectKernel> fast_;
 };
+
+// Adds kernels of the user's own to every device of `device_type` ("CPU",
+// "GPU"; simulated devices too), before those of the backend. Throws
+// errors::FailedPrecondition once devices exist, errors::InvalidArgument for a
+// type that is not in capitals.
+void register_kernels(const std::string& device_type,
+                      std::function<void(KernelTable&)> add,
+                      Site site = Site::here());
 
 // Returns the dtype that selects a kernel.
 DType kernel_dtype(std::span<const SpecView> in,

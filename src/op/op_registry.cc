@@ -17,7 +17,9 @@ OpBuilder::OpBuilder(OpRegistry* registry, std::string name)
 }
 
 OpBuilder::~OpBuilder() noexcept(false) {
-  if (registry_ && def_) registry_->add(std::move(def_));
+  if (registry_ && def_ && std::uncaught_exceptions() == exceptions_) {
+    registry_->add(std::move(def_));
+  }
 }
 
 std::shared_ptr<const OpDef> OpBuilder::detach() {

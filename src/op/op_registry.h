@@ -8,6 +8,7 @@
 #ifndef BERTH_OP_OP_REGISTRY_H_
 #define BERTH_OP_OP_REGISTRY_H_
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,7 +24,8 @@ inline constexpr int kMaxOps = 1024;
 // The id of an op that detach() made: no kernel table has it.
 inline constexpr uint16_t kDetachedOp = 0xffff;
 
-// Fills in one OpDef; the op is registered when the builder ends. Without a
+// Fills in one OpDef; the op is registered when the builder ends, unless an
+// exception ends it. Without a
 // registry nothing is registered: detach() returns the op.
 class OpBuilder {
  public:
@@ -67,6 +69,7 @@ class OpBuilder {
  private:
   OpRegistry* registry_;
   std::unique_ptr<OpDef> def_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 class OpRegistry {

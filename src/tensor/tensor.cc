@@ -151,7 +151,7 @@ std::string Tensor::backing_device() const {
 
 Tensor make_tensor(Device& device, DType dtype, const Shape& shape) {
   const int64_t n = shape.num_elements();
-  if (n < 0 || n > (int64_t{1} << 48)) [[unlikely]] {
+  if (n < 0 || n > kMostElements) [[unlikely]] {
     throw errors::InvalidArgument(
         fmt::format("cannot allocate a tensor of shape {}", shape.str()));
   }

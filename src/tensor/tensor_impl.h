@@ -45,6 +45,9 @@ struct TensorImpl {
 // Returns an impl from the calling thread's pool with one reference.
 TensorImpl* new_tensor_impl();
 
+// No shape that asks for memory has more; sizes in bytes then do not overflow.
+inline constexpr int64_t kMostElements = int64_t{1} << 48;
+
 // Returns an uninitialised tensor on `device`.
 // Throws errors::ResourceExhausted when its memory is full.
 Tensor make_tensor(Device& device, DType dtype, const Shape& shape);

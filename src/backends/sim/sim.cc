@@ -70,7 +70,7 @@ class SimBackend final : public Backend {
                       "expected 1 to 1e30",
                       speed));
     }
-    fill_table(config.sim_missing_kernels);
+    fill_table(config);
     const auto memory = std::make_shared<SimMemory>(config.simulated_gpus,
                                                     config.sim_memory_bytes);
     const auto scheduler = std::make_shared<Scheduler>(memory, config.sim_seed);
@@ -85,9 +85,10 @@ class SimBackend final : public Backend {
   }
 
  private:
-  void fill_table(const std::vector<std::string>& missing) {
-    table_ = reference::kernels();
-    for (const std::string& op : missing) {
+  void fill_table(const RuntimeConfig& config) {
+    config.add_user_kernels("GPU", table_);
+    table_.append(reference::kernels());
+    for (const std::string& op : config.sim_missing_kernels) {
       try {
         table_.remove(op);
       } catch (const errors::Error& e) {
