@@ -21,7 +21,7 @@ TEST(Attrs, EqualOnesAreOneObjectWhateverTheirOrder) {
   EXPECT_EQ(AttrsRef::share(a.get()).get(), a.get());
   EXPECT_EQ(std::get<int64_t>(*a.get()->find("axis")), 3);
   EXPECT_EQ(a.get()->find("Axis"), nullptr);
-  EXPECT_EQ(AttrsRef({}).get(), nullptr);
+  EXPECT_EQ(AttrsRef(std::vector<Attrs::Pair>{}).get(), nullptr);
 }
 
 TEST(Attrs, NameTypeAndEveryBitOfAValueCount) {
