@@ -241,7 +241,6 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
       b.device = device_;
       shared.push(&b);
     }
-    if (host_) poison(chunk->data, slab);
     count(static_cast<ptrdiff_t>(slab));
   }
   if (cache) {

@@ -62,6 +62,8 @@ Chunk* Segments::take(size_t bytes) {
 bool Segments::grow(size_t bytes) {
   std::byte* data = source_->reserve(bytes);
   if (data == nullptr) return false;
+  // Nobody has asked for any of it yet.
+  if (source_->host_addressable()) poison(data, bytes);
   Chunk* chunk = new_chunk();
   chunk->data = data;
   chunk->bytes = bytes;

@@ -340,8 +340,8 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
   if (a->kind != TensorKind::kConcrete || b->kind != TensorKind::kConcrete ||
       a->block->device != device || b->block->device != device ||
       a->dtype != b->dtype ||
-      a->block->borrowed.load(std::memory_order_relaxed) ||
-      b->block->borrowed.load(std::memory_order_relaxed)) {
+      a->block->borrowed.load(std::memory_order_acquire) ||
+      b->block->borrowed.load(std::memory_order_acquire)) {
     return false;
   }
   const DirectKernel kernel = device->kernels().fast(op.id(), a->dtype);

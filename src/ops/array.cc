@@ -23,7 +23,12 @@ Tensor to_scope(const Tensor& host) {
   if (t_state.top != nullptr) return host;
   Device* device = t_state.scope ? t_state.scope_device
                                  : &DeviceManager::get().default_device();
-  return device ? copy_to_device(host, *device) : host;
+  if (device == nullptr) {
+    throw errors::InvalidArgument(fmt::format(
+        "constant: no device matches \"{}\"; expected one of {}",
+        t_state.scope->name.str(), DeviceManager::get().list()));
+  }
+  return copy_to_device(host, *device);
 }
 
 template <class T>

@@ -142,5 +142,19 @@ TEST(Variable, ReadersAndWritersInThreadsSeeWholeValues) {
   EXPECT_FLOAT_EQ(v.value().to_vector<float>()[999], 300.f);
 }
 
+TEST(Variable, ASnapshotIsReadInOneThreadWhileAnotherWritesTheVariable) {
+  for (int round = 0; round < 100; ++round) {
+    const Variable v(constant({1.f, 2.f}));
+    const Tensor snapshot = v.value();
+    std::thread reader([&] {
+      for (int i = 0; i < 100; ++i) {
+        ASSERT_EQ((snapshot + snapshot).to_vector<float>(), (Floats{2, 4}));
+      }
+    });
+    v.assign(constant({5.f, 6.f}));
+    reader.join();
+  }
+}
+
 }  // namespace
 }  // namespace berth
