@@ -77,6 +77,20 @@ TEST(Fit, ReportsTheMeanOverSamples) {
   EXPECT_NEAR(logs.at("loss"), 3, 1e-6);
 }
 
+TEST(Fit, AStepInsideATraceOfUnknownBatchCountsItsSamples) {
+  auto model =
+      Sequential({Dense(1, {.use_bias = false, .kernel_initializer = "ones"})});
+  model.compile({.optimizer = SGD(0), .loss = "mse"});
+  auto step =
+      function([&](const Tensor& x,
+                   const Tensor& y) { return model.train_on_batch(x, y); },
+               {.input_signature = {{{-1, 1}, float32}, {{-1, 1}, float32}}});
+  step(constant({{1.f}, {1.f}, {1.f}}), zeros({3, 1}));
+  step(constant({{3.f}}), zeros({1, 1}));
+  EXPECT_EQ(step.num_traces(), 1);
+  EXPECT_NEAR(model.metrics_result().at("loss"), 3, 1e-6);
+}
+
 TEST(Fit, TakesADataset) {
   const Line line;
   auto model = Sequential({Dense(1)});
