@@ -165,10 +165,10 @@ TEST(Fit, EarlyStoppingRestoresTheBestWeights) {
       {.epochs = 50,
        .batch_size = 4,
        .verbose = 0,
-       .callbacks = {
-           keep, callbacks::EarlyStopping({.monitor = "loss",
-                                           .patience = 2,
-                                           .restore_best_weights = true})},
+       .callbacks = {keep,
+                     callbacks::EarlyStopping({.monitor = "loss",
+                                               .patience = 2,
+                                               .restore_best_weights = true})},
        .shuffle = false});
   EXPECT_EQ(h.epoch.size(), 3u);
   EXPECT_EQ(model.get_weights()[0].to_vector<float>(),
