@@ -77,6 +77,20 @@ TEST(Fit, ReportsTheMeanOverSamples) {
   EXPECT_NEAR(logs.at("loss"), 3, 1e-6);
 }
 
+TEST(Fit, AStepInsideATraceOfUnknownBatchCountsItsSamples) {
+  auto model =
+      Sequential({Dense(1, {.use_bias = false, .kernel_initializer = "ones"})});
+  model.compile({.optimizer = SGD(0), .loss = "mse"});
+  auto step =
+      function([&](const Tensor& x,
+                   const Tensor& y) { return model.train_on_batch(x, y); },
+               {.input_signature = {{{-1, 1}, float32}, {{-1, 1}, float32}}});
+  step(constant({{1.f}, {1.f}, {1.f}}), zeros({3, 1}));
+  step(constant({{3.f}}), zeros({1, 1}));
+  EXPECT_EQ(step.num_traces(), 1);
+  EXPECT_NEAR(model.metrics_result().at("loss"), 3, 1e-6);
+}
+
 TEST(Fit, TakesADataset) {
   const Line line;
   auto model = Sequential({Dense(1)});
@@ -151,10 +165,10 @@ TEST(Fit, EarlyStoppingRestoresTheBestWeights) {
       {.epochs = 50,
        .batch_size = 4,
        .verbose = 0,
-       .callbacks = {
-           keep, callbacks::EarlyStopping({.monitor = "loss",
-                                           .patience = 2,
-                                           .restore_best_weights = true})},
+       .callbacks = {keep,
+                     callbacks::EarlyStopping({.monitor = "loss",
+                                               .patience = 2,
+                                               .restore_best_weights = true})},
        .shuffle = false});
   EXPECT_EQ(h.epoch.size(), 3u);
   EXPECT_EQ(model.get_weights()[0].to_vector<float>(),

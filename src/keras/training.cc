@@ -8,8 +8,19 @@
 #include "berth/ops/math.h"
 #include "keras/layer_state.h"
 #include "op/dispatcher.h"
+#include "ops/op_call.h"
 
 namespace berth::keras {
+
+namespace {
+
+// Length of the first axis, as a float.
+Tensor count_rows(const Tensor& y) {
+  const Tensor numbers = math::cast(y, float32);
+  return size_ratio(numbers, numbers[{0}]);
+}
+
+}  // namespace
 
 void Model::Training::check_compiled(const char* what) const {
   if (options) return;
@@ -81,10 +92,9 @@ void Model::Training::update_metrics(const Tensor& loss, const Tensors& outputs,
   // The mean over all samples, though batches differ in size.
   const Tensor& y = targets[0];
   const int64_t batch = y.rank() > 0 ? y.shape()[0] : 1;
-  const Tensor n = batch >= 0
-                       ? constant(static_cast<float>(batch))
-                       : math::reduce_sum(ones_like(math::cast(
-                             math::argmax(reshape(y, {-1, 1}), -1), float32)));
+  // A batch that is not known yet is counted by the step.
+  const Tensor n =
+      batch >= 0 ? constant(static_cast<float>(batch)) : count_rows(y);
   const Tensor weighted =
       loss.dtype() == float32 ? loss : math::cast(loss, float32, compiled_at);
   loss_metric.total().assign_add(math::multiply(weighted, n, compiled_at),
