@@ -55,8 +55,7 @@ bool is_placeholder(const Node& n) {
 }  // namespace
 
 GraphCallable::GraphCallable(Graph graph, const FunctionOptions& options)
-    : options_(options), graph_(std::move(graph)) {
-  traced_text_ = print(graph_);
+    : options_(options), traced_(std::move(graph)), graph_(traced_) {
   for (const Node& n : graph_.nodes) ops_traced_ += !is_placeholder(n);
   if (options_.optimize) run_device_free_passes(graph_);
   for (int32_t a : graph_.args) {
@@ -66,7 +65,7 @@ GraphCallable::GraphCallable(Graph graph, const FunctionOptions& options)
   for (const ValueRef& v : graph_.outputs) {
     output_specs_.push_back({graph_.spec(v).shape, graph_.spec(v).dtype, {}});
   }
-  for (const Node& n : graph_.nodes) {
+  for (const Node& n : traced_.nodes) {
     if (n.variable.defined()) variables_.push_back(n.variable);
   }
 }
@@ -192,7 +191,7 @@ GraphCallable::Stages GraphCallable::stages() const {
         fmt::format("{} has not run yet; call it first", name()));
   }
   const Compiled& c = plans_.front();
-  return {traced_text_, print(graph_), c.placed, c.plan->str()};
+  return {print(traced_), print(graph_), c.placed, c.plan->str()};
 }
 
 FunctionPlanInfo GraphCallable::plan_info() const {

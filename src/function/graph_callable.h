@@ -44,7 +44,9 @@ class GraphCallable final : public Callable {
   std::shared_ptr<GraphCallable> taped();
   // Handles of the graph's variables.
   const std::vector<Tensor>& variables() const { return variables_; }
-  const Graph& graph() const { return graph_; }
+  // As traced: what may be differentiated. (An optimised graph has lost its
+  // StopGradient, and a constant where something times 0 was.)
+  const Graph& traced() const { return traced_; }
   size_t num_args() const { return graph_.args.size(); }
 
   struct Stages {
@@ -77,9 +79,9 @@ class GraphCallable final : public Callable {
   Compiled compile(const std::vector<Shape>& shapes) const;
 
   FunctionOptions options_;
-  std::string traced_text_;
   int ops_traced_ = 0;
-  Graph graph_;
+  const Graph traced_;
+  Graph graph_;  // optimised
   std::vector<TensorSpec> input_specs_, output_specs_;
   std::vector<Tensor> variables_;
   std::unique_ptr<Backward> backward_;  // taped variants only

@@ -40,7 +40,7 @@ Joint trace_joint(const GraphCallable& f) {
       sources.push_back(a);
     }
     for (const Tensor& v : f.variables()) sources.push_back(v);
-    outputs = replay(f.graph(), args);
+    outputs = replay(f.traced(), args);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!is_floating(outputs[i].dtype())) continue;
       joint.grad_outputs.push_back(static_cast<int>(i));
@@ -251,7 +251,7 @@ Tensors GraphCallable::gradient(std::span<const Tensor> in,
       if (is_floating(t.dtype())) tape.watch(t);
       sources.push_back(t);
     }
-    const Tensors again = replay(graph_, {in.data(), num_args()});
+    const Tensors again = replay(traced_, {in.data(), num_args()});
     Tensors targets, dys;
     for (size_t i = 0; i < again.size(); ++i) {
       if (!grads[i].defined()) continue;
