@@ -43,27 +43,81 @@ class Error : public std::runtime_error {
   Code code_;
 };
 
-template <Code kCode>
-class ErrorOf : public Error {
+class Cancelled : public Error {
  public:
-  explicit ErrorOf(const std::string& message) : Error(kCode, message) {}
+  explicit Cancelled(const std::string& message)
+      : Error(Code::kCancelled, message) {}
 };
-
-using Cancelled = ErrorOf<Code::kCancelled>;
-using Unknown = ErrorOf<Code::kUnknown>;
-using InvalidArgument = ErrorOf<Code::kInvalidArgument>;
-using DeadlineExceeded = ErrorOf<Code::kDeadlineExceeded>;
-using NotFound = ErrorOf<Code::kNotFound>;
-using AlreadyExists = ErrorOf<Code::kAlreadyExists>;
-using PermissionDenied = ErrorOf<Code::kPermissionDenied>;
-using ResourceExhausted = ErrorOf<Code::kResourceExhausted>;
-using FailedPrecondition = ErrorOf<Code::kFailedPrecondition>;
-using Aborted = ErrorOf<Code::kAborted>;
-using OutOfRange = ErrorOf<Code::kOutOfRange>;
-using Unimplemented = ErrorOf<Code::kUnimplemented>;
-using Internal = ErrorOf<Code::kInternal>;
-using Unavailable = ErrorOf<Code::kUnavailable>;
-using DataLoss = ErrorOf<Code::kDataLoss>;
+class Unknown : public Error {
+ public:
+  explicit Unknown(const std::string& message)
+      : Error(Code::kUnknown, message) {}
+};
+class InvalidArgument : public Error {
+ public:
+  explicit InvalidArgument(const std::string& message)
+      : Error(Code::kInvalidArgument, message) {}
+};
+class DeadlineExceeded : public Error {
+ public:
+  explicit DeadlineExceeded(const std::string& message)
+      : Error(Code::kDeadlineExceeded, message) {}
+};
+class NotFound : public Error {
+ public:
+  explicit NotFound(const std::string& message)
+      : Error(Code::kNotFound, message) {}
+};
+class AlreadyExists : public Error {
+ public:
+  explicit AlreadyExists(const std::string& message)
+      : Error(Code::kAlreadyExists, message) {}
+};
+class PermissionDenied : public Error {
+ public:
+  explicit PermissionDenied(const std::string& message)
+      : Error(Code::kPermissionDenied, message) {}
+};
+class ResourceExhausted : public Error {
+ public:
+  explicit ResourceExhausted(const std::string& message)
+      : Error(Code::kResourceExhausted, message) {}
+};
+class FailedPrecondition : public Error {
+ public:
+  explicit FailedPrecondition(const std::string& message)
+      : Error(Code::kFailedPrecondition, message) {}
+};
+class Aborted : public Error {
+ public:
+  explicit Aborted(const std::string& message)
+      : Error(Code::kAborted, message) {}
+};
+class OutOfRange : public Error {
+ public:
+  explicit OutOfRange(const std::string& message)
+      : Error(Code::kOutOfRange, message) {}
+};
+class Unimplemented : public Error {
+ public:
+  explicit Unimplemented(const std::string& message)
+      : Error(Code::kUnimplemented, message) {}
+};
+class Internal : public Error {
+ public:
+  explicit Internal(const std::string& message)
+      : Error(Code::kInternal, message) {}
+};
+class Unavailable : public Error {
+ public:
+  explicit Unavailable(const std::string& message)
+      : Error(Code::kUnavailable, message) {}
+};
+class DataLoss : public Error {
+ public:
+  explicit DataLoss(const std::string& message)
+      : Error(Code::kDataLoss, message) {}
+};
 
 // Throws the class that belongs to `code`.
 [[noreturn]] void raise(Code code, const std::string& message);
