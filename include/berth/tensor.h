@@ -138,7 +138,8 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
 // Returns a host tensor over memory of the caller, [shape] of `dtype` in
 // row-major order, aligned to the element; `deleter` runs when the last
-// reference ends (DLPack's contract).
+// reference ends (DLPack's contract). Throws errors::InvalidArgument for an
+// address, shape or dtype that cannot be.
 Tensor wrap_memory(void* data, Shape shape, DType dtype,
                    std::function<void()> deleter);
 

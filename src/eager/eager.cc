@@ -54,6 +54,13 @@ class Buffer {
       op.name(), where_text()));
 }
 
+[[noreturn]] void unknown_result(const OpDef& op, const Shape& shape) {
+  throw errors::InvalidArgument(fmt::format(
+      "{}: the result would have shape {}{}; expected dimensions of at least "
+      "0 (only reshape takes a -1, for what is left)",
+      op.name(), shape.str(), where_text()));
+}
+
 [[noreturn]] void no_kernel(const OpDef& op, DType dtype, const Device* device,
                             std::string_view asked) {
   std::string have;
@@ -132,7 +139,13 @@ void run_inline(Device& device, const OpDef& op,
                   static_cast<int>(in.size()),
                   static_cast<int>(out.size()),
                   &context};
-  locks.run([&] { kernel.run(call); });
+  locks.run([&] {
+    try {
+      kernel.run(call);
+    } catch (const errors::Error& e) {
+      raise_with_place(e, t_state.layer, t_state.site);
+    }
+  });
 }
 
 // One call on its way through a stream; holds what it uses. Addresses are those
@@ -279,6 +292,9 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
                    : SpecView{t.dtype, &t.shape, DType::kInvalid};
   }
   infer_outputs(op, attrs, specs.span(), outs.span());
+  for (const OutSpec& s : outs.span()) {
+    if (s.shape.num_elements() < 0) unknown_result(op, s.shape);
+  }
   const DType dtype = kernel_dtype(specs.span(), outs.span());
   Device& device = choose_device(op, in, dtype);
 

@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kMaxSignatures = 16;
 constexpr int kManyTraces = 5;
+constexpr int kMaxInlined = 100;  // functions in functions, on the stack
 
 struct Signature {
   std::vector<TensorSpec> leaves;
@@ -125,6 +126,13 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
         fmt::format("{}: called with{}; its input_signature is{}{}",
                     options_.name, got, want, where_text()));
   }
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].dtype() != resource) continue;
+    throw errors::InvalidArgument(
+        fmt::format("{}: argument {} is a Variable's handle{}; expected the "
+                    "Variable, or its value()",
+                    options_.name, i, where_text()));
+  }
   // Nothing of the caller but its device scope reaches the trace.
   const DispatchGuard outside(nullptr);
   const ThreadState saved = t_state;
@@ -148,6 +156,12 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
   }
   tracer.start();
   const Tensors results = body.trace(body.context, args, &traced->structure);
+  for (const Tensor& t : results) {
+    if (!t.defined() || t.dtype() != resource) continue;
+    throw errors::InvalidArgument(fmt::format(
+        "{}: a result is a Variable's handle; expected the Variable's value()",
+        options_.name));
+  }
   Graph graph = tracer.finish(results);
   traced->callable =
       std::make_shared<GraphCallable>(std::move(graph), options_);
@@ -167,6 +181,18 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
   set_site(site);
   if (Tracer::active() && t_state.top != nullptr) {
     // Inside a trace: the callable becomes part of it.
+    static thread_local int depth = 0;
+    struct Level {
+      Level() { ++depth; }
+      ~Level() { --depth; }
+    } level;
+    if (depth > kMaxInlined) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: more than {} functions are called inside each other while a "
+          "step is traced{}; expected a recursion that ends: a condition on a "
+          "tensor cannot end it, a plain number can",
+          impl_->options_.name, kMaxInlined, where_text()));
+    }
     static thread_local std::any inlined;
     *results = body.trace(body.context, leaves, &inlined);
     *structure = &inlined;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
+#include <string>
 #include <thread>
 
 #include "berth/berth.h"
@@ -269,6 +271,76 @@ TEST(Function, EveryStageDumpsAsText) {
   EXPECT_THROW(f.text("nonsense"), errors::InvalidArgument);
   EXPECT_EQ(f.plan_info().regions, 1);
   EXPECT_GE(f.plan_info().ops_traced, 3);
+}
+
+// The text of the error that `fn` throws.
+template <class Fn>
+std::string error_of(const Fn& fn) {
+  try {
+    fn();
+  } catch (const errors::Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+// Optimisation drops stop_gradient and may fold what is 0 whatever x is; a
+// tape must see both.
+TEST(Function, ATapeSeesWhatOptimisationRemoves) {
+  auto f = function(
+      [](const Tensor& x) { return stop_gradient(x) * x + zeros_like(x) * x; });
+  const Tensor x = constant({2.f, 3.f});
+  GradientTape tape;
+  tape.watch(x);
+  EXPECT_EQ(tape.gradient(f(x), x).to_vector<float>(), (Floats{2, 3}));
+}
+
+TEST(Function, SecondOrderKeepsWhatIsNotDifferentiated) {
+  auto f = function([](const Tensor& x) { return stop_gradient(x) * x * x; });
+  const Tensor x = constant({2.f, 3.f});
+  GradientTape outer;
+  outer.watch(x);
+  GradientTape inner;
+  inner.watch(x);
+  const Tensor first = inner.gradient(f(x), x);  // 2 stop(x) x
+  EXPECT_EQ(first.to_vector<float>(), (Floats{8, 18}));
+  EXPECT_EQ(outer.gradient(first, x).to_vector<float>(), (Floats{4, 6}));
+}
+
+TEST(Function, ARecursionThatDoesNotEndIsAnError) {
+  std::function<Tensor(const Tensor&)> again;
+  auto f = function([&](const Tensor& x) { return again(x) + 1.0; });
+  again = f;
+  const std::string error = error_of([&] { f(ones({2})); });
+  EXPECT_NE(error.find("inside each other"), std::string::npos) << error;
+  again = [](const Tensor& x) { return x; };
+  EXPECT_EQ(f(ones({2})).to_vector<float>(), (Floats{2, 2}));
+}
+
+TEST(Function, ARecursionThatEndsIsInlined) {
+  std::function<Tensor(const Tensor&, int)> again;
+  auto f = function([&](const Tensor& x, int n) -> Tensor {
+    return n == 0 ? x : again(x, n - 1) * 2.0;
+  });
+  again = [&](const Tensor& x, int n) { return f(x, n); };
+  EXPECT_EQ(f(ones({1}), 10).item<float>(), 1024.f);
+}
+
+TEST(Function, HandlesAreNeitherArgumentsNorResults) {
+  const Variable v(ones({2}));
+  auto same = function([](const Tensor& x) { return x; });
+  EXPECT_THROW(same(v.handle()), errors::InvalidArgument);
+  auto leak = function([&](const Tensor&) { return v.handle(); });
+  EXPECT_THROW(leak(ones({2})), errors::InvalidArgument);
+}
+
+TEST(Function, AnOpThatFailsInAPlanNamesTheUsersLine) {
+  const auto on = device("/CPU:0");
+  auto f = function([](const Tensor& i) { return gather(ones({3}), i); });
+  const std::string line = "function_test.cc:" + std::to_string(__LINE__ - 1);
+  const std::string error = error_of([&] { f(constant({7})); });
+  EXPECT_NE(error.find("index 7"), std::string::npos) << error;
+  EXPECT_NE(error.find(line), std::string::npos) << error;
 }
 
 }  // namespace

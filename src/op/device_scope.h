@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "berth/errors.h"
 #include "berth/site.h"
 #include "device/device.h"
 
@@ -44,6 +45,11 @@ class OnDevice {
 // " (layer \"dense_1\", model.cc:41)" for the call being made, or "".
 std::string where_text();
 std::string where_text(const char* layer, Site site);
+
+// Throws the caught `e` again, with the place at its end unless its message
+// names it already.
+[[noreturn]] void raise_with_place(const errors::Error& e, const char* layer,
+                                   Site site);
 
 }  // namespace berth
 

@@ -109,6 +109,13 @@ std::string where_text(const char* layer, Site site) {
   return s.empty() ? s : " (" + s + ")";
 }
 
+void raise_with_place(const errors::Error& e, const char* layer, Site site) {
+  const std::string_view message = e.what();
+  const std::string place = where_text(layer, site);
+  if (message.find(place) != message.npos) throw;
+  errors::raise(e.code(), std::string(message) + place);
+}
+
 std::string where_text() { return where_text(t_state.layer, t_state.site); }
 
 }  // namespace berth

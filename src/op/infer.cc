@@ -4,6 +4,7 @@
 
 #include "berth/errors.h"
 #include "op/device_scope.h"
+#include "op/dispatcher.h"
 #include "op/op_def.h"
 
 namespace berth {
@@ -134,11 +135,25 @@ void check_inputs(const InferContext& c) {
 
 }  // namespace
 
+// Bytes of any dtype can still be counted.
+constexpr int64_t kMaxElements = int64_t{1} << 60;
+
 void infer_outputs(const OpDef& op, const Attrs* attrs,
                    std::span<const SpecView> in, std::span<OutSpec> out) {
   InferContext c(op, attrs, in, out);
-  check_inputs(c);
-  op.infer()(c);
+  try {
+    check_inputs(c);
+    op.infer()(c);
+    for (const OutSpec& o : out) {
+      if (o.shape.num_elements() < kMaxElements) continue;
+      c.fail(
+          fmt::format("shape {} has too many elements; expected fewer than "
+                      "2^60",
+                      o.shape.str()));
+    }
+  } catch (const errors::Error& e) {
+    raise_with_place(e, t_state.layer, t_state.site);
+  }
 }
 
 }  // namespace berth

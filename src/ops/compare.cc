@@ -1,5 +1,7 @@
 // Comparisons, logic, casts.
 
+#include <fmt/format.h>
+
 #include "berth/ops/math.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
@@ -110,7 +112,12 @@ void register_compare_ops(OpRegistry& r) {
       .output("y")
       .required_attr("DstT", float32)
       .infer([](InferContext& c) {
-        c.set_output(0, c.attr<DType>("DstT"), c.shape(0));
+        const DType to = c.attr<DType>("DstT");
+        if (to == DType::kInvalid || to >= resource) {
+          c.fail(fmt::format("to {}; expected a dtype that holds numbers",
+                             name_of(to)));
+        }
+        c.set_output(0, to, c.shape(0));
       })
       .elementwise()
       .gradient([](const GradCall& g) {

@@ -34,6 +34,7 @@ Tensor Tensor::operator[](std::initializer_list<Index> subscripts) const {
     bit = static_cast<int64_t>(static_cast<uint64_t>(bit) << 1);
   }
   (void)dtype();  // throws on an empty handle
+  set_site({});   // an operator does not know its line
   return call1(op, *this,
                AttrsRef({{"begin", begin},
                          {"end", end},

@@ -32,6 +32,12 @@ Tensor new_variable(const Tensor& initial, VariableOptions options, Site site) {
         initial.defined() ? "computed inside a trace" : "an empty tensor",
         where_text()));
   }
+  if (initial.dtype() == resource) {
+    throw errors::InvalidArgument(fmt::format(
+        "Variable '{}': the initial value is a Variable's handle{}; expected "
+        "its value()",
+        options.name, where_text()));
+  }
   Device* device =
       t_state.scope ? t_state.scope_device : initial.impl()->block->device;
   if (device == nullptr) {

@@ -6,6 +6,15 @@
 
 namespace berth {
 
+namespace {
+
+[[noreturn]] void axis_error(int axis, int end) {
+  throw errors::InvalidArgument(fmt::format(
+      "Shape: axis {} is out of range; expected one in [0, {})", axis, end));
+}
+
+}  // namespace
+
 Shape::Shape(std::span<const int64_t> dims) {
   if (dims.size() > kMaxRank) {
     throw errors::InvalidArgument(fmt::format(
@@ -24,12 +33,14 @@ void Shape::insert(int axis, int64_t dim) {
                     "below {}",
                     str(), kMaxRank));
   }
+  if (axis < 0 || axis > rank_) axis_error(axis, rank_ + 1);
   for (int i = rank_; i > axis; --i) dims_[i] = dims_[i - 1];
   dims_[axis] = dim;
   ++rank_;
 }
 
 void Shape::erase(int axis) {
+  if (axis < 0 || axis >= rank_) axis_error(axis, rank_);
   for (int i = axis; i + 1 < rank_; ++i) dims_[i] = dims_[i + 1];
   dims_[--rank_] = 0;
 }

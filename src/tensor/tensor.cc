@@ -196,6 +196,20 @@ Tensor make_symbolic(uint64_t trace, int32_t node, int32_t output, DType dtype,
 
 Tensor wrap_memory(void* data, Shape shape, DType dtype,
                    std::function<void()> deleter) {
+  const size_t size = size_of(dtype);
+  const int64_t n = shape.num_elements();
+  if (n < 0 || size == 0) {
+    throw errors::InvalidArgument(
+        fmt::format("wrap_memory: {}{} is no tensor of numbers; expected known "
+                    "dimensions and a dtype that holds numbers",
+                    name_of(dtype), shape.str()));
+  }
+  if (n > 0 && (data == nullptr || reinterpret_cast<size_t>(data) % size)) {
+    throw errors::InvalidArgument(fmt::format(
+        "wrap_memory: the address {} of {}{}; expected one that is a multiple "
+        "of {} and not null",
+        data, name_of(dtype), shape.str(), size));
+  }
   struct Owner {
     Block block;
     std::function<void()> deleter;

@@ -30,6 +30,35 @@ TEST(Shape, RefusesMoreThanEightDimensions) {
   EXPECT_THROW((Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}), errors::InvalidArgument);
 }
 
+TEST(Shape, RefusesAxesOutOfRange) {
+  Shape empty, pair{1, 2};
+  EXPECT_THROW(empty.erase(0), errors::InvalidArgument);
+  EXPECT_THROW(pair.erase(2), errors::InvalidArgument);
+  EXPECT_THROW(pair.erase(-1), errors::InvalidArgument);
+  EXPECT_THROW(pair.insert(3, 1), errors::InvalidArgument);
+  EXPECT_EQ(pair, (Shape{1, 2}));
+}
+
+TEST(Tensor, RefusesMemoryThatCannotHoldIt) {
+  static float x[3];
+  const auto wrap = [](void* at, Shape shape, DType dtype) {
+    return wrap_memory(at, shape, dtype, nullptr);
+  };
+  EXPECT_EQ(wrap(x, {3}, float32).num_elements(), 3);
+  EXPECT_EQ(wrap(nullptr, {0}, float32).num_elements(), 0);
+  EXPECT_THROW(wrap(nullptr, {3}, float32), errors::InvalidArgument);
+  EXPECT_THROW(wrap(reinterpret_cast<char*>(x) + 1, {2}, float32),
+               errors::InvalidArgument);
+  EXPECT_THROW(wrap(x, {-1}, float32), errors::InvalidArgument);
+  EXPECT_THROW(wrap(x, {1}, resource), errors::InvalidArgument);
+  EXPECT_THROW(ones({2}).copy_to(nullptr), errors::InvalidArgument);
+}
+
+TEST(Variable, IsNotMadeFromTheHandleOfAnother) {
+  const Variable v(ones({2}));
+  EXPECT_THROW(Variable{v.handle()}, errors::InvalidArgument);
+}
+
 TEST(Tensor, PrintsValuesShapeDtypeAndDevice) {
   const auto on = device("/CPU:0");
   EXPECT_EQ(constant({{1.f, 2.5f}, {3.f, 4.f}}).str(),

@@ -60,6 +60,12 @@ void Tensor::copy_to(void* target, Site site) const {
   const TensorImpl& t = *impl_;
   const size_t bytes = t.size_bytes();
   if (bytes == 0) return;
+  if (target == nullptr) {
+    throw errors::InvalidArgument(
+        fmt::format("copy_to a null pointer ({}:{}); expected room for {} "
+                    "bytes",
+                    site.file ? site.file : "?", site.line, bytes));
+  }
   ReadGuard guard;
   guard.hold(t.block);
   synchronize(t.block->ready);
