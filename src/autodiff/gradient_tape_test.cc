@@ -181,6 +181,12 @@ TEST(GradientTape, ThreadsMayWatchTheSameTensor) {
   EXPECT_EQ(results, (Floats{199, 200, 201, 202}));
 }
 
+TEST(GradientTape, AConstantUnderATapeFollowsTheScope) {
+  GradientTape tape;
+  EXPECT_THROW(with_device("/GPU:7", [] { return constant(1.f); }),
+               errors::InvalidArgument);
+}
+
 TEST(GradientTape, StopEndsRecording) {
   const Tensor x = constant(2.f);
   GradientTape tape;

@@ -85,9 +85,7 @@ TEST(DeviceName, RefusesTheRestWithAReason) {
 
 TEST(DeviceName, InnerPartsWinPartByPart) {
   auto merged = [](const char* inner, const char* outer) {
-    return DeviceName::parse(inner)
-        .merged_over(DeviceName::parse(outer))
-        .str();
+    return DeviceName::parse(inner).merged_over(DeviceName::parse(outer)).str();
   };
   EXPECT_EQ(merged("/GPU:1", "/job:worker/task:3/GPU:0"),
             "/job:worker/task:3/device:GPU:1");
@@ -102,8 +100,8 @@ TEST(DeviceName, InnerPartsWinPartByPart) {
 TEST(DeviceName, MatchesWhenEveryPartThatIsSetAgrees) {
   const DeviceName full =
       DeviceName::parse("/job:worker/replica:0/task:1/device:GPU:2");
-  for (const char* yes : {"", "/GPU:2", "/device:GPU", "/task:1",
-                          "/job:worker/GPU:2"}) {
+  for (const char* yes :
+       {"", "/GPU:2", "/device:GPU", "/task:1", "/job:worker/GPU:2"}) {
     EXPECT_TRUE(DeviceName::parse(yes).matches(full)) << yes;
   }
   for (const char* no : {"/GPU:1", "/CPU:2", "/task:0", "/job:ps/GPU:2"}) {

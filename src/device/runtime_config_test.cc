@@ -35,9 +35,7 @@ class Setting {
     if (const char* old = std::getenv(name)) old_ = old, was_set_ = true;
     setenv(name, value, 1);
   }
-  ~Setting() {
-    was_set_ ? setenv(name_, old_.c_str(), 1) : unsetenv(name_);
-  }
+  ~Setting() { was_set_ ? setenv(name_, old_.c_str(), 1) : unsetenv(name_); }
 
  private:
   const char* name_;
@@ -63,8 +61,8 @@ TEST(DeviceList, ReadsItsFourForms) {
 TEST(DeviceList, RefusesTheRestNamingTheEntry) {
   for (const char* bad :
        {"CPUx", "CPUx-1", "CPUx1.5", "CPUx99999999999", "CPUx61", "CPU2",
-        "CPU[", "CPU[]", "CPU[0", "CPU]0[", "CPU[0]x2", "CPUx2[0]", "x2",
-        "[0]", ",", "CPU,,GPU", "CPU,", "/GPU:0", "CPU x2"}) {
+        "CPU[", "CPU[]", "CPU[0", "CPU]0[", "CPU[0]x2", "CPUx2[0]", "x2", "[0]",
+        ",", "CPU,,GPU", "CPU,", "/GPU:0", "CPU x2"}) {
     const std::string m =
         message_of<errors::InvalidArgument>([&] { parse_device_list(bad); });
     EXPECT_TRUE(says(m, "is not understood")) << " for " << bad;
@@ -89,10 +87,10 @@ TEST(RuntimeConfig, ReadsTheEnvironment) {
 
 TEST(RuntimeConfig, RefusesABadEnvironmentNamingTheVariable) {
   const std::pair<const char*, const char*> kBad[] = {
-      {"BERTH_SIM", "CPUx2"},         {"BERTH_SIM", "two"},
-      {"BERTH_SIM_SEED", "-1"},       {"BERTH_SIM_SEED", "1e3"},
-      {"BERTH_SIM_CLOCK", "fast"},    {"BERTH_CPU_WORKERS", "33"},
-      {"BERTH_CPU_WORKERS", "-1"},    {"BERTH_CPU_WORKERS", "two"},
+      {"BERTH_SIM", "CPUx2"},        {"BERTH_SIM", "two"},
+      {"BERTH_SIM_SEED", "-1"},      {"BERTH_SIM_SEED", "1e3"},
+      {"BERTH_SIM_CLOCK", "fast"},   {"BERTH_CPU_WORKERS", "33"},
+      {"BERTH_CPU_WORKERS", "-1"},   {"BERTH_CPU_WORKERS", "two"},
       {"BERTH_CPU_KERNELS", "some"},
   };
   for (const auto& [name, value] : kBad) {
@@ -118,14 +116,14 @@ TEST(Config, AfterTheDevicesExistTheErrorNamesTheCallAndItsLine) {
 
 TEST(Config, RefusesValuesThatMeanNothing) {
   EXPECT_TRUE(says(message_of<errors::InvalidArgument>(
-                  [] { config::set_simulated_devices("CPUx2"); }),
-              "only accelerators can be simulated"));
+                       [] { config::set_simulated_devices("CPUx2"); }),
+                   "only accelerators can be simulated"));
   EXPECT_TRUE(says(message_of<errors::InvalidArgument>(
-                  [] { config::set_intra_op_parallelism_threads(33); }),
-              "33 threads"));
+                       [] { config::set_intra_op_parallelism_threads(33); }),
+                   "33 threads"));
   EXPECT_TRUE(says(message_of<errors::InvalidArgument>(
-                  [] { config::get_memory_info("/GPU:9"); }),
-              "no device matches '/device:GPU:9'; expected one of CPU:0"));
+                       [] { config::get_memory_info("/GPU:9"); }),
+                   "no device matches '/device:GPU:9'; expected one of CPU:0"));
 }
 
 }  // namespace

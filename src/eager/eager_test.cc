@@ -36,8 +36,7 @@ class Scaled final : public Prepared {
   float factor_;
 };
 
-Tensor scaled(const Tensor& x, double factor,
-              const char* name = "TestScale") {
+Tensor scaled(const Tensor& x, double factor, const char* name = "TestScale") {
   const AttrsRef attrs({{"factor", factor}});
   return call1(op_named(name), x, attrs.get());
 }
@@ -63,8 +62,8 @@ const bool kReady = [] {
         .attr("factor", 1.0)
         .infer(&infer_same_as_0)
         .gradient([](const GradCall& c) -> Tensors {
-          return {scaled(c.dy(), c.attr<double>("factor"),
-                         c.op().name().c_str())};
+          return {
+              scaled(c.dy(), c.attr<double>("factor"), c.op().name().c_str())};
         });
   }
   r.op("TestCube")
@@ -85,11 +84,12 @@ const bool kReady = [] {
   for (const char* type : {"CPU", "GPU"}) {
     register_kernels(type, [](KernelTable& t) {
       t.direct("TestScale", dtype_bit(float32), &scale, "user");
-      t.prepared("TestPrepared", dtype_bit(float32),
-                 [](const PrepareArgs& a) -> std::unique_ptr<Prepared> {
-                   return std::make_unique<Scaled>(a.attr<double>("factor"));
-                 },
-                 "user");
+      t.prepared(
+          "TestPrepared", dtype_bit(float32),
+          [](const PrepareArgs& a) -> std::unique_ptr<Prepared> {
+            return std::make_unique<Scaled>(a.attr<double>("factor"));
+          },
+          "user");
     });
   }
   register_kernels("CPU", [](KernelTable& t) {
@@ -135,15 +135,15 @@ TEST(EagerDevice, AScopeDecidesAndInputsComeOver) {
   EXPECT_TRUE(says(y.device(), "GPU:1"));
   EXPECT_EQ(y.to_vector<float>(), (Floats{4, 6}));
   // A name that leaves the number open takes the first that fits.
-  EXPECT_TRUE(says(with_device("/device:CPU", [&] {
-                     return math::add(x, x).device();
-                   }),
-                   "CPU:0"));
+  EXPECT_TRUE(
+      says(with_device("/device:CPU", [&] { return math::add(x, x).device(); }),
+           "CPU:0"));
 }
 
 TEST(EagerDevice, AVariablePinsTheOpsThatTouchIt) {
-  const Variable v = with_device(
-      "/GPU:1", [] { return Variable(constant({1.f, 2.f})); });
+  const Variable v = with_device("/GPU:1", [] {
+    return Variable(constant({1.f, 2.f}));
+  });
   const auto on = device("/CPU:0");
   v.assign_add(constant({10.f, 10.f}));
   EXPECT_TRUE(says(v.value().backing_device(), "GPU:1"));
@@ -160,8 +160,8 @@ TEST(EagerDevice, AMissingKernelNamesTheDevicesThatHaveOne) {
   EXPECT_TRUE(says(y.device(), "CPU:0"));
   EXPECT_EQ(y.to_vector<float>(), (Floats{3, 6}));
   const auto on = device("/GPU:1");
-  const std::string m = message_of<errors::Unimplemented>(
-      [&] { scaled(x, 3, "TestHostOnly"); });
+  const std::string m =
+      message_of<errors::Unimplemented>([&] { scaled(x, 3, "TestHostOnly"); });
   EXPECT_TRUE(says(m, "TestHostOnly: no kernel for float32 on GPU:1"));
   EXPECT_TRUE(says(m, "asked for by device(\"/device:GPU:1\")"));
   EXPECT_TRUE(says(m, "these devices have one: CPU:0"));
@@ -181,18 +181,20 @@ TEST(EagerCalls, AreCheckedAgainstTheSchema) {
   const OpDef& add = op_named("AddV2");
   EXPECT_TRUE(says(message_of<errors::InvalidArgument>([&] { call1(add, x); }),
                    "AddV2: 1 inputs given; expected 2"));
-  EXPECT_TRUE(says(message_of<errors::InvalidArgument>(
-                       [&] { call1(add, {&x, &x, &x}); }),
+  EXPECT_TRUE(says(message_of<errors::InvalidArgument>([&] {
+                     call1(add, {&x, &x, &x});
+                   }),
                    "AddV2: 3 inputs given; expected 2"));
-  EXPECT_TRUE(says(message_of<errors::InvalidArgument>(
-                       [&] { call1(add, std::initializer_list<const Tensor*>{}); }),
+  EXPECT_TRUE(says(message_of<errors::InvalidArgument>([&] {
+                     call1(add, std::initializer_list<const Tensor*>{});
+                   }),
                    "AddV2: 0 inputs given; expected 2"));
-  EXPECT_TRUE(says(message_of<errors::FailedPrecondition>(
-                       [&] { call1(add, x, none); }),
-                   "is an empty Tensor"));
-  EXPECT_TRUE(says(message_of<errors::InvalidArgument>(
-                       [&] { call1(op_named("_Arg"), x); }),
-                   "_Arg"));
+  EXPECT_TRUE(
+      says(message_of<errors::FailedPrecondition>([&] { call1(add, x, none); }),
+           "is an empty Tensor"));
+  EXPECT_TRUE(says(
+      message_of<errors::InvalidArgument>([&] { call1(op_named("_Arg"), x); }),
+      "_Arg"));
 }
 
 TEST(EagerCalls, AShapeOfMoreBytesThanThereAreIsAnError) {
@@ -236,8 +238,8 @@ TEST(CustomOp, RunsEagerlyInFunctionsAndBackwardsOnEveryDevice) {
     const Tensor x = constant({1.f, -2.f});
     for (const char* name : {"TestScale", "TestPrepared"}) {
       EXPECT_EQ(scaled(x, 3, name).to_vector<float>(), (Floats{3, -6}));
-      auto f = function(
-          [&](const Tensor& t) { return scaled(t + 1.0, 4, name); });
+      auto f =
+          function([&](const Tensor& t) { return scaled(t + 1.0, 4, name); });
       EXPECT_EQ(f(x).to_vector<float>(), (Floats{8, -4})) << where;
       GradientTape tape;
       tape.watch(x);

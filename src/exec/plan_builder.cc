@@ -14,9 +14,8 @@ namespace berth {
 namespace {
 
 std::string where_of(const Node& node) {
-  return node.sources.empty()
-             ? ""
-             : where_text(nullptr, node.sources.front().site);
+  return node.sources.empty() ? ""
+                              : where_text(nullptr, node.sources.front().site);
 }
 
 }  // namespace
@@ -31,7 +30,8 @@ void PlanBuilder::build() {
     const int d = device_index(s.device);
     Device* device = p_.devices[d];
     p_.streams.push_back(
-        {device, s.copy ? &device->copy_stream() : &device->compute_stream(),
+        {device,
+         s.copy ? &device->copy_stream() : &device->compute_stream(),
          {}});
   }
   for (size_t s = 0; s < p_.streams.size(); ++s) {
@@ -94,8 +94,8 @@ void PlanBuilder::add_sources() {
     const Node& node = graph_[i];
     const std::string& op = node.op->name();
     if (op == "_Arg") {
-      const int index = static_cast<int>(
-          node.op->attr<int64_t>(node.attrs.get(), "index"));
+      const int index =
+          static_cast<int>(node.op->attr<int64_t>(node.attrs.get(), "index"));
       const int device = device_index(node.assigned);
       bool read = !users[i].empty();
       for (const ValueRef& v : graph_.outputs) read |= v.node == i;
@@ -104,15 +104,15 @@ void PlanBuilder::add_sources() {
           new_buffer(Where::kArg, device, bytes_of(node.outputs[0]), index), 0};
     } else if (op == "Const") {
       const int device = device_index(node.assigned);
-      const Tensor t = copy_to_device(
-          node.op->attr<Tensor>(node.attrs.get(), "value"),
-          *p_.devices[device]);
+      const Tensor t =
+          copy_to_device(node.op->attr<Tensor>(node.attrs.get(), "value"),
+                         *p_.devices[device]);
       synchronize(t.impl()->block->ready);
       const int index = static_cast<int>(p_.constants.size());
       p_.constants.push_back(t);
-      values_[i][0] = {new_buffer(Where::kConst, device,
-                                  bytes_of(node.outputs[0]), index),
-                       0};
+      values_[i][0] = {
+          new_buffer(Where::kConst, device, bytes_of(node.outputs[0]), index),
+          0};
     } else if (op == "VarHandleOp") {
       const VariableState& v = variable_state(node.variable);
       const int device = device_index(v.device->str());
@@ -199,12 +199,11 @@ void PlanBuilder::add_kernel(PlanStep& step, const Node& node, int32_t at) {
   const InferContext c(*node.op, node.attrs.get(), in, out);
   step.cost = node.op->cost(c);
   // Near enough for choosing whether to fork: 20 GFLOP/s, 10 GB/s.
-  step.estimate_us =
-      std::max(step.cost.flops / 20e3, step.cost.bytes / 10e3);
+  step.estimate_us = std::max(step.cost.flops / 20e3, step.cost.bytes / 10e3);
   int slices = p_.options.slices;
   if (slices == 0) slices = device.pool() ? device.pool()->size() : 1;
-  step.kernel = bind_kernel(
-      device.kernels(), {node.op, node.attrs.get(), in, out, slices});
+  step.kernel = bind_kernel(device.kernels(),
+                            {node.op, node.attrs.get(), in, out, slices});
   if (!step.kernel.def) {
     throw errors::Unimplemented(fmt::format(
         "{}: no kernel of {} for {} on {}{}", node.name, node.op->name(),
@@ -261,8 +260,8 @@ int PlanBuilder::in_place_buffer(const PlanStep& step, const Node& node,
     const Value& in = values_[v.node][v.output];
     const PlanBuffer& b = p_.buffers[in.buffer];
     const OutSpec& s = graph_.spec(v);
-    if (b.where != Where::kArena || b.device != step.device ||
-        in.offset != 0 || !(s.shape == node.outputs[0].shape) ||
+    if (b.where != Where::kArena || b.device != step.device || in.offset != 0 ||
+        !(s.shape == node.outputs[0].shape) ||
         size_of(s.dtype) != size_of(node.outputs[0].dtype)) {
       continue;
     }

@@ -179,7 +179,7 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
                         const Body& body, Tensors* results,
                         const std::any** structure, Site site) {
   set_site(site);
-  if (Tracer::active() && t_state.top != nullptr) {
+  if (tracing()) {
     // Inside a trace: the callable becomes part of it.
     static thread_local int depth = 0;
     struct Level {

@@ -23,11 +23,6 @@ std::string base_name(const OpDef& op) {
 }
 }  // namespace
 
-int& Tracer::count() {
-  static thread_local int n = 0;
-  return n;
-}
-
 Tracer::Tracer(std::string name) : serial_(++trace_serial) {
   graph_.name = std::move(name);
 }
@@ -36,13 +31,13 @@ Tracer::~Tracer() { stop(); }
 
 void Tracer::start() {
   push();
-  ++count();
+  ++t_state.tracers;
 }
 
 void Tracer::stop() {
   if (!pushed()) return;
   pop();
-  --count();
+  --t_state.tracers;
 }
 
 int32_t Tracer::add_node(const OpDef& op, const Attrs* attrs,

@@ -45,11 +45,7 @@ class Tracer final : public Dispatcher {
   // Handles of the variables captured, in order of first use.
   const std::vector<Tensor>& variables() const { return variables_; }
 
-  // True while some tracer is on the calling thread.
-  static bool active() { return count() > 0; }
-
  private:
-  static int& count();
   struct Order {  // of the effects on one variable
     int32_t last_write = -1;
     std::vector<int32_t> reads;  // since then

@@ -31,7 +31,8 @@ struct ThreadState {
   Site site = {};                      // the call being made
   const char* layer = nullptr;         // enclosing layer or function, if any
   uint32_t flags = 0;
-  int32_t depth = 0;  // of decompositions, against endless ones
+  int32_t tracers = 0;  // on this thread, also when out of sight
+  int32_t depth = 0;    // of decompositions, against endless ones
   // In a trace, the node whose device new nodes share (gradients follow their
   // forward op); -1: none.
   int32_t colocate = -1;
@@ -71,6 +72,9 @@ class Dispatcher {
 // Executes at once; defined in eager/.
 void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
                  const Attrs* attrs, std::span<Tensor> out);
+
+// True when ops of the calling thread are being traced into a graph.
+inline bool tracing() { return t_state.top != nullptr && t_state.tracers > 0; }
 
 // Calls `op`.
 //   in     one per input of the op, none null, all defined.

@@ -160,9 +160,9 @@ TEST(DeviceScope, AnUnknownDeviceIsAnErrorAtTheFirstOp) {
 
 TEST(DeviceScope, AFunctionRunsInItAndItsResultComesOut) {
   EXPECT_EQ(with_device("/CPU:0", [] { return scope(); }), "/device:CPU:0");
-  EXPECT_THROW(with_device("/CPU:0",
-                           []() -> int { throw std::runtime_error("x"); }),
-               std::runtime_error);
+  EXPECT_THROW(
+      with_device("/CPU:0", []() -> int { throw std::runtime_error("x"); }),
+      std::runtime_error);
   EXPECT_EQ(scope(), "-");
 }
 

@@ -100,17 +100,17 @@ TEST(Infer, OptionalFreeAndRepeatedInputsAreCounted) {
 }
 
 TEST(Infer, MergesDimensionsAndChecksRanks) {
-  const auto op = OpBuilder(nullptr, "TestRules")
-                      .input("x")
-                      .input("w")
-                      .output("y")
-                      .infer([](InferContext& c) {
-                        c.expect_rank(0, 2, "[n, c]");
-                        c.merge_dims(c.shape(0)[1], c.shape(1)[0],
-                                     "channels differ");
-                        c.set_output(0, c.dtype(0), c.shape(0));
-                      })
-                      .detach();
+  const auto op =
+      OpBuilder(nullptr, "TestRules")
+          .input("x")
+          .input("w")
+          .output("y")
+          .infer([](InferContext& c) {
+            c.expect_rank(0, 2, "[n, c]");
+            c.merge_dims(c.shape(0)[1], c.shape(1)[0], "channels differ");
+            c.set_output(0, c.dtype(0), c.shape(0));
+          })
+          .detach();
   EXPECT_EQ(run(*op, {{4, -1}, {3}}), (Shape{4, -1}));
   EXPECT_EQ(run(*op, {{4, 3}, {-1}}), (Shape{4, 3}));
   expect_error(*op, {{4}, {3}}, {}, "x has shape [4]; expected [n, c]");

@@ -95,8 +95,7 @@ void register_kernels(const std::string& device_type,
                            });
 }
 
-DType kernel_dtype(std::span<const SpecView> in,
-                   std::span<const OutSpec> out) {
+DType kernel_dtype(std::span<const SpecView> in, std::span<const OutSpec> out) {
   for (const SpecView& s : in) {
     if (s.dtype != resource) return s.dtype;
   }

@@ -142,8 +142,7 @@ void register_kernels(const std::string& device_type,
                       Site site = Site::here());
 
 // Returns the dtype that selects a kernel.
-DType kernel_dtype(std::span<const SpecView> in,
-                   std::span<const OutSpec> out);
+DType kernel_dtype(std::span<const SpecView> in, std::span<const OutSpec> out);
 
 // True when kernels of `table`, or the op's decomposition, can compute it.
 bool can_run(const KernelTable& table, const OpDef& op, DType dtype);

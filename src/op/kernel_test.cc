@@ -9,7 +9,7 @@ namespace berth {
 namespace {
 
 const OpDef& op() {
-  static const OpDef& o = [] () -> const OpDef& {
+  static const OpDef& o = []() -> const OpDef& {
     OpRegistry::get()
         .op("TestKernelOp")
         .input("x")

@@ -20,13 +20,13 @@ namespace {
 // Where a new constant lives: in a trace it stays on the host until the graph
 // places it.
 Tensor to_scope(const Tensor& host) {
-  if (t_state.top != nullptr) return host;
+  if (tracing()) return host;
   Device* device = t_state.scope ? t_state.scope_device
                                  : &DeviceManager::get().default_device();
   if (device == nullptr) {
-    throw errors::InvalidArgument(fmt::format(
-        "constant: no device matches \"{}\"; expected one of {}",
-        t_state.scope->name.str(), DeviceManager::get().list()));
+    throw errors::InvalidArgument(
+        fmt::format("constant: no device matches \"{}\"; expected one of {}",
+                    t_state.scope->name.str(), DeviceManager::get().list()));
   }
   return copy_to_device(host, *device);
 }
