@@ -23,7 +23,9 @@ class ArenaGuard {
   void watch(const Plan::Impl& plan);
 
   // Brings the arenas of `run` to what is alive at `step`. Call it in the
-  // order of steps, once what `step` waits for is done.
+  // order of steps, once what `step` waits for is done, for steps of the host
+  // alone: a life ends where the host may write again, and asynchronous
+  // readers need not have run before another device's step is launched.
   void before(Instance& run, int32_t step) const;
 
  private:

@@ -107,6 +107,19 @@ TEST_F(ArenaGuardTest, AReadOfALiveRangeIsNot) {
   }
 }
 
+TEST_F(ArenaGuardTest, AnAsynchronousReaderMayRunLater) {
+  const DeviceGuard gpu = device("/GPU:0");
+  const Variable v(ones({6}));
+  auto f = function([&](const Tensor& x) {
+    const Tensor mean =
+        with_device("/CPU:0", [&] { return math::reduce_mean(x); });
+    v.assign_sub(math::tanh(broadcast_to(mean, {6})) * 0.0);
+    return x;
+  });
+  for (int run = 0; run < 3; ++run) f(ones({3, 2}));
+  EXPECT_EQ(v.value().to_vector<float>(), Floats(6, 1));
+}
+
 TEST_F(ArenaGuardTest, AWriteBehindABufferIsReported) {
   // A hundred floats end inside an aligned place of the arena.
   auto f = function(

@@ -195,7 +195,10 @@ void Plan::Impl::launch(Instance& run) {
     const PlanStep& step = steps[s];
     PlanStream& ps = streams[step.stream];
     for (int32_t w : step.waits) ps.stream->wait(run.events[w]);
-    if constexpr (kPoisons) guard.before(run, static_cast<int32_t>(s));
+    // Only steps of the host write its arenas; others read them late.
+    if constexpr (kPoisons) {
+      if (ps.device->runs_inline()) guard.before(run, static_cast<int32_t>(s));
+    }
     if (step.kind != StepKind::kNothing) {
       KernelCall* calls = &run.calls[step.first_call];
       if (!ps.device->runs_inline()) {
