@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 
+#include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "function/graph_callable.h"
 #include "graph/tracer.h"
@@ -172,7 +173,14 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
 }
 
 FunctionCore::FunctionCore(FunctionOptions options)
-    : impl_(std::make_unique<Impl>(std::move(options))) {}
+    : impl_(std::make_unique<Impl>(std::move(options))) {
+  const int slices = impl_->options_.slices;
+  if (slices < 0 || slices > ThreadPool::kMaxChunks) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: slices is {}; expected 0 (one per core) to {}",
+                    impl_->options_.name, slices, ThreadPool::kMaxChunks));
+  }
+}
 FunctionCore::~FunctionCore() = default;
 
 void FunctionCore::call(const Tensors& leaves, const std::string& fixed,

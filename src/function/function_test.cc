@@ -260,6 +260,12 @@ TEST(Function, ATensorKeptFromATraceIsRefused) {
   EXPECT_THROW(g(constant(1.f)), errors::FailedPrecondition);
 }
 
+TEST(Function, RefusesSlicesThatNoForkHas) {
+  auto identity = [](const Tensor& x) { return x; };
+  EXPECT_THROW(function(identity, {.slices = -5}), errors::InvalidArgument);
+  EXPECT_THROW(function(identity, {.slices = 33}), errors::InvalidArgument);
+}
+
 TEST(Function, EveryStageDumpsAsText) {
   auto f = function([](const Tensor& x) { return math::exp(x * 1.0) * 1.0; },
                     {.name = "tiny"});

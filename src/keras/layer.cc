@@ -108,6 +108,14 @@ void collect(const LayerState& s, bool trainable, bool other,
 
 }  // namespace
 
+Layer::Layer(std::shared_ptr<LayerBase> base) : base_(std::move(base)) {
+  if (base_ == nullptr) {
+    throw errors::InvalidArgument(
+        "a Layer was made of a null pointer; expected one to a LayerBase: "
+        "write keras::make_layer<YourLayer>()");
+  }
+}
+
 Tensors Layer::operator()(const Tensors& x,
                           std::optional<bool> training) const {
   LayerBase& base = *base_;

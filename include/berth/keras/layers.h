@@ -94,7 +94,8 @@ using KerasTensors = std::vector<KerasTensor>;
 
 class Layer {
  public:
-  explicit Layer(std::shared_ptr<LayerBase> base) : base_(std::move(base)) {}
+  // Throws errors::InvalidArgument for null.
+  explicit Layer(std::shared_ptr<LayerBase> base);
 
   // Computes. `training` is what the enclosing call has, else false. Throws
   // errors::InvalidArgument for inputs that do not fit.

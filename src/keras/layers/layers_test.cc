@@ -69,6 +69,11 @@ TEST(Dense, RefusesAnotherWidthNamingLayerAndLine) {
   expect_has(text, "layer \"head\", layers_test.cc:");
 }
 
+TEST(Layer, OfANullPointerIsAnError) {
+  EXPECT_THROW(Layer(nullptr), errors::InvalidArgument);
+  EXPECT_THROW(Model(nullptr), errors::InvalidArgument);
+}
+
 TEST(Layers, RefuseBadOptionsWhereTheyAreMade) {
   expect_has(message_of([] { Dense(0); }), "units is 0");
   expect_has(message_of([] { Dense(1, {.activation = "rellu"}); }), "softmax");
