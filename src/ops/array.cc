@@ -109,8 +109,8 @@ void infer_reshape(InferContext& c) {
       wildcard = i;
     } else if (out[i] < 0) {
       symbolic = true;
-    } else {
-      known *= out[i];
+    } else if (__builtin_mul_overflow(known, out[i], &known)) {
+      known = INT64_MAX;  // as Shape::num_elements
     }
   }
   const int64_t n = in.num_elements();
