@@ -131,7 +131,9 @@ void infer_reshape(InferContext& c) {
           symbol = d;
           ++unknowns;
         } else {
-          in_known *= d;
+          if (__builtin_mul_overflow(in_known, d, &in_known)) {
+            in_known = INT64_MAX;
+          }
         }
       }
       if (unknowns == 1 && !symbolic && in_known == known) {
