@@ -69,7 +69,8 @@ class FunctionCore {
   // arguments. Sets `results` to the leaves of the result and `structure` to
   // the structure that Body::trace kept.
   void call(const Tensors& leaves, const std::string& fixed, const Body& body,
-            Tensors* results, const std::any** structure, Site site);
+            Tensors* results, std::shared_ptr<const std::any>* structure,
+            Site site);
 
   // Text of the last signature called: stage "trace", "optimize", "place" or
   // "plan". Throws errors::FailedPrecondition before the first call.
@@ -103,11 +104,11 @@ class Function<R(Args...)> {
     const Use use(&s);
     visit_tree(values, s.flat);
     Call call{&shared_->fn, &values};
-    const std::any* structure = nullptr;
+    std::shared_ptr<const std::any> structure;
     shared_->core.call(s.flat.leaves, s.flat.text, {&call, &Call::trace},
                        &s.results, &structure, site);
     if constexpr (!std::is_void_v<R>) {
-      Result result = *std::any_cast<Result>(structure);
+      Result result = *std::any_cast<Result>(structure.get());
       Rebuild rebuild(s.results);
       visit_tree(result, rebuild);
       return result;

@@ -49,7 +49,7 @@ struct Tree<Tensor> {
 template <>
 struct Tree<Variable> {
   static void visit(Variable& x, TreeVisitor& v) {
-    const TensorImpl* identity = x.handle().impl();
+    const uint64_t identity = x.serial();
     v.fixed(&identity, sizeof identity);
   }
 };

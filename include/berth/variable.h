@@ -8,6 +8,7 @@
 #ifndef BERTH_VARIABLE_H_
 #define BERTH_VARIABLE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "berth/tensor.h"
@@ -34,6 +35,8 @@ class Variable {
   DType dtype() const;
   bool trainable() const;
   std::string device() const;
+  // A number that no other variable of the process has or had; 0 when empty.
+  uint64_t serial() const;
 
   // Returns the value now. Throws errors::FailedPrecondition when torn.
   Tensor value(Site site = Site::here()) const;

@@ -68,6 +68,8 @@ class FunctionCore::Impl {
   std::shared_ptr<Traced> find_or_trace(const Tensors& leaves,
                                         const std::string& fixed,
                                         const Body& body);
+  // Null when the signature has not been traced. The caller holds the lock.
+  std::shared_ptr<Traced> find(const Tensors& leaves, const std::string& fixed);
   std::shared_ptr<Traced> trace(const Tensors& leaves, const std::string& fixed,
                                 const Body& body);
   std::shared_ptr<Traced> last() const {
@@ -87,8 +89,30 @@ class FunctionCore::Impl {
 
 std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find_or_trace(
     const Tensors& leaves, const std::string& fixed, const Body& body) {
-  const DeviceScope* scope = t_state.scope;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto traced = find(leaves, fixed)) return traced;
+  }
+  // Not under the lock: the callable is the user's, and may wait for a thread
+  // that calls this function. Of two traces of a signature the first is kept.
+  auto fresh = trace(leaves, fixed, body);
   std::lock_guard lock(mutex_);
+  if (auto traced = find(leaves, fixed)) return traced;
+  traced_.push_front(fresh);
+  if (traced_.size() > kMaxSignatures) traced_.pop_back();
+  if (++num_traces_ == kManyTraces) {
+    std::fprintf(stderr,
+                 "berth: lint retrace: function \"%s\" was traced %d times; "
+                 "pass numbers that change as tensors, or give an "
+                 "input_signature with -1 for dimensions that vary\n",
+                 options_.name.c_str(), num_traces_);
+  }
+  return fresh;
+}
+
+std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find(
+    const Tensors& leaves, const std::string& fixed) {
+  const DeviceScope* scope = t_state.scope;
   for (auto it = traced_.begin(); it != traced_.end(); ++it) {
     const Signature& s = (*it)->signature;
     const bool scope_fits =
@@ -100,16 +124,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find_or_trace(
     if (it != traced_.begin()) traced_.splice(traced_.begin(), traced_, it);
     return traced_.front();
   }
-  traced_.push_front(trace(leaves, fixed, body));
-  if (traced_.size() > kMaxSignatures) traced_.pop_back();
-  if (++num_traces_ == kManyTraces) {
-    std::fprintf(stderr,
-                 "berth: lint retrace: function \"%s\" was traced %d times; "
-                 "pass numbers that change as tensors, or give an "
-                 "input_signature with -1 for dimensions that vary\n",
-                 options_.name.c_str(), num_traces_);
-  }
-  return traced_.front();
+  return nullptr;
 }
 
 std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
@@ -185,7 +200,7 @@ FunctionCore::~FunctionCore() = default;
 
 void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
                         const Body& body, Tensors* results,
-                        const std::any** structure, Site site) {
+                        std::shared_ptr<const std::any>* structure, Site site) {
   set_site(site);
   if (tracing()) {
     // Inside a trace: the callable becomes part of it.
@@ -201,13 +216,13 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
           "tensor cannot end it, a plain number can",
           impl_->options_.name, kMaxInlined, where_text()));
     }
-    static thread_local std::any inlined;
-    *results = body.trace(body.context, leaves, &inlined);
-    *structure = &inlined;
+    auto inlined = std::make_shared<std::any>();
+    *results = body.trace(body.context, leaves, inlined.get());
+    *structure = std::move(inlined);
     return;
   }
   auto traced = impl_->find_or_trace(leaves, fixed, body);
-  *structure = &traced->structure;
+  *structure = {traced, &traced->structure};
   GraphCallable& f = *traced->callable;
   if (t_state.top == nullptr) {
     static thread_local std::vector<const Tensor*> pointers;

@@ -266,6 +266,31 @@ TEST(Function, RefusesSlicesThatNoForkHas) {
   EXPECT_THROW(function(identity, {.slices = 33}), errors::InvalidArgument);
 }
 
+TEST(Function, AVariableIsNeverTakenForOneThatEnded) {
+  int runs = 0;
+  auto f = function([&](const Variable& v, const Tensor& x) {
+    ++runs;
+    return x * static_cast<double>(v.shape().rank() + 1);
+  });
+  const Tensor x = constant(1.f);
+  for (int i = 1; i <= 5; ++i) {
+    // Each is gone before the next, which may get its address.
+    EXPECT_FLOAT_EQ(f(Variable(constant(1.f)), x).item<float>(), 1.f);
+    EXPECT_EQ(runs, i);
+  }
+}
+
+TEST(Function, TheCallableMayWaitForAThreadThatCallsTheFunction) {
+  std::function<Tensor(const Tensor&, bool)> call;
+  auto f = function([&](const Tensor& x, bool outer) {
+    if (outer) std::thread([&] { call(constant(2.f), false); }).join();
+    return x * 3.0;
+  });
+  call = [&](const Tensor& x, bool outer) { return f(x, outer); };
+  EXPECT_FLOAT_EQ(call(constant(1.f), true).item<float>(), 3.f);
+  EXPECT_EQ(f.num_traces(), 2);
+}
+
 TEST(Function, EveryStageDumpsAsText) {
   auto f = function([](const Tensor& x) { return math::exp(x * 1.0) * 1.0; },
                     {.name = "tiny"});

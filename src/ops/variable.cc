@@ -84,6 +84,9 @@ const std::string& Variable::name() const {
 const Shape& Variable::shape() const { return variable_state(handle_).shape; }
 DType Variable::dtype() const { return variable_state(handle_).dtype; }
 bool Variable::trainable() const { return variable_state(handle_).trainable; }
+uint64_t Variable::serial() const {
+  return defined() ? variable_state(handle_).serial : 0;
+}
 std::string Variable::device() const {
   return variable_state(handle_).device->str();
 }
