@@ -79,23 +79,16 @@ class Buffer {
 // else the first device, in order of preference, that has a kernel.
 Device& choose_device(const OpDef& op, std::span<const Tensor* const> in,
                       DType dtype) {
-  const ThreadState& s = t_state;
   if (op.has_variables()) {
     for (const Tensor* t : in) {
       if (t->dtype() == resource) return *t->impl()->device;
     }
   }
-  if (s.scope) {
-    const std::string asked = s.scope->name.str();
-    if (s.scope_device == nullptr) {
-      throw errors::InvalidArgument(fmt::format(
-          "{}: no device matches \"{}\"{}; expected one of {}", op.name(),
-          asked, where_text(), DeviceManager::get().list()));
+  if (Device* asked = scope_device(op.name())) {
+    if (!can_run(asked->kernels(), op, dtype)) {
+      no_kernel(op, dtype, asked, t_state.scope->name.str());
     }
-    if (!can_run(s.scope_device->kernels(), op, dtype)) {
-      no_kernel(op, dtype, s.scope_device, asked);
-    }
-    return *s.scope_device;
+    return *asked;
   }
   Device& first = DeviceManager::get().default_device();
   if (can_run(first.kernels(), op, dtype)) return first;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "eager/kernel_cache.h"
 #include "exec/plan_impl.h"
 
 namespace berth {
@@ -36,8 +35,7 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
       KernelContext& context = i->contexts[step.first_call + part];
       if (step.parts == 1) {
         context.pool = device.pool();
-        context.slices =
-            options.slices ? options.slices : default_slices(device);
+        context.slices = slices_on(device);
       }
       const View* in = &i->views[step.first_view + part * width];
       i->calls[step.first_call + part] = {

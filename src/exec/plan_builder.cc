@@ -200,8 +200,7 @@ void PlanBuilder::add_kernel(PlanStep& step, const Node& node, int32_t at) {
   step.cost = node.op->cost(c);
   // Near enough for choosing whether to fork: 20 GFLOP/s, 10 GB/s.
   step.estimate_us = std::max(step.cost.flops / 20e3, step.cost.bytes / 10e3);
-  int slices = p_.options.slices;
-  if (slices == 0) slices = device.pool() ? device.pool()->size() : 1;
+  const int slices = p_.slices_on(device);
   step.kernel = bind_kernel(device.kernels(),
                             {node.op, node.attrs.get(), in, out, slices});
   if (!step.kernel.def) {
@@ -396,7 +395,7 @@ bool PlanBuilder::cut(PlanStep& step, const Node& node) {
       fits &= s.outputs[o] == 0;
       look(s.outputs[o], out[o].shape);
     }
-    int parts = p_.options.slices ? p_.options.slices : pool->size();
+    int parts = p_.slices_on(*p_.devices[step.device]);
     parts = static_cast<int>(
         std::min<int64_t>({parts, dim, ThreadPool::kMaxChunks}));
     if (!fits || dim == INT64_MAX || parts < 2) continue;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "eager/kernel_cache.h"
 #include "exec/arena_guard.h"
 #include "exec/memory_plan.h"
 #include "exec/plan.h"
@@ -133,6 +134,10 @@ struct Plan::Impl {
   std::mutex mutex;  // step_counter and the instances
   std::vector<std::unique_ptr<Instance>> idle;
 
+  // Parts that forked work on a device is cut into.
+  int slices_on(Device& device) const {
+    return options.slices ? options.slices : default_slices(device);
+  }
   std::unique_ptr<Instance> checkout();
   void give_back(std::unique_ptr<Instance> instance);
   std::unique_ptr<Instance> make_instance() const;

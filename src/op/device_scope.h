@@ -29,6 +29,10 @@ void pop_scope(DeviceScope* scope);
 // The serial that the next scope will get at least.
 uint64_t next_scope_serial();
 
+// Returns the device of the innermost scope, null when none is open. Throws
+// errors::InvalidArgument, naming `what`, when no device matches the scope.
+Device* scope_device(const std::string& what);
+
 // Puts ops on `device` until the end of the block; null: leaves all as it is.
 class OnDevice {
  public:

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "berth/device.h"
+#include "berth/errors.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
 
@@ -73,6 +74,16 @@ void pop_scope(DeviceScope* scope) {
       return;
     }
   }
+}
+
+Device* scope_device(const std::string& what) {
+  const DeviceScope* scope = t_state.scope;
+  if (scope && !t_state.scope_device) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: no device matches \"{}\"{}; expected one of {}", what,
+        scope->name.str(), where_text(), DeviceManager::get().list()));
+  }
+  return scope ? t_state.scope_device : nullptr;
 }
 
 uint64_t next_scope_serial() { return scope_serial.load() + 1; }

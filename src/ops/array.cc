@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
 #include "berth/errors.h"
 #include "berth/ops/math.h"
@@ -21,14 +22,12 @@ namespace {
 // places it.
 Tensor to_scope(const Tensor& host) {
   if (tracing()) return host;
-  Device* device = t_state.scope ? t_state.scope_device
-                                 : &DeviceManager::get().default_device();
-  if (device == nullptr) {
-    throw errors::InvalidArgument(
-        fmt::format("constant: no device matches \"{}\"; expected one of {}",
-                    t_state.scope->name.str(), DeviceManager::get().list()));
-  }
-  return copy_to_device(host, *device);
+  // Nobody gives constants a line; the last op's would mislead.
+  const Site last = std::exchange(t_state.site, Site{});
+  Device* device = scope_device("constant");
+  t_state.site = last;
+  return copy_to_device(
+      host, device ? *device : DeviceManager::get().default_device());
 }
 
 template <class T>
@@ -167,24 +166,17 @@ void infer_broadcast_to(InferContext& c) {
 }  // namespace
 
 void register_array_ops(OpRegistry& r) {
-  r.op("ZerosLike")
-      .input("x")
-      .output("y")
-      .infer(&infer_same_as_0)
-      .split(&split_elementwise)
-      .gradient([](const GradCall& g) {
-        static const OpDef& zeros = op_named("ZerosLike");
-        return Tensors{call1(zeros, g.x(0))};
-      });
-  r.op("OnesLike")
-      .input("x")
-      .output("y")
-      .infer(&infer_same_as_0)
-      .split(&split_elementwise)
-      .gradient([](const GradCall& g) {
-        static const OpDef& zeros = op_named("ZerosLike");
-        return Tensors{call1(zeros, g.x(0))};
-      });
+  for (const char* name : {"ZerosLike", "OnesLike"}) {
+    r.op(name)
+        .input("x")
+        .output("y")
+        .infer(&infer_same_as_0)
+        .split(&split_elementwise)
+        .gradient([](const GradCall& g) {
+          static const OpDef& zeros = op_named("ZerosLike");
+          return Tensors{call1(zeros, g.x(0))};
+        });
+  }
   r.op("Reshape")
       .input("tensor")
       .output("output")

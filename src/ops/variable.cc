@@ -38,14 +38,8 @@ Tensor new_variable(const Tensor& initial, VariableOptions options, Site site) {
         "its value()",
         options.name, where_text()));
   }
-  Device* device =
-      t_state.scope ? t_state.scope_device : initial.impl()->block->device;
-  if (device == nullptr) {
-    throw errors::InvalidArgument(fmt::format(
-        "Variable '{}': no device matches \"{}\"{}; expected one of {}",
-        options.name, t_state.scope->name.str(), where_text(),
-        DeviceManager::get().list()));
-  }
+  Device* device = scope_device(fmt::format("Variable '{}'", options.name));
+  if (device == nullptr) device = initial.impl()->block->device;
   Tensor handle =
       make_variable(*device, std::move(options.name), initial.dtype(),
                     initial.shape(), options.trainable, site);
