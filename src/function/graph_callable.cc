@@ -118,7 +118,7 @@ Graph GraphCallable::specialize(const std::vector<Shape>& shapes) const {
     if (changed) n.attrs = AttrsRef(std::move(pairs));
   }
   g.infer();
-  run_device_free_passes(g);
+  if (options_.optimize) run_device_free_passes(g);
   return g;
 }
 
@@ -132,7 +132,6 @@ GraphCallable::Compiled GraphCallable::compile(
   place(g, devices);
   lower(g, [&](const Node& n) { return has_kernel(n, g); });
   partition(g);
-  c.placed = print(g);
   c.plan = Plan::build(std::move(g), {.slices = options_.slices});
   c.seconds = now_seconds() - start;
   return c;
@@ -191,7 +190,7 @@ GraphCallable::Stages GraphCallable::stages() const {
         fmt::format("{} has not run yet; call it first", name()));
   }
   const Compiled& c = plans_.front();
-  return {print(traced_), print(graph_), c.placed, c.plan->str()};
+  return {print(traced_), print(graph_), print(c.plan->graph()), c.plan->str()};
 }
 
 FunctionPlanInfo GraphCallable::plan_info() const {

@@ -63,7 +63,6 @@ class GraphCallable final : public Callable {
   struct Compiled {
     std::vector<Shape> shapes;
     std::shared_ptr<Plan> plan;
-    std::string placed;
     double seconds = 0;
   };
   // How the gradient of taped outputs is computed: a second function.
