@@ -5,9 +5,12 @@
 #ifndef BERTH_DTYPE_H_
 #define BERTH_DTYPE_H_
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "berth/half.h"
 
 namespace berth {
 
@@ -20,9 +23,15 @@ enum class DType : uint8_t {
   kUint8,
   kBool,
   kResource,  // host handle of a Variable; never holds numbers
+  kBFloat16,
+  kFloat16,
+  kInt8,
+  kComplex64,
+  kComplex128,
+  kString,  // text, on the host alone
 };
 
-inline constexpr int kNumDTypes = 8;
+inline constexpr int kNumDTypes = 14;
 
 inline constexpr DType float32 = DType::kFloat32;
 inline constexpr DType float64 = DType::kFloat64;
@@ -31,18 +40,29 @@ inline constexpr DType int64 = DType::kInt64;
 inline constexpr DType uint8 = DType::kUint8;
 inline constexpr DType bool_ = DType::kBool;
 inline constexpr DType resource = DType::kResource;
+inline constexpr DType bfloat16 = DType::kBFloat16;
+inline constexpr DType float16 = DType::kFloat16;
+inline constexpr DType int8 = DType::kInt8;
+inline constexpr DType complex64 = DType::kComplex64;
+inline constexpr DType complex128 = DType::kComplex128;
+inline constexpr DType string_ = DType::kString;
 
-// Returns the size of one element in bytes; 0 for invalid and resource.
+// Returns the size of one element in bytes; 0 for invalid, resource, string.
 constexpr size_t size_of(DType dtype) {
-  constexpr size_t kSizes[kNumDTypes] = {0, 4, 8, 4, 8, 1, 1, 0};
+  constexpr size_t kSizes[kNumDTypes] = {0, 4, 8, 4, 8, 1,  1,
+                                         0, 2, 2, 1, 8, 16, 0};
   return kSizes[static_cast<int>(dtype)];
 }
 
 constexpr bool is_floating(DType dtype) {
-  return dtype == float32 || dtype == float64;
+  return dtype == float32 || dtype == float64 || dtype == bfloat16 ||
+         dtype == float16;
 }
 constexpr bool is_integer(DType dtype) {
-  return dtype == int32 || dtype == int64 || dtype == uint8;
+  return dtype == int32 || dtype == int64 || dtype == uint8 || dtype == int8;
+}
+constexpr bool is_complex(DType dtype) {
+  return dtype == complex64 || dtype == complex128;
 }
 
 // Returns TensorFlow's name, for example "float32".
@@ -66,6 +86,16 @@ template <>
 inline constexpr DType dtype_of<uint8_t> = uint8;
 template <>
 inline constexpr DType dtype_of<bool> = bool_;
+template <>
+inline constexpr DType dtype_of<bfloat16_t> = bfloat16;
+template <>
+inline constexpr DType dtype_of<float16_t> = float16;
+template <>
+inline constexpr DType dtype_of<int8_t> = int8;
+template <>
+inline constexpr DType dtype_of<std::complex<float>> = complex64;
+template <>
+inline constexpr DType dtype_of<std::complex<double>> = complex128;
 
 }  // namespace berth
 

@@ -24,11 +24,16 @@ namespace berth {
 
 class ThreadPool;
 
-// A dense row-major array as a kernel sees it.
+// A row-major array as a kernel sees it: dense, or, for kernels that say
+// `pitched`, rows of a wider one.
 struct View {
   void* data = nullptr;
   const Shape* shape = nullptr;
   DType dtype = DType::kInvalid;
+  // Pitched views only: the axes from `run_axis` on are dense; from one such
+  // run to the next it is `pitch` elements. 0: the whole array is dense.
+  int8_t run_axis = 0;
+  int64_t pitch = 0;
 
   template <class T>
   T* as() const {
@@ -101,6 +106,8 @@ struct KernelDef {
   // True when the kernel itself uses context.pool and context.slices;
   // otherwise the executor cuts the op by its split rule.
   bool parallel = false;
+  // True when the kernel takes pitched views.
+  bool pitched = false;
 };
 
 class KernelTable {

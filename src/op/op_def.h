@@ -30,6 +30,11 @@ inline constexpr DTypeSet kBoolType = dtype_bit(bool_);
 inline constexpr DTypeSet kAllTypes = kNumberTypes | kBoolType;
 inline constexpr DTypeSet kIndexTypes = dtype_bit(int32) | dtype_bit(int64);
 inline constexpr DTypeSet kResourceType = dtype_bit(resource);
+// The types that ops take only where their schema says so.
+inline constexpr DTypeSet kHalfTypes = dtype_bit(bfloat16) | dtype_bit(float16);
+inline constexpr DTypeSet kComplexTypes =
+    dtype_bit(complex64) | dtype_bit(complex128);
+inline constexpr DTypeSet kInt8Type = dtype_bit(int8);
 
 enum class Access : uint8_t {
   kValue,

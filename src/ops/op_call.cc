@@ -8,6 +8,7 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth {
 
@@ -35,7 +36,7 @@ void store(const Tensor& t, double value) {
           value, name_of(t.dtype()), where_text()));
     }
   }
-  *reinterpret_cast<T*>(t.impl()->data()) = static_cast<T>(value);
+  *reinterpret_cast<T*>(t.impl()->data()) = convert_element<T>(value);
 }
 
 }  // namespace
@@ -53,29 +54,8 @@ Tensors call_list(const OpDef& op, const Tensors& in, const Attrs* attrs) {
 
 Tensor scalar_like(const Tensor& like, double value) {
   Tensor t = make_tensor(DeviceManager::get().host(), like.dtype(), Shape{});
-  switch (like.dtype()) {
-    case DType::kFloat32:
-      store<float>(t, value);
-      break;
-    case DType::kFloat64:
-      store<double>(t, value);
-      break;
-    case DType::kInt32:
-      store<int32_t>(t, value);
-      break;
-    case DType::kInt64:
-      store<int64_t>(t, value);
-      break;
-    case DType::kUint8:
-      store<uint8_t>(t, value);
-      break;
-    case DType::kBool:
-      store<bool>(t, value);
-      break;
-    default:
-      throw errors::InvalidArgument(fmt::format(
-          "a number cannot be an operand of a {}", name_of(like.dtype())));
-  }
+  visit_dtype(like.dtype(), "a number as operand",
+              [&](auto type) { store<decltype(type)>(t, value); });
   return t;
 }
 

@@ -3,9 +3,10 @@
 namespace berth {
 
 namespace {
-constexpr const char* kNames[kNumDTypes] = {"invalid", "float32", "float64",
-                                            "int32",   "int64",   "uint8",
-                                            "bool",    "resource"};
+constexpr const char* kNames[kNumDTypes] = {
+    "invalid", "float32",   "float64",    "int32",    "int64",
+    "uint8",   "bool",      "resource",   "bfloat16", "float16",
+    "int8",    "complex64", "complex128", "string"};
 }  // namespace
 
 const char* name_of(DType dtype) {

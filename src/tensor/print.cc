@@ -8,6 +8,7 @@
 #include "device/device_name.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth {
 
@@ -34,8 +35,10 @@ class Printer {
   void block(int axis, int64_t offset) {
     if (axis == shape_.rank()) {
       const T v = values_[static_cast<size_t>(offset)];
-      if constexpr (std::is_floating_point_v<T>) {
-        out_ += fmt::format("{:.6g}", v);
+      if constexpr (is_complex_type<T>) {
+        out_ += fmt::format("{:.6g}{:+.6g}j", v.real(), v.imag());
+      } else if constexpr (std::is_floating_point_v<T> || is_half_type<T>) {
+        out_ += fmt::format("{:.6g}", convert_element<double>(v));
       } else {
         out_ += fmt::format("{}", v);
       }
@@ -63,22 +66,9 @@ class Printer {
 };
 
 std::string values_text(const Tensor& t) {
-  switch (t.dtype()) {
-    case DType::kFloat32:
-      return Printer<float>(t).text();
-    case DType::kFloat64:
-      return Printer<double>(t).text();
-    case DType::kInt32:
-      return Printer<int32_t>(t).text();
-    case DType::kInt64:
-      return Printer<int64_t>(t).text();
-    case DType::kUint8:
-      return Printer<uint8_t>(t).text();
-    case DType::kBool:
-      return Printer<bool>(t).text();
-    default:
-      return "";
-  }
+  return visit_dtype(t.dtype(), "text", [&](auto type) {
+    return Printer<decltype(type)>(t).text();
+  });
 }
 
 }  // namespace

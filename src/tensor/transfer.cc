@@ -9,6 +9,7 @@
 #include "device/device_manager.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth {
 
@@ -40,7 +41,7 @@ std::vector<To> convert(const Tensor& t, Site site) {
   std::unique_ptr<From[]> raw(new From[n]);
   t.copy_to(raw.get(), site);
   std::vector<To> out(n);
-  for (size_t i = 0; i < n; ++i) out[i] = static_cast<To>(raw[i]);
+  for (size_t i = 0; i < n; ++i) out[i] = convert_element<To>(raw[i]);
   return out;
 }
 
@@ -79,23 +80,9 @@ void Tensor::copy_to(void* target, Site site) const {
 template <class T>
 std::vector<T> Tensor::to_vector(Site site) const {
   check_readable(*this, "to_vector", site);
-  switch (dtype()) {
-    case DType::kFloat32:
-      return convert<T, float>(*this, site);
-    case DType::kFloat64:
-      return convert<T, double>(*this, site);
-    case DType::kInt32:
-      return convert<T, int32_t>(*this, site);
-    case DType::kInt64:
-      return convert<T, int64_t>(*this, site);
-    case DType::kUint8:
-      return convert<T, uint8_t>(*this, site);
-    case DType::kBool:
-      return convert<T, bool>(*this, site);
-    default:
-      break;
-  }
-  throw errors::Unimplemented(fmt::format("to_vector of {}", name_of(dtype())));
+  return visit_dtype(dtype(), "to_vector", [&](auto type) {
+    return convert<T, decltype(type)>(*this, site);
+  });
 }
 
 template <class T>
@@ -119,6 +106,11 @@ BERTH_READ_AS(int32_t);
 BERTH_READ_AS(int64_t);
 BERTH_READ_AS(uint8_t);
 BERTH_READ_AS(bool);
+BERTH_READ_AS(int8_t);
+BERTH_READ_AS(bfloat16_t);
+BERTH_READ_AS(float16_t);
+BERTH_READ_AS(std::complex<float>);
+BERTH_READ_AS(std::complex<double>);
 #undef BERTH_READ_AS
 
 namespace {
