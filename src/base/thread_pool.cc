@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/spin.h"
 #include "berth/errors.h"
 
 namespace berth {
@@ -33,30 +34,6 @@ void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) {
 
 void futex_wake(std::atomic<uint32_t>& word, int count) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
-}
-
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  asm volatile("" ::: "memory");
-#endif
-}
-
-// Spins until `ready` or until the time is over; returns what ready() said.
-// Bounded by the clock: a count of pauses is not a time.
-template <class Ready>
-bool spin_until(int microseconds, Ready ready) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point limit =
-      Clock::now() + std::chrono::microseconds(microseconds);
-  do {
-    for (int i = 0; i < 64; ++i) {
-      if (ready()) return true;
-      pause();
-    }
-  } while (Clock::now() < limit);
-  return ready();
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,8 +32,28 @@ struct DeviceListEntry {
 // what was expected.
 std::vector<DeviceListEntry> parse_device_list(std::string_view text);
 
+// A logical device: a part of a physical one.
+struct DevicePart {
+  std::string cores;              // of a CPU: "0-3"; "": see cpu_parts
+  int workers = 0;                // of a CPU; 0: one per core
+  bool shared = false;            // the cores are used by others too
+  size_t memory_limit_bytes = 0;  // 0: none
+};
+
 struct RuntimeConfig {
   int simulated_gpus = 0;
+  // Logical CPU devices. Empty: one that owns every allowed core. Parts that
+  // name no cores cut what the others and the host leave evenly.
+  std::vector<DevicePart> cpu_parts;
+  // Cores of the input pipeline and of the host's own work; "": those of
+  // /CPU:0.
+  std::string host_cores;
+  // By physical GPU; one that is not here is one logical device.
+  std::map<int, std::vector<DevicePart>> gpu_parts;
+  // Physical GPUs that become devices, in this order; not set: all.
+  std::optional<std::vector<int>> visible_gpus;
+  // By physical GPU: false takes all the memory at the start.
+  std::map<int, bool> memory_growth;
   uint64_t sim_seed = 0;                 // 0: streams run in launch order
   size_t sim_memory_bytes = 1ull << 30;  // per simulated device
   double sim_flops_per_second = 1e12;

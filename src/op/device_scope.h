@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "base/where.h"
 #include "berth/errors.h"
 #include "berth/site.h"
 #include "device/device.h"
@@ -48,7 +49,6 @@ class OnDevice {
 
 // " (layer \"dense_1\", model.cc:41)" for the call being made, or "".
 std::string where_text();
-std::string where_text(const char* layer, Site site);
 
 // Throws the caught `e` again, with the place at its end unless its message
 // names it already.

@@ -109,17 +109,6 @@ DeviceGuard::DeviceGuard(std::string_view name, Site site)
 
 DeviceGuard::~DeviceGuard() { pop_scope(scope_.get()); }
 
-std::string where_text(const char* layer, Site site) {
-  std::string s;
-  if (layer && *layer) s = fmt::format("layer \"{}\"", layer);
-  if (site.file) {
-    const char* base = std::strrchr(site.file, '/');
-    if (!s.empty()) s += ", ";
-    s += fmt::format("{}:{}", base ? base + 1 : site.file, site.line);
-  }
-  return s.empty() ? s : " (" + s + ")";
-}
-
 void raise_with_place(const errors::Error& e, const char* layer, Site site) {
   const std::string_view message = e.what();
   const std::string place = where_text(layer, site);

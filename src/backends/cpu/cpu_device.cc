@@ -1,4 +1,4 @@
-// /CPU:0: the cores this process may use.
+// /CPU:0, /CPU:1, ...: sets of the cores this process may use.
 
 #include <fmt/format.h>
 
@@ -11,38 +11,78 @@
 #include "base/core_set.h"
 #include "base/thread_pool.h"
 #include "device/backend_registry.h"
+#include "device/cpu_layout.h"
 #include "device/inline_stream.h"
+#include "device/thread_stream.h"
 
 namespace berth {
 
 namespace {
 
+// A device of its own thread runs what it is given there; /CPU:0 runs it on
+// the calling thread.
 class CpuDevice final : public Device {
  public:
-  CpuDevice(DeviceName name, std::string description,
-            const KernelTable* kernels, ThreadPoolOptions pool,
-            size_t memory_limit_bytes)
-      : Device(std::move(name), std::move(description), kernels),
-        allocator_(this, host_memory_source(), memory_limit_bytes),
-        stream_(this),
-        pool_(std::move(pool)) {}
+  CpuDevice(int index, const KernelTable* kernels, const CpuLayout::Part& part,
+            bool own_thread)
+      : Device({"localhost", 0, 0, "CPU", index}, describe(part), kernels),
+        allocator_(this, host_memory_source(), part.memory_limit_bytes),
+        inline_(this),
+        pool_(pool_options(part)) {
+    if (!own_thread) return;
+    thread_ = std::make_unique<ThreadStream>(this, stream_options(part));
+  }
 
-  bool runs_inline() const override { return true; }
+  bool runs_inline() const override { return thread_ == nullptr; }
   Allocator& allocator() override { return allocator_; }
-  Stream& compute_stream() override { return stream_; }
-  Stream& copy_stream() override { return stream_; }
+  Stream& compute_stream() override {
+    return thread_ ? static_cast<Stream&>(*thread_) : inline_;
+  }
+  Stream& copy_stream() override { return compute_stream(); }
   ThreadPool* pool() override { return &pool_; }
   void copy_to_host(void* target, const void* source, size_t bytes) override {
     std::memcpy(target, source, bytes);
   }
   void copy_from_host(void* target, const void* source, size_t bytes) override {
+    // The memory may have had another owner, whose work is still queued.
+    if (thread_) finish(thread_->record());
     std::memcpy(target, source, bytes);
+  }
+  void reset_error() override {
+    if (thread_) thread_->reset_error();
   }
 
  private:
+  static std::string describe(const CpuLayout::Part& part) {
+    return fmt::format("{} core{}: {}{}", part.cores.size(),
+                       part.cores.size() == 1 ? "" : "s", part.cores.str(),
+                       part.shared ? ", shared" : "");
+  }
+  static ThreadPoolOptions pool_options(const CpuLayout::Part& part) {
+    ThreadPoolOptions options;
+    options.cores = part.cores;
+    options.size = part.workers;
+    options.shared = part.shared;
+    options.on_start = [](int) { cpu::use_one_openmp_thread(); };
+    return options;
+  }
+  // The stream's thread is worker 0 of the pool.
+  static ThreadStreamOptions stream_options(const CpuLayout::Part& part) {
+    const bool alone = !part.shared && part.workers <= part.cores.size();
+    const CoreSet mine = alone ? CoreSet({part.cores[0]}) : part.cores;
+    ThreadStreamOptions options;
+    options.on_start = [mine] {
+      bind_current_thread(mine);
+      cpu::use_one_openmp_thread();
+    };
+    options.spin_us = alone ? 500 : 0;
+    return options;
+  }
+
   Allocator allocator_;
-  InlineStream stream_;
+  InlineStream inline_;
   ThreadPool pool_;
+  std::unique_ptr<ThreadStream> thread_;  // ends before the pool
 };
 
 class CpuBackend final : public Backend {
@@ -54,17 +94,13 @@ class CpuBackend final : public Backend {
     config.add_user_kernels("CPU", table_);
     if (!config.cpu_reference_only) table_.append(cpu::kernels());
     table_.append(reference::kernels());
-    ThreadPoolOptions options;
-    options.cores = CoreSet::allowed();
-    options.size = config.cpu_workers;
-    options.on_start = [](int) { cpu::use_one_openmp_thread(); };
-    DeviceName name{"localhost", 0, 0, "CPU", 0};
-    const std::string description =
-        fmt::format("{} cores: {}", options.cores.size(), options.cores.str());
+    const CpuLayout layout = lay_out_cpus(config, CoreSet::allowed());
     std::vector<std::unique_ptr<Device>> devices;
-    devices.push_back(std::make_unique<CpuDevice>(
-        std::move(name), description, &table_, std::move(options),
-        config.cpu_memory_limit_bytes));
+    for (const CpuLayout::Part& part : layout.devices) {
+      const int index = static_cast<int>(devices.size());
+      devices.push_back(
+          std::make_unique<CpuDevice>(index, &table_, part, index > 0));
+    }
     return devices;
   }
 

@@ -37,11 +37,11 @@ void Scheduler::pass_waits() {
         // A poisoned stream waits too: what is launched once it is reset
         // relies on the order.
         if (e.kind == SimStream::Kind::kPoison) {
-          s->complete(s->clock_us_, from->failure_at(sequence));
+          s->complete(s->clock_us_, from->failures_.at(sequence));
         } else if (from->completed_ >= sequence) {
           s->complete(std::max(s->clock_us_, from->finished_us(sequence)),
                       e.kind == SimStream::Kind::kWait
-                          ? from->failure_at(sequence)
+                          ? from->failures_.at(sequence)
                           : nullptr);
         } else {
           break;

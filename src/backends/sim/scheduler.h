@@ -23,18 +23,12 @@
 
 #include "backends/sim/sim_memory.h"
 #include "berth/errors.h"
+#include "device/failure_log.h"
 #include "device/stream.h"
 
 namespace berth::sim {
 
 class SimStream;
-
-// Why work failed.
-struct Failure {
-  errors::Code code;
-  std::string message;
-};
-using FailureRef = std::shared_ptr<const Failure>;
 
 // How much work the calling thread is inside of.
 int executing_here();
@@ -146,12 +140,6 @@ class SimStream final : public Stream {
     double issued_us = 0;  // when the host launched it
     double finished_us = 0;
   };
-  // Entries first..last ended as failed.
-  struct FailedRange {
-    uint64_t first, last;
-    FailureRef failure;
-  };
-
   void enqueue_wait(Event event, bool order_only);
   void enqueue(std::unique_lock<std::mutex>& lock, Entry entry);
   Entry& entry(uint64_t index) { return ring_[index & (ring_.size() - 1)]; }
@@ -164,8 +152,6 @@ class SimStream final : public Stream {
   FailureRef fault_of_head();
   // Ends the head entry; a failure poisons the stream.
   void complete(double finished_us, FailureRef failure);
-  FailureRef failure_at(uint64_t sequence) const;
-  bool poisoned() const { return !failed_.empty() && failed_.back().last == 0; }
   double finished_us(uint64_t sequence);
   double duration_us(const Work& work) const;
 
@@ -181,7 +167,7 @@ class SimStream final : public Stream {
   uint64_t completed_ = 0;
   bool busy_ = false;  // a thread is inside the head's work
   double clock_us_ = 0;
-  std::vector<FailedRange> failed_;  // last 0: still going on
+  FailureLog failures_;
 };
 
 }  // namespace berth::sim

@@ -18,36 +18,10 @@ namespace {
 constexpr double kLaunchUs = 5;
 constexpr size_t kFirstRing = 64;
 constexpr size_t kMostQueued = 4096;
-constexpr size_t kMostFailedRanges = 64;
 
 // Work whose run() this thread is inside of; the same with its drop().
 constinit thread_local int t_executing = 0;
 constinit thread_local int t_inside = 0;
-
-FailureRef fail(errors::Code code, const Device& device, const Work& work,
-                std::string_view why) {
-  return std::make_shared<const Failure>(Failure{
-      code, fmt::format("{} failed on {}{}: {}", work.what, device.short_name(),
-                        where_text(nullptr, work.site), why)});
-}
-
-// Runs `work`; what it threw, or null.
-FailureRef run_work(const Work& work, const AddressMap& map,
-                    const Device& device) {
-  try {
-    if (work.run) work.run(work.context, map);
-    return nullptr;
-  } catch (const errors::Error& e) {
-    return fail(e.code(), device, work, e.what());
-  } catch (const std::bad_alloc&) {
-    return fail(errors::Code::kResourceExhausted, device, work,
-                "the host is out of memory");
-  } catch (const std::exception& e) {
-    return fail(errors::Code::kInternal, device, work, e.what());
-  } catch (...) {
-    return fail(errors::Code::kUnknown, device, work, "unknown exception");
-  }
-}
 
 }  // namespace
 
@@ -129,10 +103,11 @@ void SimStream::enqueue_wait(Event event, bool order_only) {
   e.kind = order_only ? Kind::kWaitOrder : Kind::kWait;
   if (from == this) {
     // In order anyway; but what failed before a reset stays failed.
-    if (order_only || poisoned() || !failure_at(event.sequence)) return;
+    if (order_only || failures_.poisoned() || !failures_.at(event.sequence))
+      return;
     e.kind = Kind::kPoison;
   } else if (from->completed_ >= event.sequence &&
-             (order_only || !from->failure_at(event.sequence)) &&
+             (order_only || !from->failures_.at(event.sequence)) &&
              from->finished_us(event.sequence) <= clock_us_) {
     return;  // over, and nothing to learn from it
   }
@@ -161,7 +136,7 @@ void SimStream::synchronize(Event event) {
     scheduler_->run_until(lock, *this, event.sequence);
     scheduler_->host_us_ =
         std::max(scheduler_->host_us_, finished_us(event.sequence));
-    failure = failure_at(event.sequence);
+    failure = failures_.at(event.sequence);
     if (!failure && faults_->lost) {
       failure = std::make_shared<const Failure>(Failure{
           errors::Code::kUnavailable,
@@ -176,12 +151,7 @@ void SimStream::synchronize(Event event) {
 void SimStream::reset_error() {
   Scheduler::Lock lock(scheduler_->mutex_);
   scheduler_->run_until(lock, *this, pushed_);
-  if (poisoned()) failed_.back().last = pushed_;
-  if (failed_.size() > kMostFailedRanges) {
-    // Rather refuse old good results than return old bad ones.
-    failed_[1].first = failed_[0].first;
-    failed_.erase(failed_.begin());
-  }
+  failures_.reset(pushed_);
 }
 
 double SimStream::clock_us() {
@@ -203,34 +173,24 @@ double SimStream::duration_us(const Work& work) const {
                                     work.moved_bytes / bytes_per_second);
 }
 
-FailureRef SimStream::failure_at(uint64_t sequence) const {
-  for (const FailedRange& r : failed_) {
-    if (r.first <= sequence && (r.last == 0 || sequence <= r.last)) {
-      return r.failure;
-    }
-  }
-  return nullptr;
-}
-
 void SimStream::complete(double finished_us, FailureRef failure) {
   clock_us_ = finished_us;
   head().finished_us = finished_us;
   ++completed_;
-  if (failure && !poisoned()) {
-    failed_.push_back({completed_, 0, std::move(failure)});
-  }
+  failures_.add(completed_, std::move(failure));
   if (scheduler_->waiters_) scheduler_->progress_.notify_all();
 }
 
 FailureRef SimStream::fault_of_head() {
   if (head().fault == Fault::kLose) faults_->lost = true;
   if (faults_->lost) {
-    return fail(errors::Code::kUnavailable, device(), head().work,
-                "the device is lost (simulated fault); go on without it");
+    return make_failure(
+        errors::Code::kUnavailable, device(), head().work,
+        "the device is lost (simulated fault); go on without it");
   }
-  if (head().fault == Fault::kFail && !poisoned()) {
-    return fail(errors::Code::kInternal, device(), head().work,
-                "the launch failed (simulated fault)");
+  if (head().fault == Fault::kFail && !failures_.poisoned()) {
+    return make_failure(errors::Code::kInternal, device(), head().work,
+                        "the launch failed (simulated fault)");
   }
   return nullptr;
 }
@@ -240,7 +200,7 @@ void SimStream::execute(Scheduler::Lock& lock) {
   const double start = std::max(clock_us_, head().issued_us);
   const double took = duration_us(work);
   FailureRef failure = fault_of_head();
-  const bool run = !failure && !poisoned();
+  const bool run = !failure && !failures_.poisoned();
   ++t_inside;
   if (run) {
     busy_ = true;
