@@ -27,6 +27,67 @@ struct LogicalDevice {
 std::vector<LogicalDevice> list_logical_devices(
     const std::string& device_type = "");
 
+// A device as the machine has it, before it is shown or cut.
+struct PhysicalDevice {
+  std::string name;         // "/physical_device:GPU:0"
+  std::string device_type;  // "GPU"
+  bool simulated = false;
+
+  bool operator==(const PhysicalDevice&) const = default;
+};
+
+// Lists what the machine has, without creating devices
+// (tf.config.list_physical_devices).
+std::vector<PhysicalDevice> list_physical_devices(
+    const std::string& device_type = "");
+
+// Makes only these physical devices become devices, in this order; types not
+// among them, or other than `device_type`, keep what they have. The CPU
+// cannot be hidden: the host needs it. Setting what is set already is allowed
+// at any time (tf.config.set_visible_devices). Throws errors::InvalidArgument
+// "unrecognized device".
+void set_visible_devices(const std::vector<PhysicalDevice>& devices,
+                         const std::string& device_type = "",
+                         Site site = Site::here());
+std::vector<PhysicalDevice> get_visible_devices(
+    const std::string& device_type = "");
+
+// false: the GPU takes all its memory when it is created; true, the default:
+// as it needs it. Must be equal on all visible GPUs, and excludes logical
+// devices of that GPU (tf.config.experimental.set_memory_growth).
+void set_memory_growth(const PhysicalDevice& device, bool enable,
+                       Site site = Site::here());
+bool get_memory_growth(const PhysicalDevice& device);
+
+// One logical device. Of a CPU: a set of cores; parts that name none cut what
+// is left evenly. Of a GPU: a memory limit, which is required.
+struct LogicalDeviceConfiguration {
+  std::string cores;            // "4-7"
+  int workers = 0;              // 0: one per core
+  bool shared = false;          // unpinned; sets may overlap
+  int64_t memory_limit_mb = 0;  // MiB; 0: none
+
+  bool operator==(const LogicalDeviceConfiguration&) const = default;
+};
+
+// Cuts a physical device into logical ones: /CPU:0, /CPU:1, ... own disjoint
+// core sets (tf.config.set_logical_device_configuration). Throws
+// errors::InvalidArgument.
+void set_logical_device_configuration(
+    const PhysicalDevice& device,
+    const std::vector<LogicalDeviceConfiguration>& parts,
+    Site site = Site::here());
+std::vector<LogicalDeviceConfiguration> get_logical_device_configuration(
+    const PhysicalDevice& device);
+
+// Configures all devices by a device list: "CPUx2,GPUx2", "CPU[0],CPU[1-3]".
+// GPUs beyond those of the machine are simulated.
+void set_device_list(const std::string& device_list, Site site = Site::here());
+
+// Gives the input pipeline and the host's own work cores of their own; devices
+// then leave them alone. "": they share those of /CPU:0, the default.
+void set_host_cores(const std::string& cores, Site site = Site::here());
+
 // Adds simulated accelerators, for example "GPUx2"; they stand in as type GPU
 // and say so wherever they are listed.
 void set_simulated_devices(const std::string& device_list,
@@ -52,6 +113,29 @@ void reset_device_error(const std::string& device);
 
 // Sets peak_bytes to current_bytes.
 void reset_memory_stats(const std::string& device);
+
+// TensorFlow's older names.
+namespace experimental {
+using VirtualDeviceConfiguration = LogicalDeviceConfiguration;
+using config::get_memory_growth;
+using config::get_memory_info;
+using config::get_visible_devices;
+using config::list_logical_devices;
+using config::list_physical_devices;
+using config::reset_memory_stats;
+using config::set_memory_growth;
+using config::set_visible_devices;
+inline void set_virtual_device_configuration(
+    const PhysicalDevice& device,
+    const std::vector<VirtualDeviceConfiguration>& parts,
+    Site site = Site::here()) {
+  set_logical_device_configuration(device, parts, site);
+}
+}  // namespace experimental
+
+namespace threading {
+using config::set_intra_op_parallelism_threads;
+}  // namespace threading
 
 }  // namespace berth::config
 

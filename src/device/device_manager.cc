@@ -23,6 +23,12 @@ std::vector<std::function<void(RuntimeConfig&)>>& changes() {
   return c;
 }
 
+RuntimeConfig configured() {
+  RuntimeConfig config = runtime_config_from_environment();
+  for (const auto& change : changes()) change(config);
+  return config;
+}
+
 }  // namespace
 
 void DeviceManager::configure(
@@ -38,12 +44,17 @@ void DeviceManager::configure(
   changes().push_back(change);
 }
 
+RuntimeConfig DeviceManager::planned_config() {
+  std::lock_guard lock(setup_mutex());
+  if (DeviceManager* m = instance_.load()) return m->config_;
+  return configured();
+}
+
 DeviceManager& DeviceManager::create() {
   std::lock_guard lock(setup_mutex());
   if (DeviceManager* m = instance_.load()) return *m;
   std::unique_ptr<DeviceManager> m(new DeviceManager);
-  m->config_ = runtime_config_from_environment();
-  for (const auto& change : changes()) change(m->config_);
+  m->config_ = configured();
   register_all_backends(m->backends_);
   for (const auto& backend : m->backends_.backends()) {
     for (auto& d : backend->create_devices(m->config_)) m->add(std::move(d));

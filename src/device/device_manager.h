@@ -33,6 +33,10 @@ class DeviceManager {
   static void configure(const char* what, Site site,
                         const std::function<void(RuntimeConfig&)>& change);
 
+  // Returns the configuration that the devices have, or would have if they
+  // were created now. Creates none.
+  static RuntimeConfig planned_config();
+
   const std::vector<Device*>& devices() const { return devices_; }
   Device& host() const { return *host_; }  // /CPU:0
   // Where an op goes when nobody asked: the first GPU, else /CPU:0.

@@ -53,6 +53,51 @@ void apply_faults(const std::string& text,
   }
 }
 
+// The logical devices of the visible simulated GPUs.
+std::vector<DevicePart> parts_of(const RuntimeConfig& config) {
+  std::vector<int> shown;
+  for (int i = 0; i < config.simulated_gpus; ++i) shown.push_back(i);
+  std::vector<DevicePart> parts;
+  for (int i : config.visible_gpus.value_or(shown)) {
+    const auto it = config.gpu_parts.find(i);
+    if (it == config.gpu_parts.end()) {
+      parts.push_back({.memory_limit_bytes = config.sim_memory_bytes});
+      continue;
+    }
+    size_t sum = 0;
+    for (const DevicePart& p : it->second) sum += p.memory_limit_bytes;
+    if (sum > config.sim_memory_bytes) {
+      throw errors::InvalidArgument(fmt::format(
+          "the logical devices of simulated GPU {} want {} bytes together; it "
+          "has {}: lower their memory limits",
+          i, sum, config.sim_memory_bytes));
+    }
+    parts.insert(parts.end(), it->second.begin(), it->second.end());
+  }
+  return parts;
+}
+
+// Memory growth of all visible GPUs, which must agree.
+bool takes_all_memory(const RuntimeConfig& config) {
+  int takes = 0, grows = 0;
+  for (int i = 0; i < config.simulated_gpus; ++i) {
+    if (config.visible_gpus &&
+        std::find(config.visible_gpus->begin(), config.visible_gpus->end(),
+                  i) == config.visible_gpus->end()) {
+      continue;
+    }
+    const auto it = config.memory_growth.find(i);
+    (it == config.memory_growth.end() || it->second ? grows : takes)++;
+  }
+  if (takes > 0 && grows > 0) {
+    throw errors::InvalidArgument(fmt::format(
+        "memory growth is off on {} of the visible GPUs and on on {}; expected "
+        "the same on all: call config::set_memory_growth for each",
+        takes, grows));
+  }
+  return takes > 0;
+}
+
 class SimBackend final : public Backend {
  public:
   const char* name() const override { return "sim"; }
@@ -71,14 +116,23 @@ class SimBackend final : public Backend {
                       speed));
     }
     fill_table(config);
-    const auto memory = std::make_shared<SimMemory>(config.simulated_gpus,
-                                                    config.sim_memory_bytes);
+    const std::vector<DevicePart> parts = parts_of(config);
+    if (parts.empty()) return devices;
+    const auto memory = std::make_shared<SimMemory>(
+        static_cast<int>(parts.size()), config.sim_memory_bytes);
     const auto scheduler = std::make_shared<Scheduler>(memory, config.sim_seed);
     const Speed speed{config.sim_flops_per_second, config.sim_bytes_per_second,
                       config.sim_link_bytes_per_second, config.sim_real_clock};
-    for (int i = 0; i < config.simulated_gpus; ++i) {
+    for (size_t i = 0; i < parts.size(); ++i) {
       devices.push_back(std::make_unique<SimDevice>(
-          i, &table_, memory, scheduler, config.sim_memory_bytes, speed));
+          static_cast<int>(i), &table_, memory, scheduler,
+          parts[i].memory_limit_bytes, speed));
+    }
+    if (takes_all_memory(config)) {
+      for (const auto& d : devices) {
+        const size_t all = sim_device(*d).memory_bytes() / 4096 * 4096;
+        BlockRef::adopt(d->allocator().allocate(all));  // kept when freed
+      }
     }
     apply_faults(config.sim_faults, devices);
     return devices;

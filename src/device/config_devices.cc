@@ -1,0 +1,275 @@
+// Physical devices: what is visible and how it is cut into logical ones.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/core_set.h"
+#include "berth/config.h"
+#include "berth/errors.h"
+#include "device/cpu_layout.h"
+#include "device/device_manager.h"
+
+namespace berth::config {
+
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr int kMostParts = 32;
+
+PhysicalDevice physical(const char* type, int index, bool simulated) {
+  return {fmt::format("/physical_device:{}:{}", type, index), type, simulated};
+}
+
+std::vector<PhysicalDevice> all_devices(const RuntimeConfig& config) {
+  std::vector<PhysicalDevice> list = {physical("CPU", 0, false)};
+  for (int i = 0; i < config.simulated_gpus; ++i) {
+    list.push_back(physical("GPU", i, true));
+  }
+  return list;
+}
+
+std::string names_of(const std::vector<PhysicalDevice>& devices) {
+  std::string s;
+  for (const PhysicalDevice& d : devices) s += (s.empty() ? "" : ", ") + d.name;
+  return s;
+}
+
+// The number of a device among those of its type.
+int index_of(const char* what, const PhysicalDevice& device,
+             const RuntimeConfig& config) {
+  const auto all = all_devices(config);
+  int index = 0;
+  for (const PhysicalDevice& d : all) {
+    if (d.device_type != device.device_type) continue;
+    if (d.name == device.name) return index;
+    ++index;
+  }
+  throw errors::InvalidArgument(
+      fmt::format("{}: unrecognized device '{}'; expected one of {}", what,
+                  device.name, names_of(all)));
+}
+
+std::vector<PhysicalDevice> visible(const RuntimeConfig& config) {
+  std::vector<PhysicalDevice> list = {physical("CPU", 0, false)};
+  if (!config.visible_gpus) return all_devices(config);
+  for (int i : *config.visible_gpus) {
+    list.push_back(physical("GPU", i, true));
+  }
+  return list;
+}
+
+std::vector<PhysicalDevice> of_type(std::vector<PhysicalDevice> list,
+                                    const std::string& type) {
+  if (!type.empty()) {
+    std::erase_if(list, [&](const auto& d) { return d.device_type != type; });
+  }
+  return list;
+}
+
+void check_type(const char* what, const std::string& type) {
+  if (type.empty() || type == "CPU" || type == "GPU") return;
+  throw errors::InvalidArgument(fmt::format(
+      "{}: device type '{}'; expected 'CPU', 'GPU' or ''", what, type));
+}
+
+DevicePart checked(const PhysicalDevice& device,
+                   const LogicalDeviceConfiguration& part) {
+  const char* what = "config::set_logical_device_configuration";
+  if (part.memory_limit_mb < 0 || part.memory_limit_mb > (int64_t{1} << 40)) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: a memory limit of {} MB; expected at least 1, or 0 "
+                    "for none",
+                    what, part.memory_limit_mb));
+  }
+  if (device.device_type == "GPU") {
+    if (part.memory_limit_mb == 0) {
+      throw errors::InvalidArgument(
+          fmt::format("{}: a logical GPU of {} has no memory limit; expected "
+                      ".memory_limit_mb on each of them",
+                      what, device.name));
+    }
+    if (!part.cores.empty() || part.workers != 0 || part.shared) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: cores and workers belong to CPUs; {} is a GPU: give it "
+          ".memory_limit_mb alone",
+          what, device.name));
+    }
+  }
+  return {part.cores, part.workers, part.shared,
+          static_cast<size_t>(part.memory_limit_mb) * kMiB};
+}
+
+LogicalDeviceConfiguration told(const DevicePart& part) {
+  return {part.cores, part.workers, part.shared,
+          static_cast<int64_t>(part.memory_limit_bytes / kMiB)};
+}
+
+std::vector<LogicalDeviceConfiguration> told(
+    const std::vector<DevicePart>& parts) {
+  std::vector<LogicalDeviceConfiguration> list;
+  for (const DevicePart& p : parts) list.push_back(told(p));
+  return list;
+}
+
+}  // namespace
+
+std::vector<PhysicalDevice> list_physical_devices(
+    const std::string& device_type) {
+  check_type("config::list_physical_devices", device_type);
+  return of_type(all_devices(DeviceManager::planned_config()), device_type);
+}
+
+std::vector<PhysicalDevice> get_visible_devices(
+    const std::string& device_type) {
+  check_type("config::get_visible_devices", device_type);
+  return of_type(visible(DeviceManager::planned_config()), device_type);
+}
+
+void set_visible_devices(const std::vector<PhysicalDevice>& devices,
+                         const std::string& device_type, Site site) {
+  const char* what = "config::set_visible_devices";
+  check_type(what, device_type);
+  const RuntimeConfig config = DeviceManager::planned_config();
+  std::vector<int> gpus;
+  bool cpu = false;
+  for (const PhysicalDevice& d : devices) {
+    const int index = index_of(what, d, config);
+    if (!device_type.empty() && d.device_type != device_type) {
+      throw errors::InvalidArgument(
+          fmt::format("{}: {} is not of type {}; expected devices of that type "
+                      "alone",
+                      what, d.name, device_type));
+    }
+    if (d.device_type == "CPU") {
+      cpu = true;
+    } else if (std::find(gpus.begin(), gpus.end(), index) != gpus.end()) {
+      throw errors::InvalidArgument(
+          fmt::format("{}: {} is listed twice", what, d.name));
+    } else {
+      gpus.push_back(index);
+    }
+  }
+  if (!cpu && device_type != "GPU") {
+    throw errors::InvalidArgument(
+        fmt::format("{}: the list hides the CPU, which the host needs; add "
+                    "/physical_device:CPU:0, or give the type \"GPU\"",
+                    what));
+  }
+  if (device_type == "CPU") return;
+  const auto all = of_type(all_devices(config), "GPU");
+  std::vector<int> now;
+  for (int i = 0; i < static_cast<int>(all.size()); ++i) now.push_back(i);
+  if (config.visible_gpus) now = *config.visible_gpus;
+  if (now == gpus) return;
+  DeviceManager::configure(what, site,
+                           [gpus](RuntimeConfig& c) { c.visible_gpus = gpus; });
+}
+
+void set_memory_growth(const PhysicalDevice& device, bool enable, Site site) {
+  const char* what = "config::set_memory_growth";
+  const RuntimeConfig config = DeviceManager::planned_config();
+  const int index = index_of(what, device, config);
+  if (device.device_type != "GPU") {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: {} is not a GPU; the memory of a CPU always grows: limit it with "
+        "set_logical_device_configuration",
+        what, device.name));
+  }
+  if (config.gpu_parts.count(index)) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: {} has logical devices, whose limits say how much "
+                    "they take; expected one or the other",
+                    what, device.name));
+  }
+  DeviceManager::configure(what, site, [index, enable](RuntimeConfig& c) {
+    c.memory_growth[index] = enable;
+  });
+}
+
+bool get_memory_growth(const PhysicalDevice& device) {
+  const RuntimeConfig config = DeviceManager::planned_config();
+  const int index = index_of("config::get_memory_growth", device, config);
+  if (device.device_type != "GPU") return true;
+  const auto it = config.memory_growth.find(index);
+  return it == config.memory_growth.end() || it->second;
+}
+
+void set_logical_device_configuration(
+    const PhysicalDevice& device,
+    const std::vector<LogicalDeviceConfiguration>& parts, Site site) {
+  const char* what = "config::set_logical_device_configuration";
+  const RuntimeConfig config = DeviceManager::planned_config();
+  const int index = index_of(what, device, config);
+  if (parts.empty() || parts.size() > kMostParts) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: {} logical devices of {}; expected 1 to {}", what,
+                    parts.size(), device.name, kMostParts));
+  }
+  std::vector<DevicePart> cut;
+  for (const auto& part : parts) cut.push_back(checked(device, part));
+  if (device.device_type == "CPU") {
+    RuntimeConfig would = config;
+    would.cpu_parts = cut;
+    lay_out_cpus(would, CoreSet::allowed());  // throws here, not later
+    DeviceManager::configure(what, site,
+                             [cut](RuntimeConfig& c) { c.cpu_parts = cut; });
+    return;
+  }
+  if (config.memory_growth.count(index)) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: memory growth of {} is set; expected one or the other",
+                    what, device.name));
+  }
+  DeviceManager::configure(
+      what, site, [index, cut](RuntimeConfig& c) { c.gpu_parts[index] = cut; });
+}
+
+std::vector<LogicalDeviceConfiguration> get_logical_device_configuration(
+    const PhysicalDevice& device) {
+  const RuntimeConfig config = DeviceManager::planned_config();
+  const int index =
+      index_of("config::get_logical_device_configuration", device, config);
+  if (device.device_type == "CPU") return told(config.cpu_parts);
+  const auto it = config.gpu_parts.find(index);
+  return it == config.gpu_parts.end()
+             ? std::vector<LogicalDeviceConfiguration>()
+             : told(it->second);
+}
+
+void set_device_list(const std::string& device_list, Site site) {
+  const char* what = "config::set_device_list";
+  RuntimeConfig would = DeviceManager::planned_config();
+  std::vector<DevicePart> cpus;
+  int gpus = 0;
+  for (const DeviceListEntry& e : parse_device_list(device_list)) {
+    if (e.type == "CPU") {
+      DevicePart part;
+      part.cores = e.cores;
+      cpus.insert(cpus.end(), static_cast<size_t>(e.count), part);
+    } else if (e.type == "GPU" && e.cores.empty()) {
+      gpus += e.count;
+    } else {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: '{}' has an entry of type {}{}; expected CPUs, and GPUs without "
+          "cores",
+          what, device_list, e.type, e.cores.empty() ? "" : " with cores"));
+    }
+  }
+  would.cpu_parts = cpus;
+  lay_out_cpus(would, CoreSet::allowed());
+  DeviceManager::configure(what, site, [cpus, gpus](RuntimeConfig& c) {
+    c.cpu_parts = cpus;
+    c.simulated_gpus = gpus;
+  });
+}
+
+void set_host_cores(const std::string& cores, Site site) {
+  RuntimeConfig would = DeviceManager::planned_config();
+  would.host_cores = cores;
+  lay_out_cpus(would, CoreSet::allowed());
+  DeviceManager::configure("config::set_host_cores", site,
+                           [cores](RuntimeConfig& c) { c.host_cores = cores; });
+}
+
+}  // namespace berth::config
