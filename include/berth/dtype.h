@@ -65,6 +65,11 @@ constexpr bool is_complex(DType dtype) {
   return dtype == complex64 || dtype == complex128;
 }
 
+// What gradients flow through.
+constexpr bool is_inexact(DType dtype) {
+  return is_floating(dtype) || is_complex(dtype);
+}
+
 // Returns TensorFlow's name, for example "float32".
 const char* name_of(DType dtype);
 

@@ -22,10 +22,10 @@ GradientTape::Recorder::~Recorder() { pop(); }
 
 void GradientTape::Recorder::watch(const Tensor& t) {
   const DType d = t.dtype() == resource ? variable_state(t).dtype : t.dtype();
-  if (!is_floating(d)) {
-    throw errors::InvalidArgument(
-        fmt::format("GradientTape: watch of a {}; expected float32 or float64",
-                    name_of(d)));
+  if (!is_inexact(d)) {
+    throw errors::InvalidArgument(fmt::format(
+        "GradientTape: watch of a {}; expected a floating or complex dtype",
+        name_of(d)));
   }
   if (value_of(t) != kUnwatched) return;
   watched_.push_back(t);
@@ -44,7 +44,7 @@ void GradientTape::Recorder::apply(const OpDef& op,
           t->defined() && t->impl()->kind == TensorKind::kVariable
               ? t->impl()->variable
               : nullptr;
-      if (v && v->trainable && is_floating(v->dtype)) watch(*t);
+      if (v && v->trainable && is_inexact(v->dtype)) watch(*t);
     }
   }
   for (const Tensor* t : in) watched |= value_of(*t) != kUnwatched;
@@ -65,7 +65,7 @@ void GradientTape::Recorder::record(const OpDef& op,
                                     const Attrs* attrs,
                                     std::span<const Tensor> out) {
   bool floating = false;
-  for (const Tensor& t : out) floating |= is_floating(t.dtype());
+  for (const Tensor& t : out) floating |= is_inexact(t.dtype());
   if (!floating) return;
   nodes_.push_back({&op, AttrsRef::share(attrs), t_state.site, t_state.layer,
                     static_cast<uint32_t>(tensors_.size()),
@@ -78,8 +78,8 @@ void GradientTape::Recorder::record(const OpDef& op,
   }
   for (const Tensor& t : out) {
     tensors_.push_back(t);
-    values_.push_back(is_floating(t.dtype()) ? num_values_ : kUnwatched);
-    if (is_floating(t.dtype())) slots_.set(t.impl(), num_values_++);
+    values_.push_back(is_inexact(t.dtype()) ? num_values_ : kUnwatched);
+    if (is_inexact(t.dtype())) slots_.set(t.impl(), num_values_++);
   }
 }
 
@@ -221,10 +221,11 @@ Tensors GradientTape::Recorder::gradient(const Tensors& targets,
   static const OpDef& ones = op_named("OnesLike");
   for (size_t i = 0; i < targets.size(); ++i) {
     const Tensor& target = targets[i];
-    if (!is_floating(target.dtype())) {
-      throw errors::InvalidArgument(fmt::format(
-          "GradientTape: the target is {}{}; expected float32 or float64",
-          name_of(target.dtype()), where_text()));
+    if (!is_inexact(target.dtype())) {
+      throw errors::InvalidArgument(
+          fmt::format("GradientTape: the target is {}{}; expected a floating "
+                      "or complex dtype",
+                      name_of(target.dtype()), where_text()));
     }
     const int32_t id = value_of(target);
     if (id == kUnwatched || !reached[id]) continue;

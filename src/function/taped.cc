@@ -36,13 +36,13 @@ Joint trace_joint(const GraphCallable& f) {
   {
     GradientTape tape;
     for (const Tensor& a : args) {
-      if (is_floating(a.dtype())) tape.watch(a);
+      if (is_inexact(a.dtype())) tape.watch(a);
       sources.push_back(a);
     }
     for (const Tensor& v : f.variables()) sources.push_back(v);
     outputs = replay(f.traced(), args);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (!is_floating(outputs[i].dtype())) continue;
+      if (!is_inexact(outputs[i].dtype())) continue;
       joint.grad_outputs.push_back(static_cast<int>(i));
       targets.push_back(outputs[i]);
       dys.push_back(tracer.add_arg(outputs[i].spec()));
@@ -248,7 +248,7 @@ Tensors GraphCallable::gradient(std::span<const Tensor> in,
     GradientTape tape;
     std::vector<Source> sources;
     for (const Tensor& t : in) {
-      if (is_floating(t.dtype())) tape.watch(t);
+      if (is_inexact(t.dtype())) tape.watch(t);
       sources.push_back(t);
     }
     const Tensors again = replay(traced_, {in.data(), num_args()});

@@ -30,11 +30,20 @@ inline constexpr DTypeSet kBoolType = dtype_bit(bool_);
 inline constexpr DTypeSet kAllTypes = kNumberTypes | kBoolType;
 inline constexpr DTypeSet kIndexTypes = dtype_bit(int32) | dtype_bit(int64);
 inline constexpr DTypeSet kResourceType = dtype_bit(resource);
-// The types that ops take only where their schema says so.
+// The types that ops take only where their schema says so. Reference kernels
+// of them come from those of a wider type (backends/reference/widened.h).
 inline constexpr DTypeSet kHalfTypes = dtype_bit(bfloat16) | dtype_bit(float16);
 inline constexpr DTypeSet kComplexTypes =
     dtype_bit(complex64) | dtype_bit(complex128);
 inline constexpr DTypeSet kInt8Type = dtype_bit(int8);
+inline constexpr DTypeSet kStringType = dtype_bit(string_);
+// The families above with them: fractions, numbers with an order, what has
+// roots and exponentials, whatever adds and multiplies, whatever has bytes.
+inline constexpr DTypeSet kRealFloats = kFloatingTypes | kHalfTypes;
+inline constexpr DTypeSet kRealNumbers = kNumberTypes | kHalfTypes | kInt8Type;
+inline constexpr DTypeSet kInexactTypes = kRealFloats | kComplexTypes;
+inline constexpr DTypeSet kEveryNumber = kRealNumbers | kComplexTypes;
+inline constexpr DTypeSet kEveryType = kEveryNumber | kBoolType;
 
 enum class Access : uint8_t {
   kValue,
@@ -46,7 +55,7 @@ inline bool writes(Access a) { return a >= Access::kWritesVariable; }
 
 struct ArgDef {
   std::string name;
-  DTypeSet types = kAllTypes;
+  DTypeSet types = kEveryType;
   Access access = Access::kValue;
   bool variadic = false;    // the last argument may repeat, at least once
   bool free_dtype = false;  // need not equal the dtype of the first value

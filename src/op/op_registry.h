@@ -34,12 +34,12 @@ class OpBuilder {
   OpBuilder(const OpBuilder&) = delete;
   OpBuilder& operator=(const OpBuilder&) = delete;
 
-  OpBuilder& input(std::string name, DTypeSet types = kAllTypes);
+  OpBuilder& input(std::string name, DTypeSet types = kEveryType);
   // An input whose dtype need not equal that of the other inputs.
-  OpBuilder& free_input(std::string name, DTypeSet types = kAllTypes);
+  OpBuilder& free_input(std::string name, DTypeSet types = kEveryType);
   // An input that a call may leave out; only optional ones may follow.
-  OpBuilder& optional_input(std::string name, DTypeSet types = kAllTypes);
-  OpBuilder& variadic_input(std::string name, DTypeSet types = kAllTypes);
+  OpBuilder& optional_input(std::string name, DTypeSet types = kEveryType);
+  OpBuilder& variadic_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& reads_variable(std::string name);
   OpBuilder& writes_variable(std::string name,
                              Access access = Access::kWritesVariable);

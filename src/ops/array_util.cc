@@ -81,6 +81,9 @@ void check_value(const InferContext& c, const char* what, double value,
     case DType::kUint8:
       high = 255;
       break;
+    case DType::kInt8:
+      low = -128, high = 127;
+      break;
     default:
       return;
   }

@@ -7,6 +7,7 @@ namespace berth {
 void register_all_ops(OpRegistry& r) {
   register_elementwise_ops(r);
   register_compare_ops(r);
+  register_complex_ops(r);
   register_reduce_ops(r);
   register_matmul_ops(r);
   register_array_ops(r);

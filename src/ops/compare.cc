@@ -94,12 +94,12 @@ Tensor operator<(const Tensor& a, double b) { return a < scalar_like(a, b); }
 Tensor operator>(const Tensor& a, double b) { return a > scalar_like(a, b); }
 
 void register_compare_ops(OpRegistry& r) {
-  comparison(r, "Equal", kAllTypes, true);
-  comparison(r, "NotEqual", kAllTypes, true);
-  comparison(r, "Less", kNumberTypes, false);
-  comparison(r, "LessEqual", kNumberTypes, false);
-  comparison(r, "Greater", kNumberTypes, false);
-  comparison(r, "GreaterEqual", kNumberTypes, false);
+  comparison(r, "Equal", kEveryType | kStringType, true);
+  comparison(r, "NotEqual", kEveryType | kStringType, true);
+  comparison(r, "Less", kRealNumbers, false);
+  comparison(r, "LessEqual", kRealNumbers, false);
+  comparison(r, "Greater", kRealNumbers, false);
+  comparison(r, "GreaterEqual", kRealNumbers, false);
   comparison(r, "LogicalAnd", kBoolType, true);
   comparison(r, "LogicalOr", kBoolType, true);
   r.op("LogicalNot")
@@ -108,12 +108,12 @@ void register_compare_ops(OpRegistry& r) {
       .elementwise()
       .not_differentiable();
   r.op("Cast")
-      .input("x", kAllTypes)
+      .input("x", kEveryType)
       .output("y")
       .required_attr("DstT", float32)
       .infer([](InferContext& c) {
         const DType to = c.attr<DType>("DstT");
-        if (to == DType::kInvalid || to >= resource) {
+        if (!(kEveryType & dtype_bit(to))) {
           c.fail(fmt::format("to {}; expected a dtype that holds numbers",
                              name_of(to)));
         }
@@ -122,8 +122,9 @@ void register_compare_ops(OpRegistry& r) {
       .elementwise()
       .gradient([](const GradCall& g) {
         const DType d = g.x(0).dtype();
-        // Through whole numbers nothing flows (TensorFlow: None).
-        if (!is_floating(d) || !is_floating(g.y().dtype())) return Tensors{{}};
+        // Through whole numbers nothing flows (TensorFlow: None). Back from
+        // a complex number comes its real part.
+        if (!is_inexact(d) || !is_inexact(g.y().dtype())) return Tensors{{}};
         return Tensors{math::cast(g.dy(), d, {})};
       });
 }

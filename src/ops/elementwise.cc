@@ -62,7 +62,8 @@ Tensor negative(const Tensor& x, Site site) {
 }
 Tensor abs(const Tensor& x, Site site) {
   static const OpDef& op = op_named("Abs");
-  return unary(op, x, site);
+  static const OpDef& modulus = op_named("ComplexAbs");
+  return unary(is_complex(x.dtype()) ? modulus : op, x, site);
 }
 Tensor sign(const Tensor& x, Site site) {
   static const OpDef& op = op_named("Sign");
@@ -157,6 +158,10 @@ Tensor operator-(const Tensor& x) { return math::negative(x, {}); }
 
 namespace {
 
+// Gradients go through the conjugate of the derivative (TensorFlow's
+// convention); the same for what is not complex.
+Tensor conj(const Tensor& x) { return math::conj(x, {}); }
+
 Tensors grad_max_min(const GradCall& g, bool max) {
   // The first operand gets the gradient of ties, as in TensorFlow.
   const Tensor first = max ? math::greater_equal(g.x(0), g.x(1))
@@ -168,8 +173,8 @@ Tensors grad_max_min(const GradCall& g, bool max) {
 
 void register_binary(OpRegistry& r) {
   r.op("AddV2")
-      .input("x", kNumberTypes)
-      .input("y", kNumberTypes)
+      .input("x", kEveryNumber)
+      .input("y", kEveryNumber)
       .output("z")
       .elementwise()
       .commutative()
@@ -178,8 +183,8 @@ void register_binary(OpRegistry& r) {
                        g.needs(1) ? sum_to(g.dy(), g.x(1)) : Tensor()};
       });
   r.op("Sub")
-      .input("x", kNumberTypes)
-      .input("y", kNumberTypes)
+      .input("x", kEveryNumber)
+      .input("y", kEveryNumber)
       .output("z")
       .elementwise()
       .gradient([](const GradCall& g) {
@@ -187,64 +192,73 @@ void register_binary(OpRegistry& r) {
                        g.needs(1) ? sum_to(-g.dy(), g.x(1)) : Tensor()};
       });
   r.op("Mul")
-      .input("x", kNumberTypes)
-      .input("y", kNumberTypes)
+      .input("x", kEveryNumber)
+      .input("y", kEveryNumber)
       .output("z")
       .elementwise()
       .commutative()
       .gradient([](const GradCall& g) {
-        return Tensors{g.needs(0) ? sum_to(g.dy() * g.x(1), g.x(0)) : Tensor(),
-                       g.needs(1) ? sum_to(g.dy() * g.x(0), g.x(1)) : Tensor()};
+        return Tensors{
+            g.needs(0) ? sum_to(g.dy() * conj(g.x(1)), g.x(0)) : Tensor(),
+            g.needs(1) ? sum_to(g.dy() * conj(g.x(0)), g.x(1)) : Tensor()};
       });
   r.op("RealDiv")
-      .input("x", kFloatingTypes)
-      .input("y", kFloatingTypes)
+      .input("x", kInexactTypes)
+      .input("y", kInexactTypes)
       .output("z")
       .elementwise()
       .gradient([](const GradCall& g) {
-        const Tensor da = g.dy() / g.x(1);
-        return Tensors{g.needs(0) ? sum_to(da, g.x(0)) : Tensor(),
-                       g.needs(1) ? sum_to(-(da * g.y()), g.x(1)) : Tensor()};
+        const Tensor da = g.dy() / conj(g.x(1));
+        return Tensors{
+            g.needs(0) ? sum_to(da, g.x(0)) : Tensor(),
+            g.needs(1) ? sum_to(-(da * conj(g.y())), g.x(1)) : Tensor()};
       });
   r.op("Maximum")
-      .input("x", kNumberTypes)
-      .input("y", kNumberTypes)
+      .input("x", kRealNumbers)
+      .input("y", kRealNumbers)
       .output("z")
       .elementwise()
       .commutative()
       .gradient([](const GradCall& g) { return grad_max_min(g, true); });
   r.op("Minimum")
-      .input("x", kNumberTypes)
-      .input("y", kNumberTypes)
+      .input("x", kRealNumbers)
+      .input("y", kRealNumbers)
       .output("z")
       .elementwise()
       .commutative()
       .gradient([](const GradCall& g) { return grad_max_min(g, false); });
   r.op("Pow")
-      .input("x", kNumberTypes)
-      .input("y", kNumberTypes)
+      .input("x", kEveryNumber)
+      .input("y", kEveryNumber)
       .output("z")
       .elementwise()
       .gradient([](const GradCall& g) {
         const Tensor &x = g.x(0), &y = g.x(1);
         Tensor dx, dy;
-        if (g.needs(0)) dx = sum_to(g.dy() * y * math::pow(x, y - 1.0), x);
+        if (g.needs(0))
+          dx = sum_to(g.dy() * conj(y * math::pow(x, y - 1.0)), x);
         if (g.needs(1)) {
-          // x^y log x, and 0 where x is not positive.
-          const Tensor positive = math::cast(x > 0.0, x.dtype());
+          // x^y log x, and 0 where x has no logarithm.
+          const Tensor has = is_complex(x.dtype())
+                                 ? math::not_equal(x, scalar_like(x, 0), {})
+                                 : x > 0.0;
+          const Tensor positive = math::cast(has, x.dtype());
           const Tensor safe = x * positive + (1.0 - positive);
-          dy = sum_to(g.dy() * g.y() * math::log(safe), y);
+          dy = sum_to(g.dy() * conj(g.y() * math::log(safe)), y);
         }
         return Tensors{dx, dy};
       });
   r.op("SquaredDifference")
-      .input("x", kNumberTypes)
-      .input("y", kNumberTypes)
+      .input("x", kEveryNumber)
+      .input("y", kEveryNumber)
       .output("z")
       .elementwise()
       .commutative()
       .gradient([](const GradCall& g) {
-        const Tensor d = g.dy() * (g.x(0) - g.x(1)) * 2.0;
+        // The square of the distance is real: so is what comes back of it.
+        const DType t = g.dy().dtype();
+        const Tensor dy = math::cast(math::real(g.dy(), {}), t, {});
+        const Tensor d = dy * (g.x(0) - g.x(1)) * 2.0;
         return Tensors{g.needs(0) ? sum_to(d, g.x(0)) : Tensor(),
                        g.needs(1) ? sum_to(-d, g.x(1)) : Tensor()};
       });
@@ -256,33 +270,36 @@ void unary_op(OpRegistry& r, const char* name, DTypeSet types,
 }
 
 void register_unary(OpRegistry& r) {
-  unary_op(r, "Neg", kNumberTypes,
+  unary_op(r, "Neg", kEveryNumber,
            [](const GradCall& g) { return Tensors{-g.dy()}; });
-  unary_op(r, "Abs", kNumberTypes, [](const GradCall& g) {
+  unary_op(r, "Abs", kEveryNumber, [](const GradCall& g) {
     return Tensors{g.dy() * math::sign(g.x(0), {})};
   });
-  unary_op(r, "Square", kNumberTypes,
-           [](const GradCall& g) { return Tensors{g.dy() * (g.x(0) * 2.0)}; });
-  unary_op(r, "Sqrt", kFloatingTypes,
-           [](const GradCall& g) { return Tensors{g.dy() * 0.5 / g.y()}; });
-  unary_op(r, "Rsqrt", kFloatingTypes, [](const GradCall& g) {
-    return Tensors{g.dy() * -0.5 * (g.y() * g.y() * g.y())};
+  unary_op(r, "Square", kEveryNumber, [](const GradCall& g) {
+    return Tensors{g.dy() * conj(g.x(0) * 2.0)};
   });
-  unary_op(r, "Exp", kFloatingTypes,
-           [](const GradCall& g) { return Tensors{g.dy() * g.y()}; });
-  unary_op(r, "Log", kFloatingTypes,
-           [](const GradCall& g) { return Tensors{g.dy() / g.x(0)}; });
-  unary_op(r, "Log1p", kFloatingTypes,
-           [](const GradCall& g) { return Tensors{g.dy() / (g.x(0) + 1.0)}; });
-  unary_op(r, "Sigmoid", kFloatingTypes, [](const GradCall& g) {
-    return Tensors{g.dy() * g.y() * (1.0 - g.y())};
+  unary_op(r, "Sqrt", kInexactTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * 0.5 / conj(g.y())};
   });
-  unary_op(r, "Tanh", kFloatingTypes, [](const GradCall& g) {
-    return Tensors{g.dy() * (1.0 - g.y() * g.y())};
+  unary_op(r, "Rsqrt", kInexactTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * -0.5 * conj(g.y() * g.y() * g.y())};
+  });
+  unary_op(r, "Exp", kInexactTypes,
+           [](const GradCall& g) { return Tensors{g.dy() * conj(g.y())}; });
+  unary_op(r, "Log", kInexactTypes,
+           [](const GradCall& g) { return Tensors{g.dy() / conj(g.x(0))}; });
+  unary_op(r, "Log1p", kInexactTypes, [](const GradCall& g) {
+    return Tensors{g.dy() / conj(g.x(0) + 1.0)};
+  });
+  unary_op(r, "Sigmoid", kInexactTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * conj(g.y() * (1.0 - g.y()))};
+  });
+  unary_op(r, "Tanh", kInexactTypes, [](const GradCall& g) {
+    return Tensors{g.dy() * conj(1.0 - g.y() * g.y())};
   });
   for (const char* flat : {"Sign", "Floor"}) {
     r.op(flat)
-        .input("x", flat[0] == 'S' ? kNumberTypes : kFloatingTypes)
+        .input("x", flat[0] == 'S' ? kEveryNumber : kFloatingTypes)
         .output("y")
         .elementwise()
         .gradient([](const GradCall& g) {

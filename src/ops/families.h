@@ -9,6 +9,7 @@ namespace berth {
 
 void register_elementwise_ops(OpRegistry& r);
 void register_compare_ops(OpRegistry& r);
+void register_complex_ops(OpRegistry& r);
 void register_reduce_ops(OpRegistry& r);
 void register_matmul_ops(OpRegistry& r);
 void register_array_ops(OpRegistry& r);

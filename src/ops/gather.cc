@@ -124,7 +124,7 @@ void infer_one_hot(InferContext& c) {
   if (depth < 0) {
     c.fail(fmt::format("depth is {}; expected 0 or more", depth));
   }
-  if (!(kAllTypes & dtype_bit(dtype))) {
+  if (!(kEveryType & dtype_bit(dtype))) {
     c.fail(fmt::format("dtype is {}; expected one that holds numbers",
                        name_of(dtype)));
   }
@@ -174,7 +174,7 @@ void register_gather_ops(OpRegistry& r) {
       .gradient(&grad_gather);
   for (const bool like : {false, true}) {
     OpBuilder op = r.op(like ? "GatherGradLike" : "GatherGrad");
-    op.input("dy", kNumberTypes).free_input("indices", kIndexTypes);
+    op.input("dy", kEveryNumber).free_input("indices", kIndexTypes);
     if (like) {
       op.free_input("like");
     } else {

@@ -40,7 +40,7 @@ namespace {
 
 DType real_dtype(const InferContext& c) {
   const DType dtype = c.attr<DType>("dtype");
-  if (!(kAllTypes & dtype_bit(dtype))) {
+  if (!(kEveryType & dtype_bit(dtype))) {
     c.fail(fmt::format("dtype is {}; expected one that holds numbers",
                        name_of(dtype)));
   }
@@ -61,7 +61,10 @@ void infer_range(InferContext& c) {
   const int64_t limit = c.attr<int64_t>("limit");
   const int64_t delta = c.attr<int64_t>("delta");
   if (delta == 0) c.fail("delta is 0; expected a step");
-  if (dtype == bool_) c.fail("dtype is bool; expected numbers");
+  if (!(kRealNumbers & dtype_bit(dtype))) {
+    c.fail(fmt::format("dtype is {}; expected numbers with an order",
+                       name_of(dtype)));
+  }
   const __int128 span = delta > 0 ? static_cast<__int128>(limit) - start
                                   : static_cast<__int128>(start) - limit;
   const __int128 step =
@@ -137,7 +140,7 @@ std::vector<SplitSignature> split_reshape_like(const InferContext& c) {
 
 void register_like_ops(OpRegistry& r) {
   r.op("SumLike")
-      .input("value", kNumberTypes)
+      .input("value", kEveryNumber)
       .free_input("like")
       .output("output")
       .infer(&infer_sum_like)
@@ -168,7 +171,7 @@ void register_like_ops(OpRegistry& r) {
         return Tensors{reshape_like(g.dy(), g.x(0)), {}};
       });
   r.op("SizeRatio")
-      .input("a", kFloatingTypes)
+      .input("a", kInexactTypes)
       .free_input("b")
       .output("ratio")
       .metadata()

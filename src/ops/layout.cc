@@ -256,7 +256,7 @@ void register_tile_ops(OpRegistry& r) {
       .split(&split_tile)
       .gradient(&grad_tile);
   r.op("TileGrad")
-      .input("dy", kNumberTypes)
+      .input("dy", kEveryNumber)
       .output("dx")
       .required_attr("multiples", Ints{})
       .required_attr("shape", Shape{})
@@ -264,7 +264,7 @@ void register_tile_ops(OpRegistry& r) {
       .split(&split_tile)
       .gradient(&grad_tile_grad);
   r.op("TileGradLike")
-      .input("dy", kNumberTypes)
+      .input("dy", kEveryNumber)
       .free_input("like")
       .output("dx")
       .required_attr("multiples", Ints{})

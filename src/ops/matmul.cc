@@ -55,7 +55,7 @@ void infer_matmul(InferContext& c) {
 
 // d(op(a) op(b)): each case is again one product, without a transpose.
 Tensors grad_matmul(const GradCall& g) {
-  const Tensor &a = g.x(0), &b = g.x(1);
+  const Tensor a = math::conj(g.x(0), {}), b = math::conj(g.x(1), {});
   const bool ta = g.attr<bool>("transpose_a"), tb = g.attr<bool>("transpose_b");
   auto product = [](const Tensor& x, const Tensor& y, bool tx, bool ty) {
     return call1(matmul_op(), x, y, transposes(tx, ty).get());
@@ -108,8 +108,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatMulOptions& options,
 
 void register_matmul_ops(OpRegistry& r) {
   r.op("MatMul")
-      .input("a", kNumberTypes)
-      .input("b", kNumberTypes)
+      .input("a", kEveryNumber)
+      .input("b", kEveryNumber)
       .output("product")
       .attr("transpose_a", false)
       .attr("transpose_b", false)

@@ -107,7 +107,7 @@ Tensors grad_prod(const GradCall& g) {
   // No zero: others / x. One zero: only that element has a share.
   const Tensor share =
       is(zeros, 0) * (others / filled) + is(zeros, 1) * zero * others;
-  return {share * with_kept_axes(g, g.dy())};
+  return {math::conj(share, {}) * with_kept_axes(g, g.dy())};
 }
 
 void reduction(OpRegistry& r, const char* name, DTypeSet types,
@@ -182,15 +182,15 @@ Tensor argmax(const Tensor& x, int64_t axis, Site site) {
 }  // namespace math
 
 void register_reduce_ops(OpRegistry& r) {
-  reduction(r, "Sum", kNumberTypes, &grad_sum);
-  reduction(r, "Mean", kFloatingTypes, &grad_mean);
-  reduction(r, "Max", kNumberTypes, &grad_extreme);
-  reduction(r, "Min", kNumberTypes, &grad_extreme);
-  reduction(r, "Prod", kNumberTypes, &grad_prod);
+  reduction(r, "Sum", kEveryNumber, &grad_sum);
+  reduction(r, "Mean", kInexactTypes, &grad_mean);
+  reduction(r, "Max", kRealNumbers, &grad_extreme);
+  reduction(r, "Min", kRealNumbers, &grad_extreme);
+  reduction(r, "Prod", kEveryNumber, &grad_prod);
   reduction(r, "All", kBoolType, nullptr);
   reduction(r, "Any", kBoolType, nullptr);
   r.op("ArgMax")
-      .input("input", kNumberTypes)
+      .input("input", kRealNumbers)
       .output("output")
       .attr("axis", int64_t{0})
       .attr("output_type", int64)

@@ -125,7 +125,7 @@ void register_variable_ops(OpRegistry& r) {
         .writes_variable("resource", name[6] == 'V'
                                          ? Access::kOverwritesVariable
                                          : Access::kWritesVariable)
-        .input("value", name[6] == 'V' ? kAllTypes : kNumberTypes)
+        .input("value", name[6] == 'V' ? kEveryType : kEveryNumber)
         .infer(&infer_assign)
         .split(&split_assign)
         .not_differentiable();

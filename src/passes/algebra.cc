@@ -63,7 +63,7 @@ class Algebra {
   // x + -0.0 is x: -0 + -0 = -0, +0 + -0 = +0. But -0 + +0 = +0, so +0.0 is
   // neutral only among whole numbers, which have one zero.
   ValueRef add(int32_t i) {
-    const double zero = is_floating(graph_[i].outputs[0].dtype) ? -0.0 : 0.0;
+    const double zero = is_inexact(graph_[i].outputs[0].dtype) ? -0.0 : 0.0;
     const ValueRef x = beside(i, 0, zero);
     return x.node >= 0 ? x : beside(i, 1, zero);
   }

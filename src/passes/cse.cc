@@ -26,7 +26,7 @@ bool may_merge(const Node& node) {
 // max(y,x) in that of a zero; whole numbers and truth values do not.
 bool any_order(const Graph& graph, const Node& node) {
   if (!node.op->commutative() || node.inputs.size() != 2) return false;
-  return !is_floating(graph.spec(node.inputs[0]).dtype) ||
+  return !is_inexact(graph.spec(node.inputs[0]).dtype) ||
          node.outputs[0].dtype == bool_;
 }
 

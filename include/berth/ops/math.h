@@ -43,6 +43,18 @@ Tensor floor(const Tensor& x, Site site = Site::here());
 Tensor sigmoid(const Tensor& x, Site site = Site::here());
 Tensor tanh(const Tensor& x, Site site = Site::here());
 
+// Complex numbers and their parts, elementwise. Of real numbers: real and conj
+// are x itself, imag 0, angle 0 or pi; abs of complex numbers is real.
+// Gradients are TensorFlow's: of a real loss by a complex x, d loss / d re +
+// i d loss / d im.
+//
+// re + i im: float32 or float64 to complex64 or complex128 (tf.complex).
+Tensor complex(const Tensor& re, const Tensor& im, Site site = Site::here());
+Tensor real(const Tensor& x, Site site = Site::here());
+Tensor imag(const Tensor& x, Site site = Site::here());
+Tensor angle(const Tensor& x, Site site = Site::here());
+Tensor conj(const Tensor& x, Site site = Site::here());
+
 // Comparisons, bool [shape of a and b broadcast].
 Tensor equal(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor not_equal(const Tensor& a, const Tensor& b, Site site = Site::here());

@@ -19,20 +19,16 @@ int64_t product_of(const Shape& shape, int from, int to) {
 
 namespace {
 
-template <class T>
-void set_all(const View& v, T value) {
-  T* y = v.as<T>();
-  for (int64_t i = 0, n = v.size(); i < n; ++i) y[i] = value;
+void set_all(const View& v, double value) {
+  visit_dtype(v.dtype, "fill", [&](auto type) {
+    using T = decltype(type);
+    std::fill_n(v.as<T>(), v.size(), convert_element<T>(value));
+  });
 }
 
 void zeros(const KernelCall& c) { set_zero(c.out[0]); }
 
-void fill(const KernelCall& c) {
-  const double value = c.attr<double>("value");
-  with_any(c.out[0].dtype, [&](auto type) {
-    set_all(c.out[0], static_cast<decltype(type)>(value));
-  });
-}
+void fill(const KernelCall& c) { set_all(c.out[0], c.attr<double>("value")); }
 
 void range(const KernelCall& c) {
   // Unsigned: a product may wrap although the sum fits.
@@ -55,15 +51,10 @@ void copy(const KernelCall& c) {
   if (bytes > 0) std::memcpy(c.out[0].data, c.in[0].data, bytes);
 }
 
-void ones(const KernelCall& c) {
-  with_any(c.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
-    std::fill_n(c.out[0].as<T>(), c.out[0].size(), T{1});
-  });
-}
+void ones(const KernelCall& c) { set_all(c.out[0], 1); }
 
 void broadcast(const KernelCall& c) {
-  with_any(c.in[0].dtype, [&](auto type) {
+  with_storage(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
@@ -74,7 +65,7 @@ void broadcast(const KernelCall& c) {
 }
 
 void sum_like(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
+  with_ring(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = c.in[0].as<T>();
     std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
@@ -90,7 +81,7 @@ void sum_like(const KernelCall& c) {
 void size_ratio(const KernelCall& c) {
   const double ratio =
       static_cast<double>(c.in[0].size()) / static_cast<double>(c.in[1].size());
-  with_floating(c.out[0].dtype, [&](auto type) {
+  with_inexact(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     *c.out[0].as<T>() = static_cast<T>(ratio);
   });
@@ -99,15 +90,15 @@ void size_ratio(const KernelCall& c) {
 }  // namespace
 
 void add_array(KernelTable& t) {
-  t.direct("Fill", kAllTypes, &fill, "reference");
+  t.direct("Fill", kEveryType, &fill, "reference");
   t.direct("Range", kNumberTypes, &range, "reference");
-  t.direct("ZerosLike", kAllTypes, &zeros, "reference");
-  t.direct("OnesLike", kAllTypes, &ones, "reference");
-  t.direct("DeepCopy", kAllTypes, &copy, "reference");
-  t.direct("BroadcastTo", kAllTypes, &broadcast, "reference");
-  t.direct("BroadcastLike", kAllTypes, &broadcast, "reference");
-  t.direct("SumLike", kNumberTypes, &sum_like, "reference");
-  t.direct("SizeRatio", kFloatingTypes, &size_ratio, "reference");
+  t.direct("ZerosLike", kEveryType, &zeros, "reference");
+  t.direct("OnesLike", kEveryType, &ones, "reference");
+  t.direct("DeepCopy", kEveryType, &copy, "reference");
+  t.direct("BroadcastTo", kEveryType, &broadcast, "reference");
+  t.direct("BroadcastLike", kEveryType, &broadcast, "reference");
+  t.direct("SumLike", kRingTypes, &sum_like, "reference");
+  t.direct("SizeRatio", kRootTypes, &size_ratio, "reference");
 }
 
 }  // namespace berth::reference

@@ -91,6 +91,8 @@ struct Pow {
   T operator()(T a, T b) {
     if constexpr (std::is_floating_point_v<T>) {
       return std::pow(a, b);
+    } else if constexpr (is_complex_type<T>) {
+      return b == T{0} ? T{1} : std::pow(a, b);
     } else {
       return whole(a, b);
     }
@@ -117,7 +119,11 @@ struct SquaredDifference {
   template <class T>
   T operator()(T a, T b) {
     const T d = Sub()(a, b);
-    return Mul()(d, d);
+    if constexpr (is_complex_type<T>) {
+      return std::norm(d);
+    } else {
+      return Mul()(d, d);
+    }
   }
 };
 struct Neg {
@@ -180,7 +186,11 @@ struct Log {
 struct Log1p {
   template <class T>
   T operator()(T x) {
-    return std::log1p(x);
+    if constexpr (is_complex_type<T>) {
+      return std::log(T{1} + x);
+    } else {
+      return std::log1p(x);
+    }
   }
 };
 struct Floor {
@@ -227,6 +237,36 @@ void add_unary(KernelTable& t, const char* op) {
   t.direct(op, dtype_bit(uint8), &unary<uint8_t, F>, "reference", true);
 }
 
+// Complex64 goes through complex128 (widened.h).
+template <class F>
+void add_complex_binary(KernelTable& t, const char* op) {
+  t.direct(op, dtype_bit(complex128), &binary<std::complex<double>, F>,
+           "reference", true);
+}
+template <class F>
+void add_complex_unary(KernelTable& t, const char* op) {
+  t.direct(op, dtype_bit(complex128), &unary<std::complex<double>, F>,
+           "reference", true);
+}
+
+void add_complex_kernels(KernelTable& t) {
+  add_complex_binary<Add>(t, "AddV2");
+  add_complex_binary<Sub>(t, "Sub");
+  add_complex_binary<Mul>(t, "Mul");
+  add_complex_binary<Div>(t, "RealDiv");
+  add_complex_binary<Pow>(t, "Pow");
+  add_complex_binary<SquaredDifference>(t, "SquaredDifference");
+  add_complex_unary<Neg>(t, "Neg");
+  add_complex_unary<Square>(t, "Square");
+  add_complex_unary<Sqrt>(t, "Sqrt");
+  add_complex_unary<Rsqrt>(t, "Rsqrt");
+  add_complex_unary<Exp>(t, "Exp");
+  add_complex_unary<Log>(t, "Log");
+  add_complex_unary<Log1p>(t, "Log1p");
+  add_complex_unary<Sigmoid>(t, "Sigmoid");
+  add_complex_unary<Tanh>(t, "Tanh");
+}
+
 }  // namespace
 
 void add_elementwise(KernelTable& t) {
@@ -250,6 +290,7 @@ void add_elementwise(KernelTable& t) {
   add_floating_unary<Floor>(t, "Floor");
   add_floating_unary<Sigmoid>(t, "Sigmoid");
   add_floating_unary<Tanh>(t, "Tanh");
+  add_complex_kernels(t);
 }
 
 }  // namespace berth::reference

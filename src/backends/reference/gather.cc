@@ -53,7 +53,7 @@ void gather(const KernelCall& c) {
 }
 
 void gather_grad(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
+  with_ring(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* dy = c.in[0].as<T>();
     std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
@@ -95,7 +95,7 @@ void one_hot(const KernelCall& c) {
 void select(const KernelCall& c) {
   const Shape& out = *c.out[0].shape;
   const bool* condition = c.in[0].as<bool>();
-  with_any(c.out[0].dtype, [&](auto type) {
+  with_storage(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T *a = c.in[1].as<T>(), *b = c.in[2].as<T>();
     T* y = c.out[0].as<T>();
@@ -113,9 +113,9 @@ void select(const KernelCall& c) {
 }  // namespace
 
 void add_gather(KernelTable& t) {
-  t.direct("GatherV2", kAllTypes, &gather, "reference");
-  t.direct("GatherGrad", kNumberTypes, &gather_grad, "reference");
-  t.direct("GatherGradLike", kNumberTypes, &gather_grad, "reference");
+  t.direct("GatherV2", kEveryType, &gather, "reference");
+  t.direct("GatherGrad", kRingTypes, &gather_grad, "reference");
+  t.direct("GatherGradLike", kRingTypes, &gather_grad, "reference");
   t.direct("OneHot", kIntegerTypes, &one_hot, "reference");
   // The dtype that picks a kernel is that of the condition.
   t.direct("SelectV2", kBoolType, &select, "reference");

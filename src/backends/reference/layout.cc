@@ -14,7 +14,7 @@ void transpose(const KernelCall& c) {
   const auto own = dense_strides(*c.in[0].shape);
   std::array<int64_t, kMaxRank> strides{};
   for (size_t i = 0; i < perm.size(); ++i) strides[i] = own[perm[i]];
-  with_any(c.in[0].dtype, [&](auto type) {
+  with_storage(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
@@ -107,7 +107,7 @@ void for_each_tiled(const Shape& tiled, const Shape& one, Fn&& fn) {
 }
 
 void tile(const KernelCall& c) {
-  with_any(c.in[0].dtype, [&](auto type) {
+  with_storage(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
@@ -117,7 +117,7 @@ void tile(const KernelCall& c) {
 }
 
 void tile_grad(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
+  with_ring(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* dy = c.in[0].as<T>();
     std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
@@ -137,7 +137,7 @@ void pad(const KernelCall& c) {
     start += paddings[2 * i] * strides[i];
   }
   set_zero(c.out[0]);
-  with_any(c.in[0].dtype, [&](auto type) {
+  with_storage(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
@@ -149,15 +149,15 @@ void pad(const KernelCall& c) {
 }  // namespace
 
 void add_layout(KernelTable& t) {
-  t.direct("Transpose", kAllTypes, &transpose, "reference");
-  t.direct("ConcatV2", kAllTypes, &join, "reference");
-  t.direct("ConcatGrad", kAllTypes, &concat_grad, "reference");
-  t.direct("Pack", kAllTypes, &join, "reference");
-  t.direct("Unpack", kAllTypes, &unpack, "reference");
-  t.direct("Tile", kAllTypes, &tile, "reference");
-  t.direct("TileGrad", kNumberTypes, &tile_grad, "reference");
-  t.direct("TileGradLike", kNumberTypes, &tile_grad, "reference");
-  t.direct("Pad", kAllTypes, &pad, "reference");
+  t.direct("Transpose", kEveryType, &transpose, "reference");
+  t.direct("ConcatV2", kEveryType, &join, "reference");
+  t.direct("ConcatGrad", kEveryType, &concat_grad, "reference");
+  t.direct("Pack", kEveryType, &join, "reference");
+  t.direct("Unpack", kEveryType, &unpack, "reference");
+  t.direct("Tile", kEveryType, &tile, "reference");
+  t.direct("TileGrad", kRingTypes, &tile_grad, "reference");
+  t.direct("TileGradLike", kRingTypes, &tile_grad, "reference");
+  t.direct("Pad", kEveryType, &pad, "reference");
 }
 
 }  // namespace berth::reference

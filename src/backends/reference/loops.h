@@ -9,27 +9,28 @@
 
 #include "berth/errors.h"
 #include "op/kernel.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth::reference {
 
-// Calls fn(T{}) with the C++ type of `dtype`.
+// The types that kernels compute in. The narrow ones go through these
+// (widened.h).
+template <class T>
+inline constexpr bool is_number_type =
+    std::is_floating_point_v<T> || std::is_same_v<T, int32_t> ||
+    std::is_same_v<T, int64_t> || std::is_same_v<T, uint8_t>;
+
+// Calls fn(T{}) with the C++ type of `dtype`: one of kNumberTypes, of these
+// and bool, of these and complex128, of float32, float64 and complex128.
 template <class Fn>
 void with_number(DType dtype, Fn&& fn) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return fn(float{});
-    case DType::kFloat64:
-      return fn(double{});
-    case DType::kInt32:
-      return fn(int32_t{});
-    case DType::kInt64:
-      return fn(int64_t{});
-    case DType::kUint8:
-      return fn(uint8_t{});
-    default:
-      break;
-  }
-  throw errors::Internal("reference kernel: not a number type");
+  visit_dtype(dtype, "reference kernel", [&](auto type) {
+    if constexpr (is_number_type<decltype(type)>) {
+      fn(type);
+    } else {
+      throw errors::Internal("reference kernel: not a number type");
+    }
+  });
 }
 template <class Fn>
 void with_any(DType dtype, Fn&& fn) {
@@ -37,13 +38,48 @@ void with_any(DType dtype, Fn&& fn) {
   with_number(dtype, fn);
 }
 template <class Fn>
+void with_ring(DType dtype, Fn&& fn) {
+  if (dtype == complex128) return fn(std::complex<double>{});
+  with_number(dtype, fn);
+}
+template <class Fn>
 void with_floating(DType dtype, Fn&& fn) {
   return dtype == float64 ? fn(double{}) : fn(float{});
+}
+template <class Fn>
+void with_inexact(DType dtype, Fn&& fn) {
+  if (dtype == complex128) return fn(std::complex<double>{});
+  with_floating(dtype, fn);
+}
+
+inline constexpr DTypeSet kRingTypes = kNumberTypes | dtype_bit(complex128);
+inline constexpr DTypeSet kRootTypes = kFloatingTypes | dtype_bit(complex128);
+
+// Calls fn(T{}) with a type of as many bytes as an element of `dtype` has:
+// for kernels that only move elements, of any of kEveryType.
+template <class Fn>
+void with_storage(DType dtype, Fn&& fn) {
+  switch (size_of(dtype)) {
+    case 1:
+      return fn(uint8_t{});
+    case 2:
+      return fn(uint16_t{});
+    case 4:
+      return fn(uint32_t{});
+    case 8:
+      return fn(uint64_t{});
+    case 16:
+      return fn(std::array<uint64_t, 2>{});
+    default:
+      throw errors::Internal("reference kernel: not a type of elements");
+  }
 }
 
 // What sums are kept in: this is the oracle. Integers wrap.
 template <class T>
-using Wide = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+using Wide = std::conditional_t<
+    is_complex_type<T>, std::complex<double>,
+    std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>>;
 
 // Row-major strides in elements, 0 where `shape` is broadcast to `out`.
 std::array<int64_t, kMaxRank> broadcast_strides(const Shape& shape,

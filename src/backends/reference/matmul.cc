@@ -15,11 +15,9 @@ void matmul(const KernelCall& c) {
     s->erase(s->rank() - 1);
     s->erase(s->rank() - 1);
   }
-  with_number(c.out[0].dtype, [&](auto type) {
+  with_ring(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
-    // Sums of floats are kept in double: this is the oracle.
-    using Sum =
-        std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+    using Sum = Wide<T>;
     for_each_broadcast(
         batch, batch_a, batch_b, [&](int64_t i, int64_t ia, int64_t ib) {
           const T* x = c.in[0].as<T>() + ia * m * k;
@@ -42,7 +40,7 @@ void matmul(const KernelCall& c) {
 }  // namespace
 
 void add_matmul(KernelTable& t) {
-  t.direct("MatMul", kNumberTypes, &matmul, "reference");
+  t.direct("MatMul", kRingTypes, &matmul, "reference");
 }
 
 }  // namespace berth::reference

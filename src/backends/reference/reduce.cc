@@ -32,7 +32,7 @@ void reduce(const KernelCall& c, Acc start, F&& combine, double divisor = 1) {
     sums[o] = combine(sums[o], static_cast<Acc>(x[i]));
   });
   for (size_t o = 0; o < sums.size(); ++o) {
-    if constexpr (std::is_floating_point_v<Acc>) {
+    if constexpr (!std::is_integral_v<Acc>) {
       y[o] = static_cast<T>(sums[o] / divisor);
     } else {
       y[o] = static_cast<T>(sums[o]);
@@ -41,41 +41,46 @@ void reduce(const KernelCall& c, Acc start, F&& combine, double divisor = 1) {
 }
 
 void sum(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
+  with_ring(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     reduce<T, Wide<T>>(c, 0, [](auto a, auto b) { return a + b; });
   });
 }
 void prod(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
+  with_ring(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     reduce<T, Wide<T>>(c, 1, [](auto a, auto b) { return a * b; });
   });
 }
 void mean(const KernelCall& c) {
-  with_floating(c.in[0].dtype, [&](auto type) {
+  with_inexact(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const double n = static_cast<double>(c.in[0].size()) /
                      static_cast<double>(c.out[0].size());
-    reduce<T, double>(
-        c, 0, [](double a, double b) { return a + b; }, n);
+    reduce<T, Wide<T>>(
+        c, 0, [](auto a, auto b) { return a + b; }, n);
+  });
+}
+
+template <class T, bool kMax>
+void extreme_of(const KernelCall& c) {
+  using L = std::numeric_limits<T>;
+  T start = kMax ? L::lowest() : L::max();
+  if constexpr (std::is_floating_point_v<T>) {
+    start = kMax ? -L::infinity() : L::infinity();
+  }
+  reduce<T, T>(c, start, [](T a, T b) {
+    if (a != a || b != b) return a != a ? a : b;
+    return (kMax ? b > a : b < a) ? b : a;
   });
 }
 
 template <bool kMax>
 void extreme(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
-    using L = std::numeric_limits<T>;
-    T start = kMax ? L::lowest() : L::max();
-    if constexpr (std::is_floating_point_v<T>) {
-      start = kMax ? -L::infinity() : L::infinity();
-    }
-    reduce<T, T>(c, start, [](T a, T b) {
-      if (a != a || b != b) return a != a ? a : b;
-      return (kMax ? b > a : b < a) ? b : a;
-    });
-  });
+  // Not by way of a wider type, whose extreme of nothing is another one.
+  if (c.in[0].dtype == int8) return extreme_of<int8_t, kMax>(c);
+  with_number(c.in[0].dtype,
+              [&](auto type) { extreme_of<decltype(type), kMax>(c); });
 }
 
 void all(const KernelCall& c) {
@@ -116,11 +121,11 @@ void argmax(const KernelCall& c) {
 }  // namespace
 
 void add_reduce(KernelTable& t) {
-  t.direct("Sum", kNumberTypes, &sum, "reference");
-  t.direct("Prod", kNumberTypes, &prod, "reference");
-  t.direct("Mean", kFloatingTypes, &mean, "reference");
-  t.direct("Max", kNumberTypes, &extreme<true>, "reference");
-  t.direct("Min", kNumberTypes, &extreme<false>, "reference");
+  t.direct("Sum", kRingTypes, &sum, "reference");
+  t.direct("Prod", kRingTypes, &prod, "reference");
+  t.direct("Mean", kRootTypes, &mean, "reference");
+  t.direct("Max", kNumberTypes | kInt8Type, &extreme<true>, "reference");
+  t.direct("Min", kNumberTypes | kInt8Type, &extreme<false>, "reference");
   t.direct("All", kBoolType, &all, "reference");
   t.direct("Any", kBoolType, &any, "reference");
   t.direct("ArgMax", kNumberTypes, &argmax, "reference");

@@ -25,6 +25,8 @@ const KernelTable& kernels() {
     add_pool(t);
     add_norm(t);
     add_training(t);
+    add_complex(t);
+    add_widened(t);  // after the kernels that it goes through
     return t;
   }();
   return table;

@@ -26,7 +26,7 @@ Places strided_places(const KernelCall& c, const Shape& full) {
 }
 
 void take(const KernelCall& c, const Places& p) {
-  with_any(c.in[0].dtype, [&](auto type) {
+  with_storage(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
@@ -51,7 +51,7 @@ void strided_slice(const KernelCall& c) {
 void strided_slice_grad(const KernelCall& c) {
   const Places p = strided_places(c, *c.out[0].shape);
   set_zero(c.out[0]);
-  with_any(c.in[0].dtype, [&](auto type) {
+  with_storage(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* dy = c.in[0].as<T>();
     T* dx = c.out[0].as<T>();
@@ -63,10 +63,11 @@ void strided_slice_grad(const KernelCall& c) {
 }  // namespace
 
 void add_slice(KernelTable& t) {
-  t.direct("Slice", kAllTypes, &slice, "reference");
-  t.direct("StridedSlice", kAllTypes, &strided_slice, "reference");
-  t.direct("StridedSliceGrad", kAllTypes, &strided_slice_grad, "reference");
-  t.direct("StridedSliceGradLike", kAllTypes, &strided_slice_grad, "reference");
+  t.direct("Slice", kEveryType, &slice, "reference");
+  t.direct("StridedSlice", kEveryType, &strided_slice, "reference");
+  t.direct("StridedSliceGrad", kEveryType, &strided_slice_grad, "reference");
+  t.direct("StridedSliceGradLike", kEveryType, &strided_slice_grad,
+           "reference");
 }
 
 }  // namespace berth::reference

@@ -15,7 +15,7 @@ void assign(const KernelCall& c) {
 
 template <int kSign>
 void assign_add(const KernelCall& c) {
-  with_number(c.in[1].dtype, [&](auto type) {
+  with_ring(c.in[1].dtype, [&](auto type) {
     using T = decltype(type);
     T* v = c.in[0].as<T>();
     const T* d = c.in[1].as<T>();
@@ -28,9 +28,9 @@ void assign_add(const KernelCall& c) {
 }  // namespace
 
 void add_variable(KernelTable& t) {
-  t.direct("AssignVariableOp", kAllTypes, &assign, "reference");
-  t.direct("AssignAddVariableOp", kNumberTypes, &assign_add<1>, "reference");
-  t.direct("AssignSubVariableOp", kNumberTypes, &assign_add<-1>, "reference");
+  t.direct("AssignVariableOp", kEveryType, &assign, "reference");
+  t.direct("AssignAddVariableOp", kRingTypes, &assign_add<1>, "reference");
+  t.direct("AssignSubVariableOp", kRingTypes, &assign_add<-1>, "reference");
 }
 
 }  // namespace berth::reference

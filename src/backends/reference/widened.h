@@ -1,0 +1,37 @@
+// Kernels of narrow dtypes by way of wider ones: bfloat16 and float16 are
+// computed in float32, int8 in int32, complex64 in complex128.
+//
+// Operands are converted, the kernel of the wide dtype runs, results are
+// rounded once (integers wrap). An op of the catalogue therefore takes a
+// narrow dtype as soon as its schema says so. Re-entrant.
+
+#ifndef BERTH_BACKENDS_REFERENCE_WIDENED_H_
+#define BERTH_BACKENDS_REFERENCE_WIDENED_H_
+
+#include "op/kernel.h"
+
+namespace berth::reference {
+
+// Returns the dtype in which `dtype` is computed; kInvalid for those that are
+// computed as they are.
+constexpr DType wider(DType dtype) {
+  switch (dtype) {
+    case bfloat16:
+    case float16:
+      return float32;
+    case int8:
+      return int32;
+    case complex64:
+      return complex128;
+    default:
+      return DType::kInvalid;
+  }
+}
+
+// The dtypes that have a wider one.
+inline constexpr DTypeSet kNarrowTypes =
+    kHalfTypes | kInt8Type | dtype_bit(complex64);
+
+}  // namespace berth::reference
+
+#endif  // BERTH_BACKENDS_REFERENCE_WIDENED_H_
