@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "tensor/visit_dtype.h"
+
 namespace berth::conformance {
 
 namespace {
@@ -15,20 +17,18 @@ constexpr size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xB7};
 constexpr std::byte kGarbage{0xA9};
 
+// Calls fn(T{}) with the type of the parts of `dtype`.
 template <class Fn>
 auto with_type(DType dtype, Fn&& fn) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return fn(float{});
-    case DType::kFloat64:
-      return fn(double{});
-    case DType::kInt32:
-      return fn(int32_t{});
-    case DType::kInt64:
-      return fn(int64_t{});
-    default:
-      return fn(uint8_t{});  // bool too: any bit pattern is readable
-  }
+  // Of a bool any bit pattern is readable.
+  return visit_dtype(dtype == bool_ ? uint8 : dtype, "conformance",
+                     [&](auto type) {
+                       if constexpr (is_complex_type<decltype(type)>) {
+                         return fn(type.real());
+                       } else {
+                         return fn(type);
+                       }
+                     });
 }
 
 template <class T>
@@ -42,7 +42,7 @@ T saturate(double v) {
       return std::numeric_limits<T>::max();
     }
   }
-  return static_cast<T>(v);
+  return convert_element<T>(v);
 }
 
 // Elements before the axis, and bytes of one step along it.
@@ -75,7 +75,7 @@ void Array::copy_bytes(const Array& o) {
 double Array::at(int64_t i) const {
   return with_type(dtype_, [&](auto type) {
     using T = decltype(type);
-    return static_cast<double>(reinterpret_cast<const T*>(data())[i]);
+    return convert_element<double>(reinterpret_cast<const T*>(data())[i]);
   });
 }
 
@@ -83,7 +83,7 @@ void Array::set(int64_t i, double value) {
   with_type(dtype_, [&](auto type) {
     using T = decltype(type);
     reinterpret_cast<T*>(data())[i] =
-        dtype_ == bool_ ? static_cast<T>(value != 0) : saturate<T>(value);
+        saturate<T>(dtype_ == bool_ ? double{value != 0} : value);
   });
 }
 
@@ -103,14 +103,25 @@ Array Array::converted(DType dtype) const {
     out.copy_bytes(*this);
     return out;
   }
-  for (int64_t i = 0; i < size(); ++i) out.set(i, at(i));
+  const bool same_parts = is_complex(dtype) == is_complex(dtype_);
+  const int step = same_parts ? 1 : 2;  // a real number as a complex one
+  for (int64_t i = 0; i < out.parts(); ++i) out.set(i, 0);
+  for (int64_t i = 0; i < parts(); ++i) out.set(i * step, at(i));
   return out;
 }
 
 namespace {
 
 bool same_kind(DType got, DType want) {
-  return got == want || (is_floating(got) && want == float64);
+  return got == want || (is_floating(got) && want == float64) ||
+         (got == complex64 && want == complex128);
+}
+
+// `v` as `dtype` would hold it.
+double rounded_to(DType dtype, double v) {
+  return with_type(dtype, [&](auto type) {
+    return convert_element<double>(saturate<decltype(type)>(v));
+  });
 }
 
 std::string position(const Shape& shape, int64_t i) {
@@ -122,10 +133,10 @@ std::string position(const Shape& shape, int64_t i) {
   return "[" + s + "]";
 }
 
-bool close(double got, double want, Tolerance t) {
+bool close(double got, double want, double scale, Tolerance t) {
   if (want != want) return got != got;
   if (std::isinf(want) || std::isinf(got)) return got == want;
-  return std::fabs(got - want) <= t.atol + t.rtol * std::fabs(want);
+  return std::fabs(got - want) <= t.atol + t.rtol * scale;
 }
 
 }  // namespace
@@ -138,26 +149,30 @@ std::string difference(const Array& got, const Array& want, Tolerance t) {
   }
   int64_t count = 0;
   std::string first;
-  for (int64_t i = 0; i < got.size(); ++i) {
-    const size_t bytes = size_of(got.dtype());
-    const bool whole = !is_floating(got.dtype());
-    double w = want.at(i);
-    if (got.dtype() == float32) w = static_cast<float>(w);
+  const bool whole = !is_inexact(got.dtype());
+  const int64_t step = is_complex(got.dtype()) ? 2 : 1;
+  const auto bytes = static_cast<int64_t>(size_of(got.dtype()));
+  for (int64_t i = 0; i < got.parts(); ++i) {
+    const double w = whole ? want.at(i) : rounded_to(got.dtype(), want.at(i));
+    const double scale =
+        step == 1 ? std::fabs(w)
+                  : std::hypot(want.at(i / 2 * 2), want.at(i / 2 * 2 + 1));
     const bool ok =
-        whole ? std::memcmp(got.data() + i * static_cast<int64_t>(bytes),
-                            want.data() + i * static_cast<int64_t>(bytes),
-                            bytes) == 0
-              : close(got.at(i), w, t);
+        whole ? std::memcmp(got.data() + i * bytes, want.data() + i * bytes,
+                            static_cast<size_t>(bytes)) == 0
+              : close(got.at(i), w, scale, t);
     if (ok) continue;
     if (count++ == 0) {
-      first = fmt::format("element {} is {:.9g}, want {:.9g}",
-                          position(got.shape(), i), got.at(i), w);
+      first = fmt::format("element {}{} is {:.9g}, want {:.9g}",
+                          position(got.shape(), i / step),
+                          step == 1 ? "" : (i % 2 ? ".imag" : ".real"),
+                          got.at(i), w);
     }
   }
   if (count == 0) return "";
-  return fmt::format("{} of {} elements of {}{} differ; {} (rtol {}, atol {})",
-                     count, got.size(), name_of(got.dtype()), got.shape().str(),
-                     first, t.rtol, t.atol);
+  return fmt::format("{} of {} numbers of {}{} differ; {} (rtol {}, atol {})",
+                     count, got.parts(), name_of(got.dtype()),
+                     got.shape().str(), first, t.rtol, t.atol);
 }
 
 Array cut(const Array& whole, int axis, int64_t begin, int64_t end) {

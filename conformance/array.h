@@ -31,7 +31,10 @@ class Array {
   const std::byte* data() const { return bytes_.data() + offset_; }
   View view() { return {data(), &shape_, dtype_}; }
 
-  // Element i in row-major order; whole numbers above 2^53 lose digits.
+  // The numbers that elements consist of: one each, or real and imaginary
+  // part of a complex element in turn.
+  int64_t parts() const { return size() * (is_complex(dtype_) ? 2 : 1); }
+  // Number i in row-major order; whole numbers above 2^53 lose digits.
   double at(int64_t i) const;
   // Stores a value, converted; out of range values saturate.
   void set(int64_t i, double value);
@@ -67,9 +70,9 @@ struct Tolerance {
 };
 
 // Returns "" when shapes and dtypes are equal, NaN stands where NaN is wanted,
-// infinities are equal and |got - want| <= atol + rtol * |want| else; whole
-// numbers must be equal. `want` may be float64 where `got` is float32: it is
-// rounded first. Otherwise says what differs and where.
+// infinities are equal and |got - want| <= atol + rtol * |want| else, for each
+// part of a complex number with the modulus of the whole; whole numbers must
+// be equal. `want` may be wider than `got`: it is rounded first. Otherwise says what differs and where.
 std::string difference(const Array& got, const Array& want, Tolerance t);
 
 // Returns the part [begin, end) of `axis`, and puts such a part back.

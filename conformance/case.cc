@@ -165,11 +165,13 @@ double Random::uniform(double low, double high) {
 namespace {
 
 double special_value(int64_t i, DType dtype) {
-  const bool narrow = dtype == float32;
-  const double largest = narrow ? std::numeric_limits<float>::max()
-                                : std::numeric_limits<double>::max();
-  const double smallest = narrow ? std::numeric_limits<float>::min()
-                                 : std::numeric_limits<double>::min();
+  const bool wide = dtype == float64 || dtype == complex128;
+  double largest = wide ? std::numeric_limits<double>::max()
+                        : std::numeric_limits<float>::max();
+  double smallest = wide ? std::numeric_limits<double>::min()
+                         : std::numeric_limits<float>::min();
+  if (dtype == bfloat16) largest = 0x1.fep127;
+  if (dtype == float16) largest = 65504, smallest = 0x1p-14;
   const double inf = std::numeric_limits<double>::infinity();
   const double kinds[] = {std::nan(""), inf,      -inf,     0.0, -0.0,
                           largest,      -largest, smallest, 1.0, -1.0,
@@ -178,7 +180,7 @@ double special_value(int64_t i, DType dtype) {
 }
 
 void fill_distinct(Array* a, const Input& in, Random* random) {
-  const int64_t n = a->size();
+  const int64_t n = a->parts();
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   for (int64_t i = n - 1; i > 0; --i) {
@@ -210,13 +212,13 @@ void fill_shares(Array* a, Random* random) {
 // Binary ops see every pair: the second input runs slower than the first.
 void fill_special(Array* a, int place) {
   const int64_t period = place == 0 ? 1 : 13;
-  for (int64_t i = 0; i < a->size(); ++i) {
+  for (int64_t i = 0; i < a->parts(); ++i) {
     a->set(i, special_value(i / period, a->dtype()));
   }
 }
 
 void fill_each(Array* a, const Input& in, Random* random) {
-  for (int64_t i = 0; i < a->size(); ++i) {
+  for (int64_t i = 0; i < a->parts(); ++i) {
     double v = random->uniform(in.low, in.high);
     if (in.fill == Fill::kNotZero) {
       while (std::fabs(v) < 0.2) v = random->uniform(in.low, in.high);

@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kMaxElements = 48;  // differentiated per input
 
 bool has_gradient(const Case& c, const Array& in, size_t i) {
-  return is_floating(in.dtype()) && c.inputs[i].no_gradient.empty();
+  return is_inexact(in.dtype()) && c.inputs[i].no_gradient.empty();
 }
 
 // Weights of a random projection of the first `flow` outputs (-1: all), away
@@ -34,12 +34,12 @@ Arrays weights_for(const Case& c, const std::vector<OutSpec>& outputs, int flow,
   Random random(c.name() + purpose);
   for (const OutSpec& o : outputs) {
     const bool flows = flow < 0 || weights.size() < static_cast<size_t>(flow);
-    if (!is_floating(o.dtype) || !flows) {
+    if (!is_inexact(o.dtype) || !flows) {
       weights.emplace_back();
       continue;
     }
     Array w(o.dtype, o.shape);
-    for (int64_t i = 0; i < w.size(); ++i) {
+    for (int64_t i = 0; i < w.parts(); ++i) {
       const double v = random.uniform(0.5, 1.5);
       w.set(i, random.word() % 2 ? v : -v);
     }
@@ -48,13 +48,16 @@ Arrays weights_for(const Case& c, const std::vector<OutSpec>& outputs, int flow,
   return weights;
 }
 
-// sum of weights * outputs, on the oracle.
+// sum of weights * outputs, its real part, on the oracle.
 double project(const Arrays& outputs, const Arrays& weights) {
   double sum = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    for (int64_t e = 0; e < weights[i].size() && e < outputs[i].size(); ++e) {
-      if (weights[i].dtype() == DType::kInvalid) break;
-      sum += weights[i].at(e) * outputs[i].at(e);
+    if (weights[i].dtype() == DType::kInvalid) continue;
+    // The real part of the product of complex numbers.
+    const bool complex = is_complex(outputs[i].dtype());
+    for (int64_t e = 0; e < weights[i].parts() && e < outputs[i].parts(); ++e) {
+      const double sign = complex && e % 2 ? -1 : 1;
+      sum += sign * weights[i].at(e) * outputs[i].at(e);
     }
   }
   return sum;
@@ -65,7 +68,7 @@ Tensor project(const Tensors& outputs, const Tensors& weights) {
   Tensor sum;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined() || !weights[i].defined()) continue;
-    const Tensor part = math::reduce_sum(outputs[i] * weights[i]);
+    const Tensor part = math::reduce_sum(math::real(outputs[i] * weights[i]));
     sum = sum.defined() ? sum + part : part;
   }
   return sum;
@@ -84,10 +87,11 @@ Tensors tensors_of(const Arrays& arrays) {
 std::vector<int64_t> elements_of(const Case& c, const Array& a) {
   std::vector<int64_t> list;
   Random random(c.name() + "elements");
-  for (int64_t i = 0; i < std::min(a.size(), kMaxElements); ++i) {
-    const auto n = static_cast<uint64_t>(a.size());
-    list.push_back(
-        a.size() <= kMaxElements ? i : static_cast<int64_t>(random.word() % n));
+  for (int64_t i = 0; i < std::min(a.parts(), kMaxElements); ++i) {
+    const auto n = static_cast<uint64_t>(a.parts());
+    list.push_back(a.parts() <= kMaxElements
+                       ? i
+                       : static_cast<int64_t>(random.word() % n));
   }
   return list;
 }
@@ -107,7 +111,7 @@ double slope(double step, const std::function<double(const Arrays&)>& fn,
 
 double largest(const Array& a) {
   double m = 0;
-  for (int64_t i = 0; i < a.size(); ++i) m = std::max(m, std::fabs(a.at(i)));
+  for (int64_t i = 0; i < a.parts(); ++i) m = std::max(m, std::fabs(a.at(i)));
   return m;
 }
 
@@ -116,7 +120,7 @@ void expect_slopes(const Case& c, const std::string& what,
                    const std::function<double(const Arrays&)>& fn, Arrays* in,
                    size_t i, const Tensor& gradient, double tolerance) {
   Array got((*in)[i].dtype(), (*in)[i].shape());
-  for (int64_t e = 0; e < got.size(); ++e) got.set(e, 0);
+  for (int64_t e = 0; e < got.parts(); ++e) got.set(e, 0);
   if (gradient.defined()) {
     ASSERT_EQ(gradient.shape(), got.shape()) << what;
     got = to_host(gradient);
@@ -137,7 +141,10 @@ void expect_slopes(const Case& c, const std::string& what,
 Arrays to_double(const Arrays& in) {
   Arrays out;
   for (const Array& a : in) {
-    out.push_back(a.dtype() == float32 ? a.converted(float64) : a);
+    const DType wide = a.dtype() == complex64   ? complex128
+                       : is_floating(a.dtype()) ? float64
+                                                : a.dtype();
+    out.push_back(a.converted(wide));
   }
   return out;
 }
@@ -163,7 +170,7 @@ Sources watch(GradientTape* tape, const Case& c, const Arrays& in,
 }  // namespace
 
 void grad_case(const Case& c, DType dtype) {
-  const AttrsRef attrs = c.attrs_for(dtype), wide_attrs = c.attrs_for(float64);
+  const AttrsRef attrs = c.attrs_for(dtype);
   const Arrays in = make_inputs(c, dtype);
   const Arrays weights = weights_for(c, infer_on_host(host_call(c, attrs), in),
                                      c.gradient_outputs, "weights");
@@ -176,15 +183,21 @@ void grad_case(const Case& c, DType dtype) {
   ASSERT_TRUE(target.defined()) << "no output is floating";
   const Tensors gradients = tape.gradient(target, sources.list);
   Arrays wide = to_double(in);
+  const DType wide_dtype = is_complex(dtype) ? complex128 : float64;
   const Case& of = c;
+  const bool wide_run = dtype == float64 || dtype == complex128;
+  const double tolerance = wide_run            ? 1e-6
+                           : dtype == bfloat16 ? 6e-2
+                           : dtype == float16  ? 1e-2
+                                               : c.gradient_tolerance;
   const auto value = [&](Arrays x) {
     rederive(of, &x);
-    return project(run_oracle(of, float64, x).outputs, weights);
+    return project(run_oracle(of, wide_dtype, x).outputs, weights);
   };
   for (size_t s = 0; s < sources.places.size(); ++s) {
     const size_t i = sources.places[s];
     expect_slopes(c, fmt::format("gradient of input {}", i), value, &wide, i,
-                  gradients[s], dtype == float32 ? c.gradient_tolerance : 1e-6);
+                  gradients[s], tolerance);
   }
 }
 

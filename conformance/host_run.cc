@@ -157,21 +157,24 @@ Arrays run_on_host(const KernelTable& table, const HostCall& call, Arrays* in) {
 
 namespace {
 
-bool reference_takes_double(const Case& c, DType dtype) {
-  if (dtype != float32 || c.def().random()) return false;
-  if (c.def().kind() != OpKind::kCompute) return false;
-  return can_run(reference::kernels(), c.def(), float64);
+// In what the oracle computes a run in `dtype`.
+DType oracle_dtype(const Case& c, DType dtype) {
+  const DType wide = dtype == complex64   ? complex128
+                     : is_floating(dtype) ? float64
+                                          : dtype;
+  if (c.def().random() || c.def().kind() != OpKind::kCompute) return dtype;
+  return can_run(reference::kernels(), c.def(), wide) ? wide : dtype;
 }
 
 }  // namespace
 
 HostResult run_oracle(const Case& c, DType dtype, const Arrays& in) {
-  const bool wide = reference_takes_double(c, dtype);
+  const DType wide = oracle_dtype(c, dtype);
   HostResult r;
   for (const Array& a : in) {
-    r.inputs.push_back(wide && a.dtype() == float32 ? a.converted(float64) : a);
+    r.inputs.push_back(a.dtype() == dtype ? a.converted(wide) : a);
   }
-  const AttrsRef attrs = c.attrs_for(wide ? float64 : dtype);
+  const AttrsRef attrs = c.attrs_for(wide);
   r.outputs = run_on_host(reference::kernels(), host_call(c, attrs), &r.inputs);
   return r;
 }

@@ -14,11 +14,13 @@ bool applies(Mode mode, const Case& c, DType dtype) {
       return true;
     case Mode::kGrad:
     case Mode::kGrad2: {
-      if (!op.differentiable() || !is_floating(dtype)) return false;
-      if (mode == Mode::kGrad2 && dtype != float64) return false;
+      if (!op.differentiable() || !is_inexact(dtype)) return false;
+      if (mode == Mode::kGrad2 && dtype != float64 && dtype != complex128) {
+        return false;
+      }
       for (const Input& i : c.inputs) {
         const DType d = i.dtype == DType::kInvalid ? dtype : i.dtype;
-        if (is_floating(d) && i.no_gradient.empty()) return true;
+        if (is_inexact(d) && i.no_gradient.empty()) return true;
       }
       return false;
     }

@@ -19,21 +19,12 @@ bool exempt(const OpDef& op) {
   return op.kind() == OpKind::kPlaceholder || op.kind() == OpKind::kCall;
 }
 
-const char* short_name(DType d) {
-  switch (d) {
-    case DType::kFloat32:
-      return "f32";
-    case DType::kFloat64:
-      return "f64";
-    case DType::kInt32:
-      return "i32";
-    case DType::kInt64:
-      return "i64";
-    case DType::kUint8:
-      return "u8";
-    default:
-      return "bool";
-  }
+// "f32": the first letter and the bits.
+std::string short_name(DType d) {
+  if (d == bool_) return "bool";
+  const std::string name = name_of(d);
+  return (d == bfloat16 ? "bf" : name.substr(0, 1)) +
+         std::to_string(size_of(d) * 8);
 }
 
 // "direct", "prepared", "decomposition" or "" for one dtype; the first
@@ -49,7 +40,7 @@ DTypeSet dtypes_of_op(const OpDef& op) {
   for (const ArgDef& a : op.inputs()) {
     if (a.types != kResourceType) return a.types;
   }
-  return kAllTypes;
+  return kEveryType;
 }
 
 // "direct f32 f64; prepared f32"
@@ -62,7 +53,7 @@ std::string support(const Device& device, const OpDef& op) {
   for (const DType d : kRunTypes) {
     if (!(dtypes_of_op(op) & dtype_bit(d))) continue;
     const std::string way = how(device.kernels(), op, d);
-    if (!way.empty()) ways[way] += std::string(" ") + short_name(d);
+    if (!way.empty()) ways[way] += " " + short_name(d);
   }
   std::string text;
   for (const auto& [way, dtypes] : ways) {

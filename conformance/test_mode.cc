@@ -14,9 +14,15 @@ namespace {
 
 Tolerance tolerance_of(const Case& c, DType dtype) {
   // Random numbers have float32's precision in every dtype (base/rng.h).
-  if (dtype == float32 || c.def().random()) return c.tolerance;
+  if (dtype == float32 || dtype == complex64 || c.def().random()) {
+    return c.tolerance;
+  }
   const bool exact = c.tolerance.rtol == 0 && c.tolerance.atol == 0;
-  return exact ? Tolerance{} : Tolerance{1e-10, 1e-12};
+  if (exact) return {};
+  // A few units in the last place of 8 and of 11 bits.
+  if (dtype == bfloat16) return {2e-2, 2e-2};
+  if (dtype == float16) return {3e-3, 3e-3};
+  return {1e-10, 1e-12};
 }
 
 void expect_close(const Case& c, DType dtype, const Arrays& got,

@@ -5,6 +5,8 @@ namespace berth::conformance {
 void add_all_cases(Cases& cases) {
   add_elementwise_cases(cases);
   add_compare_cases(cases);
+  add_complex_cases(cases);
+  add_dtype_cases(cases);
   add_reduce_cases(cases);
   add_matmul_cases(cases);
   add_array_cases(cases);

@@ -12,6 +12,8 @@ void add_all_cases(Cases& cases);
 
 void add_elementwise_cases(Cases& cases);
 void add_compare_cases(Cases& cases);
+void add_complex_cases(Cases& cases);
+void add_dtype_cases(Cases& cases);
 void add_reduce_cases(Cases& cases);
 void add_matmul_cases(Cases& cases);
 void add_array_cases(Cases& cases);

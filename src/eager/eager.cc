@@ -67,12 +67,20 @@ class Buffer {
   for (const Device* d : DeviceManager::get().devices()) {
     if (can_run(d->kernels(), op, dtype)) have += " " + d->short_name();
   }
+  DTypeSet taken = 0;
+  for (int d = 1; d < kNumDTypes; ++d) {
+    const auto other = static_cast<DType>(d);
+    const Device& asks =
+        device ? *device : DeviceManager::get().default_device();
+    if (asks.kernels().supports(op, other)) taken |= dtype_bit(other);
+  }
   throw errors::Unimplemented(fmt::format(
-      "{}: no kernel for {} on {}{}{}; {}", op.name(), name_of(dtype),
+      "{}: no kernel for {} on {}{}{}; {}{}", op.name(), name_of(dtype),
       device ? device->short_name() : std::string(asked),
       asked.empty() ? "" : fmt::format(" (asked for by device(\"{}\"))", asked),
       where_text(),
-      have.empty() ? "no device has one" : "these devices have one:" + have));
+      have.empty() ? "no device has one" : "these devices have one:" + have,
+      taken ? "; there it takes " + dtype_list(taken) : ""));
 }
 
 // The device of a call: an explicit scope; else the first variable's device;
@@ -90,6 +98,7 @@ Device& choose_device(const OpDef& op, std::span<const Tensor* const> in,
     }
     return *asked;
   }
+  if (dtype == string_) return DeviceManager::get().host();
   Device& first = DeviceManager::get().default_device();
   if (can_run(first.kernels(), op, dtype)) return first;
   for (Device* d : DeviceManager::get().devices()) {

@@ -23,7 +23,7 @@ struct KernelDecl {
   std::string op;
   std::vector<std::string> device_types;  // "CPU", "GPU"
   int32_t priority = 0;
-  DTypeSet dtypes = kAllTypes | kResourceType;
+  DTypeSet dtypes = kAnyType;
 };
 
 struct DeviceDecl {

@@ -48,7 +48,7 @@ class DeclaredFunction : public Callable {
 };
 
 DTypeSet parse_types(TextLine& line) {
-  if (line.take_word("any")) return kAllTypes | kResourceType;
+  if (line.take_word("any")) return kAnyType;
   DTypeSet types = 0;
   do {
     types |= dtype_bit(parse_dtype(line));

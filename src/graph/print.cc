@@ -42,7 +42,7 @@ class Printer {
   }
 
   void print_types(DTypeSet types) {
-    if (types == (kAllTypes | kResourceType)) {
+    if (types == kAnyType) {
       out_ += "any";
       return;
     }
@@ -94,7 +94,7 @@ class Printer {
         append_name(out_, type);
       }
       if (kernel.priority != 0) put(" priority {}", kernel.priority);
-      if (kernel.dtypes != (kAllTypes | kResourceType)) {
+      if (kernel.dtypes != kAnyType) {
         out_ += " types ";
         print_types(kernel.dtypes);
       }

@@ -11,7 +11,10 @@
 
 #include "device/device_manager.h"
 #include "graph/blob_table.h"
+#include "op/op_def.h"
+#include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth {
 
@@ -85,10 +88,8 @@ DType parse_dtype(TextLine& line) {
   const std::string_view word = line.word("a dtype, for example float32");
   const DType dtype = dtype_from_name(word);
   if (dtype == DType::kInvalid) {
-    line.fail(
-        fmt::format("dtype '{}', expected float32, float64, int32, "
-                    "int64, uint8, bool or resource",
-                    word));
+    line.fail(fmt::format("dtype '{}', expected one of {}", word,
+                          dtype_list(kAnyType)));
   }
   return dtype;
 }
@@ -117,44 +118,77 @@ OutSpec parse_spec(TextLine& line) {
 namespace {
 
 template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+using BitsOf =
+    std::conditional_t<sizeof(T) == 2, uint16_t,
+                       std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+
+template <class T>
+inline constexpr bool is_fraction =
+    std::is_floating_point_v<T> || is_half_type<T>;
+
+template <class T>
+T quiet_nan() {
+  return convert_element<T>(
+      std::numeric_limits<
+          std::conditional_t<is_half_type<T>, float, T>>::quiet_NaN());
+}
+
+// A half as the float that it is.
+template <class T>
+void append_fraction(std::string& out, T value) {
+  const auto wide =
+      convert_element<std::conditional_t<is_half_type<T>, float, T>>(value);
+  const auto bits = std::bit_cast<BitsOf<T>>(value);
+  if (!std::isnan(wide)) {
+    fmt::format_to(std::back_inserter(out), "{}", wide);
+  } else if (bits == std::bit_cast<BitsOf<T>>(quiet_nan<T>())) {
+    out += "nan";
+  } else {
+    fmt::format_to(std::back_inserter(out), "nan0x{:x}", bits);
+  }
+}
 
 // Shortest text that reads back to the same bits.
 template <class T>
 void append_number(std::string& out, T value) {
   if constexpr (std::is_same_v<T, bool>) {
     out += value ? "true" : "false";
-    return;
-  } else if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(value)) {
-      const auto bits = std::bit_cast<BitsOf<T>>(value);
-      out += "nan";
-      if (bits !=
-          std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::quiet_NaN())) {
-        fmt::format_to(std::back_inserter(out), "0x{:x}", bits);
-      }
-      return;
-    }
+  } else if constexpr (is_complex_type<T>) {
+    out += '(';
+    append_number(out, value.real());
+    out += ", ";
+    append_number(out, value.imag());
+    out += ')';
+  } else if constexpr (is_fraction<T>) {
+    append_fraction(out, value);
+  } else {
+    fmt::format_to(std::back_inserter(out), "{}", value);
   }
-  fmt::format_to(std::back_inserter(out), "{}", value);
 }
 
+// False when the number is none that T holds: a half must be exactly one.
 template <class T>
 bool read_number(std::string_view text, T* value) {
+  const char* end = text.data() + text.size();
+  if constexpr (is_fraction<T>) {
+    if (text.starts_with("nan0x")) {
+      BitsOf<T> bits = 0;
+      const auto [stop, error] =
+          std::from_chars(text.data() + 5, end, bits, 16);
+      *value = std::bit_cast<T>(bits);
+      return error == std::errc() && stop == end &&
+             std::isnan(convert_element<double>(*value));
+    }
+  }
   if constexpr (std::is_same_v<T, bool>) {
     *value = text == "true";
     return text == "true" || text == "false";
+  } else if constexpr (is_half_type<T>) {
+    float wide = 0;
+    if (!read_number(text, &wide)) return false;
+    *value = T(wide);
+    return std::isnan(wide) || static_cast<float>(*value) == wide;
   } else {
-    const char* end = text.data() + text.size();
-    if constexpr (std::is_floating_point_v<T>) {
-      if (text.starts_with("nan0x")) {
-        BitsOf<T> bits = 0;
-        const auto [stop, error] =
-            std::from_chars(text.data() + 5, end, bits, 16);
-        *value = std::bit_cast<T>(bits);
-        return error == std::errc() && stop == end && std::isnan(*value);
-      }
-    }
     const auto [stop, error] = std::from_chars(text.data(), end, *value);
     return error == std::errc() && stop == end;
   }
@@ -162,13 +196,22 @@ bool read_number(std::string_view text, T* value) {
 
 template <class T>
 T parse_number(TextLine& line) {
-  const std::string_view text = line.number("a number");
-  T value;
-  if (!read_number(text, &value)) {
-    line.fail(fmt::format("number '{}', expected one that {} holds", text,
-                          name_of(dtype_of<T>)));
+  if constexpr (is_complex_type<T>) {
+    line.expect("(");
+    const auto re = parse_number<typename T::value_type>(line);
+    line.expect(",");
+    const auto im = parse_number<typename T::value_type>(line);
+    line.expect(")");
+    return {re, im};
+  } else {
+    const std::string_view text = line.number("a number");
+    T value;
+    if (!read_number(text, &value)) {
+      line.fail(fmt::format("number '{}', expected one that {} holds", text,
+                            name_of(dtype_of<T>)));
+    }
+    return value;
   }
-  return value;
 }
 
 template <class T>
@@ -194,23 +237,26 @@ std::vector<std::byte> parse_elements(TextLine& line) {
 }
 
 std::vector<std::byte> parse_elements(TextLine& line, DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return parse_elements<float>(line);
-    case DType::kFloat64:
-      return parse_elements<double>(line);
-    case DType::kInt32:
-      return parse_elements<int32_t>(line);
-    case DType::kInt64:
-      return parse_elements<int64_t>(line);
-    case DType::kUint8:
-      return parse_elements<uint8_t>(line);
-    case DType::kBool:
-      return parse_elements<bool>(line);
-    default:
-      break;
+  if (size_of(dtype) == 0) {
+    line.fail(fmt::format("a tensor of {}, expected numbers, bools or strings",
+                          name_of(dtype)));
   }
-  line.fail("a tensor of resources, expected numbers or bools");
+  return visit_dtype(dtype, "elements", [&](auto type) {
+    return parse_elements<decltype(type)>(line);
+  });
+}
+
+void check_count(TextLine& line, size_t n, const Shape& shape) {
+  if (static_cast<int64_t>(n) == shape.num_elements()) return;
+  line.fail(fmt::format("{} elements, expected {} for shape {}", n,
+                        shape.num_elements(), shape.str()));
+}
+
+Tensor parse_strings(TextLine& line, const Shape& shape) {
+  std::vector<std::string> values;
+  while (line.take(",")) values.push_back(line.quoted("a string in quotes"));
+  check_count(line, values.size(), shape);
+  return make_strings(values, shape);
 }
 
 Tensor parse_blob(TextLine& line, const OutSpec& spec) {
@@ -249,35 +295,24 @@ void append_tensor(std::string& out, const Tensor& t) {
   }
   out += "tensor(";
   append_spec(out, {t.dtype(), t.shape()});
+  if (t.dtype() == string_) {
+    for (const std::string& value : strings_of(t)) {
+      out += ", ";
+      append_quoted(out, value);
+    }
+    out += ')';
+    return;
+  }
   const int64_t n = t.num_elements();
   if (n > kMaxInlineElements) {
     out += ", blob " + keep_blob(t) + ")";
     return;
   }
-  std::byte bytes[kMaxInlineElements * sizeof(int64_t)];
+  std::byte bytes[kMaxInlineElements * sizeof(std::complex<double>)];
   t.copy_to(bytes);
-  switch (t.dtype()) {
-    case DType::kFloat32:
-      append_elements<float>(out, bytes, n);
-      break;
-    case DType::kFloat64:
-      append_elements<double>(out, bytes, n);
-      break;
-    case DType::kInt32:
-      append_elements<int32_t>(out, bytes, n);
-      break;
-    case DType::kInt64:
-      append_elements<int64_t>(out, bytes, n);
-      break;
-    case DType::kUint8:
-      append_elements<uint8_t>(out, bytes, n);
-      break;
-    case DType::kBool:
-      append_elements<bool>(out, bytes, n);
-      break;
-    default:
-      break;
-  }
+  visit_dtype(t.dtype(), "text", [&](auto type) {
+    append_elements<decltype(type)>(out, bytes, n);
+  });
   out += ')';
 }
 
@@ -291,17 +326,15 @@ Tensor parse_tensor(TextLine& line) {
                           spec.shape.str()));
   }
   Tensor t;
-  if (n > kMaxInlineElements) {
+  if (spec.dtype == string_) {
+    t = parse_strings(line, spec.shape);
+  } else if (n > kMaxInlineElements) {
     line.expect(",");
     if (!line.take_word("blob")) line.fail_here("'blob' and a hash");
     t = parse_blob(line, spec);
   } else {
     const auto bytes = parse_elements(line, spec.dtype);
-    if (bytes.size() != static_cast<size_t>(n) * size_of(spec.dtype)) {
-      line.fail(fmt::format("{} elements, expected {} for shape {}",
-                            bytes.size() / size_of(spec.dtype), n,
-                            spec.shape.str()));
-    }
+    check_count(line, bytes.size() / size_of(spec.dtype), spec.shape);
     t = make_tensor(DeviceManager::get().host(), spec.dtype, spec.shape);
     if (n > 0) std::memcpy(t.impl()->data(), bytes.data(), bytes.size());
   }

@@ -148,7 +148,8 @@ ValueRef Tracer::capture(const Tensor& t) {
   } else {
     static const OpDef& op = op_named("Const");
     Tensor constant = t;
-    const bool host = impl.block->device->runs_inline();
+    const bool host =
+        impl.block->device->runs_inline() && impl.dtype != string_;
     if (host && impl.shape.rank() == 0) {
       const std::string bytes(reinterpret_cast<const char*>(impl.data()),
                               size_of(impl.dtype));

@@ -87,8 +87,6 @@ std::vector<SplitSignature> split_elementwise(const InferContext& c) {
   return rules;
 }
 
-namespace {
-
 std::string dtype_list(DTypeSet set) {
   std::string s;
   for (int d = 1; d < kNumDTypes; ++d) {
@@ -98,6 +96,8 @@ std::string dtype_list(DTypeSet set) {
   }
   return s;
 }
+
+namespace {
 
 void check_inputs(const InferContext& c) {
   const OpDef& op = c.op();

@@ -44,6 +44,11 @@ inline constexpr DTypeSet kRealNumbers = kNumberTypes | kHalfTypes | kInt8Type;
 inline constexpr DTypeSet kInexactTypes = kRealFloats | kComplexTypes;
 inline constexpr DTypeSet kEveryNumber = kRealNumbers | kComplexTypes;
 inline constexpr DTypeSet kEveryType = kEveryNumber | kBoolType;
+// "any" in a graph text: every dtype that there is.
+inline constexpr DTypeSet kAnyType = kEveryType | kStringType | kResourceType;
+
+// "float32, float64".
+std::string dtype_list(DTypeSet set);
 
 enum class Access : uint8_t {
   kValue,

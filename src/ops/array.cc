@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "berth/errors.h"
@@ -13,21 +14,35 @@
 #include "op/device_scope.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
+#include "tensor/string_tensor.h"
 
 namespace berth {
 
 namespace {
 
-// Where a new constant lives: in a trace it stays on the host until the graph
-// places it.
-Tensor to_scope(const Tensor& host) {
-  if (tracing()) return host;
+Device* asked_device() {
   // Nobody gives constants a line; the last op's would mislead.
   const Site last = std::exchange(t_state.site, Site{});
   Device* device = scope_device("constant");
   t_state.site = last;
+  return device;
+}
+
+// Where a new constant lives: in a trace it stays on the host until the graph
+// places it.
+Tensor to_scope(const Tensor& host) {
+  if (tracing()) return host;
+  Device* device = asked_device();
   return copy_to_device(
       host, device ? *device : DeviceManager::get().default_device());
+}
+
+// Text stays on the host unless a scope asks for another device.
+Tensor constant_text(const std::vector<std::string>& values,
+                     const Shape& shape) {
+  const Tensor t = make_strings(values, shape);
+  Device* device = tracing() ? nullptr : asked_device();
+  return device ? copy_to_device(t, *device) : t;
 }
 
 template <class T>
@@ -48,7 +63,14 @@ Tensor constant(std::span<const T> values, const Shape& shape) {
         fmt::format("constant: {} values for shape {}; expected {}",
                     values.size(), shape.str(), shape.num_elements()));
   }
-  return constant_of(values.data(), shape);
+  using Text =
+      std::conditional_t<std::is_same_v<T, const char*>, std::string, T>;
+  if constexpr (std::is_same_v<Text, std::string>) {
+    return constant_text(std::vector<std::string>(values.begin(), values.end()),
+                         shape);
+  } else {
+    return constant_of(values.data(), shape);
+  }
 }
 template Tensor constant(std::span<const float>, const Shape&);
 template Tensor constant(std::span<const double>, const Shape&);
@@ -56,12 +78,26 @@ template Tensor constant(std::span<const int32_t>, const Shape&);
 template Tensor constant(std::span<const int64_t>, const Shape&);
 template Tensor constant(std::span<const uint8_t>, const Shape&);
 template Tensor constant(std::span<const bool>, const Shape&);
+template Tensor constant(std::span<const int8_t>, const Shape&);
+template Tensor constant(std::span<const bfloat16_t>, const Shape&);
+template Tensor constant(std::span<const float16_t>, const Shape&);
+template Tensor constant(std::span<const std::complex<float>>, const Shape&);
+template Tensor constant(std::span<const std::complex<double>>, const Shape&);
+template Tensor constant(std::span<const std::string>, const Shape&);
+template Tensor constant(std::span<const char* const>, const Shape&);
 
 Tensor constant(float value) { return constant_of(&value, {}); }
 Tensor constant(double value) { return constant_of(&value, {}); }
 Tensor constant(int value) { return constant_of(&value, {}); }
 Tensor constant(int64_t value) { return constant_of(&value, {}); }
 Tensor constant(bool value) { return constant_of(&value, {}); }
+Tensor constant(int8_t value) { return constant_of(&value, {}); }
+Tensor constant(bfloat16_t value) { return constant_of(&value, {}); }
+Tensor constant(float16_t value) { return constant_of(&value, {}); }
+Tensor constant(std::complex<float> value) { return constant_of(&value, {}); }
+Tensor constant(std::complex<double> value) { return constant_of(&value, {}); }
+Tensor constant(const char* value) { return constant(std::string(value)); }
+Tensor constant(const std::string& value) { return constant_text({value}, {}); }
 
 Tensor zeros_like(const Tensor& x, Site site) {
   static const OpDef& op = op_named("ZerosLike");
@@ -178,7 +214,7 @@ void register_array_ops(OpRegistry& r) {
         });
   }
   r.op("Reshape")
-      .input("tensor")
+      .input("tensor", kEveryType | kStringType)
       .output("output")
       .required_attr("shape", Shape{})
       .kind(OpKind::kAlias)
@@ -193,7 +229,7 @@ void register_array_ops(OpRegistry& r) {
       });
   for (const char* name : {"Identity", "StopGradient"}) {
     OpBuilder op = r.op(name);
-    op.input("input")
+    op.input("input", kEveryType | kStringType)
         .output("output")
         .kind(OpKind::kAlias)
         .infer(&infer_same_as_0)

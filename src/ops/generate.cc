@@ -160,7 +160,7 @@ void register_like_ops(OpRegistry& r) {
         return Tensors{sum_to(g.dy(), g.x(0)), {}};
       });
   r.op("ReshapeLike")
-      .input("tensor")
+      .input("tensor", kEveryType | kStringType)
       .free_input("like")
       .output("output")
       .kind(OpKind::kAlias)

@@ -277,7 +277,7 @@ void register_tile_ops(OpRegistry& r) {
 
 void register_layout_ops(OpRegistry& r) {
   r.op("ExpandDims")
-      .input("input")
+      .input("input", kEveryType | kStringType)
       .output("output")
       .required_attr("axis", int64_t{0})
       .kind(OpKind::kAlias)
@@ -286,7 +286,7 @@ void register_layout_ops(OpRegistry& r) {
       .split(&split_leading)
       .gradient(&grad_reshape);
   r.op("Squeeze")
-      .input("input")
+      .input("input", kEveryType | kStringType)
       .output("output")
       .attr("axis", Ints{})
       .kind(OpKind::kAlias)

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "berth/errors.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth {
 
@@ -21,7 +22,7 @@ constexpr int64_t kMaxScanned = 1 << 16;
 
 template <class T>
 bool all_are(const std::vector<std::byte>& bytes, double value) {
-  const T want = static_cast<T>(value);
+  const T want = convert_element<T>(value);
   for (size_t i = 0; i < bytes.size(); i += sizeof(T)) {
     if (std::memcmp(bytes.data() + i, &want, sizeof want) != 0) return false;
   }
@@ -30,23 +31,12 @@ bool all_are(const std::vector<std::byte>& bytes, double value) {
 
 bool all_are(const Tensor& t, double value) {
   const int64_t n = t.num_elements();
-  if (n > kMaxScanned || n == 0) return false;
+  if (n > kMaxScanned || n == 0 || t.dtype() == string_) return false;
   std::vector<std::byte> bytes(static_cast<size_t>(n) * size_of(t.dtype()));
   t.copy_to(bytes.data());
-  switch (t.dtype()) {
-    case DType::kFloat32:
-      return all_are<float>(bytes, value);
-    case DType::kFloat64:
-      return all_are<double>(bytes, value);
-    case DType::kInt32:
-      return all_are<int32_t>(bytes, value);
-    case DType::kInt64:
-      return all_are<int64_t>(bytes, value);
-    case DType::kUint8:
-      return all_are<uint8_t>(bytes, value);
-    default:
-      return false;
-  }
+  return visit_dtype(t.dtype(), "scan", [&](auto type) {
+    return all_are<decltype(type)>(bytes, value);
+  });
 }
 
 bool same_bits(double a, double b) {

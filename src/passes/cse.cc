@@ -42,7 +42,7 @@ class Key {
   }
   void add_tensor(const Tensor& t) {
     const size_t n = static_cast<size_t>(t.num_elements()) * size_of(t.dtype());
-    if (n > kMaxComparedBytes) {
+    if (n > kMaxComparedBytes || t.dtype() == string_) {
       add(t.impl());
       return;
     }

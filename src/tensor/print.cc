@@ -34,8 +34,10 @@ class Printer {
   // Prints axis `axis` from element `offset` on.
   void block(int axis, int64_t offset) {
     if (axis == shape_.rank()) {
-      const T v = values_[static_cast<size_t>(offset)];
-      if constexpr (is_complex_type<T>) {
+      const auto& v = values_[static_cast<size_t>(offset)];
+      if constexpr (std::is_same_v<T, std::string>) {
+        out_ += '"' + v + '"';
+      } else if constexpr (is_complex_type<T>) {
         out_ += fmt::format("{:.6g}{:+.6g}j", v.real(), v.imag());
       } else if constexpr (std::is_floating_point_v<T> || is_half_type<T>) {
         out_ += fmt::format("{:.6g}", convert_element<double>(v));
@@ -66,6 +68,7 @@ class Printer {
 };
 
 std::string values_text(const Tensor& t) {
+  if (t.dtype() == string_) return Printer<std::string>(t).text();
   return visit_dtype(t.dtype(), "text", [&](auto type) {
     return Printer<decltype(type)>(t).text();
   });

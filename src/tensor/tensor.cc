@@ -155,6 +155,11 @@ Tensor make_tensor(Device& device, DType dtype, const Shape& shape) {
     throw errors::InvalidArgument(
         fmt::format("cannot allocate a tensor of shape {}", shape.str()));
   }
+  if (dtype == string_) [[unlikely]] {
+    throw errors::InvalidArgument(
+        "cannot allocate a tensor of strings: nothing computes strings, and "
+        "they are not copied");
+  }
   Block* block =
       device.allocator().allocate(static_cast<size_t>(n) * size_of(dtype));
   TensorImpl* impl = new_tensor_impl();

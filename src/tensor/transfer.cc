@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
 #include "tensor/visit_dtype.h"
@@ -35,6 +36,14 @@ void check_readable(const Tensor& t, const char* what, Site site) {
   }
 }
 
+void refuse_strings(const Tensor& t, const char* what, Site site) {
+  if (t.dtype() != string_) return;
+  throw errors::InvalidArgument(
+      fmt::format("{} of a tensor of strings ({}:{}); expected numbers: read "
+                  "text with to_vector<std::string>()",
+                  what, site.file ? site.file : "?", site.line));
+}
+
 template <class To, class From>
 std::vector<To> convert(const Tensor& t, Site site) {
   const size_t n = static_cast<size_t>(t.num_elements());
@@ -58,6 +67,7 @@ struct PendingCopy {
 
 void Tensor::copy_to(void* target, Site site) const {
   check_readable(*this, "copy_to", site);
+  refuse_strings(*this, "copy_to", site);
   const TensorImpl& t = *impl_;
   const size_t bytes = t.size_bytes();
   if (bytes == 0) return;
@@ -80,9 +90,20 @@ void Tensor::copy_to(void* target, Site site) const {
 template <class T>
 std::vector<T> Tensor::to_vector(Site site) const {
   check_readable(*this, "to_vector", site);
+  refuse_strings(*this, "to_vector", site);
   return visit_dtype(dtype(), "to_vector", [&](auto type) {
     return convert<T, decltype(type)>(*this, site);
   });
+}
+
+template <>
+std::vector<std::string> Tensor::to_vector<std::string>(Site site) const {
+  check_readable(*this, "to_vector", site);
+  if (dtype() == string_) return strings_of(*this);
+  throw errors::InvalidArgument(fmt::format(
+      "to_vector<std::string> of {} ({}:{}); expected a tensor of strings: "
+      "str() prints numbers",
+      name_of(dtype()), site.file ? site.file : "?", site.line));
 }
 
 template <class T>
@@ -112,6 +133,7 @@ BERTH_READ_AS(float16_t);
 BERTH_READ_AS(std::complex<float>);
 BERTH_READ_AS(std::complex<double>);
 #undef BERTH_READ_AS
+template std::string Tensor::item<std::string>(Site) const;
 
 namespace {
 
@@ -172,11 +194,16 @@ Tensor copied(const Tensor& t, Device& device) {
 Tensor copy_to_device(const Tensor& t, Device& device) {
   const TensorImpl& from = *t.impl();
   if (from.block == nullptr || from.block->device == &device) return t;
+  if (from.dtype == string_) {
+    check_holds_strings(device);
+    return t;
+  }
   return copied(t, device);
 }
 
 Tensor own_copy(const Tensor& t, Device& device) {
   const TensorImpl& from = *t.impl();
+  if (from.dtype == string_) return copy_to_device(t, device);
   if (from.block->device == &device && !from.block->borrowed.load()) return t;
   return copied(t, device);
 }

@@ -105,6 +105,11 @@ void wait_for_uses(Stream& stream, const Block& block) {
 
 Tensor make_variable(Device& device, std::string name, DType dtype,
                      const Shape& shape, bool trainable, Site site) {
+  if (size_of(dtype) == 0) {
+    throw errors::InvalidArgument(fmt::format(
+        "Variable '{}' of {} ({}:{}); expected a dtype of numbers or bool",
+        name, name_of(dtype), site.file ? site.file : "?", site.line));
+  }
   static std::atomic<uint64_t> serial{0};
   auto state = std::make_unique<VariableState>();
   state->name = std::move(name);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "berth/tensor.h"
@@ -23,11 +24,22 @@ namespace berth {
 //   constant({1.f, 2.f})          [2]
 //   constant({{1, 2}, {3, 4}})    [2, 2]
 //   constant(values, {2, 3})      values.size() == 6
+// Elements are of any dtype's C++ type, or text: tensors of text stay on the
+// host and take part in shapes and comparisons only; another device is an
+// error.
+//   constant("a"), constant({"a", "b"})
 Tensor constant(float value);
 Tensor constant(double value);
 Tensor constant(int value);
 Tensor constant(int64_t value);
 Tensor constant(bool value);
+Tensor constant(int8_t value);
+Tensor constant(bfloat16_t value);
+Tensor constant(float16_t value);
+Tensor constant(std::complex<float> value);
+Tensor constant(std::complex<double> value);
+Tensor constant(const char* value);
+Tensor constant(const std::string& value);
 template <class T>
 Tensor constant(std::span<const T> values, const Shape& shape);
 template <class T>

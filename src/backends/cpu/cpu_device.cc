@@ -94,6 +94,7 @@ class CpuBackend final : public Backend {
     config.add_user_kernels("CPU", table_);
     if (!config.cpu_reference_only) table_.append(cpu::kernels());
     table_.append(reference::kernels());
+    reference::add_strings(table_);
     const CpuLayout layout = lay_out_cpus(config, CoreSet::allowed());
     std::vector<std::unique_ptr<Device>> devices;
     for (const CpuLayout::Part& part : layout.devices) {

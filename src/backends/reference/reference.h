@@ -33,6 +33,9 @@ void add_training(KernelTable& t);
 void add_complex(KernelTable& t);
 void add_widened(KernelTable& t);
 
+// Kernels of text, which devices of host memory alone have; not in kernels().
+void add_strings(KernelTable& t);
+
 }  // namespace berth::reference
 
 #endif  // BERTH_BACKENDS_REFERENCE_REFERENCE_H_

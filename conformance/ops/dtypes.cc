@@ -1,0 +1,176 @@
+// The narrow and the complex dtypes, through the ops that take them.
+//
+// Their kernels come from those of wider types, so few shapes are enough here:
+// the families check the rest in the dtypes that are computed as they are.
+
+#include <string>
+
+#include "conformance/modes.h"
+#include "conformance/ops/families.h"
+
+namespace berth::conformance {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+constexpr DTypeSet kWhole = kInt8Type;
+constexpr DTypeSet kFractions = kHalfTypes | kComplexTypes;
+constexpr DTypeSet kNew = kFractions | kWhole;
+constexpr DTypeSet kOrdered = kHalfTypes | kWhole;
+const char* const kNarrow = "differences vanish in the rounding to 16 bits";
+
+// Half a second of 16-bit results is enough to see a gradient's rule; its
+// second derivative is checked in the wide types.
+void add(Cases& cases, const char* op, DTypeSet types, std::vector<Input> in,
+         std::vector<Attrs::Pair> attrs = {}) {
+  Case& c = cases.add(op, "dtypes", std::move(in)).types(types);
+  c.attrs = std::move(attrs);
+  c.close_to(1e-5, 1e-5);
+}
+
+void add_arithmetic(Cases& cases) {
+  for (const char* op : {"AddV2", "Sub", "Mul", "SquaredDifference"}) {
+    add(cases, op, kNew, {Input({4, 1}), Input({1, 5})});
+  }
+  for (const char* op : {"Maximum", "Minimum"}) {
+    add(cases, op, kOrdered, {Input({4, 5}).distinct(), Input({5})});
+  }
+  add(cases, "RealDiv", kFractions, {Input({4, 5}), Input({5}).not_zero()});
+  add(cases, "Pow", kFractions,
+      {Input({3, 4}).uniform(0.5, 2), Input({4}).uniform(-1, 2)});
+  cases
+      .add("Mul", "wraps",
+           {Input({4}).of({127, -128, 100, -1}),
+            Input({4}).of({2, -1, 100, -128})})
+      .types(kWhole);
+  for (const char* op : {"Neg", "Square"}) {
+    add(cases, op, kNew, {Input({3, 7})});
+  }
+  for (const char* op : {"Abs", "Sign"}) {
+    add(cases, op, kOrdered, {Input({3, 7}).not_zero()});
+  }
+  for (const char* op : {"Sqrt", "Rsqrt", "Log", "Log1p"}) {
+    add(cases, op, kFractions, {Input({3, 7}).uniform(0.3, 4)});
+  }
+  for (const char* op : {"Exp", "Sigmoid", "Tanh"}) {
+    add(cases, op, kFractions, {Input({3, 7}).uniform(-1, 1)});
+  }
+  add(cases, "Floor", kHalfTypes, {Input({3, 7})});
+}
+
+void add_comparisons(Cases& cases) {
+  for (const char* op : {"Equal", "NotEqual"}) {
+    add(cases, op, kNew, {Input({4, 5}).whole(0, 2), Input({5}).whole(0, 2)});
+  }
+  for (const char* op : {"Less", "LessEqual", "Greater", "GreaterEqual"}) {
+    add(cases, op, kOrdered,
+        {Input({4, 5}).whole(0, 2), Input({5}).whole(0, 2)});
+  }
+}
+
+void add_casts(Cases& cases) {
+  for (const DType to : kRunTypes) {
+    const std::string name = name_of(to);
+    const bool old = (kNumberTypes | kBoolType) & dtype_bit(to);
+    Case& c = cases.add("Cast", "any_to_" + name, {Input({3, 5}).uniform(0, 9)})
+                  .attr("DstT", to)
+                  .types(old ? kNew : kEveryType);
+    const bool wide = to == float64 || to == complex128;
+    if (!wide) c.skip_gradients(kNarrow);
+    cases.add("Cast", "special_to_" + name, {Input({26}).special()})
+        .attr("DstT", to)
+        .types(kInexactTypes);
+  }
+}
+
+void add_moves(Cases& cases) {
+  const Input x({3, 4});
+  add(cases, "Identity", kNew, {x});
+  add(cases, "DeepCopy", kNew, {x});
+  add(cases, "ZerosLike", kNew, {x});
+  add(cases, "OnesLike", kNew, {x});
+  add(cases, "Reshape", kNew, {x}, {{"shape", Shape{2, 6}}});
+  add(cases, "BroadcastTo", kNew, {x}, {{"shape", Shape{2, 3, 4}}});
+  add(cases, "Transpose", kNew, {x}, {{"perm", Ints{1, 0}}});
+  add(cases, "ExpandDims", kNew, {x}, {{"axis", int64_t{1}}});
+  add(cases, "Squeeze", kNew, {Input({3, 1, 4})}, {{"axis", Ints{1}}});
+  add(cases, "Pad", kNew, {x}, {{"paddings", Ints{1, 0, 0, 2}}});
+  add(cases, "Tile", kNew, {x}, {{"multiples", Ints{2, 1}}});
+  add(cases, "ConcatV2", kNew, {x, Input({2, 4})}, {{"axis", int64_t{0}}});
+  add(cases, "Pack", kNew, {x, x}, {{"axis", int64_t{1}}});
+  add(cases, "Unpack", kNew, {x}, {{"axis", int64_t{0}}, {"num", int64_t{3}}});
+  add(cases, "Slice", kNew, {x}, {{"begin", Ints{1, 0}}, {"size", Ints{2, 3}}});
+  add(cases, "StridedSlice", kNew, {x},
+      {{"begin", Ints{0, 3}}, {"end", Ints{3, 0}}, {"strides", Ints{2, -1}}});
+  add(cases, "GatherV2", kNew, {x, Input({5}).whole(0, 2, int32)},
+      {{"axis", int64_t{0}}});
+  add(cases, "SelectV2", kNew, {Input({3, 1}).boolean(), x, Input({4})});
+  for (const DType d : {bfloat16, float16, int8, complex64, complex128}) {
+    cases.add("Fill", std::string("dtypes_") + name_of(d), {})
+        .attr("shape", Shape{2, 3})
+        .attr("value", 3.0)
+        .attr("dtype", d)
+        .types(dtype_bit(float32));
+  }
+  for (const DType d : {bfloat16, float16, int8}) {
+    cases.add("Range", std::string("dtypes_") + name_of(d), {})
+        .attr("start", int64_t{-3})
+        .attr("limit", int64_t{90})
+        .attr("delta", int64_t{7})
+        .attr("dtype", d)
+        .types(dtype_bit(float32));
+  }
+}
+
+void add_sums(Cases& cases) {
+  const std::vector<Attrs::Pair> rows = {{"axis", Ints{1}}};
+  add(cases, "Sum", kNew, {Input({3, 5})}, rows);
+  add(cases, "Prod", kNew, {Input({3, 4}).not_zero()}, rows);
+  add(cases, "Mean", kFractions, {Input({3, 5})}, rows);
+  for (const char* op : {"Max", "Min"}) {
+    add(cases, op, kOrdered, {Input({3, 5}).distinct()}, rows);
+    cases.add(op, "nothing_of_int8", {Input({2, 0})})
+        .attr("axis", Ints{1})
+        .types(kWhole);
+  }
+  add(cases, "ArgMax", kOrdered, {Input({3, 5}).distinct()},
+      {{"axis", int64_t{1}}});
+  cases.add("Sum", "int8_wraps", {Input({3, 40}).of({100, 27, -5})})
+      .attr("axis", Ints{1})
+      .types(kWhole);
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      cases
+          .add("MatMul",
+               std::string("dtypes_") + (ta ? "t" : "n") + (tb ? "t" : "n"),
+               {Input(ta ? Shape{4, 3} : Shape{3, 4}),
+                Input(tb ? Shape{5, 4} : Shape{4, 5})})
+          .attr("transpose_a", ta)
+          .attr("transpose_b", tb)
+          .types(kNew)
+          .close_to(1e-5, 1e-5);
+    }
+  }
+  add(cases, "MatMul", kNew, {Input({2, 3, 4}), Input({4, 5})});
+}
+
+void add_updates(Cases& cases) {
+  for (const char* op :
+       {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}) {
+    add(cases, op, kNew, {Input({3, 5}).as_variable(), Input({3, 5})});
+  }
+}
+
+}  // namespace
+
+void add_dtype_cases(Cases& cases) {
+  add_arithmetic(cases);
+  add_comparisons(cases);
+  add_casts(cases);
+  add_moves(cases);
+  add_sums(cases);
+  add_updates(cases);
+}
+
+}  // namespace berth::conformance
