@@ -83,7 +83,7 @@ void Array::set(int64_t i, double value) {
   with_type(dtype_, [&](auto type) {
     using T = decltype(type);
     reinterpret_cast<T*>(data())[i] =
-        saturate<T>(dtype_ == bool_ ? double{value != 0} : value);
+        saturate<T>(dtype_ == bool_ ? (value != 0 ? 1 : 0) : value);
   });
 }
 
@@ -154,9 +154,12 @@ std::string difference(const Array& got, const Array& want, Tolerance t) {
   const auto bytes = static_cast<int64_t>(size_of(got.dtype()));
   for (int64_t i = 0; i < got.parts(); ++i) {
     const double w = whole ? want.at(i) : rounded_to(got.dtype(), want.at(i));
-    const double scale =
-        step == 1 ? std::fabs(w)
-                  : std::hypot(want.at(i / 2 * 2), want.at(i / 2 * 2 + 1));
+    double scale = std::fabs(w);
+    if (step == 2) {
+      const int64_t re = i - i % 2;
+      const double modulus = std::hypot(want.at(re), want.at(re + 1));
+      if (std::isfinite(modulus)) scale = modulus;
+    }
     const bool ok =
         whole ? std::memcmp(got.data() + i * bytes, want.data() + i * bytes,
                             static_cast<size_t>(bytes)) == 0

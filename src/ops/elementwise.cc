@@ -272,7 +272,7 @@ void unary_op(OpRegistry& r, const char* name, DTypeSet types,
 void register_unary(OpRegistry& r) {
   unary_op(r, "Neg", kEveryNumber,
            [](const GradCall& g) { return Tensors{-g.dy()}; });
-  unary_op(r, "Abs", kEveryNumber, [](const GradCall& g) {
+  unary_op(r, "Abs", kRealNumbers, [](const GradCall& g) {
     return Tensors{g.dy() * math::sign(g.x(0), {})};
   });
   unary_op(r, "Square", kEveryNumber, [](const GradCall& g) {
@@ -299,7 +299,7 @@ void register_unary(OpRegistry& r) {
   });
   for (const char* flat : {"Sign", "Floor"}) {
     r.op(flat)
-        .input("x", flat[0] == 'S' ? kEveryNumber : kFloatingTypes)
+        .input("x", flat[0] == 'S' ? kRealNumbers : kRealFloats)
         .output("y")
         .elementwise()
         .gradient([](const GradCall& g) {
