@@ -1,4 +1,4 @@
-// Every case of fixtures/ops.json (NumPy and PyTorch) against the op, run
+// Every case of fixtures/ops*.json (NumPy and PyTorch) against the op, run
 // eagerly on the device under test. The format is in fixtures/README.md.
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ Array array_of(const Json& j) {
     }
     ++i;
   }
-  EXPECT_EQ(i, a.size());
+  EXPECT_EQ(i, a.parts());
   return a;
 }
 
@@ -147,8 +147,10 @@ void register_fixtures(const Json& file) {
 int run(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   choose_device("");
-  static const Json file = Json::parse(std::ifstream(BERTH_FIXTURES));
-  register_fixtures(file);
+  static const Json files[] = {
+      Json::parse(std::ifstream(BERTH_FIXTURES "/ops.json")),
+      Json::parse(std::ifstream(BERTH_FIXTURES "/ops_dtypes.json"))};
+  for (const Json& file : files) register_fixtures(file);
   const int failed = RUN_ALL_TESTS();
   if (testing::UnitTest::GetInstance()->test_to_run_count() > 0 ||
       GTEST_FLAG_GET(list_tests)) {

@@ -20,7 +20,10 @@ namespace berth {
 
 // A set of dtypes, one bit per DType.
 using DTypeSet = uint32_t;
-constexpr DTypeSet dtype_bit(DType d) { return 1u << static_cast<int>(d); }
+constexpr DTypeSet dtype_bit(DType d) {
+  const int i = static_cast<int>(d);
+  return i < kNumDTypes ? 1u << i : 0;  // none for what is no dtype
+}
 inline constexpr DTypeSet kFloatingTypes =
     dtype_bit(float32) | dtype_bit(float64);
 inline constexpr DTypeSet kIntegerTypes =
