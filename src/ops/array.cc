@@ -91,13 +91,7 @@ Tensor constant(double value) { return constant_of(&value, {}); }
 Tensor constant(int value) { return constant_of(&value, {}); }
 Tensor constant(int64_t value) { return constant_of(&value, {}); }
 Tensor constant(bool value) { return constant_of(&value, {}); }
-Tensor constant(int8_t value) { return constant_of(&value, {}); }
-Tensor constant(bfloat16_t value) { return constant_of(&value, {}); }
-Tensor constant(float16_t value) { return constant_of(&value, {}); }
-Tensor constant(std::complex<float> value) { return constant_of(&value, {}); }
-Tensor constant(std::complex<double> value) { return constant_of(&value, {}); }
-Tensor constant(const char* value) { return constant(std::string(value)); }
-Tensor constant(const std::string& value) { return constant_text({value}, {}); }
+Tensor constant(const char* value) { return constant_text({value}, {}); }
 
 Tensor zeros_like(const Tensor& x, Site site) {
   static const OpDef& op = op_named("ZerosLike");

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "berth/tensor.h"
@@ -28,20 +29,22 @@ namespace berth {
 // host and take part in shapes and comparisons only; another device is an
 // error.
 //   constant("a"), constant({"a", "b"})
+template <class T>
+Tensor constant(std::span<const T> values, const Shape& shape);
 Tensor constant(float value);
 Tensor constant(double value);
 Tensor constant(int value);
 Tensor constant(int64_t value);
 Tensor constant(bool value);
-Tensor constant(int8_t value);
-Tensor constant(bfloat16_t value);
-Tensor constant(float16_t value);
-Tensor constant(std::complex<float> value);
-Tensor constant(std::complex<double> value);
 Tensor constant(const char* value);
-Tensor constant(const std::string& value);
+// int8_t, bfloat16_t, float16_t, std::complex<float or double>, std::string:
+// a template, so that no list of two numbers is taken for one of these.
 template <class T>
-Tensor constant(std::span<const T> values, const Shape& shape);
+requires(dtype_of<T> == int8 || dtype_of<T> == bfloat16 ||
+         dtype_of<T> == float16 || is_complex(dtype_of<T>) ||
+         std::is_same_v<T, std::string>) Tensor constant(const T& value) {
+  return constant(std::span<const T>(&value, 1), Shape{});
+}
 template <class T>
 Tensor constant(const std::vector<T>& values, const Shape& shape) {
   return constant(std::span<const T>(values), shape);
