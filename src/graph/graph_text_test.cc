@@ -110,6 +110,34 @@ TEST(GraphText, ConstantsKeepEveryBit) {
   expect_same_bits<int64_t>({INT64_MAX, INT64_MIN});
   expect_same_bits<uint8_t>({0, 7, 255});
   expect_same_bits<float>({});
+  expect_same_bits<int8_t>({0, -128, 127});
+  expect_same_bits<std::complex<float>>(
+      {{0.1f, -0.0f}, {F::quiet_NaN(), -F::infinity()}});
+  expect_same_bits<std::complex<double>>({{0.1, 5e-324}, {D::max(), -1}});
+}
+
+template <class Half>
+void expect_every_pattern() {
+  for (uint32_t first = 0; first < 65536; first += 64) {
+    std::vector<Half> values(64);
+    for (uint32_t i = 0; i < 64; ++i) {
+      values[i].bits = static_cast<uint16_t>(first + i);
+    }
+    expect_same_bits(values);
+  }
+}
+
+TEST(GraphText, HalvesKeepEveryBit) {
+  expect_every_pattern<bfloat16_t>();
+  expect_every_pattern<float16_t>();
+}
+
+TEST(GraphText, StringsComeBackWhateverTheyHold) {
+  std::vector<std::string> values = {"", "a \"b\" \\ c\n", "\xff\x01",
+                                     std::string("x\0y", 3)};
+  EXPECT_EQ(through_text(values).to_vector<std::string>(), values);
+  values.resize(100, "many");  // no blobs of text
+  EXPECT_EQ(through_text(values).to_vector<std::string>(), values);
 }
 
 TEST(GraphText, SixtyFourElementsStandInTheTextMoreDoNot) {
@@ -184,6 +212,18 @@ TEST(GraphText, EveryErrorNamesLineFindAndExpectation) {
       {"node y = Const() {value = tensor()} -> float32[]", "line 3: "},
       {"node y = Const() {value = tensor(uint8[], 256)} -> uint8[]",
        "number '256'"},
+      {"node y = Const() {value = tensor(int8[], 128)} -> int8[]",
+       "number '128'"},
+      {"node y = Const() {value = tensor(float16[], 0.1)} -> float16[]",
+       "number '0.1', expected one that float16 holds"},
+      {"node y = Const() {value = tensor(complex64[], 1)} -> complex64[]",
+       "expected '('"},
+      {"node y = Const() {value = tensor(string[2], \"a\")} -> string[2]",
+       "1 elements, expected 2"},
+      {"node y = Const() {value = tensor(string[1], a)} -> string[1]",
+       "expected a string in quotes"},
+      {"node y = Const() {value = tensor(resource[1], 1)} -> resource[1]",
+       "expected numbers, bools or strings"},
       {"node y = Neg(x:0) -> float32[1,1,1,1,1,1,1,1,1]", "dimensions"},
       {"node y = Neg(x:0) -> float32[4294967296,4294967296]", "2^40"},
       {"node \"y = Neg(x:0)", "a quote that does not end"},

@@ -192,6 +192,12 @@ struct Loops {
                       const int32_t* offsets, int taps, const float* filter,
                       const float* bias, bool relu, int64_t out_h,
                       int64_t out_w, int64_t out_c, float* y);
+
+  // Between the bits of 16-bit elements and floats, to nearest even.
+  void (*widen_bfloat16)(const uint16_t* x, float* y, int64_t n);
+  void (*round_bfloat16)(const float* x, uint16_t* y, int64_t n);
+  void (*widen_float16)(const uint16_t* x, float* y, int64_t n);
+  void (*round_float16)(const float* x, uint16_t* y, int64_t n);
 };
 
 // Returns the loops for this processor. BERTH_ISA=v1, v2, v3 or v4 (x86-64

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/isa/elementwise.h"
 #include "backends/cpu/isa/gemm.h"
+#include "backends/cpu/isa/half.h"
 #include "backends/cpu/isa/reduce.h"
 #include "backends/cpu/isa/train.h"
 #include "backends/cpu/isa/windows.h"
@@ -57,6 +58,10 @@ const Loops& table() {
       .small_gemm = small_gemm,
       .conv_taps = conv_taps,
       .conv_pixels = conv_pixels,
+      .widen_bfloat16 = widen_bfloat16,
+      .round_bfloat16 = round_bfloat16,
+      .widen_float16 = widen_float16,
+      .round_float16 = round_float16,
   };
   return kTable;
 }
