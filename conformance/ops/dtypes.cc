@@ -55,6 +55,18 @@ void add_arithmetic(Cases& cases) {
     add(cases, op, kFractions, {Input({3, 7}).uniform(-1, 1)});
   }
   add(cases, "Floor", kHalfTypes, {Input({3, 7})});
+  // More than a block of the fast kernels; a number beside an array.
+  for (const char* op : {"AddV2", "Mul"}) {
+    cases.add(op, "halves_long", {Input({2500}), Input({2500})})
+        .types(kHalfTypes)
+        .skip_gradients("the same rule as the small cases, only longer");
+    cases.add(op, "halves_scalar", {Input({}), Input({2, 1100})})
+        .types(kHalfTypes)
+        .skip_gradients("the same rule as the small cases, only longer");
+  }
+  cases.add("Sigmoid", "halves_long", {Input({2500})})
+      .types(kHalfTypes)
+      .skip_gradients("the same rule as the small cases, only longer");
 }
 
 void add_comparisons(Cases& cases) {
@@ -154,6 +166,17 @@ void add_sums(Cases& cases) {
   add(cases, "MatMul", kNew, {Input({2, 3, 4}), Input({4, 5})});
 }
 
+void add_perf(Cases& cases) {
+  const auto add = [&](const char* op, std::vector<Input> in) -> Case& {
+    return cases.add(op, "halves_perf", std::move(in))
+        .types(kHalfTypes)
+        .perf_only();
+  };
+  add("AddV2", {Input({1024, 1024}), Input({1024, 1024})});
+  add("Cast", {Input({1024, 1024})}).attr("DstT", float32);
+  add("MatMul", {Input({256, 256}), Input({256, 256})});
+}
+
 void add_updates(Cases& cases) {
   for (const char* op :
        {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}) {
@@ -170,6 +193,7 @@ void add_dtype_cases(Cases& cases) {
   add_moves(cases);
   add_sums(cases);
   add_updates(cases);
+  add_perf(cases);
 }
 
 }  // namespace berth::conformance

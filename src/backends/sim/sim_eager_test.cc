@@ -230,5 +230,37 @@ TEST(SimVariable, ThreadsReadAndWriteOneVariable) {
   EXPECT_EQ(v.value().to_vector<float>(), (Floats{200, 200}));
 }
 
+template <class Fn>
+void expect_strings_refused(Fn&& fn) {
+  try {
+    fn();
+    ADD_FAILURE() << "a device of its own memory took strings";
+  } catch (const errors::InvalidArgument& e) {
+    EXPECT_NE(std::string(e.what()).find("strings live on the host alone"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+TEST(SimEager, StringsStayOnTheHost) {
+  const Clean clean;
+  const Tensor t = constant({"a", "b"});  // whatever the default device
+  EXPECT_EQ(math::equal(t, constant("b")).to_vector<bool>(),
+            (std::vector<bool>{false, true}));
+  const auto on = berth::device("/GPU:0");
+  expect_strings_refused([] { constant({"a"}); });
+  expect_strings_refused([&] { identity(t); });
+  EXPECT_THROW(math::equal(t, t), errors::Error);
+}
+
+TEST(SimEager, ComputesInTheNarrowAndComplexDtypes) {
+  const Clean clean;
+  const auto on = berth::device("/GPU:0");
+  const Tensor z = constant({std::complex<float>(3, 4)});
+  EXPECT_EQ(z.backing_device(), z.device());
+  EXPECT_EQ(math::abs(z * 2.0).item<float>(), 10.f);
+  EXPECT_EQ((constant({bfloat16_t(1.5f)}) + 1.0).item<float>(), 2.5f);
+}
+
 }  // namespace
 }  // namespace berth::sim
