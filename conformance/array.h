@@ -72,7 +72,8 @@ struct Tolerance {
 // Returns "" when shapes and dtypes are equal, NaN stands where NaN is wanted,
 // infinities are equal and |got - want| <= atol + rtol * |want| else, for each
 // part of a complex number with the modulus of the whole; whole numbers must
-// be equal. `want` may be wider than `got`: it is rounded first. Otherwise says what differs and where.
+// be equal. `want` may be wider than `got`: it is rounded first. Otherwise says
+// what differs and where.
 std::string difference(const Array& got, const Array& want, Tolerance t);
 
 // Returns the part [begin, end) of `axis`, and puts such a part back.
