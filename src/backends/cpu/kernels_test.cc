@@ -342,6 +342,17 @@ Cases layout_cases() {
   return cases;
 }
 
+// Widths of 16 bits are tested in half_loops_test.cc and conformance.
+Cases cast_cases() {
+  Cases cases;
+  for (const DType to : {bfloat16, float16}) {
+    for (const int64_t n : {0, 1, 37, 3000}) {
+      cases.push_back({"Cast", {{Shape{n}}}, {{"DstT", to}}, 0});
+    }
+  }
+  return cases;
+}
+
 Cases random_cases() {
   Cases cases;
   for (const Shape& s : {Shape{}, Shape{5}, Shape{700, 3}, Shape{0}}) {
@@ -377,6 +388,7 @@ const std::vector<std::pair<const char*, Family>> kFamilies = {
     {"Norm", &norm_cases},
     {"Training", &training_cases},
     {"Layout", &layout_cases},
+    {"Cast", &cast_cases},
     {"Random", &random_cases}};
 
 class KernelFamily
