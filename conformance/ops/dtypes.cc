@@ -122,6 +122,13 @@ void add_moves(Cases& cases) {
         .attr("value", 3.0)
         .attr("dtype", d)
         .types(dtype_bit(float32));
+    cases
+        .add("OneHot", std::string("dtypes_") + name_of(d),
+             {Input({4}).whole(0, 3)})
+        .attr("depth", int64_t{3})
+        .attr("on_value", 2.0)
+        .attr("dtype", d)
+        .types(kIntegerTypes);
   }
   for (const DType d : {bfloat16, float16, int8}) {
     cases.add("Range", std::string("dtypes_") + name_of(d), {})

@@ -68,6 +68,10 @@ void gather_grad(const KernelCall& c) {
   });
 }
 
+int64_t whole_at(const View& v, int64_t i) {
+  return v.dtype == uint8 ? v.as<uint8_t>()[i] : index_at(v, i);
+}
+
 void one_hot(const KernelCall& c) {
   const Shape& out = *c.out[0].shape;
   const int axis =
@@ -76,19 +80,15 @@ void one_hot(const KernelCall& c) {
   const int64_t inner = product_of(out, axis + 1, out.rank());
   const double on = c.attr<double>("on_value");
   const double off = c.attr<double>("off_value");
-  with_number(c.in[0].dtype, [&](auto index_type) {
-    const auto* indices = c.in[0].as<decltype(index_type)>();
-    with_any(c.out[0].dtype, [&](auto type) {
-      using T = decltype(type);
-      T* y = c.out[0].as<T>();
-      for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
-        const int64_t outer = i / inner / depth;
-        const int64_t place = i / inner % depth;
-        const auto index =
-            static_cast<int64_t>(indices[outer * inner + i % inner]);
-        y[i] = static_cast<T>(index == place ? on : off);
-      }
-    });
+  visit_dtype(c.out[0].dtype, "OneHot", [&](auto type) {
+    using T = decltype(type);
+    const T hot = convert_element<T>(on), cold = convert_element<T>(off);
+    T* y = c.out[0].as<T>();
+    for (int64_t i = 0, n = c.out[0].size(); i < n; ++i) {
+      const int64_t outer = i / inner / depth;
+      const int64_t index = whole_at(c.in[0], outer * inner + i % inner);
+      y[i] = index == i / inner % depth ? hot : cold;
+    }
   });
 }
 
