@@ -124,6 +124,15 @@ void PlanBuilder::add_sources() {
   }
 }
 
+void PlanBuilder::check_moves(const Node& transfer) const {
+  if (transfer.outputs[0].dtype != string_) return;
+  const Node& from = graph_[transfer.inputs[0].node];
+  throw errors::InvalidArgument(fmt::format(
+      "{} holds strings on {} and is used on {}{}; strings live on the host "
+      "alone and do not move within a function: use them on one CPU device",
+      from.name, from.assigned, transfer.assigned, where_of(transfer)));
+}
+
 void PlanBuilder::add_steps() {
   step_of_node_.assign(graph_.nodes.size(), -1);
   // The last step that reads the bytes of a value, through any alias.
@@ -177,6 +186,7 @@ void PlanBuilder::add_steps() {
       values_[from.node][0] = value(node.inputs[0]);
       p_.variables[p_.buffers[values_[from.node][0].buffer].index].read = true;
     } else if (node.op->name() == "_Transfer") {
+      check_moves(node);
       step.kind = StepKind::kTransfer;
       give_outputs(step, node, at);
       p_.info.copied_bytes += bytes_of(node.outputs[0]);

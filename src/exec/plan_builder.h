@@ -28,6 +28,7 @@ class PlanBuilder {
   }
 
   void check_shapes() const;
+  void check_moves(const Node& transfer) const;
   int device_index(const std::string& name);
   void add_sources();  // arguments, constants, variables
   void add_steps();    // kernels bound, values given to buffers

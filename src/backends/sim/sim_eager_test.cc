@@ -8,6 +8,7 @@
 #include "backends/sim/sim_testing.h"
 #include "berth/device.h"
 #include "berth/errors.h"
+#include "berth/function.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/variable.h"
@@ -251,6 +252,25 @@ TEST(SimEager, StringsStayOnTheHost) {
   expect_strings_refused([] { constant({"a"}); });
   expect_strings_refused([&] { identity(t); });
   EXPECT_THROW(math::equal(t, t), errors::Error);
+}
+
+TEST(SimEager, StringsOfAFunctionStayOnTheHost) {
+  const Clean clean;
+  const auto there = function([](const Tensor& t) {
+    const auto on = berth::device("/GPU:0");
+    return identity(t);
+  });
+  const auto both = function([](const Tensor& t) {
+    Tensor same;
+    {
+      const auto on = berth::device("/CPU:0");
+      same = reshape(t, {1, 2});
+    }
+    const auto on = berth::device("/GPU:0");
+    return reshape(same, {2, 1});
+  });
+  expect_strings_refused([&] { there(constant({"a", "b"})); });
+  expect_strings_refused([&] { both(constant({"a", "b"})); });
 }
 
 TEST(SimEager, ComputesInTheNarrowAndComplexDtypes) {
