@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "op/control_flow.h"
 #include "op/device_scope.h"
 #include "ops/op_call.h"
 #include "tensor/tensor_impl.h"
@@ -37,7 +39,8 @@ void GradientTape::Recorder::apply(const OpDef& op,
                                    const Attrs* attrs, std::span<Tensor> out) {
   bool watched = false;
   const bool reads =
-      op.kind() == OpKind::kReadVariable || op.kind() == OpKind::kCall;
+      op.kind() == OpKind::kReadVariable || op.kind() == OpKind::kCall ||
+      op.kind() == OpKind::kControl;
   if (reads && options_.watch_accessed_variables) {
     for (const Tensor* t : in) {
       const VariableState* v =
@@ -56,8 +59,30 @@ void GradientTape::Recorder::apply(const OpDef& op,
     for (size_t i = 0; i < out.size(); ++i) out[i] = std::move(results.at(i));
     return;
   }
+  if (watched && op.kind() == OpKind::kControl) {
+    return apply_control(op, in, attrs, out);
+  }
   next(op, in, attrs, out);
   if (watched && op.gradient()) record(op, in, attrs, out);
+}
+
+// Eagerly what runs is recorded, through this tape. In a trace the op stays
+// one node, which returns all that a gradient may need.
+void GradientTape::Recorder::apply_control(const OpDef& op,
+                                           std::span<const Tensor* const> in,
+                                           const Attrs* attrs,
+                                           std::span<Tensor> out) {
+  const bool traced = std::any_of(in.begin(), in.end(), [](const Tensor* t) {
+    return t->is_symbolic();
+  });
+  if (!traced) return call_control(op, in, attrs, out);
+  const AttrsRef saving = saving_attrs(op, attrs);
+  const Attrs* with = saving.get() ? saving.get() : attrs;
+  Tensors all(static_cast<size_t>(op.num_outputs(with)));
+  next(op, in, with, all);
+  record(op, in, with, all);
+  std::move(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(out.size()),
+            out.begin());
 }
 
 void GradientTape::Recorder::record(const OpDef& op,

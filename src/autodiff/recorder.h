@@ -46,6 +46,8 @@ class GradientTape::Recorder final : public Dispatcher {
   int32_t value_of(const Tensor& t) const {
     return t.defined() ? slots_.find(t.impl()) : kUnwatched;
   }
+  void apply_control(const OpDef& op, std::span<const Tensor* const> in,
+                     const Attrs* attrs, std::span<Tensor> out);
   void record(const OpDef& op, std::span<const Tensor* const> in,
               const Attrs* attrs, std::span<const Tensor> out);
   // Marks the values that depend on a source.

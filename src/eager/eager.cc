@@ -11,6 +11,7 @@
 #include "eager/kernel_cache.h"
 #include "eager/variable_locks.h"
 #include "op/callable.h"
+#include "op/control_flow.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "op/kernel.h"
@@ -406,6 +407,8 @@ void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
       return;
     case OpKind::kCall:
       return op.attr<std::shared_ptr<Callable>>(attrs, "f")->call(in, out);
+    case OpKind::kControl:
+      return call_control(op, in, attrs, out);
     case OpKind::kPlaceholder:
       break;
   }

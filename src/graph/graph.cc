@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "berth/errors.h"
+#include "graph/body.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 
@@ -130,6 +131,7 @@ void Graph::infer() {
     in.clear();
     for (const ValueRef v : node.inputs) in.push_back(spec(v).view());
     const NodeSite site(node);
+    if (node.op->kind() == OpKind::kControl) infer_bodies(node, in);
     node.outputs.assign(
         static_cast<size_t>(node.op->num_outputs(node.attrs.get())), {});
     infer_outputs(*node.op, node.attrs.get(), in, node.outputs);

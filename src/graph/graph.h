@@ -56,8 +56,10 @@ struct Node {
   // Runs for its effect even when nobody reads it.
   // (A callee may do anything.)
   bool has_effect() const {
-    return op->stateful() || op->kind() == OpKind::kCall;
+    return op->stateful() || op->kind() == OpKind::kCall ||
+           (op->kind() == OpKind::kControl && body_has_effect());
   }
+  bool body_has_effect() const;  // graph/body.cc
 };
 
 // The names a graph has, read from its nodes as they come. A copy begins empty.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -23,7 +24,8 @@ std::string base_name(const OpDef& op) {
 }
 }  // namespace
 
-Tracer::Tracer(std::string name) : serial_(++trace_serial) {
+Tracer::Tracer(std::string name, const Tracer* outer)
+    : serial_(++trace_serial), outer_(outer) {
   graph_.name = std::move(name);
 }
 
@@ -83,15 +85,18 @@ void Tracer::order_effects(Node& node) {
     touched = true;
     Order& order = effects_[node.inputs[i].node];
     wait_for(order.last_write);
-    // A call may do anything with its variables.
-    if (writes(access) || node.op->kind() == OpKind::kCall) {
+    // A callee may do anything with its variables.
+    if (writes(access) || node.op->kind() == OpKind::kCall ||
+        node.op->kind() == OpKind::kControl) {
       for (int32_t read : order.reads) wait_for(read);
       order = {id, {}};
     } else {
       order.reads.push_back(id);
     }
   }
-  if (node.op->stateful() && !touched) {
+  const bool effect = node.op->kind() == OpKind::kControl ? node.has_effect()
+                                                          : node.op->stateful();
+  if (effect && !touched) {
     wait_for(last_effect_);
     last_effect_ = id;
   }
@@ -104,7 +109,10 @@ Tensor Tracer::add_arg(const TensorSpec& spec) {
   static const OpDef& op = op_named("_Arg");
   Shape shape = spec.shape;
   for (int i = 0; i < shape.rank(); ++i) {
-    if (shape[i] == kUnknownDim) shape[i] = next_symbol_--;
+    // Symbols of the outer trace mean the same in here; new ones would not.
+    if (shape[i] == kUnknownDim && outer_ == nullptr) {
+      shape[i] = next_symbol_--;
+    }
   }
   const auto index = static_cast<int64_t>(graph_.args.size());
   const AttrsRef attrs(
@@ -173,6 +181,25 @@ ValueRef Tracer::capture(const Tensor& t) {
   return value;
 }
 
+bool Tracer::sees(uint64_t trace) const {
+  return trace == serial_ || (outer_ != nullptr && outer_->sees(trace));
+}
+
+ValueRef Tracer::capture_outer(const Tensor& t) {
+  if (const auto it = captured_.find(t.impl()); it != captured_.end()) {
+    return it->second;
+  }
+  const DeviceScope* scope = std::exchange(t_state.scope, nullptr);
+  TensorSpec spec = t.spec();
+  const Tensor arg = add_arg(spec);
+  t_state.scope = scope;
+  const ValueRef value = {arg.impl()->node, 0};
+  captured_[t.impl()] = value;
+  keep_.push_back(t);
+  outer_values_.push_back(t);
+  return value;
+}
+
 ValueRef Tracer::value_of(const Tensor& t) {
   if (!t.defined()) {
     throw errors::InvalidArgument(
@@ -181,6 +208,9 @@ ValueRef Tracer::value_of(const Tensor& t) {
   }
   const TensorImpl& impl = *t.impl();
   if (impl.kind != TensorKind::kSymbolic) return capture(t);
+  if (impl.trace != serial_ && outer_ != nullptr && outer_->sees(impl.trace)) {
+    return capture_outer(t);
+  }
   if (impl.trace != serial_) {
     throw errors::FailedPrecondition(fmt::format(
         "a tensor of another trace was used while tracing \"{}\"{}; expected "

@@ -20,7 +20,9 @@ namespace berth {
 
 class Tracer final : public Dispatcher {
  public:
-  explicit Tracer(std::string name);
+  // With an outer tracer this traces a body (a branch, a loop): values of the
+  // traces around it become arguments, listed by outer_values().
+  explicit Tracer(std::string name, const Tracer* outer = nullptr);
   ~Tracer() override;
 
   // Adds an argument. Unknown dimensions (-1) become symbols of this trace.
@@ -44,6 +46,11 @@ class Tracer final : public Dispatcher {
   Graph& graph() { return graph_; }
   // Handles of the variables captured, in order of first use.
   const std::vector<Tensor>& variables() const { return variables_; }
+  // What the last arguments stand for: the values of outer traces, in order of
+  // first use, behind the arguments added by add_arg().
+  const std::vector<Tensor>& outer_values() const { return outer_values_; }
+  // True for the traces whose values may be used here.
+  bool sees(uint64_t trace) const;
 
  private:
   struct Order {  // of the effects on one variable
@@ -53,15 +60,18 @@ class Tracer final : public Dispatcher {
   int32_t add_node(const OpDef& op, const Attrs* attrs,
                    std::vector<ValueRef> inputs);
   ValueRef capture(const Tensor& t);
+  ValueRef capture_outer(const Tensor& t);
   void order_effects(Node& node);
 
   const uint64_t serial_;
+  const Tracer* const outer_;
   Graph graph_;
   std::string assigned_;
   std::unordered_map<const TensorImpl*, ValueRef> captured_;
   std::vector<Tensor> keep_;  // captured tensors: their addresses are keys
   std::map<std::pair<DType, std::string>, ValueRef> scalars_;
   std::vector<Tensor> variables_;
+  std::vector<Tensor> outer_values_;
   std::unordered_map<std::string, int> names_;
   std::unordered_map<int32_t, Order> effects_;  // by VarHandleOp
   int32_t last_effect_ = -1;                    // of ops without variables

@@ -16,6 +16,10 @@
 
 namespace berth {
 
+class Attrs;
+class Graph;  // graph/graph.h
+class OpDef;
+
 class Callable {
  public:
   virtual ~Callable() = default;
@@ -23,6 +27,9 @@ class Callable {
   virtual const std::string& name() const = 0;
   virtual const std::vector<TensorSpec>& input_specs() const = 0;
   virtual const std::vector<TensorSpec>& output_specs() const = 0;
+
+  // The graph behind the function; null when only its specs are known.
+  virtual const Graph* body() const { return nullptr; }
 
   // Runs the function: in -> out, both in the order of the specs.
   virtual void call(std::span<const Tensor* const> in,

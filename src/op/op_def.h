@@ -132,6 +132,7 @@ enum class OpKind : uint8_t {
   kAlias,         // output 0 is input 0's bytes under another shape
   kReadVariable,  // output 0 is the variable's value
   kCall,          // runs the Callable attribute "f"
+  kControl,       // If, While: runs Callable attributes (op/control_flow.h)
   kPlaceholder,   // graph only: argument, constant, variable handle, transfer
 };
 

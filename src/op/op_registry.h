@@ -40,6 +40,8 @@ class OpBuilder {
   // An input that a call may leave out; only optional ones may follow.
   OpBuilder& optional_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& variadic_input(std::string name, DTypeSet types = kEveryType);
+  // Any number of inputs of any dtypes behind the others, also none.
+  OpBuilder& any_inputs(std::string name, DTypeSet types);
   OpBuilder& reads_variable(std::string name);
   OpBuilder& writes_variable(std::string name,
                              Access access = Access::kWritesVariable);

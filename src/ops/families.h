@@ -27,6 +27,7 @@ void register_random_ops(OpRegistry& r);
 void register_variable_ops(OpRegistry& r);
 void register_training_ops(OpRegistry& r);
 void register_graph_ops(OpRegistry& r);
+void register_control_flow_ops(OpRegistry& r);
 
 }  // namespace berth
 

@@ -19,6 +19,8 @@ constexpr size_t kMaxComparedBytes = 4096;
 bool may_merge(const Node& node) {
   const OpDef& op = *node.op;
   if (node.has_effect() || op.random()) return false;
+  // Two runs of one body may draw different random numbers.
+  if (op.kind() == OpKind::kControl) return false;
   return op.kind() != OpKind::kPlaceholder || op.name() == "Const";
 }
 

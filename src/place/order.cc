@@ -85,6 +85,7 @@ class Orderer {
       Accesses& a = accesses_[n.inputs[k].node];
       if (a.write >= 0 && a.write != i) after.push_back(a.write);
       const bool write = n.op->kind() == OpKind::kCall ||
+                         n.op->kind() == OpKind::kControl ||
                          writes(n.op->input(static_cast<int>(k)).access);
       if (write) {
         for (int32_t r : a.reads) {

@@ -31,7 +31,8 @@ class VariableGroups {
     }
     for (int32_t i = 0; i < n; ++i) follow_other_handle(i);
     for (int32_t i = 0; i < n; ++i) {
-      if (s_.graph[i].op->kind() == OpKind::kCall) continue;
+      const OpKind kind = s_.graph[i].op->kind();
+      if (kind == OpKind::kCall || kind == OpKind::kControl) continue;
       for (const ValueRef& v : s_.graph[i].inputs) {
         if (s_.graph.spec(v).dtype != resource) continue;
         member_[i] = true;

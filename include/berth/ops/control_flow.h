@@ -1,0 +1,217 @@
+// Control flow on tensors: cond, while_loop, switch_case, case_.
+//
+// Eagerly the predicate is read and C++ runs what it says; a GradientTape
+// records what ran. Inside a trace the branches and bodies are traced once
+// each into graphs of one If or While op: what they use from outside becomes
+// an operand, variables may be read and written, device scopes inside them
+// hold. Branches return nested structures of tensors (berth/tree.h).
+// Any thread.
+
+#ifndef BERTH_OPS_CONTROL_FLOW_H_
+#define BERTH_OPS_CONTROL_FLOW_H_
+
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "berth/site.h"
+#include "berth/tensor.h"
+#include "berth/tree.h"
+
+namespace berth {
+
+struct WhileOptions {
+  // The loop ends after so many turns at the latest; -1: when cond says so.
+  // A gradient through a loop inside a trace needs it: what the gradient reads
+  // is kept for as many turns.
+  int64_t max_iterations = -1;
+};
+
+namespace internal {
+
+// A branch as the engine sees it: tensors in, tensors out, and the text of
+// what else is in the structure it returns.
+struct Leaves {
+  Tensors tensors;
+  std::string fixed;
+};
+using TracedFn = std::function<Leaves(const Tensors& args)>;
+
+bool read_predicate(const Tensor& pred, const char* op, Site site);
+// True when the branches must be traced: a trace is on, and pred a part of it.
+bool traces_cond(const Tensor& pred);
+bool traces_loop();
+Tensors trace_cond(const Tensor& pred, const TracedFn& true_fn,
+                   const TracedFn& false_fn, Site site);
+Tensors trace_while(const std::function<Tensor(const Tensors&)>& cond,
+                    const TracedFn& body, const Leaves& vars,
+                    const WhileOptions& options, Site site);
+// Throws errors::InvalidArgument unless a turn kept dtypes and shapes.
+void check_turn(const Leaves& before, const Leaves& after, Site site);
+int64_t read_index(const Tensor& index, size_t branches, Site site);
+Tensor index_is(const Tensor& index, int64_t value, Site site);
+
+struct FlattenTree final : TreeVisitor {
+  void tensor(Tensor& t) override { leaves.tensors.push_back(t); }
+  void fixed(const void* bytes, size_t size) override {
+    leaves.fixed.append(static_cast<const char*>(bytes), size);
+  }
+  Leaves leaves;
+};
+
+struct RebuildTree final : TreeVisitor {
+  explicit RebuildTree(const Tensors& l) : leaves(l) {}
+  void tensor(Tensor& t) override { t = leaves[next++]; }
+  void fixed(const void*, size_t) override {}
+  const Tensors& leaves;
+  size_t next = 0;
+};
+
+template <class T>
+Leaves flatten(T value) {
+  FlattenTree flat;
+  visit_tree(value, flat);
+  return std::move(flat.leaves);
+}
+
+template <class T>
+T rebuild(T value, const Tensors& leaves) {
+  RebuildTree put(leaves);
+  visit_tree(value, put);
+  return value;
+}
+
+// Calls fn(a, b, ...) for a tuple that fn takes apart, else fn(value).
+template <class F, class T>
+auto call_with(const F& fn, const T& value) {
+  if constexpr (std::is_invocable_v<const F&, const T&>) {
+    return fn(value);
+  } else {
+    return std::apply(fn, value);
+  }
+}
+
+}  // namespace internal
+
+// Returns true_fn() if `pred` (bool []) holds, else false_fn(): two callables
+// without arguments that return the same structure with the same dtypes and
+// shapes; either may return nothing. Throws errors::InvalidArgument, naming the
+// output, when the branches disagree. tf.cond.
+template <class True, class False>
+auto cond(const Tensor& pred, const True& true_fn, const False& false_fn,
+          Site site = Site::here()) {
+  using R = std::decay_t<std::invoke_result_t<const True&>>;
+  if constexpr (std::is_void_v<R>) {
+    const auto nothing = [](const auto& fn) {
+      return [&fn](const Tensors&) {
+        fn();
+        return internal::Leaves{};
+      };
+    };
+    if (internal::traces_cond(pred)) {
+      internal::trace_cond(pred, nothing(true_fn), nothing(false_fn), site);
+    } else if (internal::read_predicate(pred, "cond", site)) {
+      true_fn();
+    } else {
+      false_fn();
+    }
+  } else {
+    static_assert(
+        std::is_convertible_v<std::invoke_result_t<const False&>, R>,
+        "cond: both branches return the same type");
+    if (!internal::traces_cond(pred)) {
+      if (internal::read_predicate(pred, "cond", site)) return R(true_fn());
+      return R(false_fn());
+    }
+    std::vector<R> structure;  // of the true branch
+    const auto traced = [&](const auto& fn) {
+      return [&](const Tensors&) {
+        R result = fn();
+        if (structure.empty()) structure.push_back(result);
+        return internal::flatten(std::move(result));
+      };
+    };
+    const Tensors results =
+        internal::trace_cond(pred, traced(true_fn), traced(false_fn), site);
+    return internal::rebuild(std::move(structure.front()), results);
+  }
+}
+
+// The same for a condition known when the program runs this line.
+template <class True, class False>
+auto cond(bool pred, const True& true_fn, const False& false_fn) {
+  return pred ? true_fn() : false_fn();
+}
+
+// Repeats vars = body(vars) as long as cond(vars), a bool [], holds; returns
+// the last vars. `vars` is a tensor or a structure of tensors; the elements of
+// a tuple are passed one by one if the callables take them so. Throws
+// errors::InvalidArgument, naming the variable, when a turn changes a dtype or
+// shape. tf.while_loop.
+template <class Cond, class Body, class Vars>
+Vars while_loop(const Cond& cond, const Body& body, Vars vars,
+                WhileOptions options = {}, Site site = Site::here()) {
+  internal::Leaves leaves = internal::flatten(vars);
+  if (internal::traces_loop()) {
+    const Vars structure = vars;
+    const Tensors results = internal::trace_while(
+        [&](const Tensors& args) -> Tensor {
+          return internal::call_with(cond, internal::rebuild(structure, args));
+        },
+        [&](const Tensors& args) {
+          Vars next =
+              internal::call_with(body, internal::rebuild(structure, args));
+          return internal::flatten(std::move(next));
+        },
+        leaves, options, site);
+    return internal::rebuild(std::move(vars), results);
+  }
+  for (int64_t i = 0; i != options.max_iterations; ++i) {
+    if (!internal::read_predicate(internal::call_with(cond, vars),
+                                  "while_loop: cond", site)) {
+      break;
+    }
+    vars = internal::call_with(body, vars);
+    internal::Leaves now = internal::flatten(vars);
+    internal::check_turn(leaves, now, site);
+  }
+  return vars;
+}
+
+// Returns the result of branches[index] (an integer []), of the last one if the
+// index is out of range. tf.switch_case.
+template <class R>
+R switch_case(const Tensor& index, const std::vector<std::function<R()>>& fns,
+              Site site = Site::here()) {
+  if (!internal::traces_cond(index)) {
+    return fns[static_cast<size_t>(
+        internal::read_index(index, fns.size(), site))]();
+  }
+  std::function<R(size_t)> from = [&](size_t i) -> R {
+    if (i + 1 >= fns.size()) return fns.at(i)();
+    return cond(
+        internal::index_is(index, static_cast<int64_t>(i), site), fns[i],
+        [&, i] { return from(i + 1); }, site);
+  };
+  return from(0);
+}
+
+// Returns the result of the first function whose predicate holds, else of
+// `otherwise`. tf.case.
+template <class R>
+R case_(const std::vector<std::pair<Tensor, std::function<R()>>>& pairs,
+        const std::function<R()>& otherwise, Site site = Site::here()) {
+  std::function<R(size_t)> from = [&](size_t i) -> R {
+    if (i == pairs.size()) return otherwise();
+    return cond(
+        pairs[i].first, pairs[i].second, [&, i] { return from(i + 1); }, site);
+  };
+  return from(0);
+}
+
+}  // namespace berth
+
+#endif  // BERTH_OPS_CONTROL_FLOW_H_
