@@ -7,6 +7,7 @@
 #include "base/poison.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
+#include "exec/control_flow.h"
 #include "exec/plan_builder.h"
 #include "exec/plan_impl.h"
 #include "exec/variable_reads.h"
@@ -16,9 +17,11 @@ namespace berth {
 
 Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Plan::~Plan() {
+Plan::~Plan() = default;
+
+Plan::Impl::~Impl() {
   // Asynchronous work refers to instances.
-  for (auto& instance : impl_->idle) {
+  for (auto& instance : idle) {
     for (Event& e : instance->done) {
       try {
         synchronize(e);
@@ -30,13 +33,19 @@ Plan::~Plan() {
 }
 
 std::unique_ptr<Plan> Plan::build(Graph graph, const PlanOptions& options) {
+  return std::unique_ptr<Plan>(
+      new Plan(Impl::build(std::move(graph), options)));
+}
+
+std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
+                                              const PlanOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->graph = std::move(graph);
   impl->options = options;
   pin_reads(impl->graph);
   impl->schedule = make_schedule(impl->graph);
   PlanBuilder(*impl).build();
-  return std::unique_ptr<Plan>(new Plan(std::move(impl)));
+  return impl;
 }
 
 const PlanInfo& Plan::info() const { return impl_->info; }
@@ -176,11 +185,14 @@ void Plan::Impl::launch_inline(Instance& run) {
         i.direct(*i.call);
       } else if (i.step->kind == StepKind::kTransfer) {
         transfer_inline(*i.step, *this, *i.call);
+      } else if (i.step->kind == StepKind::kControl) {
+        i.step->control->run(*i.call);
       } else {
         run_kernel(*i.step, i.call, devices[i.step->device]->pool());
       }
     }
   } catch (const errors::Error& e) {
+    if (at->kind == StepKind::kControl) throw;  // names a node of the body
     // Kernels do not know which node of whose program they compute.
     const Node& node = graph[at->node];
     const Site site = node.sources.empty() ? Site{} : node.sources[0].site;
@@ -201,7 +213,9 @@ void Plan::Impl::launch(Instance& run) {
     }
     if (step.kind != StepKind::kNothing) {
       KernelCall* calls = &run.calls[step.first_call];
-      if (!ps.device->runs_inline()) {
+      if (step.kind == StepKind::kControl) {
+        step.control->run(*calls);
+      } else if (!ps.device->runs_inline()) {
         Work work;
         work.run = &run_translated;
         work.context = &run.launches[s];

@@ -191,6 +191,9 @@ void PlanBuilder::add_steps() {
       give_outputs(step, node, at);
       p_.info.copied_bytes += bytes_of(node.outputs[0]);
       ++p_.info.transfers;
+    } else if (node.op->kind() == OpKind::kControl) {
+      add_control(step, node, at);
+      give_outputs(step, node, at);
     } else {
       add_kernel(step, node, at);
       give_outputs(step, node, at);

@@ -33,6 +33,7 @@ class PlanBuilder {
   void add_sources();  // arguments, constants, variables
   void add_steps();    // kernels bound, values given to buffers
   void add_kernel(PlanStep& step, const Node& node, int32_t at);
+  void add_control(PlanStep& step, const Node& node, int32_t at);
   void give_outputs(PlanStep& step, const Node& node, int32_t at);
   int in_place_buffer(const PlanStep& step, const Node& node, int output,
                       int32_t at) const;

@@ -41,7 +41,9 @@ struct Operand {
   DType dtype = DType::kInvalid;
 };
 
-enum class StepKind : uint8_t { kKernel, kTransfer, kNothing };
+enum class StepKind : uint8_t { kKernel, kTransfer, kNothing, kControl };
+
+class ControlStep;  // exec/control_flow.h
 
 struct PlanStep {
   StepKind kind = StepKind::kKernel;
@@ -51,6 +53,7 @@ struct PlanStep {
   const OpDef* op = nullptr;
   const Attrs* attrs = nullptr;
   BoundKernel kernel;
+  std::shared_ptr<const ControlStep> control;  // kControl
   int num_in = 0, num_out = 0;
   int parts = 1;       // calls of this step: the slices of the region
   int first_call = 0;  // in Instance::calls
@@ -97,6 +100,13 @@ struct Instance {
 };
 
 struct Plan::Impl {
+  // See Plan::build().
+  static std::unique_ptr<Impl> build(Graph graph, const PlanOptions& options);
+  Impl() = default;
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
   Graph graph;
   Schedule schedule;
   PlanOptions options;
@@ -145,6 +155,11 @@ struct Plan::Impl {
   void bind(Instance& run, std::span<const Tensor* const> in);
   void launch(Instance& run);
   void launch_inline(Instance& run);
+  // Runs a nested plan (a body) on memory of the plan around it, which holds
+  // the locks of the variables: one address per argument and per output, on
+  // the devices that the plan has them on. The arguments are ready on the
+  // compute stream of their device, and so are the outputs afterwards.
+  void run_nested(Instance& run, std::byte* const* in, std::byte* const* out);
   void finish(Instance& run, std::span<Tensor> out);
   // Asynchronous devices only (join.cc).
   void join_before();

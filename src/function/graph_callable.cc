@@ -7,12 +7,11 @@
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "function/place_bodies.h"
+#include "graph/body.h"
 #include "graph/replay.h"
 #include "op/dispatcher.h"
-#include "op/kernel.h"
-#include "passes/lower.h"
 #include "passes/pipeline.h"
-#include "place/schedule.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {
@@ -40,12 +39,33 @@ PlaceOptions real_devices() {
   return options;
 }
 
-// True when the node's device has a kernel of its own for it.
-bool has_kernel(const Node& n, const Graph& g) {
-  const Device& d = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
-  std::vector<SpecView> in;
-  for (const ValueRef& v : n.inputs) in.push_back(g.spec(v).view());
-  return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));
+// Puts numbers in the place of symbols, in shapes and lists of attributes, in
+// the bodies too. Their arguments get theirs from the operands.
+void put_symbols(Graph& g, const std::function<int64_t(int64_t)>& value_of) {
+  for (Node& n : g.nodes) {
+    if (n.attrs.get() == nullptr || n.op->name() == "_Arg") continue;
+    rewrite_bodies(n, [&](const std::string&, Graph& body) {
+      put_symbols(body, value_of);
+      return true;
+    });
+    auto pairs = n.attrs.get()->pairs();
+    bool changed = false;
+    for (auto& [name, value] : pairs) {
+      if (auto* shape = std::get_if<Shape>(&value)) {
+        for (int d = 0; d < shape->rank(); ++d) {
+          changed |= (*shape)[d] < kUnknownDim;
+          (*shape)[d] = value_of((*shape)[d]);
+        }
+      } else if (auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+        for (int64_t& d : *list) {
+          const int64_t v = d < kUnknownDim ? value_of(d) : d;
+          changed |= v != d;
+          d = v;
+        }
+      }
+    }
+    if (changed) n.attrs = AttrsRef(std::move(pairs));
+  }
 }
 
 bool is_placeholder(const Node& n) {
@@ -97,26 +117,7 @@ Graph GraphCallable::specialize(const std::vector<Shape>& shapes) const {
     }
     return d;
   };
-  for (Node& n : g.nodes) {
-    if (n.attrs.get() == nullptr || n.op->name() == "_Arg") continue;
-    auto pairs = n.attrs.get()->pairs();
-    bool changed = false;
-    for (auto& [name, value] : pairs) {
-      if (auto* shape = std::get_if<Shape>(&value)) {
-        for (int d = 0; d < shape->rank(); ++d) {
-          changed |= (*shape)[d] < kUnknownDim;
-          (*shape)[d] = value_of((*shape)[d]);
-        }
-      } else if (auto* list = std::get_if<std::vector<int64_t>>(&value)) {
-        for (int64_t& d : *list) {
-          const int64_t v = d < kUnknownDim ? value_of(d) : d;
-          changed |= v != d;
-          d = v;
-        }
-      }
-    }
-    if (changed) n.attrs = AttrsRef(std::move(pairs));
-  }
+  put_symbols(g, value_of);
   g.infer();
   if (options_.optimize) run_device_free_passes(g);
   return g;
@@ -129,9 +130,7 @@ GraphCallable::Compiled GraphCallable::compile(
   c.shapes = shapes;
   Graph g = specialize(shapes);
   const PlaceOptions devices = real_devices();
-  place(g, devices);
-  lower(g, [&](const Node& n) { return has_kernel(n, g); });
-  partition(g);
+  place_all(g, devices);
   c.plan = Plan::build(std::move(g), {.slices = options_.slices});
   c.seconds = now_seconds() - start;
   return c;

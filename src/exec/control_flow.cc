@@ -1,0 +1,334 @@
+#include "exec/control_flow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "berth/errors.h"
+#include "exec/plan_builder.h"
+#include "op/device_scope.h"
+
+namespace berth {
+
+namespace {
+
+size_t bytes_of(DType dtype, const Shape& shape) {
+  return static_cast<size_t>(shape.num_elements()) * size_of(dtype);
+}
+
+std::unique_ptr<Plan::Impl> nested_plan(Graph body,
+                                        const PlanOptions& options) {
+  auto plan = Plan::Impl::build(std::move(body), options);
+  for (const Plan::Impl::Output& o : plan->outputs) {
+    const PlanBuffer& b = plan->buffers[o.buffer];
+    if (b.where != Where::kOutput || o.same_as >= 0 || o.offset != 0) {
+      throw errors::Internal(fmt::format(
+          "{}: a result has no memory of its own", plan->graph.name));
+    }
+  }
+  return plan;
+}
+
+const Graph& body_of(const Callable& f, const Node& node) {
+  if (f.body() == nullptr) {
+    throw errors::FailedPrecondition(fmt::format(
+        "{}: function '{}' is only declared by the text of its graph; "
+        "expected one with a body",
+        node.name, f.name()));
+  }
+  return *f.body();
+}
+
+// An instance of a nested plan for one run of a step.
+class Use {
+ public:
+  explicit Use(Plan::Impl& plan) : plan_(plan), instance_(plan.checkout()) {}
+  ~Use() { plan_.give_back(std::move(instance_)); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  void run(std::byte* const* in, std::byte* const* out) {
+    plan_.run_nested(*instance_, in, out);
+  }
+  // Waits until the work of the last run is done. Throws its error.
+  void join() {
+    for (const Event& e : instance_->done) synchronize(e);
+  }
+
+ private:
+  Plan::Impl& plan_;
+  std::unique_ptr<Instance> instance_;
+};
+
+std::byte* address(const View& v) { return static_cast<std::byte*>(v.data); }
+
+}  // namespace
+
+ControlStep::ControlStep(const Node& node, const Graph& graph, Device& device,
+                         const PlanOptions& options)
+    : device_(device) {
+  is_while_ = node.op->name() == "While";
+  if (is_while_) {
+    build_while(node, graph, options);
+    return;
+  }
+  const IfLayout l(*node.op, node.attrs.get());
+  first_ = nested_plan(body_of(*l.then_branch, node), options);
+  second_ = nested_plan(body_of(*l.else_branch, node), options);
+}
+
+void ControlStep::build_while(const Node& node, const Graph& graph,
+                              const PlanOptions& options) {
+  const WhileLayout l(*node.op, node.attrs.get());
+  counted_ = l.counted();
+  reverse_ = l.reverse;
+  num_vars_ = l.num_vars;
+  num_rows_ = l.num_rows;
+  num_captures_ = l.num_captures;
+  num_stacks_ = l.num_stacks;
+  max_iterations_ = l.max_iterations;
+  Graph body = body_of(*l.body, node);
+  if (!counted_) first_ = nested_plan(body_of(*l.cond, node), options);
+  scratch_bytes_ = kArenaAlignment;  // the predicate
+  std::vector<ValueRef> results;
+  for (int i = 0; i < num_vars_; ++i) {
+    const ValueRef out = body.outputs[i];
+    const OutSpec& s = graph.spec(node.inputs[l.first_var() + i]);
+    fixed_.push_back(out == ValueRef{body.args[i], 0});
+    var_bytes_.push_back(bytes_of(s.dtype, s.shape));
+    var_offset_.push_back(scratch_bytes_);
+    if (fixed_.back()) continue;
+    results.push_back(out);
+    scratch_bytes_ += (var_bytes_.back() + kArenaAlignment - 1) /
+                      kArenaAlignment * kArenaAlignment;
+  }
+  for (int i = 0; i < num_rows_; ++i) {
+    const OutSpec& s = body[body.args[num_vars_ + i]].outputs[0];
+    row_bytes_.push_back(bytes_of(s.dtype, s.shape));
+  }
+  for (int i = 0; i < num_stacks_; ++i) {
+    const OutSpec& s = body.spec(body.outputs[num_vars_ + i]);
+    stack_row_bytes_.push_back(bytes_of(s.dtype, s.shape));
+    results.push_back(body.outputs[num_vars_ + i]);
+  }
+  body.outputs = std::move(results);
+  second_ = nested_plan(std::move(body), options);
+}
+
+bool ControlStep::inline_only() const {
+  return (!first_ || first_->inline_only) && second_->inline_only &&
+         device_.runs_inline();
+}
+
+namespace {
+
+struct Move {
+  void* to;
+  const void* from;  // null: zeros
+  size_t bytes;
+};
+
+void do_move(const Move& m) {
+  if (m.bytes == 0) return;
+  if (m.from == nullptr) {
+    std::memset(m.to, 0, m.bytes);
+  } else {
+    std::memcpy(m.to, m.from, m.bytes);
+  }
+}
+
+}  // namespace
+
+void ControlStep::move(void* to, const void* from, size_t bytes) const {
+  Move m{to, from, bytes};
+  if (device_.runs_inline()) return do_move(m);
+  Work work;
+  work.run = [](void* context, const AddressMap& map) {
+    const Move& m = *static_cast<const Move*>(context);
+    do_move({map.translate(m.to), m.from ? map.translate(m.from) : nullptr,
+             m.bytes});
+  };
+  work.context = &m;
+  work.what = "While";
+  work.moved_bytes = static_cast<double>(bytes) * 2;
+  Stream& stream = device_.compute_stream();
+  stream.launch(work);
+  stream.synchronize(stream.record());
+}
+
+void ControlStep::read(void* host, const void* from, size_t bytes) const {
+  if (device_.runs_inline()) {
+    std::memcpy(host, from, bytes);
+    return;
+  }
+  Stream& stream = device_.compute_stream();
+  stream.synchronize(stream.record());
+  device_.copy_to_host(host, from, bytes);
+}
+
+void ControlStep::write(void* to, const void* host, size_t bytes) const {
+  if (device_.runs_inline()) {
+    std::memcpy(to, host, bytes);
+    return;
+  }
+  Stream& stream = device_.compute_stream();
+  stream.synchronize(stream.record());
+  device_.copy_from_host(to, host, bytes);
+}
+
+void ControlStep::run(const KernelCall& call) const {
+  is_while_ ? run_while(call) : run_if(call);
+}
+
+void ControlStep::run_if(const KernelCall& call) const {
+  bool taken = false;
+  read(&taken, call.in[0].data, 1);
+  Plan::Impl& plan = taken ? *first_ : *second_;
+  Use branch(plan);
+  std::vector<std::byte*> in, out;
+  for (size_t i = 0; i < plan.graph.args.size(); ++i) {
+    in.push_back(address(call.in[1 + i]));
+  }
+  for (int i = 0; i < call.num_out; ++i) out.push_back(address(call.out[i]));
+  branch.run(in.data(), out.data());
+}
+
+// Loop variables alternate between two places: a turn reads one and writes
+// the other.
+void ControlStep::run_while(const KernelCall& call) const {
+  const int first_var = counted_ ? 1 : 0;
+  const int first_row = first_var + num_vars_;
+  const int first_capture = first_row + num_rows_;
+  auto* scratch = static_cast<std::byte*>(call.context->scratch);
+  std::vector<std::byte*> now, next, in, out;
+  for (int i = 0; i < num_vars_; ++i) {
+    now.push_back(address(call.out[i]));
+    next.push_back(scratch + var_offset_[i]);
+    move(now[i], call.in[first_var + i].data, var_bytes_[i]);
+  }
+  auto add_captures = [&] {
+    for (int i = 0; i < num_captures_; ++i) {
+      in.push_back(address(call.in[first_capture + i]));
+    }
+  };
+  int64_t limit = max_iterations_ < 0 ? INT64_MAX : max_iterations_;
+  if (counted_) read(&limit, call.in[0].data, sizeof limit);
+  std::unique_ptr<Use> cond;
+  if (first_) cond = std::make_unique<Use>(*first_);
+  Use body(*second_);
+  const bool waits = !inline_only();
+  int64_t turns = 0;
+  for (; turns < limit; ++turns) {
+    if (cond) {
+      in.assign(now.begin(), now.end());
+      add_captures();
+      cond->run(in.data(), &scratch);
+      if (waits) cond->join();
+      bool holds = false;
+      read(&holds, scratch, 1);
+      if (!holds) break;
+    }
+    const int64_t at = reverse_ ? limit - 1 - turns : turns;
+    const auto row = static_cast<size_t>(at);
+    in.assign(now.begin(), now.end());
+    for (int i = 0; i < num_rows_; ++i) {
+      in.push_back(address(call.in[first_row + i]) + row * row_bytes_[i]);
+    }
+    add_captures();
+    out.clear();
+    for (int i = 0; i < num_vars_; ++i) {
+      if (!fixed_[i]) out.push_back(next[i]);
+    }
+    for (int i = 0; i < num_stacks_; ++i) {
+      out.push_back(address(call.out[num_vars_ + 1 + i]) +
+                    row * stack_row_bytes_[i]);
+    }
+    body.run(in.data(), out.data());
+    // The next turn changes what this one's work still looks at.
+    if (waits) body.join();
+    for (int i = 0; i < num_vars_; ++i) {
+      if (!fixed_[i]) std::swap(now[i], next[i]);
+    }
+  }
+  for (int i = 0; i < num_vars_; ++i) {
+    if (now[i] != address(call.out[i])) {
+      move(call.out[i].data, now[i], var_bytes_[i]);
+    }
+  }
+  write(call.out[num_vars_].data, &turns, sizeof turns);
+  for (int i = 0; i < num_stacks_; ++i) {
+    const size_t done = static_cast<size_t>(turns) * stack_row_bytes_[i];
+    const size_t all =
+        static_cast<size_t>(max_iterations_) * stack_row_bytes_[i];
+    if (done < all) {
+      move(address(call.out[num_vars_ + 1 + i]) + done, nullptr, all - done);
+    }
+  }
+}
+
+void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
+                            std::byte* const* out) {
+  run.guarded = 0;
+  for (const auto& [view, buffer] : patches) {
+    const PlanBuffer& b = buffers[buffer];
+    std::byte* base = b.where == Where::kArg ? in[b.index] : out[b.index];
+    run.views[view].data = base + operands[view].offset;
+  }
+  if (!random_calls.empty()) {
+    uint64_t step;
+    {
+      std::lock_guard lock(mutex);
+      step = step_counter++;
+    }
+    for (int c : random_calls) run.contexts[c].step = step;
+  }
+  if (inline_only) return launch_inline(run);
+  join_before();
+  try {
+    launch(run);
+  } catch (...) {
+    join_after(run);
+    for (const Event& e : run.done) berth::finish(e);
+    throw;
+  }
+  join_after(run);
+}
+
+void PlanBuilder::add_control(PlanStep& step, const Node& node, int32_t at) {
+  step.kind = StepKind::kControl;
+  Device& device = *p_.devices[step.device];
+  auto control = std::make_shared<const ControlStep>(node, graph_, device,
+                                                     p_.options);
+  p_.inline_only = p_.inline_only && control->inline_only();
+  if (control->scratch_bytes() > 0) {
+    step.scratch = new_buffer(Where::kArena, step.device,
+                              control->scratch_bytes());
+    p_.buffers[step.scratch].scratch = true;
+    use(step.scratch, at);
+  }
+  // What the bodies do to the variables among the operands.
+  for (const Plan::Impl* body : {control->first(), control->second()}) {
+    if (body == nullptr) continue;
+    for (const auto& inner : body->variables) {
+      for (const ValueRef& v : node.inputs) {
+        const PlanBuffer& b = p_.buffers[value(v).buffer];
+        if (spec(v).dtype != resource) continue;
+        auto& outer = p_.variables[b.index];
+        if (outer.handle.impl()->variable != inner.handle.impl()->variable) {
+          continue;
+        }
+        // Another branch, or no turn, leaves the old value.
+        outer.read = outer.read || inner.read || inner.write;
+        outer.write = outer.write || inner.write;
+      }
+    }
+    p_.info.copied_bytes += body->info.copied_bytes;
+    p_.info.transfers += body->info.transfers;
+    p_.info.arena_bytes += body->info.arena_bytes;
+    p_.info.bound_bytes += body->info.bound_bytes;
+  }
+  step.control = std::move(control);
+}
+
+}  // namespace berth

@@ -1,0 +1,64 @@
+// ControlStep: the step of a plan that runs an If or a While.
+//
+// Bodies are nested plans that work on the operands and results of the step
+// where these lie. Immutable once built; runs may overlap, each takes
+// instances of the nested plans. The host reads the predicate at each turn;
+// on asynchronous devices it waits for it.
+
+#ifndef BERTH_EXEC_CONTROL_FLOW_H_
+#define BERTH_EXEC_CONTROL_FLOW_H_
+
+#include <memory>
+#include <vector>
+
+#include "exec/plan_impl.h"
+#include "op/control_flow.h"
+
+namespace berth {
+
+class ControlStep {
+ public:
+  // Compiles the bodies of a node whose step runs on `device`; the bodies are
+  // placed there with their arguments and results. Throws what Plan::build
+  // throws.
+  ControlStep(const Node& node, const Graph& graph, Device& device,
+              const PlanOptions& options);
+
+  // Working memory of one run on the device.
+  size_t scratch_bytes() const { return scratch_bytes_; }
+  bool inline_only() const;
+  // The nested plans: the branches, or the condition (may be null) and body.
+  const Plan::Impl* first() const { return first_.get(); }
+  const Plan::Impl* second() const { return second_.get(); }
+
+  // Runs on operands at addresses of the device. Throws what the bodies throw.
+  void run(const KernelCall& call) const;
+
+ private:
+  struct Loop;  // one run of a While
+  void build_while(const Node& node, const Graph& graph,
+                   const PlanOptions& options);
+  void run_if(const KernelCall& call) const;
+  void run_while(const KernelCall& call) const;
+  // Work of the device in order; inline devices do it at once.
+  void move(void* to, const void* from, size_t bytes) const;
+  void read(void* host, const void* from, size_t bytes) const;
+  void write(void* to, const void* host, size_t bytes) const;
+
+  Device& device_;
+  std::unique_ptr<Plan::Impl> first_, second_;
+  // While only.
+  bool is_while_ = false;
+  bool counted_ = false, reverse_ = false;
+  int num_vars_ = 0, num_rows_ = 0, num_captures_ = 0, num_stacks_ = 0;
+  int64_t max_iterations_ = -1;
+  std::vector<bool> fixed_;         // by variable: no turn changes it
+  std::vector<size_t> var_bytes_;   // by variable
+  std::vector<size_t> var_offset_;  // its second place, in scratch
+  std::vector<size_t> row_bytes_, stack_row_bytes_;
+  size_t scratch_bytes_ = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_EXEC_CONTROL_FLOW_H_

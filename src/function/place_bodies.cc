@@ -1,0 +1,89 @@
+#include "function/place_bodies.h"
+
+#include <algorithm>
+
+#include "device/device_manager.h"
+#include "graph/body.h"
+#include "op/control_flow.h"
+#include "op/kernel.h"
+#include "passes/lower.h"
+#include "place/schedule.h"
+
+namespace berth {
+
+namespace {
+
+// True when the node's device has a kernel of its own for it.
+bool has_kernel(const Node& n, const Graph& g) {
+  const Device& d = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
+  std::vector<SpecView> in;
+  for (const ValueRef& v : n.inputs) in.push_back(g.spec(v).view());
+  return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));
+}
+
+void lower_and_cut(Graph& graph, const PlaceOptions& devices);
+
+// Gives every result bytes of its own on `device`, but for the first
+// `num_vars` when they are the arguments of the same numbers.
+void own_results(Graph& g, const std::string& device, size_t num_vars) {
+  static const OpDef& copy = op_named("DeepCopy");
+  std::vector<ValueRef> taken;
+  for (size_t i = 0; i < g.outputs.size(); ++i) {
+    ValueRef& out = g.outputs[i];
+    if (i < num_vars && out == ValueRef{g.args[i], 0}) continue;
+    ValueRef root = out;
+    while (g[root.node].op->kind() == OpKind::kAlias) {
+      root = g[root.node].inputs[0];
+    }
+    const OpKind kind = g[root.node].op->kind();
+    const bool own =
+        kind != OpKind::kPlaceholder && kind != OpKind::kReadVariable &&
+        g[out.node].assigned == device &&
+        std::find(taken.begin(), taken.end(), root) == taken.end();
+    if (own) {
+      taken.push_back(root);
+      continue;
+    }
+    Node n;
+    n.op = &copy;
+    n.name = unique_name(g, "result");
+    n.inputs = {out};
+    n.outputs = {g.spec(out)};
+    n.assigned = device;
+    n.sources = g[out.node].sources;
+    out = {g.add(std::move(n)), 0};
+  }
+}
+
+void place_body(Graph& body, const std::string& device, size_t num_vars,
+                const PlaceOptions& devices) {
+  for (const int32_t a : body.args) body[a].requested = device;
+  place(body, devices);
+  own_results(body, device, num_vars);
+  lower_and_cut(body, devices);
+}
+
+void lower_and_cut(Graph& graph, const PlaceOptions& devices) {
+  for (Node& n : graph.nodes) {
+    rewrite_bodies(n, [&](const std::string& role, Graph& body) {
+      size_t num_vars = 0;
+      if (role == "body") {
+        num_vars = static_cast<size_t>(
+            n.op->attr<int64_t>(n.attrs.get(), "num_vars"));
+      }
+      place_body(body, n.assigned, num_vars, devices);
+      return true;
+    });
+  }
+  lower(graph, [&](const Node& n) { return has_kernel(n, graph); });
+  partition(graph);
+}
+
+}  // namespace
+
+void place_all(Graph& graph, const PlaceOptions& devices) {
+  place(graph, devices);
+  lower_and_cut(graph, devices);
+}
+
+}  // namespace berth

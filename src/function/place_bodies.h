@@ -1,0 +1,17 @@
+// Placing a graph with its bodies. One thread per graph.
+
+#ifndef BERTH_FUNCTION_PLACE_BODIES_H_
+#define BERTH_FUNCTION_PLACE_BODIES_H_
+
+#include "graph/graph.h"
+#include "place/place.h"
+
+namespace berth {
+
+// Places, lowers and partitions a graph; then the bodies of its control-flow
+// nodes, whose arguments and results lie on the device of their node.
+void place_all(Graph& graph, const PlaceOptions& devices);
+
+}  // namespace berth
+
+#endif  // BERTH_FUNCTION_PLACE_BODIES_H_
