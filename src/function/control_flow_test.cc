@@ -499,5 +499,59 @@ TEST(While, LoopsInLoopsAndBranchesInLoops) {
   EXPECT_NEAR(r.second.item<double>(), 6 * std::pow(1.5, 5), 1e-11);
 }
 
+// Only what the gradient of the loop reads is kept for each turn: x p at every
+// turn needs p alone.
+TEST(While, KeepsOnlyWhatTheGradientReads) {
+  auto f = function([](const Tensor& x, const Tensor& n) {
+    GradientTape tape;
+    tape.watch(x);
+    return tape.gradient(power(x, n, 10), x);
+  });
+  EXPECT_EQ(f(f64(2), constant(int64_t{3})).item<double>(), 12);
+  const std::string text = f.text("optimize");
+  const size_t at = text.find("node While ");
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::string line = text.substr(at, text.find('\n', at) - at);
+  size_t stacks = 0;
+  for (size_t p = 0; (p = line.find("float64[10]", p)) != std::string::npos;
+       ++p) {
+    ++stacks;
+  }
+  EXPECT_EQ(stacks, 1u) << line;
+}
+
+TEST(Cond, KnownPredicatesLeaveTheirBranch) {
+  const Variable v(f64(0));
+  auto f = function([&](const Tensor& x) {
+    const Tensor one = zeros_like(x) + 1.0;  // folded
+    const Tensor y = cond(
+        math::greater(one, f64(0)),
+        [&] {
+          v.assign(x);
+          return x * 2.0;
+        },
+        [&] { return x; });
+    return y + v.value();
+  });
+  EXPECT_EQ(f(f64(3)).item<double>(), 9);
+  EXPECT_EQ(f.text("optimize").find("= If("), std::string::npos)
+      << f.text("optimize");
+}
+
+TEST(While, DeadLoopVariablesGo) {
+  auto f = function([](const Tensor& x) {
+    return std::get<1>(while_loop(
+        [](const Tensor& i, const Tensor&, const Tensor&) {
+          return math::less(i, constant(int64_t{4}));
+        },
+        [](const Tensor& i, const Tensor& a, const Tensor& dead) {
+          return std::tuple(i + 1, a * 2.0, dead * a);
+        },
+        std::tuple(constant(int64_t{0}), x, x + 5.0)));
+  });
+  EXPECT_EQ(f(f64(3)).item<double>(), 48);
+  EXPECT_NE(f.text("optimize").find("num_vars = 2"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace berth

@@ -1,5 +1,7 @@
 #include "passes/pipeline.h"
 
+#include "graph/body.h"
+
 namespace berth {
 
 namespace {
@@ -32,12 +34,13 @@ const std::vector<Pass>& device_free_passes() {
       {"fold", [](Graph& graph) { fold(graph); }},
       {"cse", &cse},
       {"algebra", &algebra},
+      {"control", &control},
       {"dce", &dce},
   };
   return passes;
 }
 
-void run_device_free_passes(Graph& graph, const StageDump& dump) {
+static void run_rounds(Graph& graph, const StageDump& dump) {
   size_t before = fingerprint(graph);
   for (int round = 0; round < kMaxRounds; ++round) {
     const size_t at_start = before;
@@ -50,6 +53,22 @@ void run_device_free_passes(Graph& graph, const StageDump& dump) {
     }
     if (before == at_start) return;
   }
+}
+
+void run_device_free_passes(Graph& graph, const StageDump& dump) {
+  run_rounds(graph, dump);
+  bool bodies = false;
+  for (Node& node : graph.nodes) {
+    rewrite_bodies(node, [&](const std::string&, Graph& body) {
+      bodies = true;
+      run_device_free_passes(body);
+      return true;
+    });
+  }
+  if (!bodies) return;
+  // What the bodies no longer read.
+  control(graph);
+  dce(graph);
 }
 
 }  // namespace berth

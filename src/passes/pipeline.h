@@ -1,7 +1,7 @@
 // Passes: rewrites of a graph, one file each; this is their order.
 //
 // Device-free passes run before placement: fold (constant folding), cse,
-// algebra, dce. A pass is a function over a Graph that keeps its meaning.
+// algebra, control, dce; then the same inside the bodies of control flow. A pass is a function over a Graph that keeps its meaning.
 
 #ifndef BERTH_PASSES_PIPELINE_H_
 #define BERTH_PASSES_PIPELINE_H_
@@ -23,6 +23,9 @@ void cse(Graph& graph);
 // x + 0, x * 1, x - 0, x / 1, --x, Identity, transposes and reshapes that
 // cancel, casts to the same dtype, ... only where bits stay the same.
 void algebra(Graph& graph);
+// Puts the branch in the place of a cond whose predicate is known; takes away
+// results and operands of If and While that nobody reads.
+void control(Graph& graph);
 // Removes nodes that no output and no effect needs. _Arg nodes stay.
 void dce(Graph& graph);
 
