@@ -41,7 +41,8 @@ Body body_of(const Program& p, const World& w, How how) {
 }
 
 // Results, and gradients of the call when `taped`.
-Tensors call(const Body& body, const World& w, const Tensors& in, bool taped) {
+Tensors call(const Body& body, const World& w, const Tensors& in, bool taped,
+             bool control) {
   if (!taped) return body(in);
   GradientTape tape;
   std::vector<Source> sources(in.begin(), in.end());
@@ -51,7 +52,10 @@ Tensors call(const Body& body, const World& w, const Tensors& in, bool taped) {
   for (const Tensor& t : results) {
     if (is_floating(t.dtype())) targets.push_back(math::tanh(t));
   }
-  const Tensors grads = tape.gradient(targets, sources);
+  const Tensors grads = tape.gradient(
+      targets, sources,
+      {.unconnected_gradients = control ? UnconnectedGradients::kZero
+                                        : UnconnectedGradients::kNone});
   results.insert(results.end(), grads.begin(), grads.end());
   return results;
 }
@@ -68,7 +72,7 @@ Numbers run(const Program& p, const Mode& mode, bool taped) {
   for (int c = 0; c < kCalls; ++c) {
     Tensors in = w.inputs;
     if (c > 0) in[0] = in[0] * 0.9;
-    results = call(body, w, in, taped);
+    results = call(body, w, in, taped, p.control);
     for (const Variable& v : w.variables) {
       all.push_back(v.value().to_vector<double>());
     }
@@ -114,10 +118,11 @@ class RandomPrograms : public testing::TestWithParam<Mode> {
     if (std::exchange(once, false)) config::set_simulated_devices("GPUx2");
   }
 
-  static void compare(DType dtype, double tolerance) {
+  static void compare(DType dtype, double tolerance, bool control = false) {
     const Mode reference{"", How::kEager, "/CPU:0", false};
     for (uint64_t seed = 1; seed <= kPrograms; ++seed) {
       Program p = program_of(seed, dtype);
+      p.control = control;
       const bool taped = seed % 3 == 0;
       const Numbers expected = run(p, reference, taped);
       if (GetParam().split) p.device_seed = seed;
@@ -130,6 +135,10 @@ class RandomPrograms : public testing::TestWithParam<Mode> {
 
 TEST_P(RandomPrograms, GiveTheSameNumbersInFloat32) { compare(float32, 2e-3); }
 TEST_P(RandomPrograms, GiveTheSameNumbersInFloat64) { compare(float64, 1e-8); }
+
+TEST_P(RandomPrograms, WithBranchesAndLoopsGiveTheSameNumbers) {
+  compare(float64, 1e-8, true);
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, RandomPrograms,

@@ -4,9 +4,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "berth/device.h"
 #include "berth/ops/array.h"
+#include "berth/ops/control_flow.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 
@@ -91,6 +94,9 @@ class Runner {
     std::optional<DeviceGuard> on;
     const int64_t device = p_.device_seed ? devices_.below(4) : 0;
     if (device > 0) on.emplace(kDevices[device], Site::here());
+    if (p_.control && control_depth_ < 2 && dice_.chance(15)) {
+      return dice_.chance(50) ? branch() : loop();
+    }
     (this->*kSteps[dice_.below(std::size(kSteps))])();
   }
 
@@ -439,7 +445,7 @@ class Runner {
     const auto target = find_floating();
     if (!target) return;
     GradientOptions options;
-    if (dice_.chance(30)) {
+    if (dice_.chance(30) || p_.control) {
       options.unconnected_gradients = UnconnectedGradients::kZero;
     }
     for (const Tensor& t : tape.gradient(target->t, sources, options)) {
@@ -447,12 +453,73 @@ class Runner {
     }
   }
 
+  // Runs a few steps whose values are gone afterwards; returns one that
+  // depends on some of them, of the shape of `like`. Equal seeds do the same.
+  Tensor inside(uint64_t seed, int64_t steps, const Tensor& like) {
+    const std::vector<Value> pool = pool_;
+    const Dice dice = std::exchange(dice_, Dice(seed));
+    const Dice devices = std::exchange(devices_, Dice(p_.device_seed + seed));
+    const int depth = std::exchange(depth_, 1);
+    ++control_depth_;
+    pool_.push_back({like, 1});
+    for (int64_t i = steps; i > 0; --i) one();
+    const auto v = find_floating();
+    const Tensor scalar = math::tanh(math::reduce_mean(v ? v->t : like));
+    --control_depth_;
+    pool_ = pool;
+    dice_ = dice;
+    devices_ = devices;
+    depth_ = depth;
+    return math::tanh(like * 0.7 + scalar);
+  }
+
+  // A predicate that no rounding changes.
+  Tensor predicate() {
+    const auto n = static_cast<int64_t>(inputs_.size());
+    return math::reduce_max(inputs_[static_cast<size_t>(dice_.below(n))]) >
+           dice_.real() * 0.9 + 0.0123456789;
+  }
+
+  void branch() {
+    const auto v = find_floating();
+    if (!v) return;
+    const auto seed = static_cast<uint64_t>(dice_.below(1 << 20));
+    const int64_t steps = dice_.below(6);
+    const bool empty = dice_.chance(20);
+    const Tensor pred = predicate();
+    push(cond(
+             pred, [&] { return inside(seed, steps, v->t); },
+             [&] { return empty ? v->t : inside(seed + 1, steps, v->t); }),
+         std::max(1.0, v->bound));
+  }
+
+  void loop() {
+    const auto v = find_floating();
+    if (!v || v->t.num_elements() > 2000) return;
+    const auto seed = static_cast<uint64_t>(dice_.below(1 << 20));
+    const int64_t turns = dice_.below(4), steps = dice_.below(5);
+    const Tensor pred = predicate();
+    const int64_t most = turns + dice_.below(3) - 1;
+    const auto [i, x, y] = while_loop(
+        [&](const Tensor& i, const Tensor&, const Tensor&) {
+          return math::logical_and(i < static_cast<double>(turns), pred);
+        },
+        [&](const Tensor& i, const Tensor& x, const Tensor& y) {
+          return std::tuple(i + 1, inside(seed, steps, x), x * 0.5 + y * 0.1);
+        },
+        std::tuple(constant(int64_t{0}), v->t, v->t),
+        {.max_iterations = std::max<int64_t>(most, 0)});
+    push(x, std::max(1.0, v->bound));
+    if (dice_.chance(30)) push(y, v->bound * 2);
+  }
+
   const Program& p_;
   const World& world_;
   const Tensors& inputs_;
   Dice dice_, devices_;
   std::vector<Value> pool_;
-  int depth_ = 0;  // of tapes
+  int depth_ = 0;          // of tapes
+  int control_depth_ = 0;  // of branches and loops
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ struct Program {
   DType dtype = float32;
   bool tapes = true;   // opens tapes and differentiates
   bool writes = true;  // assigns to variables
+  bool control = false;  // cond and while_loop; unconnected gradients are zero
   // Not 0: each op runs in a device scope (/CPU:0, /GPU:0, /GPU:1 or none) that
   // follows from this seed; what is computed stays the same.
   uint64_t device_seed = 0;

@@ -195,7 +195,8 @@ TEST(Passes, TheDumpNamesEveryPassInOrderOnce) {
   run_device_free_passes(
       graph, [&](const char* stage, const Graph&) { stages.push_back(stage); });
   EXPECT_EQ(stages,
-            (std::vector<std::string>{"fold", "cse", "algebra", "dce"}));
+            (std::vector<std::string>{"fold", "cse", "algebra",
+                                                "control", "dce"}));
 }
 
 TEST(Passes, AnErrorOfAFoldedOpIsLeftToTheRun) {
