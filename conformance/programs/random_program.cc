@@ -489,7 +489,7 @@ class Runner {
     const Tensor pred = predicate();
     push(cond(
              pred, [&] { return inside(seed, steps, v->t); },
-             [&] { return empty ? v->t : inside(seed + 1, steps, v->t); }),
+             [&] { return empty ? identity(v->t) : inside(seed + 1, steps, v->t); }),
          std::max(1.0, v->bound));
   }
 
@@ -509,8 +509,9 @@ class Runner {
         },
         std::tuple(constant(int64_t{0}), v->t, v->t),
         {.max_iterations = std::max<int64_t>(most, 0)});
-    push(x, std::max(1.0, v->bound));
-    if (dice_.chance(30)) push(y, v->bound * 2);
+    // Without a turn x is v itself; a loop of a trace returns another tensor.
+    push(identity(x), std::max(1.0, v->bound));
+    if (dice_.chance(30)) push(identity(y), v->bound * 2);
   }
 
   const Program& p_;

@@ -97,7 +97,11 @@ void pin_reads(Graph& graph) {
       const auto next = std::upper_bound(w.begin(), w.end(), i);
       bool needs_copy = readers.escapes;
       if (next != w.end()) {
-        for (int32_t reader : readers.nodes) needs_copy |= reader > *next;
+        // A body may write the variable before it looks at its operand.
+        const bool body = graph[*next].op->kind() == OpKind::kControl;
+        for (int32_t reader : readers.nodes) {
+          needs_copy |= reader > *next || (body && reader == *next);
+        }
       }
       if (needs_copy) {
         copies.push_back(i);

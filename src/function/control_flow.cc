@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
@@ -39,17 +40,20 @@ struct TracedBody {
   std::string fixed;
 };
 
-// Reads of variables that the body does not write become arguments: the read
-// happens once, outside, where tapes and passes see it.
-void hoist_reads(TracedBody& body) {
-  Graph& g = body.graph;
-  std::vector<bool> written(g.nodes.size(), false);
+// Adds the variables that a body writes, or may write.
+void add_written(const Graph& g, std::set<TensorImpl*>& written) {
   for (const Node& n : g.nodes) {
     if (n.op->kind() == OpKind::kReadVariable) continue;
     for (const ValueRef v : n.inputs) {
-      if (g.spec(v).dtype == resource) written[v.node] = true;
+      if (g.spec(v).dtype == resource) written.insert(g[v.node].variable.impl());
     }
   }
+}
+
+// Reads of variables that no turn writes become arguments: the read
+// happens once, outside, where tapes and passes see it.
+void hoist_reads(TracedBody& body, const std::set<TensorImpl*>& written) {
+  Graph& g = body.graph;
   static const OpDef& arg = op_named("_Arg");
   std::map<int32_t, int32_t> first;  // handle -> its first read
   std::vector<int32_t> stands_for(g.nodes.size());
@@ -57,7 +61,8 @@ void hoist_reads(TracedBody& body) {
     Node& n = g[i];
     stands_for[i] = i;
     for (ValueRef& v : n.inputs) v.node = stands_for[v.node];
-    if (n.op->kind() != OpKind::kReadVariable || written[n.inputs[0].node]) {
+    if (n.op->kind() != OpKind::kReadVariable ||
+        written.contains(g[n.inputs[0].node].variable.impl())) {
       continue;
     }
     const auto [it, fresh] = first.try_emplace(n.inputs[0].node, i);
@@ -100,7 +105,6 @@ TracedBody trace_body(const std::string& name, const Tensors& vars,
   body.graph = tracer.finish(result.tensors);
   body.captured = tracer.outer_values();
   body.fixed = std::move(result.fixed);
-  hoist_reads(body);
   return body;
 }
 
@@ -271,6 +275,11 @@ Tensors trace_cond(const Tensor& pred, const TracedFn& true_fn,
   TracedBody b = trace_body("false_branch", {}, false_fn);
   set_site(site);
   check_same_structure(a, b);
+  for (TracedBody* body : {&a, &b}) {
+    std::set<TensorImpl*> written;
+    add_written(body->graph, written);
+    hoist_reads(*body, written);
+  }
   Captures captures;
   captures.add(a, 0);
   captures.add(b, 0);
@@ -308,6 +317,11 @@ Tensors trace_while(const std::function<Tensor(const Tensors&)>& cond,
     if (after.tensors.size() == n) after.tensors.clear();
     check_turn(vars, after, site);
   }
+  std::set<TensorImpl*> written;
+  add_written(c.graph, written);
+  add_written(b.graph, written);
+  hoist_reads(c, written);
+  hoist_reads(b, written);
   Captures captures;
   captures.add(c, n);
   captures.add(b, n);

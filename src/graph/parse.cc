@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "berth/errors.h"
+#include "graph/body.h"
 #include "graph/graph_text.h"
 #include "graph/parse_decl.h"
 #include "graph/text_line.h"
@@ -46,6 +47,11 @@ class Parser {
     }
     TextLine end("", number_ + 1);
     if (!version) parse_version(end);
+    if (open_) {
+      end.fail(fmt::format("the body of function '{}' does not end, expected "
+                           "'}}'",
+                           open_->name()));
+    }
     collect_args(end);
     resolve_colocation();
     return std::move(text_);
@@ -61,9 +67,20 @@ class Parser {
   }
 
   void parse_line(TextLine& line) {
+    if (open_ && line.take("}")) {
+      end_body(line);
+      return;
+    }
     const std::string_view word = line.at_word() ? line.word("") : "";
     if (word == "node") {
       parse_node(line);
+    } else if (word == "return") {
+      parse_return(line);
+    } else if (open_) {
+      line.fail(
+          fmt::format("'{}' begins no statement of a function, expected node, "
+                      "return or '}}'",
+                      word));
     } else if (word == "op") {
       declare_op(line);
     } else if (word == "kernel") {
@@ -74,8 +91,6 @@ class Parser {
       declare_function(line);
     } else if (word == "graph") {
       text_.graph.name = line.name("the name of the graph");
-    } else if (word == "return") {
-      parse_return(line);
     } else {
       line.fail(
           fmt::format("'{}' begins no statement, expected graph, op, "
@@ -100,11 +115,56 @@ class Parser {
 
   void declare_function(TextLine& line) {
     auto f = parse_function(line);
-    if (!functions_.emplace(f->name(), f).second) {
+    if (functions_.contains(f->name())) {
       line.fail(fmt::format("function '{}' again, expected one declaration",
                             f->name()));
     }
+    if (line.take("{")) {
+      open_ = std::move(f);
+      swap_body();
+      return;
+    }
+    add_function(std::move(f));
+  }
+
+  void add_function(std::shared_ptr<Callable> f) {
+    functions_.emplace(f->name(), f);
     text_.functions.push_back(std::move(f));
+  }
+
+  // Between the lines of a function, what is read goes into its graph.
+  void swap_body() {
+    std::swap(text_.graph, outer_.graph);
+    std::swap(nodes_, outer_.nodes);
+    std::swap(colocations_, outer_.colocations);
+  }
+
+  void end_body(TextLine& line) {
+    collect_args(line);
+    resolve_colocation();
+    Graph body = std::move(text_.graph);
+    body.name = open_->name();
+    text_.graph = Graph();
+    nodes_.clear();
+    colocations_.clear();
+    swap_body();
+    auto f = std::make_shared<Body>(std::move(body));
+    auto same = [](const std::vector<TensorSpec>& a,
+                   const std::vector<TensorSpec>& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                        [](const TensorSpec& x, const TensorSpec& y) {
+                          return x.dtype == y.dtype && x.shape == y.shape;
+                        });
+    };
+    if (!same(f->input_specs(), open_->input_specs()) ||
+        !same(f->output_specs(), open_->output_specs())) {
+      line.fail(fmt::format(
+          "the arguments or results of function '{}' are not those of its "
+          "declaration, expected the same",
+          f->name()));
+    }
+    open_ = nullptr;
+    add_function(std::move(f));
   }
 
   const OpDef& find_op(TextLine& line, const std::string& name) const {
@@ -175,6 +235,10 @@ class Parser {
           fmt::format("node '{}' again, expected distinct names", node.name));
     }
     text_.graph.add(std::move(node));
+    if (open_ && !cost.empty()) {
+      line.fail("time or bytes in a function, expected them on calls of it");
+    }
+    if (open_) return;
     if (cost.empty() && text_.costs.empty()) return;
     text_.costs.resize(static_cast<size_t>(at) + 1);
     text_.costs.back() = std::move(cost);
@@ -443,7 +507,9 @@ class Parser {
       }
       text_.graph[c.node].colocate = with;
     }
-    if (!text_.costs.empty()) text_.costs.resize(text_.graph.nodes.size());
+    if (!open_ && !text_.costs.empty()) {
+      text_.costs.resize(text_.graph.nodes.size());
+    }
   }
 
   void collect_args(TextLine& line) {
@@ -472,7 +538,15 @@ class Parser {
     std::string with;
   };
 
+  struct Outer {
+    Graph graph;
+    std::unordered_map<std::string, int32_t> nodes;
+    std::vector<Colocation> colocations;
+  };
+
   GraphText text_;
+  Outer outer_;                     // while a function is open
+  std::shared_ptr<Callable> open_;  // its declaration
   int64_t number_ = 0;
   std::unordered_map<std::string, const OpDef*> ops_;
   std::unordered_map<std::string, std::shared_ptr<Callable>> functions_;

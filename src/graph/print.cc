@@ -17,7 +17,7 @@ class Printer {
  public:
   // `costs` is empty or one per node.
   Printer(const Graph& graph, const std::vector<NodeCost>& costs)
-      : graph_(graph), costs_(costs) {}
+      : graph_(graph), costs_(costs), functions_(own_functions_) {}
 
   std::string run(const GraphText* text) {
     out_ = "berth-graph 1\ngraph ";
@@ -32,6 +32,15 @@ class Printer {
   }
 
  private:
+  struct Functions {
+    std::unordered_map<const Callable*, std::string> names;
+    std::set<std::string> taken;
+  };
+
+  // For the body of a function: the functions have their names already.
+  Printer(const Graph& graph, Functions& functions)
+      : graph_(graph), functions_(functions) {}
+
   template <class... T>
   void put(fmt::format_string<T...> format, T&&... args) {
     fmt::format_to(std::back_inserter(out_), format, std::forward<T>(args)...);
@@ -112,7 +121,11 @@ class Printer {
     if (text) {
       for (const auto& f : text->functions) name_function(*f);
     }
-    for (const Node& node : graph_.nodes) {
+    name_callees(graph_);
+  }
+
+  void name_callees(const Graph& graph) {
+    for (const Node& node : graph.nodes) {
       if (!node.attrs.get()) continue;
       for (const auto& [name, value] : node.attrs.get()->pairs()) {
         const auto* f = std::get_if<std::shared_ptr<Callable>>(&value);
@@ -122,11 +135,12 @@ class Printer {
   }
 
   void name_function(const Callable& f) {
-    std::string& name = functions_[&f];
-    if (!name.empty()) return;
+    if (functions_.names.contains(&f)) return;
+    if (f.body()) name_callees(*f.body());
+    std::string& name = functions_.names[&f];
     name = f.name().empty() ? "function" : f.name();
     const std::string base = name;
-    for (int i = 1; !function_names_.insert(name).second; ++i) {
+    for (int i = 1; !functions_.taken.insert(name).second; ++i) {
       name = fmt::format("{}_{}", base, i);
     }
     out_ += "function ";
@@ -135,6 +149,12 @@ class Printer {
     print_specs(f.input_specs());
     out_ += " -> ";
     print_specs(f.output_specs());
+    if (f.body()) {
+      Printer body(*f.body(), functions_);
+      for (int32_t i = 0; i < f.body()->size(); ++i) body.print_node(i);
+      body.print_outputs();
+      out_ += " {\n" + body.out_ + "}";
+    }
     out_ += '\n';
   }
 
@@ -234,7 +254,7 @@ class Printer {
   }
   void print_attr(const std::shared_ptr<Callable>& f) {
     out_ += '@';
-    if (f) append_name(out_, functions_[f.get()]);
+    if (f) append_name(out_, functions_.names[f.get()]);
   }
 
   void print_placement(const Node& node) {
@@ -288,10 +308,10 @@ class Printer {
   }
 
   const Graph& graph_;
-  const std::vector<NodeCost>& costs_;
+  const std::vector<NodeCost> costs_;
   std::string out_;
-  std::unordered_map<const Callable*, std::string> functions_;
-  std::set<std::string> function_names_;
+  Functions own_functions_;
+  Functions& functions_;
 };
 
 }  // namespace
