@@ -140,7 +140,6 @@ TEST_P(RandomPrograms, WithBranchesAndLoopsGiveTheSameNumbers) {
   compare(float64, 1e-8, true);
 }
 
-
 TEST(Dbg, Min) {
   config::set_simulated_devices("GPUx2");
   const Mode reference{"", How::kEager, "/CPU:0", false};
@@ -152,11 +151,17 @@ TEST(Dbg, Min) {
       p.length = len;
       const bool taped = seed % 3 == 0;
       auto d = difference(run(p, reference, taped), run(p, fn, taped), 1e-8);
-      if (!d.empty()) { printf("seed %d len %d taped %d writes %d tapes %d: %s\n", (int)seed, len, taped, p.writes, p.tapes, d.c_str()); 
-       const World w = make_world(p);
-       auto f = function([&](const Tensors& in) { return run_program(p, w, in); }, {.optimize = true});
-       f(w.inputs); printf("%s\n", f.text("optimize").c_str());
-       break; }
+      if (!d.empty()) {
+        printf("seed %d len %d taped %d writes %d tapes %d: %s\n", (int)seed,
+               len, taped, p.writes, p.tapes, d.c_str());
+        const World w = make_world(p);
+        auto f =
+            function([&](const Tensors& in) { return run_program(p, w, in); },
+                     {.optimize = true});
+        f(w.inputs);
+        printf("%s\n", f.text("optimize").c_str());
+        break;
+      }
     }
   }
 }

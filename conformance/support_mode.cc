@@ -16,7 +16,8 @@ namespace {
 
 // Ops that no case can call alone.
 bool exempt(const OpDef& op) {
-  return op.kind() == OpKind::kPlaceholder || op.kind() == OpKind::kCall;
+  return op.kind() == OpKind::kPlaceholder || op.kind() == OpKind::kCall ||
+         op.kind() == OpKind::kControl;  // random programs check these
 }
 
 // "f32": the first letter and the bits.
@@ -48,6 +49,7 @@ std::string support(const Device& device, const OpDef& op) {
   if (op.kind() == OpKind::kAlias) return "alias";
   if (op.kind() == OpKind::kReadVariable) return "engine";
   if (op.kind() == OpKind::kCall) return "function";
+  if (op.kind() == OpKind::kControl) return "engine";
   if (op.kind() == OpKind::kPlaceholder) return "graph only";
   std::map<std::string, std::string> ways;
   for (const DType d : kRunTypes) {

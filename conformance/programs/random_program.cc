@@ -489,7 +489,9 @@ class Runner {
     const Tensor pred = predicate();
     push(cond(
              pred, [&] { return inside(seed, steps, v->t); },
-             [&] { return empty ? identity(v->t) : inside(seed + 1, steps, v->t); }),
+             [&] {
+               return empty ? identity(v->t) : inside(seed + 1, steps, v->t);
+             }),
          std::max(1.0, v->bound));
   }
 

@@ -32,8 +32,8 @@ struct Program {
   uint64_t seed = 1;
   int length = 20;
   DType dtype = float32;
-  bool tapes = true;   // opens tapes and differentiates
-  bool writes = true;  // assigns to variables
+  bool tapes = true;     // opens tapes and differentiates
+  bool writes = true;    // assigns to variables
   bool control = false;  // cond and while_loop; unconnected gradients are zero
   // Not 0: each op runs in a device scope (/CPU:0, /GPU:0, /GPU:1 or none) that
   // follows from this seed; what is computed stays the same.

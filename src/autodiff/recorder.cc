@@ -38,9 +38,9 @@ void GradientTape::Recorder::apply(const OpDef& op,
                                    std::span<const Tensor* const> in,
                                    const Attrs* attrs, std::span<Tensor> out) {
   bool watched = false;
-  const bool reads =
-      op.kind() == OpKind::kReadVariable || op.kind() == OpKind::kCall ||
-      op.kind() == OpKind::kControl;
+  const bool reads = op.kind() == OpKind::kReadVariable ||
+                     op.kind() == OpKind::kCall ||
+                     op.kind() == OpKind::kControl;
   if (reads && options_.watch_accessed_variables) {
     for (const Tensor* t : in) {
       const VariableState* v =
@@ -72,9 +72,8 @@ void GradientTape::Recorder::apply_control(const OpDef& op,
                                            std::span<const Tensor* const> in,
                                            const Attrs* attrs,
                                            std::span<Tensor> out) {
-  const bool traced = std::any_of(in.begin(), in.end(), [](const Tensor* t) {
-    return t->is_symbolic();
-  });
+  const bool traced = std::any_of(
+      in.begin(), in.end(), [](const Tensor* t) { return t->is_symbolic(); });
   if (!traced) return call_control(op, in, attrs, out);
   const AttrsRef saving = saving_attrs(op, attrs);
   const Attrs* with = saving.get() ? saving.get() : attrs;

@@ -298,12 +298,12 @@ void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
 void PlanBuilder::add_control(PlanStep& step, const Node& node, int32_t at) {
   step.kind = StepKind::kControl;
   Device& device = *p_.devices[step.device];
-  auto control = std::make_shared<const ControlStep>(node, graph_, device,
-                                                     p_.options);
+  auto control =
+      std::make_shared<const ControlStep>(node, graph_, device, p_.options);
   p_.inline_only = p_.inline_only && control->inline_only();
   if (control->scratch_bytes() > 0) {
-    step.scratch = new_buffer(Where::kArena, step.device,
-                              control->scratch_bytes());
+    step.scratch =
+        new_buffer(Where::kArena, step.device, control->scratch_bytes());
     p_.buffers[step.scratch].scratch = true;
     use(step.scratch, at);
   }

@@ -34,11 +34,9 @@ void add_control(Node& node, int32_t before) {
 std::vector<int32_t> written_handles(const Graph& graph, const Node& node) {
   std::vector<int32_t> handles;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const bool may_write =
-        node.op->kind() == OpKind::kControl ||
-        writes(node.op->input(static_cast<int>(i)).access);
-    if (may_write &&
-        graph.spec(node.inputs[i]).dtype == resource) {
+    const bool may_write = node.op->kind() == OpKind::kControl ||
+                           writes(node.op->input(static_cast<int>(i)).access);
+    if (may_write && graph.spec(node.inputs[i]).dtype == resource) {
       handles.push_back(node.inputs[i].node);
     }
   }

@@ -45,7 +45,8 @@ void add_written(const Graph& g, std::set<TensorImpl*>& written) {
   for (const Node& n : g.nodes) {
     if (n.op->kind() == OpKind::kReadVariable) continue;
     for (const ValueRef v : n.inputs) {
-      if (g.spec(v).dtype == resource) written.insert(g[v.node].variable.impl());
+      if (g.spec(v).dtype == resource)
+        written.insert(g[v.node].variable.impl());
     }
   }
 }
@@ -131,8 +132,8 @@ class Captures {
     static const OpDef& arg = op_named("_Arg");
     std::vector<int32_t> args(first_ + list_.size(), -1);
     for (const int32_t a : g.args) {
-      args[static_cast<size_t>(g[a].op->attr<int64_t>(g[a].attrs.get(),
-                                                      "index"))] = a;
+      args[static_cast<size_t>(
+          g[a].op->attr<int64_t>(g[a].attrs.get(), "index"))] = a;
     }
     for (size_t i = first_; i < args.size(); ++i) {
       if (args[i] >= 0) continue;
@@ -331,13 +332,13 @@ Tensors trace_while(const std::function<Tensor(const Tensors&)>& cond,
   for (Tensor& t : captures.values()) inputs.push_back(std::move(t));
   add_handles(inputs, {&c.graph, &b.graph});
   static const OpDef& op = op_named("While");
-  Tensors results = call_list(
-      op, inputs,
-      AttrsRef({{"cond", make_callee(std::move(c.graph))},
-                {"body", make_callee(std::move(b.graph))},
-                {"num_vars", static_cast<int64_t>(n)},
-                {"max_iterations", options.max_iterations}})
-          .get());
+  Tensors results =
+      call_list(op, inputs,
+                AttrsRef({{"cond", make_callee(std::move(c.graph))},
+                          {"body", make_callee(std::move(b.graph))},
+                          {"num_vars", static_cast<int64_t>(n)},
+                          {"max_iterations", options.max_iterations}})
+                    .get());
   results.resize(n);
   return results;
 }
@@ -357,8 +358,7 @@ Tensors call_body(Callable& f, const Tensors& args) {
 void run_if(const OpDef& op, std::span<const Tensor* const> in,
             const Attrs* attrs, std::span<Tensor> out) {
   const IfLayout l(op, attrs);
-  Callable& branch =
-      in[0]->item<bool>() ? *l.then_branch : *l.else_branch;
+  Callable& branch = in[0]->item<bool>() ? *l.then_branch : *l.else_branch;
   branch.call(in.subspan(1, static_cast<size_t>(l.num_args)), out);
 }
 
@@ -381,7 +381,7 @@ void run_while(const OpDef& op, std::span<const Tensor* const> in,
   for (int i = 0; i < l.num_captures; ++i) {
     captures.push_back(*in[l.first_capture() + i]);
   }
-  const int64_t limit = l.counted() ? in[0]->item<int64_t>()
+  const int64_t limit = l.counted()            ? in[0]->item<int64_t>()
                         : l.max_iterations < 0 ? INT64_MAX
                                                : l.max_iterations;
   std::vector<Tensors> rows(static_cast<size_t>(l.num_stacks));
@@ -408,10 +408,9 @@ void run_while(const OpDef& op, std::span<const Tensor* const> in,
   out[static_cast<size_t>(l.count_output())] = constant(n);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (l.reverse) std::reverse(rows[i].begin(), rows[i].end());
-    out[static_cast<size_t>(l.first_stack()) + i] =
-        stack_rows(rows[i],
-                   l.body->output_specs()[static_cast<size_t>(l.num_vars) + i],
-                   l.max_iterations);
+    out[static_cast<size_t>(l.first_stack()) + i] = stack_rows(
+        rows[i], l.body->output_specs()[static_cast<size_t>(l.num_vars) + i],
+        l.max_iterations);
   }
 }
 

@@ -29,8 +29,7 @@ Tensor power(const Tensor& x, const Tensor& n, int64_t most) {
       [&](const Tensor& i, const Tensor& p) {
         return std::tuple(i + 1, p * x);
       },
-      std::tuple(constant(int64_t{0}), ones_like(x)),
-      {.max_iterations = most});
+      std::tuple(constant(int64_t{0}), ones_like(x)), {.max_iterations = most});
   return p;
 }
 
@@ -44,8 +43,7 @@ TEST(Cond, TakesTheBranchThatThePredicateSays) {
   EXPECT_EQ(f.num_traces(), 1);
   const Tensor x = f64(2), y = f64(5);
   EXPECT_EQ(cond(
-                math::less(x, y), [&] { return x * y; },
-                [&] { return x - y; })
+                math::less(x, y), [&] { return x * y; }, [&] { return x - y; })
                 .item<double>(),
             10);
 }
@@ -55,8 +53,12 @@ TEST(Cond, ReturnsStructures) {
   auto f = function([](const Tensor& x) {
     return cond(
         math::greater(x, f64(0)),
-        [&] { return Pair{x, {x + 1.0, x + 2.0}}; },
-        [&] { return Pair{-x, {x, f64(9)}}; });
+        [&] {
+          return Pair{x, {x + 1.0, x + 2.0}};
+        },
+        [&] {
+          return Pair{-x, {x, f64(9)}};
+        });
   });
   const Pair a = f(f64(3)), b = f(f64(-3));
   EXPECT_EQ(a.second[1].item<double>(), 5);
@@ -178,8 +180,9 @@ TEST(Cond, GradientsOfVariables) {
     const Tensor y = cond(
         math::greater(x, f64(0)), [&] { return w * w * x; },
         [&] { return b * x; });
-    return tape.gradient(y, std::vector<Variable>{w, b}, {.unconnected_gradients =
-                                         UnconnectedGradients::kZero});
+    return tape.gradient(
+        y, std::vector<Variable>{w, b},
+        {.unconnected_gradients = UnconnectedGradients::kZero});
   });
   const Tensors pos = f(f64(2)), neg = f(f64(-2));
   EXPECT_EQ(pos[0].item<double>(), 12);
@@ -268,9 +271,9 @@ TEST(Case, TakesTheFirstThatHolds) {
 
 TEST(SwitchCase, OutOfRangeTakesTheLast) {
   const auto pick = [](const Tensor& i) {
-    return switch_case<Tensor>(
-        i, {[] { return f64(10); }, [] { return f64(20); },
-            [] { return f64(30); }});
+    return switch_case<Tensor>(i,
+                               {[] { return f64(10); }, [] { return f64(20); },
+                                [] { return f64(30); }});
   };
   auto f = function(pick);
   const int64_t index[] = {0, 1, 2, 3, -1};
@@ -282,9 +285,8 @@ TEST(SwitchCase, OutOfRangeTakesTheLast) {
 }
 
 TEST(While, PowerByLoop) {
-  auto f = function([](const Tensor& x, const Tensor& n) {
-    return power(x, n, -1);
-  });
+  auto f = function(
+      [](const Tensor& x, const Tensor& n) { return power(x, n, -1); });
   for (const int64_t n : {0, 1, 2, 7, 30}) {
     EXPECT_EQ(f(f64(1.5), constant(n)).item<double>(), std::pow(1.5, n));
     EXPECT_EQ(power(f64(1.5), constant(n), -1).item<double>(),
@@ -335,11 +337,11 @@ TEST(While, GradientsOfATapeAroundTheFunction) {
     GradientTape tape;
     const Tensor x = f64(1.5);
     tape.watch(x);
-    EXPECT_NEAR(tape.gradient(f(x, constant(n)), x,
-                              {.unconnected_gradients =
-                                   UnconnectedGradients::kZero})
-                    .item<double>(),
-                n * std::pow(1.5, n - 1), 1e-12);
+    EXPECT_NEAR(
+        tape.gradient(f(x, constant(n)), x,
+                      {.unconnected_gradients = UnconnectedGradients::kZero})
+            .item<double>(),
+        n * std::pow(1.5, n - 1), 1e-12);
   }
 }
 
@@ -364,8 +366,7 @@ TEST(While, GradientWithoutLimitIsANamedError) {
     tape.watch(x);
     return tape.gradient(power(x, n, -1), x);
   });
-  const std::string m =
-      message_of([&] { f(f64(2), constant(int64_t{2})); });
+  const std::string m = message_of([&] { f(f64(2), constant(int64_t{2})); });
   EXPECT_NE(m.find("max_iterations"), std::string::npos) << m;
 }
 
@@ -448,13 +449,13 @@ TEST(While, RnnEqualsItsUnrolledForm) {
 TEST(While, WritesVariablesEachTurn) {
   const Variable total(f64(0));
   auto f = function([&](const Tensor& n) {
-    const Tensor i = while_loop(
-        [&](const Tensor& i) { return math::less(i, n); },
-        [&](const Tensor& i) {
-          total.assign_add(math::cast(i, float64));
-          return i + 1;
-        },
-        constant(int64_t{0}));
+    const Tensor i =
+        while_loop([&](const Tensor& i) { return math::less(i, n); },
+                   [&](const Tensor& i) {
+                     total.assign_add(math::cast(i, float64));
+                     return i + 1;
+                   },
+                   constant(int64_t{0}));
     return total.value();
   });
   EXPECT_EQ(f(constant(int64_t{5})).item<double>(), 10);
@@ -465,9 +466,7 @@ TEST(While, LoopsInLoopsAndBranchesInLoops) {
   // Collatz: the number of turns until 1.
   auto turns = function([](const Tensor& start) {
     return std::get<1>(while_loop(
-        [](const Tensor& n, const Tensor&) {
-          return math::greater(n, f64(1));
-        },
+        [](const Tensor& n, const Tensor&) { return math::greater(n, f64(1)); },
         [](const Tensor& n, const Tensor& k) {
           const Tensor next = cond(
               math::equal(math::floor(n / 2.0) * 2.0, n),
@@ -490,8 +489,7 @@ TEST(While, LoopsInLoopsAndBranchesInLoops) {
         [&](const Tensor& i, const Tensor& p) {
           return std::tuple(i + 1, p * power(x, constant(int64_t{3}), 4));
         },
-        std::tuple(constant(int64_t{0}), f64(1)),
-        {.max_iterations = 3}));
+        std::tuple(constant(int64_t{0}), f64(1)), {.max_iterations = 3}));
     return std::pair(y, tape.gradient(y, x));
   });
   const auto r = nested(f64(1.5));
@@ -551,6 +549,39 @@ TEST(While, DeadLoopVariablesGo) {
   });
   EXPECT_EQ(f(f64(3)).item<double>(), 48);
   EXPECT_NE(f.text("optimize").find("num_vars = 2"), std::string::npos);
+}
+
+// The error of a kernel names the node of the body and the user's line.
+TEST(While, ErrorsInsideNameNodeAndLine) {
+  auto f = function([](const Tensor& x) {
+    return while_loop(
+        [](const Tensor& i) { return math::less(i, constant(int64_t{9})); },
+        [&](const Tensor& i) {
+          return i + 1 + math::cast(gather(x, i), int64);  // 3 rows
+        },
+        constant(int64_t{0}));
+  });
+  // A simulated accelerator would stay in error afterwards.
+  const auto on = device("/CPU:0");
+  const std::string m = message_of([&] { f(zeros({3}, float64)); });
+  EXPECT_NE(m.find("Gather"), std::string::npos) << m;
+  EXPECT_NE(m.find("control_flow_test.cc"), std::string::npos) << m;
+}
+
+// What cond writes, a turn of the body sees.
+TEST(While, ConditionsMayWriteVariables) {
+  const Variable v(f64(0));
+  const auto run = [&](const Tensor& x) {
+    return while_loop(
+        [&](const Tensor& s) {
+          v.assign_add(f64(1));
+          return math::less(s, f64(10));
+        },
+        [&](const Tensor& s) { return s + v * x; }, zeros_like(x));
+  };
+  // 1 + 2 + 3 + 4 >= 10; the condition runs a fifth time.
+  EXPECT_EQ(function(run)(f64(1)).item<double>(), 10);
+  EXPECT_EQ(v.value().item<double>(), 5);
 }
 
 }  // namespace

@@ -52,9 +52,9 @@ Graph saving_body(const Graph& body, size_t first_kept) {
     outputs = replay(body, args);
   }
   Graph g = tracer.finish(outputs);
-  std::vector<ValueRef> kept(g.outputs.begin() +
-                                 static_cast<std::ptrdiff_t>(first_kept),
-                             g.outputs.end());
+  std::vector<ValueRef> kept(
+      g.outputs.begin() + static_cast<std::ptrdiff_t>(first_kept),
+      g.outputs.end());
   for (int32_t i = 0; i < g.size(); ++i) {
     if (is_source(g, i)) continue;
     // The arguments of a branch are there anyway; those of a loop change.
@@ -79,8 +79,8 @@ ValueRef add_zeros(Graph& g, const OutSpec& spec) {
   Node n;
   n.op = &fill;
   n.name = unique_name(g, "Fill");
-  n.attrs = AttrsRef(
-      {{"shape", spec.shape}, {"value", 0.0}, {"dtype", spec.dtype}});
+  n.attrs =
+      AttrsRef({{"shape", spec.shape}, {"value", 0.0}, {"dtype", spec.dtype}});
   n.outputs = {spec};
   return {g.add(std::move(n)), 0};
 }
@@ -88,8 +88,9 @@ ValueRef add_zeros(Graph& g, const OutSpec& spec) {
 const Graph& graph_of(const Callable& f) {
   if (f.body() == nullptr) {
     throw errors::FailedPrecondition(
-        f.name() + ": only declared by the text of its graph; it has no "
-                   "gradient");
+        f.name() +
+        ": only declared by the text of its graph; it has no "
+        "gradient");
   }
   return *f.body();
 }
@@ -370,7 +371,8 @@ Tensors if_gradient(const GradCall& g) {
     const BodyTrace inside;
     Tracer tracer(name);
     Tensors args, picked, out;
-    for (const Tensor& t : operands.list) args.push_back(tracer.add_arg(t.spec()));
+    for (const Tensor& t : operands.list)
+      args.push_back(tracer.add_arg(t.spec()));
     tracer.start();
     for (const int k : branch.operands) picked.push_back(args[k]);
     const Tensors grads = replay(branch.body.graph, picked);
@@ -384,11 +386,11 @@ Tensors if_gradient(const GradCall& g) {
       } else if (has_unknown(spec.shape)) {
         out.push_back(call1(zeros_like, args[operands.add(g.x(i))]));
       } else {
-        out.push_back(call1(fill, {},
-                            AttrsRef({{"shape", spec.shape},
-                                      {"value", 0.0},
-                                      {"dtype", spec.dtype}})
-                                .get()));
+        out.push_back(call1(
+            fill, {},
+            AttrsRef(
+                {{"shape", spec.shape}, {"value", 0.0}, {"dtype", spec.dtype}})
+                .get()));
       }
     }
     Graph graph = tracer.finish(out);

@@ -36,10 +36,10 @@ void own_results(Graph& g, const std::string& device, size_t num_vars) {
       root = g[root.node].inputs[0];
     }
     const OpKind kind = g[root.node].op->kind();
-    const bool own =
-        kind != OpKind::kPlaceholder && kind != OpKind::kReadVariable &&
-        g[out.node].assigned == device &&
-        std::find(taken.begin(), taken.end(), root) == taken.end();
+    const bool own = kind != OpKind::kPlaceholder &&
+                     kind != OpKind::kReadVariable &&
+                     g[out.node].assigned == device &&
+                     std::find(taken.begin(), taken.end(), root) == taken.end();
     if (own) {
       taken.push_back(root);
       continue;
@@ -68,8 +68,8 @@ void lower_and_cut(Graph& graph, const PlaceOptions& devices) {
     rewrite_bodies(n, [&](const std::string& role, Graph& body) {
       size_t num_vars = 0;
       if (role == "body") {
-        num_vars = static_cast<size_t>(
-            n.op->attr<int64_t>(n.attrs.get(), "num_vars"));
+        num_vars =
+            static_cast<size_t>(n.op->attr<int64_t>(n.attrs.get(), "num_vars"));
       }
       place_body(body, n.assigned, num_vars, devices);
       return true;

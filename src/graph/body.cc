@@ -75,18 +75,16 @@ bool Node::body_has_effect() const {
 }
 
 void set_arg(Node& node, int64_t index, DType dtype, const Shape& shape) {
-  node.attrs =
-      AttrsRef({{"index", index}, {"dtype", dtype}, {"shape", shape}});
+  node.attrs = AttrsRef({{"index", index}, {"dtype", dtype}, {"shape", shape}});
   node.outputs = {{dtype, shape}};
 }
 
 void infer_bodies(Node& node, std::span<const SpecView> in) {
   const AttrsRef attrs = node.attrs;
   rewrite_bodies(node, [&](const std::string& role, Graph& g) {
-    const auto callee = node.op->attr<std::shared_ptr<Callable>>(
-        attrs.get(), role);
-    const std::vector<int> from =
-        callee_inputs(*node.op, attrs.get(), *callee);
+    const auto callee =
+        node.op->attr<std::shared_ptr<Callable>>(attrs.get(), role);
+    const std::vector<int> from = callee_inputs(*node.op, attrs.get(), *callee);
     int first_row = -1, num_rows = 0;
     if (node.op->name() == "While") {
       const WhileLayout l(*node.op, attrs.get());

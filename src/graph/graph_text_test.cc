@@ -36,6 +36,67 @@ TEST(GraphText, ParseOfPrintPrintsTheSameText) {
   EXPECT_EQ(print(parse_text(kAll)), kAll);
 }
 
+constexpr const char* kBodies = R"(berth-graph 1
+graph step
+function inner (float32[2]) -> (float32[2]) {
+node a = _Arg() {dtype = float32, index = 0, shape = shape[2]} -> float32[2]
+node n = Neg(a:0) -> float32[2] on "/GPU:0" from n (model.cc:3)
+return n:0
+}
+function keep (float32[2]) -> (float32[2]) {
+node a = _Arg() {dtype = float32, index = 0, shape = shape[2]} -> float32[2]
+return a:0
+}
+function outer (float32[2], bool[]) -> (float32[2]) {
+node a = _Arg() {dtype = float32, index = 0, shape = shape[2]} -> float32[2]
+node p = _Arg() {dtype = bool, index = 1, shape = shape[]} -> bool[]
+node b = If(p:0, a:0) {else_branch = @keep, then_branch = @inner} -> float32[2]
+return b:0
+}
+function nothing (float32[2], bool[]) -> (float32[2]) {
+node a = _Arg() {dtype = float32, index = 0, shape = shape[2]} -> float32[2]
+node p = _Arg() {dtype = bool, index = 1, shape = shape[]} -> bool[]
+return a:0
+}
+node p = _Arg() {dtype = bool, index = 0, shape = shape[]} -> bool[]
+node x = _Arg() {dtype = float32, index = 1, shape = shape[2]} -> float32[2]
+node b = If(p:0, x:0, p:0) {else_branch = @nothing, then_branch = @outer} -> float32[2]
+return b:0
+)";
+
+TEST(GraphText, BodiesOfFunctionsAreInTheText) {
+  EXPECT_EQ(print(parse_text(kBodies)), kBodies);
+  const Graph g = parse_graph(kBodies);
+  const auto f =
+      g[2].op->attr<std::shared_ptr<Callable>>(g[2].attrs.get(), "then_branch");
+  ASSERT_NE(f->body(), nullptr);
+  EXPECT_EQ(f->body()->size(), 3);
+  EXPECT_EQ((*f->body())[2].op->name(), "If");
+}
+
+TEST(GraphText, BodiesThatAreWrongAreErrorsWithTheirLine) {
+  const std::string head =
+      "berth-graph 1\nfunction f (bool[]) -> (bool[]) {\n"
+      "node a = _Arg() {dtype = bool, index = 0, shape = shape[]} -> bool[]\n";
+  auto message = [&](const std::string& rest) -> std::string {
+    try {
+      parse_graph(head + rest);
+    } catch (const errors::InvalidArgument& e) {
+      return e.what();
+    }
+    return "(no error)";
+  };
+  EXPECT_EQ(message("return a:0\n}\n"), "(no error)");
+  EXPECT_NE(message("return a:0\n").find("does not end"), std::string::npos);
+  EXPECT_NE(message("}\n").find("line 4: the arguments or results"),
+            std::string::npos);
+  EXPECT_NE(message("function g () -> () {\n").find("line 4: 'function'"),
+            std::string::npos);
+  EXPECT_NE(message("return a:0\n}\nreturn a:0\n").find("line 6: node 'a'"),
+            std::string::npos);
+  EXPECT_NE(message("return a:0\n}\n}\n").find("line 6"), std::string::npos);
+}
+
 TEST(GraphText, EveryPartArrivesWhereItBelongs) {
   const GraphText text = parse_text(kAll);
   const Graph& g = text.graph;

@@ -48,9 +48,10 @@ class Parser {
     TextLine end("", number_ + 1);
     if (!version) parse_version(end);
     if (open_) {
-      end.fail(fmt::format("the body of function '{}' does not end, expected "
-                           "'}}'",
-                           open_->name()));
+      end.fail(
+          fmt::format("the body of function '{}' does not end, expected "
+                      "'}}'",
+                      open_->name()));
     }
     collect_args(end);
     resolve_colocation();

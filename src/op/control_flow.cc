@@ -14,9 +14,8 @@ std::shared_ptr<Callable> callee(const OpDef& op, const Attrs* attrs,
 IfLayout::IfLayout(const OpDef& op, const Attrs* attrs)
     : then_branch(callee(op, attrs, "then_branch")),
       else_branch(callee(op, attrs, "else_branch")),
-      num_args(then_branch
-                   ? static_cast<int>(then_branch->input_specs().size())
-                   : 0) {}
+      num_args(then_branch ? static_cast<int>(then_branch->input_specs().size())
+                           : 0) {}
 
 WhileLayout::WhileLayout(const OpDef& op, const Attrs* attrs)
     : cond(callee(op, attrs, "cond")),

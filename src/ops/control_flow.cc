@@ -11,8 +11,8 @@ namespace berth {
 
 namespace {
 
-constexpr DTypeSet kAnything = kAllTypes | kResourceType | kHalfTypes |
-                               kComplexTypes | kInt8Type;
+constexpr DTypeSet kAnything =
+    kAllTypes | kResourceType | kHalfTypes | kComplexTypes | kInt8Type;
 
 std::string text_of(DType dtype, const Shape& shape) {
   return TensorSpec{shape, dtype, {}}.str();
@@ -63,15 +63,17 @@ void infer_if(InferContext& c) {
   const auto& a = l.then_branch->output_specs();
   const auto& b = l.else_branch->output_specs();
   if (a.size() != b.size()) {
-    c.fail(fmt::format("the true branch returns {} tensors, the false one {}; "
-                       "expected equally many",
-                       a.size(), b.size()));
+    c.fail(
+        fmt::format("the true branch returns {} tensors, the false one {}; "
+                    "expected equally many",
+                    a.size(), b.size()));
   }
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].dtype != b[i].dtype || !a[i].shape.compatible_with(b[i].shape)) {
-      c.fail(fmt::format("output {} is {} in the true branch and {} in the "
-                         "false one; expected equal dtypes and shapes",
-                         i, a[i].str(), b[i].str()));
+      c.fail(
+          fmt::format("output {} is {} in the true branch and {} in the "
+                      "false one; expected equal dtypes and shapes",
+                      i, a[i].str(), b[i].str()));
     }
     c.set_output(static_cast<int>(i), a[i].dtype,
                  merge(a[i].shape, b[i].shape));
@@ -83,10 +85,10 @@ void infer_while(InferContext& c) {
   if (!l.body) c.fail("the body is missing");
   if (l.num_vars < 0 || l.num_rows < 0 || l.num_captures < 0 ||
       l.num_stacks < 0 || l.first_handle() > c.num_inputs()) {
-    c.fail(fmt::format("{} inputs do not fit {} loop variables, {} rows and "
-                       "{} captured values",
-                       c.num_inputs(), l.num_vars, l.num_rows,
-                       l.num_captures));
+    c.fail(
+        fmt::format("{} inputs do not fit {} loop variables, {} rows and "
+                    "{} captured values",
+                    c.num_inputs(), l.num_vars, l.num_rows, l.num_captures));
   }
   if (l.counted()) {
     c.expect_rank(0, 0, "[]");
@@ -105,9 +107,10 @@ void infer_while(InferContext& c) {
     const int in = l.first_var() + i;
     if (out[i].dtype != c.dtype(in) ||
         !out[i].shape.compatible_with(c.shape(in))) {
-      c.fail(fmt::format("loop variable {} enters as {} and is {} after a "
-                         "turn; expected the same dtype and shape",
-                         i, text_of(c.dtype(in), c.shape(in)), out[i].str()));
+      c.fail(
+          fmt::format("loop variable {} enters as {} and is {} after a "
+                      "turn; expected the same dtype and shape",
+                      i, text_of(c.dtype(in), c.shape(in)), out[i].str()));
     }
     c.set_output(i, out[i].dtype, merge(out[i].shape, c.shape(in)));
   }

@@ -125,9 +125,8 @@ class Control {
     std::copy(args.begin(), args.end(), inputs.begin() + 1);
     keep_handles(n, l.first_handle(), {&a, &b}, inputs);
     n.inputs = filter(n.inputs, inputs);
-    set_callees(n, {{"then_branch", std::move(a)},
-                    {"else_branch", std::move(b)}},
-                {});
+    set_callees(
+        n, {{"then_branch", std::move(a)}, {"else_branch", std::move(b)}}, {});
     drop_outputs(i, used);
   }
 
@@ -169,7 +168,8 @@ class Control {
     graphs["body"] = prune(body, results, args);
     if (l.cond) {
       Keep kept(args.begin(), args.begin() + l.num_vars);
-      kept.insert(kept.end(), args.begin() + static_cast<std::ptrdiff_t>(first_capture),
+      kept.insert(kept.end(),
+                  args.begin() + static_cast<std::ptrdiff_t>(first_capture),
                   args.end());
       graphs["cond"] = prune(*l.cond->body(), {true}, kept);
     }
@@ -201,11 +201,10 @@ class Control {
     }
     for (size_t k = static_cast<size_t>(first); k < n.inputs.size(); ++k) {
       const Tensor& h = graph_[n.inputs[k].node].variable;
-      inputs.push_back(!h.defined() ||
-                       std::any_of(handles.begin(), handles.end(),
-                                   [&](const Tensor& t) {
-                                     return t.impl() == h.impl();
-                                   }));
+      inputs.push_back(
+          !h.defined() ||
+          std::any_of(handles.begin(), handles.end(),
+                      [&](const Tensor& t) { return t.impl() == h.impl(); }));
     }
   }
 
@@ -300,8 +299,8 @@ class Control {
     for (int32_t i = 0; i < branch.size(); ++i) {
       Node n = branch[i];
       if (n.op->name() == "_Arg") {
-        const auto k = static_cast<size_t>(
-            n.op->attr<int64_t>(n.attrs.get(), "index"));
+        const auto k =
+            static_cast<size_t>(n.op->attr<int64_t>(n.attrs.get(), "index"));
         const ValueRef v = node.inputs[1 + k];
         inner[i] = {value[v.node][v.output]};
         continue;
@@ -323,9 +322,8 @@ class Control {
       std::sort(controls.begin(), controls.end());
       controls.erase(std::unique(controls.begin(), controls.end()),
                      controls.end());
-      n.controls = n.op->kind() == OpKind::kPlaceholder
-                       ? std::vector<int32_t>()
-                       : std::move(controls);
+      n.controls = n.op->kind() == OpKind::kPlaceholder ? std::vector<int32_t>()
+                                                        : std::move(controls);
       if (n.requested.empty()) n.requested = node.requested;
       n.colocate = n.colocate >= 0 ? to[n.colocate] : -1;
       n.name = unique_name(graph_, node.name + "/" + n.name);
@@ -358,10 +356,9 @@ class Control {
 }  // namespace
 
 void control(Graph& graph) {
-  const bool any =
-      std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) {
-        return n.op->kind() == OpKind::kControl;
-      });
+  const bool any = std::any_of(
+      graph.nodes.begin(), graph.nodes.end(),
+      [](const Node& n) { return n.op->kind() == OpKind::kControl; });
   if (any) Control(graph).run();
 }
 

@@ -194,9 +194,8 @@ TEST(Passes, TheDumpNamesEveryPassInOrderOnce) {
   std::vector<std::string> stages;
   run_device_free_passes(
       graph, [&](const char* stage, const Graph&) { stages.push_back(stage); });
-  EXPECT_EQ(stages,
-            (std::vector<std::string>{"fold", "cse", "algebra",
-                                                "control", "dce"}));
+  EXPECT_EQ(stages, (std::vector<std::string>{"fold", "cse", "algebra",
+                                              "control", "dce"}));
 }
 
 TEST(Passes, AnErrorOfAFoldedOpIsLeftToTheRun) {

@@ -1,7 +1,8 @@
 // Passes: rewrites of a graph, one file each; this is their order.
 //
 // Device-free passes run before placement: fold (constant folding), cse,
-// algebra, control, dce; then the same inside the bodies of control flow. A pass is a function over a Graph that keeps its meaning.
+// algebra, control, dce; then the same inside the bodies of control flow. A
+// pass is a function over a Graph that keeps its meaning.
 
 #ifndef BERTH_PASSES_PIPELINE_H_
 #define BERTH_PASSES_PIPELINE_H_

@@ -119,9 +119,8 @@ auto cond(const Tensor& pred, const True& true_fn, const False& false_fn,
       false_fn();
     }
   } else {
-    static_assert(
-        std::is_convertible_v<std::invoke_result_t<const False&>, R>,
-        "cond: both branches return the same type");
+    static_assert(std::is_convertible_v<std::invoke_result_t<const False&>, R>,
+                  "cond: both branches return the same type");
     if (!internal::traces_cond(pred)) {
       if (internal::read_predicate(pred, "cond", site)) return R(true_fn());
       return R(false_fn());
