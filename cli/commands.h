@@ -1,0 +1,25 @@
+// The subcommands of the program `berth`, one file each.
+//
+// Each function adds its command to the program; the command's callback does
+// the work and throws errors::* (exit code 1) or UsageError (exit code 2).
+
+#ifndef BERTH_CLI_COMMANDS_H_
+#define BERTH_CLI_COMMANDS_H_
+
+#include <CLI/CLI.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace berth::cli {
+
+// Arguments that make no sense: a message and exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  explicit UsageError(const std::string& what) : std::runtime_error(what) {}
+};
+
+void add_ops(CLI::App& program);
+
+}  // namespace berth::cli
+
+#endif  // BERTH_CLI_COMMANDS_H_

@@ -1,0 +1,29 @@
+// berth: the command line.
+//
+//   berth ops [--device NAME] [--markdown | --json]   what computes what
+
+#include <cstdio>
+#include <exception>
+
+#include "cli/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App program("Berth: trains networks and shows where things run",
+                   "berth");
+  try {
+    program.require_subcommand(1);
+    berth::cli::add_ops(program);
+    program.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return program.exit(e);  // --help
+    std::fprintf(stderr, "berth: %s; see berth --help\n", e.what());
+    return 2;
+  } catch (const berth::cli::UsageError& e) {
+    std::fprintf(stderr, "berth: %s\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "berth: %s\n", e.what());
+    return 1;
+  }
+}
