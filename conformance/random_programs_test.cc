@@ -140,31 +140,6 @@ TEST_P(RandomPrograms, WithBranchesAndLoopsGiveTheSameNumbers) {
   compare(float64, 1e-8, true);
 }
 
-TEST(Dbg, Min) {
-  config::set_simulated_devices("GPUx2");
-  const Mode reference{"", How::kEager, "/CPU:0", false};
-  const Mode fn{"", How::kUnoptimized, "/CPU:0", false};
-  for (uint64_t seed : {17, 100}) {
-    for (int len = 1; len < 60; ++len) {
-      Program p = program_of(seed, float64);
-      p.control = true;
-      p.length = len;
-      const bool taped = seed % 3 == 0;
-      auto d = difference(run(p, reference, taped), run(p, fn, taped), 1e-8);
-      if (!d.empty()) {
-        printf("seed %d len %d taped %d writes %d tapes %d: %s\n", (int)seed,
-               len, taped, p.writes, p.tapes, d.c_str());
-        const World w = make_world(p);
-        auto f =
-            function([&](const Tensors& in) { return run_program(p, w, in); },
-                     {.optimize = true});
-        f(w.inputs);
-        printf("%s\n", f.text("optimize").c_str());
-        break;
-      }
-    }
-  }
-}
 INSTANTIATE_TEST_SUITE_P(
     Modes, RandomPrograms,
     testing::Values(Mode{"function", How::kFunction, "/CPU:0", false},
