@@ -11,9 +11,6 @@ namespace berth {
 
 namespace {
 
-constexpr DTypeSet kAnything =
-    kAllTypes | kResourceType | kHalfTypes | kComplexTypes | kInt8Type;
-
 std::string text_of(DType dtype, const Shape& shape) {
   return TensorSpec{shape, dtype, {}}.str();
 }
@@ -131,7 +128,7 @@ void infer_while(InferContext& c) {
 void register_control_flow_ops(OpRegistry& r) {
   r.op("If")
       .free_input("cond", kBoolType)
-      .any_inputs("args", kAnything)
+      .any_inputs("args", kEveryType | kResourceType)
       .num_outputs([](const OpDef& op, const Attrs* attrs) {
         const IfLayout l(op, attrs);
         return l.then_branch
@@ -146,7 +143,7 @@ void register_control_flow_ops(OpRegistry& r) {
       .gradient(&if_gradient)
       .doc("Runs one of two graphs (tf.cond).");
   r.op("While")
-      .any_inputs("args", kAnything)
+      .any_inputs("args", kEveryType | kResourceType)
       .num_outputs([](const OpDef& op, const Attrs* attrs) {
         const WhileLayout l(op, attrs);
         return l.num_vars + 1 + l.num_stacks;
