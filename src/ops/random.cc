@@ -177,6 +177,7 @@ void generator(OpRegistry& r, const char* name, DType dtype, InferFn infer,
       .attr("dtype", dtype)
       .attr("seed", int64_t{0})
       .attr("op_id", int64_t{0})
+      .attr("stateless", false)
       .attr(std::move(a.first), std::move(a.second))
       .attr(std::move(b.first), std::move(b.second))
       .infer(infer)

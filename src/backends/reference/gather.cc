@@ -2,16 +2,26 @@
 
 #include <cstring>
 
-#include "backends/reference/loops.h"
+#include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
 
 namespace berth::reference {
 
+int64_t checked_index(const KernelCall& c, const View& indices, int64_t i,
+                      const Shape& target, int axis) {
+  const int64_t at = index_at(indices, i);
+  if (at >= 0 && at < target[axis]) return at;
+  throw errors::InvalidArgument(fmt::format(
+      "{}: index {} at place {} of the indices is out of range for axis {} of "
+      "{}; expected one in [0, {})",
+      c.op->name(), at, i, axis, target.str(), target[axis]));
+}
+
 namespace {
 
-int64_t index_at(const View& indices, int64_t i) {
-  return indices.dtype == int32 ? indices.as<int32_t>()[i]
-                                : indices.as<int64_t>()[i];
+int gather_batch_dims(const KernelCall& c, const View& indices) {
+  const auto dims = static_cast<int>(c.attr<int64_t>("batch_dims"));
+  return dims < 0 ? dims + indices.shape->rank() : dims;
 }
 
 // Calls fn(p, g) for each run of `inner` elements: where it begins in the
@@ -22,19 +32,18 @@ void for_each_gathered(const KernelCall& c, const Shape& params, Fn&& fn) {
   const View& indices = c.in[1];
   const int axis = normalize_axis(c.attr<int64_t>("axis"), params.rank(),
                                   c.op->name().c_str());
-  const int64_t outer = product_of(params, 0, axis);
+  const int batch = gather_batch_dims(c, indices);
+  const int64_t batches = product_of(params, 0, batch);
+  const int64_t outer = product_of(params, batch, axis);
   const int64_t inner = product_of(params, axis + 1, params.rank());
-  const int64_t dim = params[axis], n = indices.size();
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t at = index_at(indices, i);
-    if (at < 0 || at >= dim) {
-      throw errors::InvalidArgument(fmt::format(
-          "{}: index {} at place {} of the indices is out of range for axis "
-          "{} of {}; expected one in [0, {})",
-          c.op->name(), at, i, axis, params.str(), dim));
-    }
-    for (int64_t o = 0; o < outer; ++o) {
-      fn((o * dim + at) * inner, (o * n + i) * inner, inner);
+  const int64_t dim = params[axis];
+  const int64_t n = product_of(*indices.shape, batch, indices.shape->rank());
+  for (int64_t b = 0; b < batches; ++b) {
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = checked_index(c, indices, b * n + i, params, axis);
+      for (int64_t o = b * outer; o < (b + 1) * outer; ++o) {
+        fn((o * dim + at) * inner, (o * n + i) * inner, inner);
+      }
     }
   }
 }

@@ -11,7 +11,8 @@ namespace {
 
 RandomStream stream_of(const KernelCall& c) {
   return {static_cast<uint64_t>(c.attr<int64_t>("seed")),
-          static_cast<uint32_t>(c.attr<int64_t>("op_id")), c.context->step};
+          static_cast<uint32_t>(c.attr<int64_t>("op_id")),
+          c.attr<bool>("stateless") ? 0 : c.context->step};
 }
 
 // Element i of the output is fn(words, place): word `place` of the block that
