@@ -29,6 +29,7 @@ void register_scatter_ops(OpRegistry& r);
 void register_segment_ops(OpRegistry& r);
 void register_sort_ops(OpRegistry& r);
 void register_dynamic_ops(OpRegistry& r);
+void register_linalg_ops(OpRegistry& r);
 void register_random_ops(OpRegistry& r);
 void register_variable_ops(OpRegistry& r);
 void register_training_ops(OpRegistry& r);

@@ -38,8 +38,8 @@ struct Lapack<double> {
 };
 
 // Another BLAS may answer instead of the reference one; its own threads would
-// stand beside our workers.
-void one_thread() {
+// stand beside our workers. NaN goes through, as everywhere.
+void set_up() {
   static const bool once = [] {
     using Set = void (*)(int);
     for (const char* name : {"openblas_set_num_threads", "bli_thread_set_num_threads"}) {
@@ -47,6 +47,7 @@ void one_thread() {
         reinterpret_cast<Set>(set)(1);
       }
     }
+    LAPACKE_set_nancheck(0);
     return true;
   }();
   (void)once;
@@ -70,13 +71,13 @@ Batch batch_of(const View& v) {
           static_cast<lapack_int>(v.dim(rank - 1))};
 }
 
-// LAPACK refuses (info < 0) matrices that hold NaN and sizes it cannot have.
+// Below 0: LAPACK could not work.
 void check(const KernelCall& c, int64_t b, lapack_int info,
            const char* defect) {
   if (info == 0) return;
   if (info < 0) {
-    fail(c, b, fmt::format("refused by LAPACK (argument {}): NaN, or no memory",
-                           -info));
+    throw errors::ResourceExhausted(fmt::format(
+        "{}: LAPACK found no memory (info {})", c.op->name(), info));
   }
   fail(c, b, fmt::format("{} (row {})", defect, info - 1));
 }
@@ -84,7 +85,7 @@ void check(const KernelCall& c, int64_t b, lapack_int info,
 // Calls fn(T{}, b, n) for each matrix [n, n] of the batch that is not empty.
 template <class Fn>
 void for_each_matrix(const KernelCall& c, Fn&& fn) {
-  one_thread();
+  set_up();
   const Batch s = batch_of(c.in[0]);
   if (s.rows == 0) return;
   reference::with_floating(c.in[0].dtype, [&](auto type) {

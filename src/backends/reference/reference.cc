@@ -24,6 +24,7 @@ const KernelTable& kernels() {
     add_sort(t);
     add_dynamic(t);
     add_random(t);
+    add_linalg(t);
     add_nn(t);
     add_softmax(t);
     add_conv(t);
