@@ -43,7 +43,7 @@ class CaseTest final : public testing::Test {
   void TestBody() override {
     const auto skipped = case_->skipped.find(mode_);
     if (skipped != case_->skipped.end()) GTEST_SKIP() << skipped->second;
-    if (mode_ != Mode::kSplit && accelerator_lacks(case_->def())) {
+    if (accelerator_lacks(case_->def())) {
       GTEST_SKIP() << "host devices alone have a kernel";
     }
     check_(*case_, dtype_);

@@ -39,9 +39,8 @@ Case& close(Case& c) { return c.close_to(1e-4, 1e-5); }
 }  // namespace
 
 void add_linalg_cases(Cases& cases) {
-  for (const Shape& shape :
-       {Shape{4, 4}, Shape{3, 3, 3}, Shape{2, 2, 5, 5}, Shape{1, 1},
-        Shape{2, 0, 0}, Shape{0, 3, 3}}) {
+  for (const Shape& shape : {Shape{4, 4}, Shape{3, 3, 3}, Shape{2, 2, 5, 5},
+                             Shape{1, 1}, Shape{2, 0, 0}, Shape{0, 3, 3}}) {
     const std::string label = shape.str();
     close(cases.add("Cholesky", label, {definite(shape)}))
         .skip_gradients(

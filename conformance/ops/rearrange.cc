@@ -87,9 +87,7 @@ void add_turns(Cases& cases) {
 void add_splits(Cases& cases) {
   const auto equal = [&](const char* label, Shape shape, int64_t num,
                          int64_t axis) {
-    add(cases, "Split", label, shape)
-        .attr("num_split", num)
-        .attr("axis", axis);
+    add(cases, "Split", label, shape).attr("num_split", num).attr("axis", axis);
   };
   equal("rows", {6, 2}, 3, 0);
   equal("columns", {3, 4}, 2, 1);
@@ -152,8 +150,7 @@ void add_shapes(Cases& cases) {
 void add_slice_update(Cases& cases) {
   const auto update = [&](const char* label, Shape full, Shape part, Ints begin,
                           Ints end, Ints strides, int64_t shrink = 0) {
-    cases
-        .add("TensorStridedSliceUpdate", label, {Input(full), Input(part)})
+    cases.add("TensorStridedSliceUpdate", label, {Input(full), Input(part)})
         .types(kNumberTypes)
         .close_to(0, 0)
         .attr("begin", begin)

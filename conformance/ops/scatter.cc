@@ -55,8 +55,7 @@ void add_updates(Cases& cases) {
   const auto update = [&](const char* label, Shape target, Shape indices,
                           std::vector<double> at, Shape rows) {
     const Input index = Input(indices).whole(0, 0, int32).of(at).as(int32);
-    cases
-        .add("TensorScatterUpdate", label, {Input(target), index, Input(rows)})
+    cases.add("TensorScatterUpdate", label, {Input(target), index, Input(rows)})
         .types(kNumberTypes)
         .close_to(0, 0)
         .known_dimensions_only(kDepth);
@@ -108,23 +107,28 @@ void add_variables(Cases& cases) {
 }
 
 void add_segments(Cases& cases) {
-  const auto segment = [&](const char* op, const char* label, Shape data,
-                           Shape ids, double last, int64_t num) {
-    // -1: dropped.
-    Input rows = Input(data).distinct();
-    if (std::string(op) == "UnsortedSegmentProd") rows = Input(data).not_zero();
-    cases.add(op, label, {rows, Input(ids).whole(-1, last, int32)})
+  const auto segment = [&](const std::string& op, const char* label, Shape data,
+                           Shape ids, std::vector<double> at,
+                           int64_t num) -> Case& {
+    const Input rows = op == "UnsortedSegmentProd" ? Input(data).not_zero()
+                                                   : Input(data).distinct();
+    return cases.add(op, label, {rows, Input(ids).of(std::move(at)).as(int32)})
         .types(kNumberTypes)
         .attr("num_segments", num);
   };
-  for (const char* op : {"UnsortedSegmentSum", "UnsortedSegmentProd",
-                         "UnsortedSegmentMin", "UnsortedSegmentMax"}) {
-    segment(op, "rows", {7, 3}, {7}, 2, 4);
-    segment(op, "elements", {9}, {9}, 3, 4);
-    segment(op, "grid", {3, 2, 2}, {3, 2}, 2, 3);
-    segment(op, "one_id", {3}, {}, 1, 2);
-    segment(op, "none", {0, 3}, {0}, 1, 2);
-    segment(op, "no_segments", {3, 2}, {3}, -1, 0);
+  for (const std::string op : {"UnsortedSegmentSum", "UnsortedSegmentProd",
+                               "UnsortedSegmentMin", "UnsortedSegmentMax"}) {
+    // -1: dropped.
+    segment(op, "rows", {7, 3}, {7}, {2, 0, -1, 1, 1, 3, 0}, 4);
+    segment(op, "elements", {9}, {9}, {0, 1, 2, 0, -1, 2, 2, 1, 0}, 3);
+    segment(op, "grid", {3, 2, 2}, {3, 2}, {2, 0, 1, 1, -1, 0}, 3);
+    segment(op, "one_id", {3}, {}, {0}, 1);
+    segment(op, "no_segments", {3, 2}, {3}, {-1}, 0);
+    // The extremes of nothing differ between types.
+    const bool sums = op == "UnsortedSegmentSum" || op == "UnsortedSegmentProd";
+    const DTypeSet types = sums ? kNumberTypes : kIntegerTypes;
+    segment(op, "empty_segments", {4, 2}, {4}, {3, 1, 1, 3}, 6).types(types);
+    segment(op, "none", {0, 3}, {0}, {0}, 2).types(types);
   }
   cases
       .add("UnsortedSegmentProd", "zeros",
@@ -137,8 +141,8 @@ void add_segments(Cases& cases) {
 // params, indices, what is gathered.
 void add_batched(Cases& cases, const char* label, Shape params, Shape indices,
                  Shape result, int64_t axis, int64_t batch) {
-  const Input index =
-      Input(indices).whole(0, static_cast<double>(params[static_cast<int>(axis)] - 1), int32);
+  const Input index = Input(indices).whole(
+      0, static_cast<double>(params[static_cast<int>(axis)] - 1), int32);
   cases.add("GatherV2", label, {Input(params), index})
       .types(kNumberTypes)
       .close_to(0, 0)

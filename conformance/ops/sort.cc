@@ -96,8 +96,9 @@ void add_dynamic(Cases& cases) {
     cases.add("Where", label, {Input(shape).boolean()})
         .types(kBoolType)
         .attr("max_size", max_size);
-    cases.add("Where", std::string(label) + "_numbers",
-              {Input(shape).whole(0, 1)})
+    cases
+        .add("Where", std::string(label) + "_numbers",
+             {Input(shape).whole(0, 1)})
         .types(kNumberTypes)
         .attr("max_size", max_size);
   };

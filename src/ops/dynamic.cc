@@ -49,10 +49,10 @@ Unique padded_unique(const char* name, const Tensor& x, const UniqueOptions& o,
   set_site(site);
   (void)x.dtype();
   if (!o.max_size) expect_values(name, x, site);
-  Tensors r = call_many(op_named(name), {&x},
-                        AttrsRef({{"out_idx", o.out_idx},
-                                  {"max_size", o.max_size.value_or(-1)}})
-                            .get());
+  Tensors r = call_many(
+      op_named(name), {&x},
+      AttrsRef({{"out_idx", o.out_idx}, {"max_size", o.max_size.value_or(-1)}})
+          .get());
   Unique u;
   u.y = r[0];
   u.idx = r[1];

@@ -13,14 +13,13 @@ Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis, Site site) {
   return call_checked(op, site, {&x, &indices},
                       AttrsRef({{"axis", axis}}).get());
 }
-Tensor gather(const Tensor& x, const Tensor& indices,
-              const GatherOptions& o, Site site) {
+Tensor gather(const Tensor& x, const Tensor& indices, const GatherOptions& o,
+              Site site) {
   static const OpDef& op = op_named("GatherV2");
-  return call_checked(
-      op, site, {&x, &indices},
-      AttrsRef({{"axis", o.axis.value_or(o.batch_dims)},
-                {"batch_dims", o.batch_dims}})
-          .get());
+  return call_checked(op, site, {&x, &indices},
+                      AttrsRef({{"axis", o.axis.value_or(o.batch_dims)},
+                                {"batch_dims", o.batch_dims}})
+                          .get());
 }
 Tensor one_hot(const Tensor& indices, int64_t depth, const OneHotOptions& o,
                Site site) {
@@ -52,16 +51,18 @@ int batch_dims_of(const InferContext& c, const Shape& params,
   int64_t dims = c.attr<int64_t>("batch_dims");
   if (dims < 0) dims += indices.rank();
   if (dims < 0 || dims > indices.rank() || dims > gather_axis(c, params)) {
-    c.fail(fmt::format("batch_dims is {}; expected at most the rank of the "
-                       "indices {} and the axis {} of {}",
-                       c.attr<int64_t>("batch_dims"), indices.str(),
-                       c.attr<int64_t>("axis"), params.str()));
+    c.fail(
+        fmt::format("batch_dims is {}; expected at most the rank of the "
+                    "indices {} and the axis {} of {}",
+                    c.attr<int64_t>("batch_dims"), indices.str(),
+                    c.attr<int64_t>("axis"), params.str()));
   }
   for (int i = 0; i < dims; ++i) {
     if (params[i] < 0 || indices[i] < 0 || params[i] == indices[i]) continue;
-    c.fail(fmt::format("params are {}, indices {}; expected equal first {} "
-                       "axes, the batch_dims",
-                       params.str(), indices.str(), dims));
+    c.fail(
+        fmt::format("params are {}, indices {}; expected equal first {} "
+                    "axes, the batch_dims",
+                    params.str(), indices.str(), dims));
   }
   return static_cast<int>(dims);
 }
@@ -107,8 +108,8 @@ std::vector<GatherCut> gather_cuts(const InferContext& c, const Shape& params,
   }
   for (int i = 0; i < params.rank(); ++i) {
     if (i == axis) continue;
-    cuts.push_back({cut(i), i < batch ? cut(i) : kWhole,
-                    cut(i < axis ? i : i + n - 1)});
+    cuts.push_back(
+        {cut(i), i < batch ? cut(i) : kWhole, cut(i < axis ? i : i + n - 1)});
   }
   return cuts;
 }

@@ -77,9 +77,10 @@ void infer_solve(InferContext& c) {
     fits = n < 0 || rows < 0 || n == rows;
   }
   if (!fits) {
-    c.fail(fmt::format("the matrix is {}, the right side {}; expected "
-                       "[..., n, n] and [..., n, k]",
-                       a.str(), b.str()));
+    c.fail(
+        fmt::format("the matrix is {}, the right side {}; expected "
+                    "[..., n, n] and [..., n, k]",
+                    a.str(), b.str()));
   }
   c.set_output(0, c.dtype(0), b);
 }
@@ -130,10 +131,9 @@ Tensors grad_cholesky(const GradCall& g) {
                        linalg::band_part(inner, -1, 0, {}) -
                        linalg::band_part(inner, 0, 0, {})) *
                       0.5;
-  const Tensor left =
-      linalg::triangular_solve(l, half, {.adjoint = true}, {});
-  const Tensor both = linalg::triangular_solve(l, transposed(left),
-                                               {.adjoint = true}, {});
+  const Tensor left = linalg::triangular_solve(l, half, {.adjoint = true}, {});
+  const Tensor both =
+      linalg::triangular_solve(l, transposed(left), {.adjoint = true}, {});
   return {(both + transposed(both)) * 0.5};
 }
 
@@ -145,8 +145,7 @@ Tensor grad_of_matrix(const Tensor& drhs, const Tensor& y, bool adjoint) {
 
 Tensors grad_solve(const GradCall& g) {
   const bool adjoint = g.attr<bool>("adjoint");
-  const Tensor drhs =
-      linalg::solve(g.x(0), g.dy(), {.adjoint = !adjoint}, {});
+  const Tensor drhs = linalg::solve(g.x(0), g.dy(), {.adjoint = !adjoint}, {});
   return {g.needs(0) ? grad_of_matrix(drhs, g.y(), adjoint) : Tensor(), drhs};
 }
 
@@ -168,8 +167,7 @@ Tensors grad_inverse(const GradCall& g) {
 }
 
 Tensors grad_det(const GradCall& g) {
-  const Tensor scale = expand_dims(
-      expand_dims(g.dy() * g.y(), -1, {}), -1, {});
+  const Tensor scale = expand_dims(expand_dims(g.dy() * g.y(), -1, {}), -1, {});
   return {scale * linalg::inv(g.x(0), {.adjoint = true}, {})};
 }
 

@@ -56,8 +56,8 @@ Tensor eye(int64_t rows, int64_t columns, const Shape& batch, DType dtype,
   set_site(site);
   if (columns == -1) columns = rows;
   if (rows < 0 || columns < 0) {
-    fail("eye", fmt::format("{} rows, {} columns; expected 0 or more", rows,
-                            columns));
+    fail("eye",
+         fmt::format("{} rows, {} columns; expected 0 or more", rows, columns));
   }
   const Tensor one = math::cast(band(rows, columns, 0, 0), dtype, {});
   if (batch.rank() == 0) return one;
@@ -118,8 +118,8 @@ Tensors meshgrid(const Tensors& x, const std::string& indexing, Site site) {
   }
   const int n = static_cast<int>(x.size());
   if (n > kMaxRank) {
-    fail("meshgrid", fmt::format("{} tensors; expected at most {}", n,
-                                 kMaxRank));
+    fail("meshgrid",
+         fmt::format("{} tensors; expected at most {}", n, kMaxRank));
   }
   const auto axis_of = [&](int i) {
     return indexing == "xy" && n >= 2 && i < 2 ? 1 - i : i;
@@ -187,12 +187,11 @@ Tensor diag_part(const Tensor& x, int64_t k, Site site) {
   set_site(site);
   const auto [m, n] = sides_of(x, "diag_part");
   if ((k > 0 && k > n) || (k < 0 && -k > m)) {
-    fail("diag_part", fmt::format("k is {}; expected a diagonal of {}", k,
-                                  x.shape().str()));
+    fail("diag_part",
+         fmt::format("k is {}; expected a diagonal of {}", k, x.shape().str()));
   }
-  const int64_t length =
-      std::max<int64_t>(0, std::min(m + std::min<int64_t>(k, 0),
-                                    n - std::max<int64_t>(k, 0)));
+  const int64_t length = std::max<int64_t>(
+      0, std::min(m + std::min<int64_t>(k, 0), n - std::max<int64_t>(k, 0)));
   // Along the flat matrix a diagonal's elements are n + 1 apart.
   Shape flat = x.shape();
   const int last = flat.rank() - 2;

@@ -63,18 +63,16 @@ Stream stateless_stream(const StatelessSeed& s) {
 }
 
 std::vector<Attrs::Pair> pairs_of(const Stream& s) {
-  return {{"seed", s.key.seed},
-          {"op_id", s.key.op_id},
-          {"stateless", s.stateless}};
+  return {
+      {"seed", s.key.seed}, {"op_id", s.key.op_id}, {"stateless", s.stateless}};
 }
 
 Tensor draw(const OpDef& op, const Shape& shape, DType dtype, const Stream& s,
             Attrs::Pair a, Attrs::Pair b, Site site) {
   std::vector<Attrs::Pair> pairs = pairs_of(s);
-  pairs.insert(pairs.end(), {{"shape", shape},
-                             {"dtype", dtype},
-                             std::move(a),
-                             std::move(b)});
+  pairs.insert(
+      pairs.end(),
+      {{"shape", shape}, {"dtype", dtype}, std::move(a), std::move(b)});
   return call_checked(op, site, {}, AttrsRef(std::move(pairs)).get());
 }
 
@@ -148,8 +146,8 @@ Tensor shuffle_by(const Tensor& x, const Stream& s, Site site) {
 Tensor draw_bernoulli(const Tensor& probs, DType dtype, const Stream& s,
                       Site site) {
   set_site(site);
-  const Tensor u = draw_uniform(probs.shape(), {.dtype = probs.dtype()}, s,
-                                site);
+  const Tensor u =
+      draw_uniform(probs.shape(), {.dtype = probs.dtype()}, s, site);
   return math::cast(math::less(u, probs, site), dtype, site);
 }
 
@@ -191,8 +189,8 @@ Tensor stateless_uniform(const Shape& shape, StatelessSeed seed,
                          const UniformOptions& o, Site site) {
   return draw_uniform(shape, o, stateless_stream(seed), site);
 }
-Tensor stateless_bernoulli(const Tensor& probs, StatelessSeed seed,
-                           DType dtype, Site site) {
+Tensor stateless_bernoulli(const Tensor& probs, StatelessSeed seed, DType dtype,
+                           Site site) {
   return draw_bernoulli(probs, dtype, stateless_stream(seed), site);
 }
 Tensor stateless_categorical(const Tensor& logits, int64_t num_samples,
@@ -266,9 +264,8 @@ void infer_multinomial(InferContext& c) {
   const DType dtype = c.attr<DType>("output_dtype");
   const int64_t n = c.attr<int64_t>("num_samples");
   if (!(kIndexTypes & dtype_bit(dtype)) || n < 0) {
-    c.fail(
-        fmt::format("{} samples of {}; expected 0 or more of int32 or int64", n,
-                    name_of(dtype)));
+    c.fail(fmt::format("{} samples of {}; expected 0 or more of int32 or int64",
+                       n, name_of(dtype)));
   }
   if (c.shape(0)[1] == 0 && n != 0 && c.shape(0)[0] != 0) {
     c.fail(fmt::format("the logits are {}; expected at least one class",

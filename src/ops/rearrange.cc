@@ -27,10 +27,10 @@ Tensor pad(const Tensor& x, const Ints& paddings, const PadOptions& o,
     return call_checked(zeros, site, {&x},
                         AttrsRef({{"paddings", paddings}}).get());
   }
-  return call_checked(values, site, {&x},
-                      AttrsRef({{"paddings", paddings},
-                                {"constant_values", o.constant_values}})
-                          .get());
+  return call_checked(
+      values, site, {&x},
+      AttrsRef({{"paddings", paddings}, {"constant_values", o.constant_values}})
+          .get());
 }
 Tensor reverse(const Tensor& x, const Ints& axes, Site site) {
   static const OpDef& op = op_named("ReverseV2");

@@ -225,8 +225,8 @@ Tensors grad_tensor_extreme(const GradCall& g) {
   const DType d = g.y().dtype();
   const Tensor& indices = g.x(1);
   const Tensor own = math::cast(math::equal(g.x(0), g.y(), {}), d, {});
-  const Tensor new_ones = math::cast(
-      math::equal(g.x(2), gather_nd(g.y(), indices, {}), {}), d, {});
+  const Tensor new_ones =
+      math::cast(math::equal(g.x(2), gather_nd(g.y(), indices, {}), {}), d, {});
   const Tensor count = tensor_scatter_nd_add(own, indices, new_ones, {});
   const Tensor share = g.dy() / count;
   return {share * own, {}, gather_nd(share, indices, {}) * new_ones};
@@ -278,9 +278,9 @@ void resource_scatter(OpRegistry& r, const char* name, DTypeSet types,
 }
 
 void register_resource_scatter(OpRegistry& r) {
-  for (const char* name : {"ResourceScatterAdd", "ResourceScatterSub",
-                           "ResourceScatterMul", "ResourceScatterMin",
-                           "ResourceScatterMax"}) {
+  for (const char* name :
+       {"ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterMul",
+        "ResourceScatterMin", "ResourceScatterMax"}) {
     resource_scatter(r, name, kNumberTypes, false);
   }
   resource_scatter(r, "ResourceScatterDiv", kFloatingTypes, false);

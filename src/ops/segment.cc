@@ -121,8 +121,8 @@ Tensor segment_max(const Tensor& data, const Tensor& ids,
 Tensor bincount(const Tensor& x, const BincountOptions& o, Site site) {
   set_site(site);
   if (!(kIndexTypes & dtype_bit(x.dtype()))) {
-    fail("bincount", fmt::format("x is {}; expected int32 or int64",
-                                 name_of(x.dtype())));
+    fail("bincount",
+         fmt::format("x is {}; expected int32 or int64", name_of(x.dtype())));
   }
   const Tensor weights =
       o.weights.defined() ? o.weights : ones_like(math::cast(x, o.dtype, {}));
@@ -145,8 +145,8 @@ Tensor bincount(const Tensor& x, const BincountOptions& o, Site site) {
     if (o.maxlength) num = std::min(num, *o.maxlength);
   }
   if (o.maxlength) {  // those beyond it are dropped
-    const Tensor inside = math::less(
-        x, scalar_like(x, static_cast<double>(*o.maxlength)), {});
+    const Tensor inside =
+        math::less(x, scalar_like(x, static_cast<double>(*o.maxlength)), {});
     ids = where(inside, x, scalar_like(x, -1), {});
   }
   return unsorted_segment_sum(weights, ids, num, site);
@@ -165,8 +165,7 @@ Tensor histogram_fixed_width(const Tensor& values, double low, double high,
                        (static_cast<double>(nbins) / (high - low));
   const Tensor last = scalar_like(parts, static_cast<double>(nbins - 1));
   const Tensor zero = scalar_like(parts, 0);
-  const Tensor inside =
-      math::minimum(math::maximum(parts, zero, {}), last, {});
+  const Tensor inside = math::minimum(math::maximum(parts, zero, {}), last, {});
   // NaN counts nowhere.
   const Tensor ids =
       where(math::equal(parts, parts, {}),
@@ -219,8 +218,7 @@ std::vector<SplitSignature> split_segment(const InferContext& c) {
 Tensor rows_at(const Tensor& rows, const Tensor& ids, const Tensor& data) {
   const Tensor zero = scalar_like(ids, 0);
   const Tensor taken = gather(rows, math::maximum(ids, zero, {}), 0, {});
-  const Tensor kept =
-      with_rank_of(math::greater_equal(ids, zero, {}), data);
+  const Tensor kept = with_rank_of(math::greater_equal(ids, zero, {}), data);
   return where(kept, taken, scalar_like(rows, 0), {});
 }
 
@@ -240,8 +238,8 @@ Tensors grad_segment_extreme(const GradCall& g) {
   const Tensor hit = math::cast(math::equal(data, best, {}), data.dtype(), {});
   const Tensor reached = unsorted_segment_sum(hit, ids, num, {});
   const Tensor one = scalar_like(reached, 1);
-  return {
-      hit * rows_at(g.dy() / math::maximum(reached, one, {}), ids, data), {}};
+  return {hit * rows_at(g.dy() / math::maximum(reached, one, {}), ids, data),
+          {}};
 }
 
 // The product of the others: y / x, or, for the only zero of a segment, the
@@ -253,8 +251,8 @@ Tensors grad_segment_prod(const GradCall& g) {
   const Tensor zero =
       math::cast(math::equal(data, scalar_like(data, 0), {}), data.dtype(), {});
   const Tensor filled = data + zero;  // zeros become 1
-  const Tensor zeros = rows_at(unsorted_segment_sum(zero, ids, num, {}), ids,
-                               data);
+  const Tensor zeros =
+      rows_at(unsorted_segment_sum(zero, ids, num, {}), ids, data);
   const Tensor others =
       rows_at(unsorted_segment_prod(filled, ids, num, {}), ids, data);
   const auto is = [&](double n) {

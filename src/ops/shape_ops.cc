@@ -52,8 +52,8 @@ template <int kRank>  // of the result
 void infer_shape_of(InferContext& c) {
   const DType type = c.attr<DType>("out_type");
   if (!(kIndexTypes & dtype_bit(type))) {
-    c.fail(fmt::format("out_type is {}; expected int32 or int64",
-                       name_of(type)));
+    c.fail(
+        fmt::format("out_type is {}; expected int32 or int64", name_of(type)));
   }
   c.set_output(0, type, kRank == 0 ? Shape{} : Shape{c.shape(0).rank()});
 }
@@ -105,8 +105,8 @@ void infer_float_range(InferContext& c) {
     c.fail(fmt::format("delta is {}; expected a step", delta));
   }
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
-  set_numbers(c, start, std::isfinite(limit) ? start + (count - 1) * delta
-                                             : limit,
+  set_numbers(c, start,
+              std::isfinite(limit) ? start + (count - 1) * delta : limit,
               count);
 }
 

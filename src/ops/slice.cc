@@ -22,12 +22,9 @@ namespace {
 std::vector<Attrs::Pair> slice_pairs(const Ints& begin, const Ints& end,
                                      const StridedSliceOptions& o) {
   const Ints strides = o.strides.empty() ? Ints(begin.size(), 1) : o.strides;
-  return {{"begin", begin},
-          {"end", end},
-          {"strides", strides},
-          {"begin_mask", o.begin_mask},
-          {"end_mask", o.end_mask},
-          {"shrink_axis_mask", o.shrink_axis_mask}};
+  return {{"begin", begin},         {"end", end},
+          {"strides", strides},     {"begin_mask", o.begin_mask},
+          {"end_mask", o.end_mask}, {"shrink_axis_mask", o.shrink_axis_mask}};
 }
 
 }  // namespace

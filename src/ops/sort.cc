@@ -111,8 +111,8 @@ int last_axis(const InferContext& c) {
 // Places are int32.
 void check_length(const InferContext& c, int64_t n) {
   if (n <= INT32_MAX) return;
-  c.fail(fmt::format("rows have {} elements; expected at most {}", n,
-                     INT32_MAX));
+  c.fail(
+      fmt::format("rows have {} elements; expected at most {}", n, INT32_MAX));
 }
 
 void infer_top_k(InferContext& c) {
@@ -179,8 +179,8 @@ void infer_bound(InferContext& c) {
   }
   const DType type = c.attr<DType>("out_type");
   if (!(kIndexTypes & dtype_bit(type))) {
-    c.fail(fmt::format("out_type is {}; expected int32 or int64",
-                       name_of(type)));
+    c.fail(
+        fmt::format("out_type is {}; expected int32 or int64", name_of(type)));
   }
   if (type == int32) check_length(c, sorted[sorted.rank() - 1]);
   c.set_output(0, type, values);

@@ -76,8 +76,7 @@ Tensor eye(int64_t rows, int64_t columns = -1, const Shape& batch = {},
 
 // Shape [rank], number of elements and rank as tensors (tf.shape, tf.size,
 // tf.rank).
-Tensor shape(const Tensor& x, DType out_type = int32,
-             Site site = Site::here());
+Tensor shape(const Tensor& x, DType out_type = int32, Site site = Site::here());
 Tensor size(const Tensor& x, DType out_type = int32, Site site = Site::here());
 Tensor rank(const Tensor& x, Site site = Site::here());
 // x, which must have this shape; -1 is any length (tf.ensure_shape). In a

@@ -42,7 +42,8 @@ struct Lapack<double> {
 void set_up() {
   static const bool once = [] {
     using Set = void (*)(int);
-    for (const char* name : {"openblas_set_num_threads", "bli_thread_set_num_threads"}) {
+    for (const char* name :
+         {"openblas_set_num_threads", "bli_thread_set_num_threads"}) {
       if (void* set = dlsym(RTLD_DEFAULT, name)) {
         reinterpret_cast<Set>(set)(1);
       }
@@ -148,9 +149,8 @@ void triangular_solve(const KernelCall& c) {
     if (right.columns == 0) return;
     check(c, b,
           Lapack<T>::trtrs(LAPACK_ROW_MAJOR, triangle, form, 'N', n,
-                           right.columns,
-                           c.in[0].as<T>() + b * int64_t{n} * n, n, y,
-                           right.columns),
+                           right.columns, c.in[0].as<T>() + b * int64_t{n} * n,
+                           n, y, right.columns),
           "singular");
   });
 }
@@ -188,8 +188,8 @@ void determinant(const KernelCall& c) {
     T det = 1;
     for (int64_t i = 0; i < n; ++i) {
       const T on_diagonal = a[static_cast<size_t>(i * n + i)];
-      det *= pivots[static_cast<size_t>(i)] == i + 1 ? on_diagonal
-                                                     : -on_diagonal;
+      det *=
+          pivots[static_cast<size_t>(i)] == i + 1 ? on_diagonal : -on_diagonal;
     }
     c.out[0].as<T>()[b] = det;
   });

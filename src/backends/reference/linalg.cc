@@ -92,12 +92,16 @@ double eliminate(Matrix* a, Matrix* x, int64_t n, int64_t k, bool* regular) {
       *regular = false;
       continue;
     }
-    for (int64_t j = 0; j < n; ++j) std::swap((*a)[p * n + j], (*a)[best * n + j]);
-    for (int64_t j = 0; j < k; ++j) std::swap((*x)[p * k + j], (*x)[best * k + j]);
+    for (int64_t j = 0; j < n; ++j)
+      std::swap((*a)[p * n + j], (*a)[best * n + j]);
+    for (int64_t j = 0; j < k; ++j)
+      std::swap((*x)[p * k + j], (*x)[best * k + j]);
     for (int64_t i = p + 1; i < n; ++i) {
       const double factor = (*a)[i * n + p] / pivot;
-      for (int64_t j = p; j < n; ++j) (*a)[i * n + j] -= factor * (*a)[p * n + j];
-      for (int64_t j = 0; j < k; ++j) (*x)[i * k + j] -= factor * (*x)[p * k + j];
+      for (int64_t j = p; j < n; ++j)
+        (*a)[i * n + j] -= factor * (*a)[p * n + j];
+      for (int64_t j = 0; j < k; ++j)
+        (*x)[i * k + j] -= factor * (*x)[p * k + j];
     }
   }
   return det;

@@ -52,11 +52,12 @@ void take(const KernelCall& c, const Places& places, double otherwise = 0) {
 void pad_with(const KernelCall& c, double value) {
   const Ints& paddings = c.attr<Ints>("paddings");
   const Shape& in = *c.in[0].shape;
-  take(c, places_of(*c.out[0].shape,
-                    [&](int d, int64_t o) {
-                      const int64_t at = o - paddings[2 * d];
-                      return at < in[d] ? at : -1;
-                    }),
+  take(c,
+       places_of(*c.out[0].shape,
+                 [&](int d, int64_t o) {
+                   const int64_t at = o - paddings[2 * d];
+                   return at < in[d] ? at : -1;
+                 }),
        value);
 }
 
@@ -86,9 +87,10 @@ void mirror_pad_grad(const KernelCall& c) {
     using T = decltype(type);
     const T* dy = c.in[0].as<T>();
     std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
-    for_each_placed(
-        padded, inside, mirrors(c, padded, inside),
-        [&](int64_t i, int64_t to) { sums[to] += static_cast<Wide<T>>(dy[i]); });
+    for_each_placed(padded, inside, mirrors(c, padded, inside),
+                    [&](int64_t i, int64_t to) {
+                      sums[to] += static_cast<Wide<T>>(dy[i]);
+                    });
     T* dx = c.out[0].as<T>();
     for (size_t o = 0; o < sums.size(); ++o) dx[o] = static_cast<T>(sums[o]);
   });

@@ -73,7 +73,8 @@ void scatter_nd(const KernelCall& c) {
     for_each_slice(c, c.in[0], depth_of(c.in[0]), *c.out[0].shape,
                    [&](int64_t place, int64_t row, int64_t inner) {
                      for (int64_t i = 0; i < inner; ++i) {
-                       sums[place + i] += static_cast<Wide<T>>(updates[row + i]);
+                       sums[place + i] +=
+                           static_cast<Wide<T>>(updates[row + i]);
                      }
                    });
     T* y = c.out[0].as<T>();
@@ -183,15 +184,14 @@ void segment(const KernelCall& c, double empty_float, bool lowest,
              bool highest) {
   const View &data = c.in[0], &ids = c.in[1];
   const int64_t num = c.out[0].dim(0);
-  const int64_t inner =
-      product_of(*c.out[0].shape, 1, c.out[0].shape->rank());
+  const int64_t inner = product_of(*c.out[0].shape, 1, c.out[0].shape->rank());
   with_number(data.dtype, [&](auto type) {
     using T = decltype(type);
     using Limits = std::numeric_limits<T>;
     // Sums and products are kept wide; extremes are exact as they are.
-    using W = std::conditional_t<
-        std::is_same_v<Combine, Min> || std::is_same_v<Combine, Max>, T,
-        Wide<T>>;
+    using W = std::conditional_t<std::is_same_v<Combine, Min> ||
+                                     std::is_same_v<Combine, Max>,
+                                 T, Wide<T>>;
     const T first = lowest    ? Limits::lowest()
                     : highest ? Limits::max()
                               : static_cast<T>(empty_float);
