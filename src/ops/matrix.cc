@@ -84,7 +84,12 @@ Tensor repeat(const Tensor& x, int64_t repeats, std::optional<int64_t> axis,
   Ints multiples(static_cast<size_t>(of.rank()) + 1, 1);
   multiples[static_cast<size_t>(at) + 1] = repeats;
   Shape merged = of.shape();
-  merged[at] = merged[at] < 0 ? kUnknownDim : merged[at] * repeats;
+  if (merged[at] < 0) {
+    merged[at] = kUnknownDim;
+  } else if (__builtin_mul_overflow(merged[at], repeats, &merged[at])) {
+    fail("repeat", fmt::format("{} repeats of {} are too many", repeats,
+                               of.shape().str()));
+  }
   return reshape(tile(expand_dims(of, at + 1, site), multiples, site), merged,
                  site);
 }
@@ -102,6 +107,9 @@ Tensor repeat(const Tensor& x, const Ints& repeats, int64_t axis, Site site) {
   for (size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] < 0) {
       fail("repeat", fmt::format("{} repeats; expected 0 or more", repeats[i]));
+    }
+    if (repeats[i] > INT32_MAX - static_cast<int64_t>(places.size())) {
+      fail("repeat", fmt::format("more than {} elements", INT32_MAX));
     }
     places.insert(places.end(), static_cast<size_t>(repeats[i]),
                   static_cast<int64_t>(i));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
@@ -144,10 +145,10 @@ Tensor bincount(const Tensor& x, const BincountOptions& o, Site site) {
     }
     if (o.maxlength) num = std::min(num, *o.maxlength);
   }
-  if (o.maxlength) {  // those beyond it are dropped
-    const Tensor inside =
-        math::less(x, scalar_like(x, static_cast<double>(*o.maxlength)), {});
-    ids = where(inside, x, scalar_like(x, -1), {});
+  // Those beyond it are dropped; an int32 holds none beyond a larger one.
+  if (o.maxlength && (x.dtype() == int64 || *o.maxlength <= INT32_MAX)) {
+    const Tensor most = scalar_like(x, static_cast<double>(*o.maxlength));
+    ids = where(math::less(x, most, {}), x, scalar_like(x, -1), {});
   }
   return unsorted_segment_sum(weights, ids, num, site);
 }
@@ -155,10 +156,11 @@ Tensor bincount(const Tensor& x, const BincountOptions& o, Site site) {
 Tensor histogram_fixed_width(const Tensor& values, double low, double high,
                              int64_t nbins, Site site) {
   set_site(site);
-  if (!(low < high) || nbins < 1) {
+  if (!(low < high) || !std::isfinite(high - low) || nbins < 1 ||
+      nbins > INT32_MAX) {
     fail("histogram_fixed_width",
-         fmt::format("{} parts of [{}, {}]; expected low < high and at least "
-                     "1 part",
+         fmt::format("{} parts of [{}, {}]; expected finite low < high and "
+                     "at least 1 part",
                      nbins, low, high));
   }
   const Tensor parts = (math::cast(values, float64, {}) - low) *

@@ -138,6 +138,7 @@ void register_shape_ops(OpRegistry& r) {
       .kind(OpKind::kAlias)
       .infer(&infer_ensure_shape)
       .cost(&cost_nothing)
+      .split(&split_elementwise)
       .gradient([](const GradCall& g) { return Tensors{g.dy()}; });
   r.op("LinSpace")
       .output("output")

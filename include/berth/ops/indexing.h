@@ -168,6 +168,27 @@ Tensor segment_max(const Tensor& data, const Tensor& segment_ids,
                    const SegmentOptions& options = {},
                    Site site = Site::here());
 
+namespace math {
+using berth::bincount;
+using berth::in_top_k;
+using berth::invert_permutation;
+using berth::segment_max;
+using berth::segment_mean;
+using berth::segment_min;
+using berth::segment_prod;
+using berth::segment_sum;
+using berth::top_k;
+using berth::unsorted_segment_max;
+using berth::unsorted_segment_mean;
+using berth::unsorted_segment_min;
+using berth::unsorted_segment_prod;
+using berth::unsorted_segment_sum;
+}  // namespace math
+namespace nn {
+using berth::in_top_k;
+using berth::top_k;
+}  // namespace nn
+
 }  // namespace berth
 
 #endif  // BERTH_OPS_INDEXING_H_

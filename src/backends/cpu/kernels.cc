@@ -17,6 +17,7 @@ const KernelTable& kernels() {
     add_training(t);
     add_layout(t);
     add_random(t);
+    add_gather(t);
     add_linalg(t);
     return t;
   }();

@@ -32,6 +32,7 @@ void add_norm(KernelTable& t);
 void add_training(KernelTable& t);
 void add_layout(KernelTable& t);
 void add_random(KernelTable& t);
+void add_gather(KernelTable& t);
 void add_linalg(KernelTable& t);
 
 inline constexpr DTypeSet kFloat32 = dtype_bit(float32);
