@@ -57,8 +57,8 @@ class Variable {
                              Site site = Site::here()) const;
 
   // Combine the rows at indices with values; equal indices one after the
-  // other. Throw errors::InvalidArgument for an index out of range; nothing is
-  // then written.
+  // other. Throw errors::InvalidArgument for an index out of range, which
+  // leaves the variable torn.
   const Variable& scatter_add(const IndexedSlices& slices,
                               Site site = Site::here()) const;
   const Variable& scatter_sub(const IndexedSlices& slices,

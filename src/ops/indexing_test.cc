@@ -82,7 +82,7 @@ TEST(Variable, ScatterUpdatesChangeOnlyTheirRows) {
   EXPECT_EQ(floats(v), (Floats{4, 4, 3, 9, 1, 2}));
 }
 
-TEST(Variable, ScatterWithAWrongIndexWritesNothing) {
+TEST(Variable, ScatterWithAWrongIndexTearsIt) {
   const Variable v(ones({3}));
   expect_invalid(
       [&] {
@@ -90,6 +90,7 @@ TEST(Variable, ScatterWithAWrongIndexWritesNothing) {
         floats(v);
       },
       "index 3 at place 1 of the indices is out of range for axis 0 of [3]");
+  EXPECT_THROW(floats(v), errors::FailedPrecondition);
   v.assign(ones({3}));
   expect_invalid(
       [&] {

@@ -148,20 +148,16 @@ void combine(const KernelCall& c, const View& target) {
     using T = decltype(type);
     T* y = target.as<T>();
     const T* u = updates.as<T>();
-    const auto visit = [&](const auto& fn) {
-      if constexpr (kNd) {
-        for_each_slice(c, indices, depth_of(indices), *target.shape, fn);
-      } else {
-        for_each_row(c, indices, *target.shape, fn);
-      }
-    };
-    // A wrong index is found before anything is written.
-    visit([](int64_t, int64_t, int64_t) {});
-    visit([&](int64_t place, int64_t row, int64_t inner) {
+    const auto one = [&](int64_t place, int64_t row, int64_t inner) {
       for (int64_t i = 0; i < inner; ++i) {
         y[place + i] = Combine::of(y[place + i], u[row + i]);
       }
-    });
+    };
+    if constexpr (kNd) {
+      for_each_slice(c, indices, depth_of(indices), *target.shape, one);
+    } else {
+      for_each_row(c, indices, *target.shape, one);
+    }
   });
 }
 
