@@ -63,8 +63,10 @@ Stream stateless_stream(const StatelessSeed& s) {
 }
 
 std::vector<Attrs::Pair> pairs_of(const Stream& s) {
-  return {
-      {"seed", s.key.seed}, {"op_id", s.key.op_id}, {"stateless", s.stateless}};
+  std::vector<Attrs::Pair> pairs = {{"seed", s.key.seed},
+                                    {"op_id", s.key.op_id}};
+  if (s.stateless) pairs.emplace_back("stateless", true);
+  return pairs;
 }
 
 Tensor draw(const OpDef& op, const Shape& shape, DType dtype, const Stream& s,
