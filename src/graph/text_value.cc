@@ -11,6 +11,7 @@
 
 #include "device/device_manager.h"
 #include "graph/blob_table.h"
+#include "graph/graph.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {
@@ -35,7 +36,10 @@ void append_shape(std::string& out, const Shape& shape) {
     } else {
       out += '?';
       if (shape[i] < kUnknownDim) {
-        fmt::format_to(std::back_inserter(out), "{}", -1 - shape[i]);
+        // A signature may also hold small symbols of the user's own.
+        const int64_t before_first =
+            shape[i] <= kFirstSymbol ? kFirstSymbol + 1 : kUnknownDim;
+        fmt::format_to(std::back_inserter(out), "{}", before_first - shape[i]);
       }
     }
   }
@@ -56,7 +60,7 @@ int64_t parse_dim(TextLine& line) {
   if (symbol < 1 || symbol > kLast) {
     line.fail(fmt::format("symbol ?{}, expected 1 to {}", symbol, kLast));
   }
-  return -1 - symbol;
+  return kFirstSymbol + 1 - symbol;
 }
 
 }  // namespace
