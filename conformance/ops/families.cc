@@ -15,6 +15,10 @@ void add_all_cases(Cases& cases) {
   add_join_cases(cases);
   add_slice_cases(cases);
   add_gather_cases(cases);
+  add_rearrange_cases(cases);
+  add_scatter_cases(cases);
+  add_sort_cases(cases);
+  add_linalg_cases(cases);
   add_random_cases(cases);
   add_nn_cases(cases);
   add_softmax_cases(cases);

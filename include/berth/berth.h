@@ -12,6 +12,8 @@
 #include "berth/gradient_tape.h"
 #include "berth/keras.h"
 #include "berth/ops/array.h"
+#include "berth/ops/indexing.h"
+#include "berth/ops/linalg.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"

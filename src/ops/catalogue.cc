@@ -18,6 +18,14 @@ void register_all_ops(OpRegistry& r) {
   register_join_ops(r);
   register_slice_ops(r);
   register_gather_ops(r);
+  register_rearrange_ops(r);
+  register_split_ops(r);
+  register_shape_ops(r);
+  register_scatter_ops(r);
+  register_segment_ops(r);
+  register_sort_ops(r);
+  register_dynamic_ops(r);
+  register_linalg_ops(r);
   register_random_ops(r);
   register_nn_ops(r);
   register_softmax_ops(r);

@@ -17,6 +17,8 @@ const KernelTable& kernels() {
     add_training(t);
     add_layout(t);
     add_random(t);
+    add_gather(t);
+    add_linalg(t);
     add_half(t);  // after the kernels that it goes through
     return t;
   }();

@@ -33,6 +33,8 @@ void add_training(KernelTable& t);
 void add_layout(KernelTable& t);
 void add_random(KernelTable& t);
 void add_half(KernelTable& t);
+void add_gather(KernelTable& t);
+void add_linalg(KernelTable& t);
 
 inline constexpr DTypeSet kFloat32 = dtype_bit(float32);
 

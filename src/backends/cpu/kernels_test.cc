@@ -377,6 +377,37 @@ Cases random_cases() {
   return cases;
 }
 
+Cases gather_cases() {
+  const Operand one_axis{{6}, int32, {2, 0, 2, 3, 2, 0}};
+  const Operand batch{{2, 3}, int64, {1, 1, 0, 4, 1, 4}};
+  const Operand like{{4, 7}, uint8};
+  return {{"GatherGrad", {{{6, 7}}, one_axis}, {{"shape", Shape{4, 7}}}},
+          {"GatherGrad",
+           {{{3, 6}}, one_axis},
+           {{"shape", Shape{3, 4}}, {"axis", int64_t{1}}}},
+          {"GatherGrad",
+           {{{2, 3, 5}}, batch},
+           {{"shape", Shape{2, 5, 5}},
+            {"axis", int64_t{1}},
+            {"batch_dims", int64_t{1}}}},
+          {"GatherGradLike", {{{6, 7}}, one_axis, like}}};
+}
+
+Cases linalg_cases() {
+  // 2 [3, 3], symmetric and definite.
+  const std::vector<float> values = {4, 1, 0,  1, 3, -1, 0,  -1, 2,
+                                     5, 2, .5, 2, 6, 1,  .5, 1,  3};
+  const Operand a{{2, 3, 3}, float32, values};
+  Cases cases = {{"Cholesky", {a}}, {"MatrixDeterminant", {a}}};
+  for (const bool adjoint : {false, true}) {
+    const Attrs::Pair form = {"adjoint", adjoint};
+    cases.push_back({"MatrixInverse", {a}, {form}});
+    cases.push_back({"MatrixSolve", {a, {{2, 3, 4}}}, {form}});
+    cases.push_back({"MatrixTriangularSolve", {a, {{2, 3, 4}}}, {form}});
+  }
+  return cases;
+}
+
 using Family = Cases (*)();
 const std::vector<std::pair<const char*, Family>> kFamilies = {
     {"Elementwise", &elementwise_cases},
@@ -389,7 +420,9 @@ const std::vector<std::pair<const char*, Family>> kFamilies = {
     {"Training", &training_cases},
     {"Layout", &layout_cases},
     {"Cast", &cast_cases},
-    {"Random", &random_cases}};
+    {"Random", &random_cases},
+    {"Gather", &gather_cases},
+    {"Linalg", &linalg_cases}};
 
 class KernelFamily
     : public ::testing::TestWithParam<std::pair<const char*, Family>> {};

@@ -18,7 +18,13 @@ const KernelTable& kernels() {
     add_layout(t);
     add_slice(t);
     add_gather(t);
+    add_rearrange(t);
+    add_shape_ops(t);
+    add_scatter(t);
+    add_sort(t);
+    add_dynamic(t);
     add_random(t);
+    add_linalg(t);
     add_nn(t);
     add_softmax(t);
     add_conv(t);
