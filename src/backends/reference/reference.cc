@@ -25,6 +25,8 @@ const KernelTable& kernels() {
     add_pool(t);
     add_norm(t);
     add_training(t);
+    add_functions(t);
+    add_scan(t);
     return t;
   }();
   return table;
