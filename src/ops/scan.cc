@@ -138,10 +138,13 @@ Tensors grad_cumulative_logsumexp(const GradCall& g) {
                  !g.attr<bool>("reverse"));
   const Tensor dy = g.dy(), none = scalar_like(dy, -1e30);
   const Tensor one = scalar_like(dy, 1);
+  // -inf stands where there is nothing to add, and nothing depends on it.
+  const Tensor y =
+      where(math::is_finite(g.y(), {}), g.y(), scalar_like(dy, 0), {});
   const auto share = [&](const Tensor& size) {
     const Tensor some = size > 0.0;
     const Tensor log = math::log(where(some, size, one, {}), {});
-    const Tensor kept = where(some, log - g.y(), none, {});
+    const Tensor kept = where(some, log - y, none, {});
     const Tensor sum = unary<"CumulativeLogsumexp">(kept, {}, back.get());
     return math::exp(sum + g.x(0), {});
   };
