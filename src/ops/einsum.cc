@@ -247,33 +247,37 @@ Tensor einsum(std::string_view text, const Tensors& operands, Site site) {
   return permuted(x, order, site);
 }
 
-Tensor tensordot(const Tensor& a, const Tensor& b, int64_t axes, Site site) {
-  std::vector<int64_t> of_a, of_b;
-  if (axes < 0 || axes > a.rank() || axes > b.rank()) {
+namespace {
+
+TensordotAxes pairs_of(const Tensor& a, const Tensor& b, int64_t n) {
+  if (n < 0 || n > a.rank() || n > b.rank()) {
     throw errors::InvalidArgument(fmt::format(
         "tensordot: axes is {}, a is {}, b is {}{}; expected 0 to the smaller "
         "rank",
-        axes, a.shape().str(), b.shape().str(), where_text(nullptr, site)));
+        n, a.shape().str(), b.shape().str(), where_text()));
   }
-  for (int64_t i = 0; i < axes; ++i) {
-    of_a.push_back(a.rank() - axes + i);
-    of_b.push_back(i);
+  TensordotAxes axes({}, {});
+  for (int64_t i = 0; i < n; ++i) {
+    axes.of_a.push_back(a.rank() - n + i);
+    axes.of_b.push_back(i);
   }
-  return tensordot(a, b, of_a, of_b, site);
+  return axes;
 }
 
-Tensor tensordot(const Tensor& a, const Tensor& b,
-                 const std::vector<int64_t>& axes_a,
-                 const std::vector<int64_t>& axes_b, Site site) {
+}  // namespace
+
+Tensor tensordot(const Tensor& a, const Tensor& b, const TensordotAxes& given,
+                 Site site) {
   set_site(site);
+  const TensordotAxes axes = given.n ? pairs_of(a, b, *given.n) : given;
   Labelled x{a, {}}, y{b, {}};
   for (int i = 0; i < a.rank(); ++i) x.labels.push_back(i);
   for (int i = 0; i < b.rank(); ++i) y.labels.push_back(kMaxRank + i);
-  bool fits = axes_a.size() == axes_b.size();
+  bool fits = axes.of_a.size() == axes.of_b.size();
   Labels summed;
-  for (size_t i = 0; fits && i < axes_a.size(); ++i) {
-    const int p = normalize_axis(axes_a[i], a.rank(), "tensordot");
-    const int q = normalize_axis(axes_b[i], b.rank(), "tensordot");
+  for (size_t i = 0; fits && i < axes.of_a.size(); ++i) {
+    const int p = normalize_axis(axes.of_a[i], a.rank(), "tensordot");
+    const int q = normalize_axis(axes.of_b[i], b.rank(), "tensordot");
     const int64_t n = a.shape()[p], m = b.shape()[q];
     int& label = y.labels[static_cast<size_t>(q)];
     fits = (n == m || n < 0 || m < 0) && !contains(summed, p) &&
@@ -285,7 +289,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b,
     throw errors::InvalidArgument(fmt::format(
         "tensordot: axes [{}] of a, which is {}, and [{}] of b, which is {}, "
         "do not pair{}; expected as many distinct axes of equal sizes",
-        fmt::join(axes_a, ","), a.shape().str(), fmt::join(axes_b, ","),
+        fmt::join(axes.of_a, ","), a.shape().str(), fmt::join(axes.of_b, ","),
         b.shape().str(), where_text(nullptr, site)));
   }
   Labels kept;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "berth/tensor.h"
@@ -27,13 +28,19 @@ namespace berth {
 Tensor einsum(std::string_view equation, const Tensors& operands,
               Site site = Site::here());
 
-// Sums products over the last `axes` axes of a and the first of b, or over
-// axes_a of a and axes_b of b, pair by pair: [a without them, b without them].
-Tensor tensordot(const Tensor& a, const Tensor& b, int64_t axes,
+// The axes that tensordot sums over: the last n of a with the first n of b,
+// or pairs of them: tensordot(a, b, {{1, 2}, {1, 0}}).
+struct TensordotAxes {
+  TensordotAxes(int64_t n) : n(n) {}  // NOLINT: tensordot(a, b, 1)
+  TensordotAxes(std::vector<int64_t> a, std::vector<int64_t> b)
+      : of_a(std::move(a)), of_b(std::move(b)) {}
+
+  std::optional<int64_t> n = {};
+  std::vector<int64_t> of_a = {}, of_b = {};
+};
+// Sum of products over the axes: [a without them, b without them].
+Tensor tensordot(const Tensor& a, const Tensor& b, const TensordotAxes& axes,
                  Site site = Site::here());
-Tensor tensordot(const Tensor& a, const Tensor& b,
-                 const std::vector<int64_t>& axes_a,
-                 const std::vector<int64_t>& axes_b, Site site = Site::here());
 
 // "euclidean", also called "fro"; 1, 2, another p > 0 or infinity.
 struct NormOrder {
