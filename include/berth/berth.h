@@ -11,6 +11,7 @@
 #include "berth/function.h"
 #include "berth/gradient_tape.h"
 #include "berth/keras.h"
+#include "berth/ops/aliases.h"
 #include "berth/ops/array.h"
 #include "berth/ops/bitwise.h"
 #include "berth/ops/clip.h"

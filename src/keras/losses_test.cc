@@ -9,7 +9,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Rows of log(p) and p itself.
+// Rows of std::log(p) and p itself.
 const Floats kP{0.7f, 0.2f, 0.1f, 0.25f, 0.25f, 0.5f};
 Tensor probabilities() { return constant(kP, {2, 3}); }
 Tensor logits() {
@@ -114,66 +114,68 @@ struct Formula {
 const Formula kFormulas[] = {
     {"mae",
      [](const Doubles& y, const Doubles& p) {
-       return mean_over(y, p, [](double a, double b) { return fabs(a - b); });
+       return mean_over(y, p,
+                        [](double a, double b) { return std::fabs(a - b); });
      }},
     {"mape",
      [](const Doubles& y, const Doubles& p) {
        return mean_over(
-           y, p, [](double a, double b) { return 100 * fabs(a - b) / a; });
+           y, p, [](double a, double b) { return 100 * std::fabs(a - b) / a; });
      }},
     {"msle",
      [](const Doubles& y, const Doubles& p) {
        return mean_over(y, p, [](double a, double b) {
-         return pow(log((1 + a) / (1 + b)), 2);
+         return std::pow(log((1 + a) / (1 + b)), 2);
        });
      }},
     {"huber",
      [](const Doubles& y, const Doubles& p) {
        return mean_over(y, p, [](double a, double b) {
-         const double e = fabs(a - b);
+         const double e = std::fabs(a - b);
          return e > 1 ? e - 0.5 : e * e / 2;
        });
      }},
     {"log_cosh",
      [](const Doubles& y, const Doubles& p) {
-       return mean_over(y, p,
-                        [](double a, double b) { return log(cosh(a - b)); });
+       return mean_over(
+           y, p, [](double a, double b) { return std::log(std::cosh(a - b)); });
      }},
     {"binary_crossentropy",
      [](const Doubles& y, const Doubles& p) {
        return mean_over(y, p, [](double a, double b) {
-         return -a * log(b) - (1 - a) * log(1 - b);
+         return -a * std::log(b) - (1 - a) * std::log(1 - b);
        });
      }},
     {"hinge",
      [](const Doubles& y, const Doubles& p) {
-       return mean_over(y, p,
-                        [](double a, double b) { return fmax(1 - a * b, 0); });
+       return mean_over(
+           y, p, [](double a, double b) { return std::fmax(1 - a * b, 0); });
      }},
     {"squared_hinge",
      [](const Doubles& y, const Doubles& p) {
-       return mean_over(
-           y, p, [](double a, double b) { return pow(fmax(1 - a * b, 0), 2); });
+       return mean_over(y, p, [](double a, double b) {
+         return std::pow(fmax(1 - a * b, 0), 2);
+       });
      }},
     {"categorical_hinge",
      [](const Doubles& y, const Doubles& p) {
        double right = 0, wrong = -1e9;
        for (size_t i = 0; i < y.size(); ++i) {
          right += y[i] * p[i];
-         wrong = fmax(wrong, (1 - y[i]) * p[i]);
+         wrong = std::fmax(wrong, (1 - y[i]) * p[i]);
        }
-       return fmax(wrong - right + 1, 0);
+       return std::fmax(wrong - right + 1, 0);
      }},
     {"kl_divergence",
      [](const Doubles& y, const Doubles& p) {
        return static_cast<double>(y.size()) *
               mean_over(y, p,
-                        [](double a, double b) { return a * log(a / b); });
+                        [](double a, double b) { return a * std::log(a / b); });
      }},
     {"poisson",
      [](const Doubles& y, const Doubles& p) {
        return mean_over(y, p,
-                        [](double a, double b) { return b - a * log(b); });
+                        [](double a, double b) { return b - a * std::log(b); });
      }},
     {"cosine_similarity",
      [](const Doubles& y, const Doubles& p) {
@@ -183,7 +185,7 @@ const Formula kFormulas[] = {
          pp += p[i] * p[i];
          yp += y[i] * p[i];
        }
-       return -yp / sqrt(yy * pp);
+       return -yp / std::sqrt(yy * pp);
      }},
 };
 
