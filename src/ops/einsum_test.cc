@@ -108,6 +108,8 @@ const std::vector<Equation> kEquations = {
     {",->", {{}, {}}},
     {"i->ii", {{3}}},
     {"ij->iji", {{2, 3}}},
+    {"ij->iij", {{2, 3}}},
+    {"ij->jii", {{2, 3}}},
 };
 
 TEST(Einsum, IsTheSumOverAllLettersOfTheProducts) {
