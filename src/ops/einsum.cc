@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
@@ -22,6 +21,10 @@ namespace {
 constexpr int kEllipsis = 1000;
 // The second of two axes that one letter of the result names.
 constexpr int kTwin = 2000;
+
+bool is_letter(char c) {  // whatever the locale
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 class Equation {
  public:
@@ -57,7 +60,7 @@ Labels Equation::parse(std::string_view term) const {
       if (contains(labels, kEllipsis)) fail("a term has two \"...\"");
       labels.push_back(kEllipsis);
       i += 2;
-    } else if (std::isalpha(static_cast<unsigned char>(term[i]))) {
+    } else if (is_letter(term[i])) {
       labels.push_back(term[i]);
     } else {
       fail(

@@ -106,6 +106,10 @@ const std::vector<Equation> kEquations = {
     {"ab,cd->", {{2, 3}, {2, 2}}},
     {",i->i", {{}, {3}}},
     {",->", {{}, {}}},
+    {",ij->ji", {{}, {2, 3}}},
+    {"ij,->ij", {{2, 3}, {}}},
+    {"i,jk->jik", {{2}, {3, 2}}},
+    {"ik,j->ijk", {{2, 2}, {3}}},
     {"i->ii", {{3}}},
     {"ij->iji", {{2, 3}}},
     {"ij->iij", {{2, 3}}},
@@ -183,6 +187,7 @@ TEST(Einsum, SaysWhatIsWrongWithAnEquation) {
   expect_invalid(of("ij,ij->", {a, ones({2, 4})}), "axis 'j' is 4");
   expect_invalid(of("i.->i", {a}), "'.' is no axis");
   expect_invalid(of("i1->i", {a}), "'1' is no axis");
+  expect_invalid(of("i\xe9->i", {a}), "is no axis");
   expect_invalid(of("......->", {a}), "two \"...\"");
   expect_invalid(of("i...->i", {a}), "the result none");
   expect_invalid(of("ij->i->j", {a}), "'-' is no axis");

@@ -83,9 +83,9 @@ Tensor aligned(const Labelled& x, const Labels& labels, Site site) {
     if (contains(x.labels, label)) own.push_back(label);
   }
   Tensor t = permuted(x, own, site);
+  if (t.rank() == 0) return t;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (contains(own, labels[i])) continue;
-    if (i == 0 && t.rank() == 0) continue;  // a scalar broadcasts as it is
     t = expand_dims(t, static_cast<int64_t>(i), site);
   }
   return t;
