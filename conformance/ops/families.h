@@ -34,6 +34,8 @@ void add_pool_cases(Cases& cases);
 void add_norm_cases(Cases& cases);
 void add_training_cases(Cases& cases);
 void add_variable_cases(Cases& cases);
+void add_function_cases(Cases& cases);
+void add_scan_cases(Cases& cases);
 
 }  // namespace berth::conformance
 

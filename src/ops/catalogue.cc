@@ -33,6 +33,10 @@ void register_all_ops(OpRegistry& r) {
   register_pool_ops(r);
   register_norm_ops(r);
   register_training_ops(r);
+  register_unary_ops(r);
+  register_binary_ops(r);
+  register_activation_ops(r);
+  register_scan_ops(r);
 }
 
 }  // namespace berth

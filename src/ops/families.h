@@ -34,6 +34,10 @@ void register_linalg_ops(OpRegistry& r);
 void register_random_ops(OpRegistry& r);
 void register_variable_ops(OpRegistry& r);
 void register_training_ops(OpRegistry& r);
+void register_unary_ops(OpRegistry& r);
+void register_binary_ops(OpRegistry& r);
+void register_activation_ops(OpRegistry& r);
+void register_scan_ops(OpRegistry& r);
 void register_graph_ops(OpRegistry& r);
 
 }  // namespace berth

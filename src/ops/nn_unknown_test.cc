@@ -6,45 +6,10 @@
 
 #include "berth/gradient_tape.h"
 #include "berth/ops/nn.h"
-#include "ops/test_util.h"
+#include "ops/unknown_dims.h"
 
 namespace berth::test {
 namespace {
-
-struct Case {
-  const char* name;
-  std::vector<Shape> in;
-  std::function<Tensor(const Tensors&)> fn;
-};
-
-// The second gradients have the shapes of the inputs, whatever is unknown.
-void expect_shapes(const Case& k) {
-  SCOPED_TRACE(k.name);
-  ShapesOnly tracer;
-  const DispatchGuard on(&tracer);
-  Tensors x;
-  for (const Shape& s : k.in) x.push_back(symbol(s));
-  GradientTape outer({.persistent = true});
-  for (const Tensor& t : x) outer.watch(t);
-  Tensors first;
-  {
-    GradientTape inner;
-    std::vector<Source> sources;
-    for (const Tensor& t : x) {
-      inner.watch(t);
-      sources.emplace_back(t);
-    }
-    const Tensor y = k.fn(x);
-    first = inner.gradient(y * y, sources);
-  }
-  for (size_t i = 0; i < x.size(); ++i) {
-    ASSERT_TRUE(first[i].defined());
-    EXPECT_EQ(first[i].shape(), x[i].shape()) << "input " << i;
-    const Tensor second = outer.gradient(first[i], x[i]);
-    ASSERT_TRUE(second.defined());
-    EXPECT_EQ(second.shape(), x[i].shape()) << "second, input " << i;
-  }
-}
 
 TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
   const Shape image{-2, 8, 8, 3}, any{-2, -3, -4, 3}, filter{3, 3, 3, 4};
@@ -57,7 +22,7 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
   const auto norm = [](const Tensors& x) {
     return nn::fused_batch_norm(x[0], x[1], x[2]).y;
   };
-  const std::vector<Case> cases = {
+  const std::vector<UnknownCase> cases = {
       {"conv", {image, filter}, conv},
       {"conv, any size", {any, filter}, conv},
       {"max pool", {image}, max_pool},
@@ -95,7 +60,7 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
              symbol({-2, -3}, int64), x[0]);
        }},
   };
-  for (const Case& k : cases) expect_shapes(k);
+  for (const UnknownCase& k : cases) expect_gradient_shapes(k);
 }
 
 // The filter is not watched: its gradient costs nothing.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/ops/math.h"
 #include "berth/tensor.h"
 
 namespace berth::nn {
@@ -26,6 +27,28 @@ struct GeluOptions {
 // x P(X <= x) for a standard normal X.
 Tensor gelu(const Tensor& x, const GeluOptions& options = {},
             Site site = Site::here());
+
+// x < 0 ? exp(x) - 1 : x, and its self-normalising form.
+Tensor elu(const Tensor& x, Site site = Site::here());
+Tensor selu(const Tensor& x, Site site = Site::here());
+// x > 0 ? x : alpha x.
+Tensor leaky_relu(const Tensor& x, double alpha = 0.2,
+                  Site site = Site::here());
+// min(max(x, 0), 6).
+Tensor relu6(const Tensor& x, Site site = Site::here());
+// x sigmoid(x), of both names.
+Tensor silu(const Tensor& x, Site site = Site::here());
+Tensor swish(const Tensor& x, Site site = Site::here());
+// relu6(x + 3) / 6, x times that, and x tanh(softplus(x))
+// (tf.keras.activations).
+Tensor hard_sigmoid(const Tensor& x, Site site = Site::here());
+Tensor hard_swish(const Tensor& x, Site site = Site::here());
+Tensor mish(const Tensor& x, Site site = Site::here());
+using math::log_sigmoid;
+using math::sigmoid;
+using math::softplus;
+using math::softsign;
+using math::tanh;
 
 // value [..., c] + bias [c].
 Tensor bias_add(const Tensor& value, const Tensor& bias,
@@ -42,6 +65,24 @@ Tensor dropout(const Tensor& x, double rate, const DropoutOptions& options = {},
 
 // Sum of squares / 2, a scalar.
 Tensor l2_loss(const Tensor& x, Site site = Site::here());
+
+// -labels log(p) - (1 - labels) log(1 - p), p = sigmoid(logits), exact for
+// logits of any size; labels and logits of one shape. The second multiplies
+// its first part by pos_weight, which broadcasts.
+Tensor sigmoid_cross_entropy_with_logits(const Tensor& labels,
+                                         const Tensor& logits,
+                                         Site site = Site::here());
+Tensor weighted_cross_entropy_with_logits(const Tensor& labels,
+                                          const Tensor& logits,
+                                          const Tensor& pos_weight,
+                                          Site site = Site::here());
+
+// -log of the probability of the counts `targets` under a Poisson
+// distribution of mean exp(log_input), less log(targets!), or with Stirling's
+// estimate of that where targets > 1.
+Tensor log_poisson_loss(const Tensor& targets, const Tensor& log_input,
+                        bool compute_full_loss = false,
+                        Site site = Site::here());
 
 // exp(x) / sum(exp(x)) along `axis`, and its logarithm; [shape of x].
 Tensor softmax(const Tensor& x, int64_t axis = -1, Site site = Site::here());
@@ -100,6 +141,9 @@ FusedBatchNorm fused_batch_norm(const Tensor& x, const Tensor& scale,
                                 const Tensor& offset,
                                 const FusedBatchNormOptions& options = {},
                                 Site site = Site::here());
+
+using math::l2_normalize;
+using math::zero_fraction;
 
 // Mean and biased variance over `axes`, [x without them].
 std::pair<Tensor, Tensor> moments(const Tensor& x,

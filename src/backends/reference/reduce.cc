@@ -90,9 +90,11 @@ void any(const KernelCall& c) {
   reduce<bool, bool>(c, false, [](bool a, bool b) { return a || b; });
 }
 
-void argmax(const KernelCall& c) {
+template <bool kMax>
+void arg_extreme(const KernelCall& c) {
   const Shape& in = *c.in[0].shape;
-  const int axis = normalize_axis(c.attr<int64_t>("axis"), in.rank(), "ArgMax");
+  const int axis =
+      normalize_axis(c.attr<int64_t>("axis"), in.rank(), c.op->name().c_str());
   int64_t inner = 1;
   for (int i = axis + 1; i < in.rank(); ++i) inner *= in[i];
   const int64_t n = in[axis], total = c.out[0].size();
@@ -103,11 +105,8 @@ void argmax(const KernelCall& c) {
       const T* p = x + o / inner * inner * n + o % inner;
       int64_t best = 0;
       for (int64_t i = 1; i < n; ++i) {
-        if (p[i * inner] > p[best * inner] ||
-            (p[i * inner] != p[i * inner] &&
-             p[best * inner] == p[best * inner])) {
-          best = i;
-        }
+        const T a = p[i * inner], b = p[best * inner];
+        if ((kMax ? a > b : a < b) || (a != a && b == b)) best = i;
       }
       if (c.out[0].dtype == int32) {
         c.out[0].as<int32_t>()[o] = static_cast<int32_t>(best);
@@ -128,7 +127,8 @@ void add_reduce(KernelTable& t) {
   t.direct("Min", kNumberTypes | kInt8Type, &extreme<false>, "reference");
   t.direct("All", kBoolType, &all, "reference");
   t.direct("Any", kBoolType, &any, "reference");
-  t.direct("ArgMax", kNumberTypes, &argmax, "reference");
+  t.direct("ArgMax", kNumberTypes, &arg_extreme<true>, "reference");
+  t.direct("ArgMin", kNumberTypes, &arg_extreme<false>, "reference");
 }
 
 }  // namespace berth::reference

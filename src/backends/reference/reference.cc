@@ -31,6 +31,8 @@ const KernelTable& kernels() {
     add_pool(t);
     add_norm(t);
     add_training(t);
+    add_functions(t);
+    add_scan(t);
     add_complex(t);
     add_widened(t);  // after the kernels that it goes through
     return t;

@@ -23,6 +23,23 @@ constexpr Named kActivations[] = {
     {"tanh", [](const Tensor& x, Site s) { return math::tanh(x, s); }},
     {"gelu", [](const Tensor& x, Site s) { return nn::gelu(x, {}, s); }},
     {"softmax", [](const Tensor& x, Site s) { return nn::softmax(x, -1, s); }},
+    {"log_softmax",
+     [](const Tensor& x, Site s) { return nn::log_softmax(x, -1, s); }},
+    {"elu", &nn::elu},
+    {"selu", &nn::selu},
+    {"leaky_relu",
+     [](const Tensor& x, Site s) { return nn::leaky_relu(x, 0.2, s); }},
+    {"relu6", &nn::relu6},
+    {"silu", &nn::silu},
+    {"swish", &nn::swish},
+    {"softplus", &math::softplus},
+    {"softsign", &math::softsign},
+    {"log_sigmoid", &math::log_sigmoid},
+    {"exponential", &math::exp},
+    {"hard_sigmoid", &nn::hard_sigmoid},
+    {"hard_swish", &nn::hard_swish},
+    {"hard_silu", &nn::hard_swish},
+    {"mish", &nn::mish},
 };
 
 const Named* find(const std::string& name) {
