@@ -22,6 +22,8 @@ void register_softmax_ops(OpRegistry& r);
 void register_conv_ops(OpRegistry& r);
 void register_pool_ops(OpRegistry& r);
 void register_norm_ops(OpRegistry& r);
+void register_channel_norm_ops(OpRegistry& r);
+void register_attention_ops(OpRegistry& r);
 void register_random_ops(OpRegistry& r);
 void register_variable_ops(OpRegistry& r);
 void register_training_ops(OpRegistry& r);
