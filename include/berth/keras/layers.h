@@ -103,12 +103,19 @@ class Layer {
                     std::optional<bool> training = std::nullopt) const;
   Tensors operator()(const Tensors& x,
                      std::optional<bool> training = std::nullopt) const;
-  // Describes; makes the weights.
+  // Describes; makes the weights. A layer of several outputs is an error.
   KerasTensor operator()(const KerasTensor& x) const;
   KerasTensor operator()(const KerasTensors& x) const;
+  // Describes a layer of any number of outputs.
+  KerasTensors outputs_of(const KerasTensors& x) const;
 
   const std::string& name() const { return base_->name(); }
   bool built() const;
+  // Whether the weights, with those of the parts, count as trainable; a
+  // batch normalization that does not train uses its moving averages. A model
+  // reads it at compile().
+  bool trainable() const;
+  void set_trainable(bool trainable) const;
   // The scope in which the layer was made, "" when there was none.
   const std::string& requested_device() const;
 
