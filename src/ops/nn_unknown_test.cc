@@ -73,6 +73,29 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
       {"dropout",
        {any},
        [](const Tensors& x) { return nn::dropout(x[0], 0.5); }},
+      {"dropout of channels",
+       {any},
+       [](const Tensors& x) {
+         return nn::dropout(x[0], 0.5, {.noise_shape = {-1, 1, 1, -1}});
+       }},
+      {"group norm",
+       {any, {3}, {3}},
+       [](const Tensors& x) { return nn::group_norm(x[0], 1, x[1], x[2]); }},
+      {"instance norm",
+       {any, {3}, {3}},
+       [](const Tensors& x) { return nn::instance_norm(x[0], x[1], x[2]); }},
+      {"rms norm",
+       {any, {3}},
+       [](const Tensors& x) { return nn::rms_norm(x[0], x[1]); }},
+      {"local response norm",
+       {any},
+       [](const Tensors& x) { return nn::local_response_normalization(x[0]); }},
+      {"attention",
+       {{-2, 4, -3, 8}, {-2, 4, -4, 8}, {-2, 4, -4, 8}, {-3, -4}},
+       [](const Tensors& x) {
+         return nn::scaled_dot_product_attention(
+             x[0], x[1], x[2], {.mask = x[3], .is_causal = true});
+       }},
       {"softmax", {any}, [](const Tensors& x) { return nn::softmax(x[0]); }},
       {"log softmax",
        {any},

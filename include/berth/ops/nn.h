@@ -1,8 +1,8 @@
 // nn: what neural networks are made of (tf.nn.*).
 //
-// Images are [n, h, w, c], filters [kh, kw, c, o], channels last. All take
-// floating tensors and throw errors::InvalidArgument for shapes, dtypes or
-// options that do not fit. Thread-safe.
+// Convolutions and pools are in conv.h. All take floating tensors and throw
+// errors::InvalidArgument for shapes, dtypes or options that do not fit.
+// Thread-safe.
 
 #ifndef BERTH_OPS_NN_H_
 #define BERTH_OPS_NN_H_
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/ops/conv.h"
 #include "berth/tensor.h"
 
 namespace berth::nn {
@@ -61,29 +62,6 @@ Tensor softmax_cross_entropy_with_logits(const Tensor& labels,
 Tensor sparse_softmax_cross_entropy_with_logits(const Tensor& labels,
                                                 const Tensor& logits,
                                                 Site site = Site::here());
-
-struct Conv2DOptions {
-  std::vector<int64_t> strides = {1};  // {both}, {h, w} or {1, h, w, 1}
-  std::string padding = "VALID";       // or "SAME"
-  std::vector<int64_t> dilations = {1};
-};
-// Correlation of input [n, h, w, c] with filters [kh, kw, c, o]:
-// [n, oh, ow, o], where SAME gives oh = ceil(h / stride) and VALID those
-// windows that are inside the image.
-Tensor conv2d(const Tensor& input, const Tensor& filters,
-              const Conv2DOptions& options = {}, Site site = Site::here());
-
-struct PoolOptions {
-  std::vector<int64_t> ksize = {2};
-  std::vector<int64_t> strides = {};  // like ksize when empty
-  std::string padding = "VALID";
-};
-// Largest, or mean, of the pixels of each window that are inside the image:
-// [n, h, w, c] -> [n, oh, ow, c].
-Tensor max_pool2d(const Tensor& input, const PoolOptions& options = {},
-                  Site site = Site::here());
-Tensor avg_pool2d(const Tensor& input, const PoolOptions& options = {},
-                  Site site = Site::here());
 
 struct FusedBatchNormOptions {
   double epsilon = 0.001;
