@@ -60,6 +60,30 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
   const std::vector<Case> cases = {
       {"conv", {image, filter}, conv},
       {"conv, any size", {any, filter}, conv},
+      {"conv in groups",
+       {{-2, -3, -4, 6}, {3, 3, 2, 6}},
+       [](const Tensors& x) { return nn::conv2d(x[0], x[1]); }},
+      {"conv, channels first",
+       {{-2, 3, -3, -4}, filter},
+       [](const Tensors& x) {
+         return nn::conv2d(x[0], x[1], {.data_format = "NCHW"});
+       }},
+      {"conv of a sequence",
+       {{-2, -3, 3}, {5, 3, 4}},
+       [](const Tensors& x) { return nn::conv1d(x[0], x[1]); }},
+      {"transposed conv",
+       {{-2, 8, 8, 4}, filter},
+       [&](const Tensors& x) {
+         return nn::conv2d_transpose(x[0], x[1], {}, same);
+       }},
+      {"depthwise conv",
+       {any, {3, 3, 3, 2}},
+       [&](const Tensors& x) {
+         return nn::depthwise_conv2d(x[0], x[1], same);
+       }},
+      {"max pool with argmax",
+       {any},
+       [](const Tensors& x) { return nn::max_pool_with_argmax(x[0]).first; }},
       {"max pool", {image}, max_pool},
       {"max pool, any size", {any}, max_pool},
       {"avg pool", {image}, avg_pool},
