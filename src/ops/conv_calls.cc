@@ -132,7 +132,8 @@ int64_t grown(const Attrs* attrs, const Tensor& x, const Tensor& filters,
     const Sizes& p = op.attr<Sizes>(attrs, "explicit_paddings");
     if (p.size() == 8) pads = p[2 * i] + p[2 * i + 1];
   }
-  const int64_t all = (length - 1) * stride + (window - 1) * dilation + 1;
+  const int64_t extent = (window - 1) * dilation + 1;
+  const int64_t all = (length - 1) * stride + std::max(extent, stride);
   return std::max<int64_t>(all - pads, 0);
 }
 

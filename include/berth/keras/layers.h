@@ -172,8 +172,9 @@ struct Conv2DOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   std::string name = {};
+  int64_t groups = 1;  // of channels, each with filters / groups filters
 };
-// Correlation with a kernel [kh, kw, c, filters]:
+// Correlation with a kernel [kh, kw, c / groups, filters]:
 // [n, h, w, c] -> [n, oh, ow, filters].
 struct Conv2D : Layer {
   Conv2D(int64_t filters, Size2D kernel_size, Conv2DOptions options = {},

@@ -36,9 +36,10 @@ Tensor conv2d(const Tensor& input, const Tensor& filters,
 
 // The transpose (gradient) of a conv2d: input [n, h, w, i], filters
 // [kh, kw, o, i] -> [n, oh, ow, o], where conv2d would make h, w of oh, ow.
-// output_shape [n, oh, ow, o] says which of the sizes that do; an empty one:
-// SAME h * stride, VALID (h - 1) * stride + (kh - 1) * dilation + 1, EXPLICIT
-// that less the paddings. h and w must be known.
+// output_shape [n, oh, ow, o] says which of the sizes that do; an empty one
+// means, with the extent (kh - 1) * dilation + 1: SAME h * stride, VALID
+// (h - 1) * stride + max(extent, stride), EXPLICIT that less the paddings. h
+// and w must then be known.
 Tensor conv2d_transpose(const Tensor& input, const Tensor& filters,
                         const std::vector<int64_t>& output_shape = {},
                         const Conv2DOptions& options = {},
