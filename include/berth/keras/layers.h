@@ -148,7 +148,9 @@ struct Size2D {
   int64_t h, w;
 };
 
-// Activations by name: linear (or ""), relu, sigmoid, tanh, gelu, softmax.
+// Activations by name: linear (or ""), relu, relu6, leaky_relu, elu, selu,
+// gelu, gelu_tanh, silu (swish), hard_silu (hard_swish), mish, sigmoid,
+// hard_sigmoid, tanh, softplus, softsign, exponential, softmax, log_softmax.
 
 struct DenseOptions {
   std::string activation = {};

@@ -38,6 +38,37 @@ TEST(Rectifiers, FollowTheirFormulas) {
   EXPECT_THROW(ELU(std::nan("")), errors::InvalidArgument);
 }
 
+// tf.keras.activations at -2, 0, 3, to five digits.
+TEST(Activation, HasTensorFlowsValues) {
+  const Tensor x = constant({-2.f, 0.f, 3.f});
+  const std::vector<std::pair<const char*, Floats>> all = {
+      {"elu", {-0.864665f, 0, 3}},
+      {"selu", {-1.520166f, 0, 3.152103f}},
+      {"relu6", {0, 0, 3}},
+      {"leaky_relu", {-0.4f, 0, 3}},
+      {"softplus", {0.126928f, 0.693147f, 3.048587f}},
+      {"softsign", {-0.666667f, 0, 0.75f}},
+      {"silu", {-0.238406f, 0, 2.857722f}},
+      {"swish", {-0.238406f, 0, 2.857722f}},
+      {"hard_sigmoid", {0.166667f, 0.5f, 1}},
+      {"hard_silu", {-0.333333f, 0, 3}},
+      {"mish", {-0.252501f, 0, 2.986535f}},
+      {"exponential", {0.135335f, 1, 20.085537f}},
+      {"gelu_tanh", {-0.045402f, 0, 2.996363f}},
+      {"log_softmax", {-5.054985f, -3.054985f, -0.054985f}},
+  };
+  for (const auto& [name, want] : all) {
+    SCOPED_TRACE(name);
+    expect_near(Activation(name)(x), want, 2e-6 * std::abs(want[2]) + 2e-6);
+  }
+  const Tensor far = constant({-1e4f, 1e4f});
+  for (const char* name : {"elu", "selu", "softplus", "silu", "mish"}) {
+    for (float v : Activation(name)(far).to_vector<float>()) {
+      EXPECT_TRUE(std::isfinite(v)) << name;
+    }
+  }
+}
+
 TEST(PReLU, LearnsASlopePerElement) {
   const auto layer = PReLU({.alpha_initializer = "ones"});
   layer(ones({1, 2}));
