@@ -60,7 +60,7 @@ int run(const example::Options& o, int64_t width) {
   fmt::print("devices: {}\ndata: {}\n", example::devices_text(), d.source);
   const example::Sets sets{pixels(d.train.x), classes(d.train.y),
                            pixels(d.test.x), classes(d.test.y), d.source};
-  return example::train(make_model(width), keras::SGD(0.05, {.momentum = 0.9}),
+  return example::train(make_model(width), keras::SGD(0.02, {.momentum = 0.9}),
                         sets, o);
 }
 
