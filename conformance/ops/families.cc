@@ -27,6 +27,8 @@ void add_all_cases(Cases& cases) {
   add_conv_cases(cases);
   add_pool_cases(cases);
   add_norm_cases(cases);
+  add_channel_norm_cases(cases);
+  add_attention_cases(cases);
   add_training_cases(cases);
   add_variable_cases(cases);
 }

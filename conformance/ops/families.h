@@ -32,6 +32,8 @@ void add_softmax_cases(Cases& cases);
 void add_conv_cases(Cases& cases);
 void add_pool_cases(Cases& cases);
 void add_norm_cases(Cases& cases);
+void add_channel_norm_cases(Cases& cases);
+void add_attention_cases(Cases& cases);
 void add_training_cases(Cases& cases);
 void add_variable_cases(Cases& cases);
 void add_function_cases(Cases& cases);

@@ -32,6 +32,8 @@ void register_all_ops(OpRegistry& r) {
   register_conv_ops(r);
   register_pool_ops(r);
   register_norm_ops(r);
+  register_channel_norm_ops(r);
+  register_attention_ops(r);
   register_training_ops(r);
   register_unary_ops(r);
   register_binary_ops(r);

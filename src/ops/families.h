@@ -31,6 +31,8 @@ void register_segment_ops(OpRegistry& r);
 void register_sort_ops(OpRegistry& r);
 void register_dynamic_ops(OpRegistry& r);
 void register_linalg_ops(OpRegistry& r);
+void register_channel_norm_ops(OpRegistry& r);
+void register_attention_ops(OpRegistry& r);
 void register_random_ops(OpRegistry& r);
 void register_variable_ops(OpRegistry& r);
 void register_training_ops(OpRegistry& r);

@@ -25,6 +25,30 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
   const std::vector<UnknownCase> cases = {
       {"conv", {image, filter}, conv},
       {"conv, any size", {any, filter}, conv},
+      {"conv in groups",
+       {{-2, -3, -4, 6}, {3, 3, 2, 6}},
+       [](const Tensors& x) { return nn::conv2d(x[0], x[1]); }},
+      {"conv, channels first",
+       {{-2, 3, -3, -4}, filter},
+       [](const Tensors& x) {
+         return nn::conv2d(x[0], x[1], {.data_format = "NCHW"});
+       }},
+      {"conv of a sequence",
+       {{-2, -3, 3}, {5, 3, 4}},
+       [](const Tensors& x) { return nn::conv1d(x[0], x[1]); }},
+      {"transposed conv",
+       {{-2, 8, 8, 4}, filter},
+       [&](const Tensors& x) {
+         return nn::conv2d_transpose(x[0], x[1], {}, same);
+       }},
+      {"depthwise conv",
+       {any, {3, 3, 3, 2}},
+       [&](const Tensors& x) {
+         return nn::depthwise_conv2d(x[0], x[1], same);
+       }},
+      {"max pool with argmax",
+       {any},
+       [](const Tensors& x) { return nn::max_pool_with_argmax(x[0]).first; }},
       {"max pool", {image}, max_pool},
       {"max pool, any size", {any}, max_pool},
       {"avg pool", {image}, avg_pool},
@@ -38,6 +62,29 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
       {"dropout",
        {any},
        [](const Tensors& x) { return nn::dropout(x[0], 0.5); }},
+      {"dropout of channels",
+       {any},
+       [](const Tensors& x) {
+         return nn::dropout(x[0], 0.5, {.noise_shape = {-1, 1, 1, -1}});
+       }},
+      {"group norm",
+       {any, {3}, {3}},
+       [](const Tensors& x) { return nn::group_norm(x[0], 1, x[1], x[2]); }},
+      {"instance norm",
+       {any, {3}, {3}},
+       [](const Tensors& x) { return nn::instance_norm(x[0], x[1], x[2]); }},
+      {"rms norm",
+       {any, {3}},
+       [](const Tensors& x) { return nn::rms_norm(x[0], x[1]); }},
+      {"local response norm",
+       {any},
+       [](const Tensors& x) { return nn::local_response_normalization(x[0]); }},
+      {"attention",
+       {{-2, 4, -3, 8}, {-2, 4, -4, 8}, {-2, 4, -4, 8}, {-3, -4}},
+       [](const Tensors& x) {
+         return nn::scaled_dot_product_attention(
+             x[0], x[1], x[2], {.mask = x[3], .is_causal = true});
+       }},
       {"softmax", {any}, [](const Tensors& x) { return nn::softmax(x[0]); }},
       {"log softmax",
        {any},

@@ -74,6 +74,19 @@ Cases softmax_cases() {
       cases.push_back({op, {{s}}});
     }
   }
+  const auto masked = [&](Shape x, std::vector<Shape> mask, bool causal) {
+    Case c{"MaskedSoftmax", {{x}}, {{"scale", 0.5}, {"is_causal", causal}}};
+    for (const Shape& m : mask) c.in.push_back({m});
+    cases.push_back(c);
+  };
+  for (const bool causal : {false, true}) {
+    masked({2, 3, 7, 7}, {}, causal);
+    masked({2, 3, 5, 33}, {{5, 33}}, causal);
+    masked({2, 3, 9, 4}, {{2, 1, 1, 4}}, causal);
+    masked({3, 4, 17}, {{4, 1}}, causal);
+    masked({0, 4, 3}, {}, causal);
+    masked({3, 1}, {}, causal);
+  }
   for (const int64_t rows : {0, 1, 9}) {
     for (const int64_t classes : {1, 10, 37}) {
       cases.push_back({"SoftmaxCrossEntropyWithLogits",
@@ -125,6 +138,7 @@ Cases conv_cases() {
   struct Geometry {
     Shape x, filter;
     Ints strides = {1, 1, 1, 1}, dilations = {1, 1, 1, 1};
+    int64_t groups = 1;
   };
   const std::vector<Geometry> all = {
       {{5, 8, 9, 1}, {3, 3, 1, 32}},
@@ -133,6 +147,8 @@ Cases conv_cases() {
       {{3, 6, 7, 8}, {3, 3, 8, 16}, {1, 2, 1, 1}},
       {{3, 9, 9, 8}, {3, 3, 8, 8}, {1, 1, 1, 1}, {1, 2, 2, 1}},
       {{2, 5, 5, 4}, {1, 1, 4, 9}, {1, 3, 3, 1}},
+      {{3, 6, 7, 32}, {3, 3, 8, 16}, {1, 2, 2, 1}, {1, 1, 1, 1}, 4},
+      {{3, 8, 8, 16}, {3, 3, 1, 16}, {1, 1, 1, 1}, {1, 1, 1, 1}, 16},
       {{0, 5, 5, 4}, {1, 1, 4, 9}}};
   Cases cases;
   for (const Geometry& g : all) {
@@ -141,6 +157,7 @@ Cases conv_cases() {
       const std::vector<Attrs::Pair> attrs = {
           {"strides", g.strides},
           {"dilations", g.dilations},
+          {"groups", g.groups},
           {"padding", std::string(padding)}};
       const Case forward{"Conv2D", {{g.x}, {g.filter}}, attrs, 1e-4, own};
       const Shape y = Call(forward).outs()[0].shape;

@@ -30,6 +30,7 @@ const KernelTable& kernels() {
     add_conv(t);
     add_pool(t);
     add_norm(t);
+    add_attention(t);
     add_training(t);
     add_functions(t);
     add_scan(t);
