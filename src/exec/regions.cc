@@ -16,12 +16,6 @@ namespace {
 constexpr int8_t kWhole = SplitSignature::kWhole;
 constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
 
-// Regions that take less run here and now, uncut.
-constexpr double kWorthUs = 8;
-// What a fork costs.
-constexpr double kForkUs = 2;
-// Ops below this are not worth a place in a region that does not feed them.
-constexpr double kTinyUs = 1;
 // How far behind the last member a region looks for the next.
 constexpr int kReach = 512;
 constexpr double kBytesPerUs = 10e3, kFlopsPerUs = 20e3;
@@ -90,7 +84,7 @@ class Segment {
     return kind == OpKind::kAlias || kind == OpKind::kReadVariable;
   }
   bool may_seed(int32_t node) {
-    return !is_free(node) && cost(node).us >= kTinyUs &&
+    return !is_free(node) && cost(node).us >= costs_.tiny_us &&
            !binder_.signatures(node).empty();
   }
   bool ready(int32_t node) const {
@@ -106,7 +100,8 @@ class Segment {
     const size_t reach = std::min<size_t>(left_.size(), kReach);
     for (size_t i = 1; i < reach; ++i) {
       const int32_t n = left_[i];
-      if (!done_[n] && (is_free(n) || cost(n).us < kTinyUs) && ready(n)) {
+      if (!done_[n] && (is_free(n) || cost(n).us < costs_.tiny_us) &&
+          ready(n)) {
         emit_whole(n, out);
       }
     }
@@ -130,8 +125,8 @@ class Segment {
   }
 
   bool worth(const Growth& g) const {
-    return !g.members.empty() && g.us >= kWorthUs && g.gain() > kForkUs &&
-           !(g.kernels == 1 && g.self);
+    return !g.members.empty() && g.us >= costs_.worth_us &&
+           g.gain() > costs_.fork_us && !(g.kernels == 1 && g.self);
   }
 
   // Adds every later step that fits.
@@ -185,11 +180,11 @@ class Segment {
   // save a fork; others read again what a member reads.
   bool belongs(const Growth& g, int32_t n) {
     const Node& node = graph_[n];
-    if (cost(n).us < kTinyUs) return false;
+    if (cost(n).us < costs_.tiny_us) return false;
     if (node.outputs.empty()) return true;
     for (const RegionMember& m : g.members) {
       for (const ValueRef& v : graph_[m.node].inputs) {
-        if (bytes_of(graph_.spec(v)) < kTinyUs * kBytesPerUs) continue;
+        if (bytes_of(graph_.spec(v)) < costs_.tiny_us * kBytesPerUs) continue;
         if (std::find(node.inputs.begin(), node.inputs.end(), v) !=
             node.inputs.end()) {
           return true;
@@ -288,8 +283,8 @@ class Segment {
         std::max(whole.cost.flops / parts / kFlopsPerUs, bytes / kBytesPerUs);
     // Written and added once per slice, on as many threads as there are.
     const double add = 2 * partial / kBytesPerUs;
-    if (slice > 1.5 * ideal + kTinyUs + add) return -1;
-    if (add > std::max(2 * kForkUs, 0.05 * ideal)) return -1;
+    if (slice > 1.5 * ideal + costs_.slack_us + add) return -1;
+    if (add > std::max(costs_.sums_us, 0.05 * ideal)) return -1;
     return add + std::max(0.0, slice - ideal);
   }
 
@@ -315,6 +310,7 @@ class Segment {
   PartBinder& binder_;
   std::vector<bool>& done_;  // by node
   const OpDef& add_;
+  const RegionCosts costs_ = region_costs();
   std::vector<int32_t> left_;
   std::unordered_map<int32_t, OpEstimate> estimates_;
 };
@@ -425,6 +421,11 @@ class Grower {
 };
 
 }  // namespace
+
+RegionCosts& region_costs() {
+  static RegionCosts costs;
+  return costs;
+}
 
 OpEstimate estimate(const Graph& graph, int32_t node) {
   const Node& n = graph[node];

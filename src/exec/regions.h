@@ -38,6 +38,17 @@ struct RegionStream {
   int slices = 1;
 };
 
+// When cutting pays, in microseconds.
+struct RegionCosts {
+  double worth_us = 8;  // regions that take less run here and now, uncut
+  double fork_us = 2;   // what a fork costs
+  double tiny_us = 1;   // ops below have no place where nothing feeds them
+  double slack_us = 1;  // a slice may take so much more than its share
+  double sums_us = 4;   // partial sums may cost so much, or a 20th of a share
+};
+// Those that the pass uses. Tests make everything a region.
+RegionCosts& region_costs();
+
 // What one op takes, roughly: 20 GFLOP/s and 10 GB/s.
 struct OpEstimate {
   Cost cost;
