@@ -267,8 +267,8 @@ void PlanBuilder::note_variables(const PlanOp& op) {
   const Node& node = node_of(op);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const int b = value(node.inputs[i]).buffer;
-    if (p_.buffers[b].where != Where::kVariable ||
-        spec(node.inputs[i]).dtype != resource) {
+    if (spec(node.inputs[i]).dtype != resource ||
+        p_.buffers[b].where != Where::kVariable) {
       continue;
     }
     auto& variable = p_.variables[p_.buffers[b].index];
