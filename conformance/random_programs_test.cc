@@ -122,7 +122,11 @@ class RandomPrograms : public testing::TestWithParam<Mode> {
  public:
   static void SetUpTestSuite() {
     static bool once = true;
-    if (std::exchange(once, false)) config::set_simulated_devices("GPUx2");
+    if (!std::exchange(once, false)) return;
+    config::set_simulated_devices("GPUx2");
+    config::set_logical_device_configuration(
+        config::list_physical_devices("CPU").at(0),
+        {{.workers = 3, .shared = true}, {.workers = 2, .shared = true}});
   }
 
   static void compare(DType dtype, double tolerance) {
@@ -148,6 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mode{"unoptimized", How::kUnoptimized, "/CPU:0", false},
                     Mode{"slices", How::kThreeSlices, "/CPU:0", false},
                     Mode{"regions", How::kRegions, "/CPU:0", false},
+                    Mode{"cpu1_regions", How::kRegions, "/CPU:1", false},
                     Mode{"split_regions", How::kRegions, "", true},
                     Mode{"sim_eager", How::kEager, "/GPU:0", false},
                     Mode{"sim_function", How::kFunction, "/GPU:1", false},

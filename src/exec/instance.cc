@@ -54,7 +54,7 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
       context.slices = slices_on(device);
       kernel = &ops[step.first_op].kernel;
     }
-    i->launches[s] = {&step, kernel, call};
+    i->launches[s] = {this, i.get(), &step, kernel, call};
     i->program.push_back(
         {kernel ? kernel->direct : nullptr, kernel, call, &step});
   }

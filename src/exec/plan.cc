@@ -108,6 +108,10 @@ class RunLocks {
 // Asynchronous work: the same calls on translated addresses.
 void run_translated(void* context, const AddressMap& map) {
   const auto& launch = *static_cast<Instance::Launch*>(context);
+  // Devices with a pool are cores: their addresses are the host's.
+  if (launch.step->parts > 1) {
+    return launch.plan->run_region(*launch.step, *launch.run);
+  }
   const KernelCall& call = *launch.call;
   const int width = call.num_in + call.num_out;
   if (launch.step->kind == StepKind::kTransfer) {
@@ -186,9 +190,12 @@ void Plan::Impl::launch(Instance& run) {
         work.run = &run_translated;
         work.context = &run.launches[s];
         const PlanOp& op = ops[step.first_op];
-        work.what = op.op->name().c_str();
+        work.what = step.parts > 1 ? "a region" : op.op->name().c_str();
         const auto& sources = graph[op.node].sources;
-        if (!sources.empty()) work.site = sources.front().site;
+        // Errors of regions say which member failed.
+        if (!sources.empty() && step.parts == 1) {
+          work.site = sources.front().site;
+        }
         work.flops = step.cost.flops;
         work.moved_bytes = step.cost.bytes;
         work.crosses_link = step.kind == StepKind::kTransfer;

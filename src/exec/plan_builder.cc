@@ -119,7 +119,7 @@ void PlanBuilder::add_regions() {
   std::vector<RegionStream> streams;
   for (size_t s = 0; s < p_.streams.size(); ++s) {
     Device& device = *p_.streams[s].device;
-    const bool cut = device.runs_inline() && !p_.schedule.streams[s].copy;
+    const bool cut = device.pool() && !p_.schedule.streams[s].copy;
     streams.push_back({&device, cut ? p_.slices_on(device) : 1});
   }
   p_.binder = std::make_unique<PartBinder>(graph_);

@@ -110,6 +110,8 @@ struct PlanStream {
 // What one run owns: arenas, resolved addresses, handles it keeps alive.
 struct Instance {
   struct Launch {  // context of asynchronous work
+    const Plan::Impl* plan;
+    Instance* run;
     const PlanStep* step;
     const BoundKernel* kernel;
     const KernelCall* call;
