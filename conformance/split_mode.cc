@@ -93,6 +93,7 @@ void run_part(const SplitRun& run, const SplitSignature& rule, int64_t begin,
     }
   }
   call.slice_origin = origin_of(run, rule, begin);
+  if (!run.in.empty()) call.unsplit = &run.in[0].shape();
   const Arrays out = run_on_host(run.table, call, &in);
   for (size_t i = 0; i < out.size(); ++i) {
     Array& sum = all->outputs[i];

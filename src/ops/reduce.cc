@@ -26,7 +26,8 @@ void infer_reduce(InferContext& c) {
   c.set_output(0, c.dtype(0), out);
 }
 
-// A kept axis is cut; for sums a reduced one gives partial sums.
+// A kept axis is cut; for sums, and means that know the count of the whole, a
+// reduced one gives partial sums.
 std::vector<SplitSignature> split_reduce(const InferContext& c) {
   const auto reduced = reduced_axes(c.op(), c.attrs(), c.shape(0).rank());
   const bool keep = c.attr<bool>("keep_dims");
@@ -35,7 +36,7 @@ std::vector<SplitSignature> split_reduce(const InferContext& c) {
   for (int i = 0; i < c.shape(0).rank(); ++i) {
     if (!reduced[i]) {
       rules.push_back({{static_cast<int8_t>(i)}, {static_cast<int8_t>(out)}});
-    } else if (c.op().name() == "Sum") {
+    } else if (c.op().name() == "Sum" || c.op().name() == "Mean") {
       rules.push_back(
           {{static_cast<int8_t>(i)}, {SplitSignature::kPartialSum}});
     }

@@ -55,8 +55,9 @@ void prod(const KernelCall& c) {
 void mean(const KernelCall& c) {
   with_inexact(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
-    const double n = static_cast<double>(c.in[0].size()) /
-                     static_cast<double>(c.out[0].size());
+    const Shape* unsplit = c.context->unsplit;
+    const double n =
+        reduced_count(*c.op, c.attrs, unsplit ? *unsplit : *c.in[0].shape);
     reduce<T, Wide<T>>(
         c, 0, [](auto a, auto b) { return a + b; }, n);
   });

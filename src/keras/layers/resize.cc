@@ -48,7 +48,7 @@ class MarginBase final : public LayerBase {
       paddings.insert(paddings.end(), {m.before, m.after});
     }
     paddings.insert(paddings.end(), {0, 0});
-    return pad(x, paddings, site());
+    return pad(x, paddings, {}, site());
   }
 
   Tensor cropped(const Tensor& x) const {
