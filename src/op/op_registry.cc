@@ -46,6 +46,11 @@ OpBuilder& OpBuilder::variadic_input(std::string name, DTypeSet types) {
   def_->inputs_.back().variadic = true;
   return *this;
 }
+OpBuilder& OpBuilder::free_variadic_input(std::string name, DTypeSet types) {
+  variadic_input(std::move(name), types);
+  def_->inputs_.back().free_dtype = true;
+  return *this;
+}
 OpBuilder& OpBuilder::reads_variable(std::string name) {
   input(std::move(name), kResourceType);
   def_->inputs_.back().access = Access::kReadsVariable;

@@ -40,6 +40,9 @@ class OpBuilder {
   // An input that a call may leave out; only optional ones may follow.
   OpBuilder& optional_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& variadic_input(std::string name, DTypeSet types = kEveryType);
+  // The same, with any mix of dtypes.
+  OpBuilder& free_variadic_input(std::string name,
+                                 DTypeSet types = kEveryType);
   OpBuilder& reads_variable(std::string name);
   OpBuilder& writes_variable(std::string name,
                              Access access = Access::kWritesVariable);

@@ -12,6 +12,10 @@
 
 #include <cstdint>
 
+namespace berth::expr {
+struct BlockOps;
+}
+
 namespace berth::cpu {
 
 enum class Isa { kV1, kV3, kV4 };
@@ -93,6 +97,9 @@ struct Loops {
   void (*unary[static_cast<int>(UnaryOp::kCount)])(const float* x, float* y,
                                                    int64_t n);
   BinaryLoops binary[static_cast<int>(BinaryOp::kCount)];
+
+  // What runs expressions, see expr/block_ops.h.
+  const expr::BlockOps* expr;
 
   void (*fill)(float value, float* y, int64_t n);
   // y[cols, rows] = x[rows, cols] transposed; ldx, ldy are row strides.

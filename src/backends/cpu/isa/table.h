@@ -5,6 +5,7 @@
 #define BERTH_BACKENDS_CPU_ISA_TABLE_H_
 
 #include "backends/cpu/isa/elementwise.h"
+#include "backends/cpu/isa/expr.h"
 #include "backends/cpu/isa/gemm.h"
 #include "backends/cpu/isa/half.h"
 #include "backends/cpu/isa/reduce.h"
@@ -26,6 +27,7 @@ const Loops& table() {
                  Binary<ReluGrad>::loops(), Binary<SigmoidGrad>::loops(),
                  Binary<TanhGrad>::loops(), Binary<GeluTanhGrad>::loops(),
                  Binary<GeluErfGrad>::loops()},
+      .expr = &kExprTable.ops,
       .fill = fill,
       .transpose = transpose,
       .bias_relu = bias_relu,
