@@ -10,6 +10,7 @@
 #include "graph/replay.h"
 #include "op/dispatcher.h"
 #include "op/kernel.h"
+#include "passes/fuse.h"
 #include "passes/lower.h"
 #include "passes/pipeline.h"
 #include "place/schedule.h"
@@ -46,6 +47,12 @@ bool has_kernel(const Node& n, const Graph& g) {
   std::vector<SpecView> in;
   for (const ValueRef& v : n.inputs) in.push_back(g.spec(v).view());
   return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));
+}
+
+bool can_fuse(const std::string& device) {
+  static const OpDef& op = op_named("_Fused");
+  const Device& d = DeviceManager::get().lookup(DeviceName::parse(device));
+  return d.kernels().supports(op, float32);
 }
 
 bool is_placeholder(const Node& n) {
@@ -131,6 +138,7 @@ GraphCallable::Compiled GraphCallable::compile(
   const PlaceOptions devices = real_devices();
   place(g, devices);
   lower(g, [&](const Node& n) { return has_kernel(n, g); });
+  if (options_.optimize) fuse(g, &can_fuse);
   partition(g);
   c.plan = Plan::build(std::move(g), {.slices = options_.slices});
   c.seconds = now_seconds() - start;

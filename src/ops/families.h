@@ -27,6 +27,7 @@ void register_random_ops(OpRegistry& r);
 void register_variable_ops(OpRegistry& r);
 void register_training_ops(OpRegistry& r);
 void register_graph_ops(OpRegistry& r);
+void register_fused_op(OpRegistry& r);
 
 }  // namespace berth
 

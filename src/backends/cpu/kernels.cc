@@ -17,6 +17,7 @@ const KernelTable& kernels() {
     add_training(t);
     add_layout(t);
     add_random(t);
+    add_expressions(t);
     add_half(t);  // after the kernels that it goes through
     return t;
   }();
