@@ -151,9 +151,8 @@ class Compiler {
     if (pair_[i]) return pair_[i]->fn;
     const Value& v = e_[i];
     const int type = type_index(loop_type(e_, v));
-    return v.code == Code::kCast
-               ? p_.ops_.cast[type][type_index(v.type)]
-               : p_.ops_.fn[static_cast<int>(v.code)][type];
+    return v.code == Code::kCast ? p_.ops_.cast[type][type_index(v.type)]
+                                 : p_.ops_.fn[static_cast<int>(v.code)][type];
   }
 
   void emit(int i) {

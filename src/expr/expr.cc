@@ -39,9 +39,10 @@ int Expr::add(Value v) {
 
 int Expr::input(DType type) {
   if (num_inputs_ == kMaxInputs || num_inputs_ != size()) {
-    refuse(fmt::format("input {} after {} values; expected at most {} inputs "
-                       "before all else",
-                       num_inputs_, size(), kMaxInputs));
+    refuse(
+        fmt::format("input {} after {} values; expected at most {} inputs "
+                    "before all else",
+                    num_inputs_, size(), kMaxInputs));
   }
   const int v = add({.code = Code::kInput, .type = type});
   ++num_inputs_;
@@ -82,8 +83,8 @@ int Expr::apply(Code code, std::initializer_list<int> args) {
     for (const int a : args) {
       types += fmt::format(" {}", name_of(values_[a].type));
     }
-    refuse(fmt::format("{} of{}; expected dtypes that it takes", i.name,
-                       types));
+    refuse(
+        fmt::format("{} of{}; expected dtypes that it takes", i.name, types));
   }
   v.type = i.result == Result::kBool ? bool_ : type;
   return add(v);

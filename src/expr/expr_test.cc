@@ -38,24 +38,37 @@ TEST(ExprText, ReadsWhatItPrints) {
 
 TEST(ExprText, RefusesWhatIsNotAnExpression) {
   for (const char* text :
-       {"", "v0", "v0:float32", "v0:float32 ->", "v0:float32 -> v0",
-        "v1:float32 -> v1", "v0:string -> v0", "v0:resource -> v0",
-        "v0:float32, v1=add(v0) -> v1", "v0:float32, v1=add(v0,v1) -> v1",
-        "v0:float32, v1=add(v0,v0,v0,v0) -> v1", "v0:float32, v1=foo(v0) -> v1",
-        "v0:bool, v1=add(v0,v0) -> v1", "v0:float64, v1=gelu_erf(v0) -> v1",
+       {"",
+        "v0",
+        "v0:float32",
+        "v0:float32 ->",
+        "v0:float32 -> v0",
+        "v1:float32 -> v1",
+        "v0:string -> v0",
+        "v0:resource -> v0",
+        "v0:float32, v1=add(v0) -> v1",
+        "v0:float32, v1=add(v0,v1) -> v1",
+        "v0:float32, v1=add(v0,v0,v0,v0) -> v1",
+        "v0:float32, v1=foo(v0) -> v1",
+        "v0:bool, v1=add(v0,v0) -> v1",
+        "v0:float64, v1=gelu_erf(v0) -> v1",
         "v0:float32, v1:int32, v2=add(v0,v1) -> v2",
         "v0:float32, v1=select(v0,v0,v0) -> v1",
-        "v0:float32, v1=float32 1 -> v1", "v0:float32, v1=neg(v0) -> v1 v1",
+        "v0:float32, v1=float32 1 -> v1",
+        "v0:float32, v1=neg(v0) -> v1 v1",
         "v0:float32, v1=neg(v0), v2:float32, v3=add(v1,v2) -> v3",
-        "v0:float32, v1=cast(v0) -> v1", "v0:float32, v1=input(v0) -> v1",
-        "v99999999999:float32 -> v0", "v0:float32, v1=float32 x -> v1",
-        "v0:float32, v1=neg(v-1) -> v1", "v0:float32, v1=cast():int32 -> v1"}) {
+        "v0:float32, v1=cast(v0) -> v1",
+        "v0:float32, v1=input(v0) -> v1",
+        "v99999999999:float32 -> v0",
+        "v0:float32, v1=float32 x -> v1",
+        "v0:float32, v1=neg(v-1) -> v1",
+        "v0:float32, v1=cast():int32 -> v1"}) {
     EXPECT_THROW(Expr::parse(text), errors::InvalidArgument) << text;
   }
   std::string long_text = "v0:float32";
   for (int i = 1; i < 100; ++i) {
-    long_text += ", v" + std::to_string(i) + "=neg(v" + std::to_string(i - 1) +
-                 ")";
+    long_text +=
+        ", v" + std::to_string(i) + "=neg(v" + std::to_string(i - 1) + ")";
   }
   EXPECT_THROW(Expr::parse(long_text + " -> v99"), errors::InvalidArgument);
 }
@@ -204,8 +217,8 @@ Expr random_expr(Dice& dice) {
   Expr e;
   const int inputs = 1 + dice.below(4);
   for (int i = 0; i < inputs; ++i) {
-    e.input(dice.pick({float32, float32, float32, float64, int32, int64, uint8,
-                       bool_}));
+    e.input(dice.pick(
+        {float32, float32, float32, float64, int32, int64, uint8, bool_}));
   }
   const int wanted = e.size() + 1 + dice.below(14);
   while (e.size() < wanted) {
@@ -217,7 +230,8 @@ Expr random_expr(Dice& dice) {
     const auto any = [&] { return dice.below(e.size()); };
     try {
       if (code == Code::kCast) {
-        e.cast(any(), dice.pick({float32, float64, int32, int64, uint8, bool_}));
+        e.cast(any(),
+               dice.pick({float32, float64, int32, int64, uint8, bool_}));
       } else if (info(code).operands == 1) {
         e.apply(code, {any()});
       } else if (info(code).operands == 2) {
@@ -256,15 +270,22 @@ TEST(Program, GivesTheBitsOfOneLoopPerOperation) {
     if (e.num_outputs() == 0) continue;
     ++ran;
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + e.str());
-    const Shape full =
-        dice.pick<Shape>({{1}, {7}, {300}, {3, 5}, {2, 300}, {20, 31},
-                          {2, 3, 130}, {4, 1, 7}, {0, 3}, {2, 1500}, {}});
+    const Shape full = dice.pick<Shape>({{1},
+                                         {7},
+                                         {300},
+                                         {3, 5},
+                                         {2, 300},
+                                         {20, 31},
+                                         {2, 3, 130},
+                                         {4, 1, 7},
+                                         {0, 3},
+                                         {2, 1500},
+                                         {}});
     const BlockOps& ops = *tables[seed % tables.size()];
     std::vector<Array> in, out;
     std::vector<View> in_views, out_views;
     for (int i = 0; i < e.num_inputs(); ++i) {
-      in.push_back(
-          random_array(broadcast_form(full, dice), e[i].type, dice));
+      in.push_back(random_array(broadcast_form(full, dice), e[i].type, dice));
     }
     const std::vector<Array> want = one_by_one(e, ops, in, full);
     for (const int o : e.outputs()) out.emplace_back(full, e[o].type);

@@ -81,9 +81,8 @@ std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
                    {x[1], x[0]});
   }
   if (name == "DropoutGrad") {
-    const int scale =
-        e.constant(float32, static_cast<float>(
-                                1 / (1 - op.attr<double>(attrs, "rate"))));
+    const int scale = e.constant(
+        float32, static_cast<float>(1 / (1 - op.attr<double>(attrs, "rate"))));
     return e.apply(Code::kKeep, {e.apply(Code::kMul, {x[0], scale}), x[1]});
   }
   return std::nullopt;

@@ -174,8 +174,7 @@ class Run {
     return frame.registers[p_.registers_ + o];
   }
   unsigned char* place(int o, int64_t at) const {
-    return static_cast<unsigned char*>(out_[o].data) +
-           at * p_.output_size_[o];
+    return static_cast<unsigned char*>(out_[o].data) + at * p_.output_size_[o];
   }
 
   // Elements [at, at + n) of an input that is broadcast along some axes.
@@ -194,13 +193,11 @@ class Run {
       const int64_t run = std::min(n - done, l.extent[0] - index[0]);
       unsigned char* from = data + offset * size;
       if (l.stride[0] == 0) {
-        p_.ops_.fill(from, block + done * size, static_cast<size_t>(size),
-                     run);
+        p_.ops_.fill(from, block + done * size, static_cast<size_t>(size), run);
       } else if (run == n) {
         return from;
       } else {
-        std::memcpy(block + done * size, from,
-                    static_cast<size_t>(run * size));
+        std::memcpy(block + done * size, from, static_cast<size_t>(run * size));
       }
       done += run;
       offset += run * l.stride[0];

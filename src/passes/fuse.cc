@@ -61,7 +61,8 @@ struct Group {
 
 class Grouping {
  public:
-  Grouping(const Graph& graph, const std::function<bool(const std::string&)>& ok)
+  Grouping(const Graph& graph,
+           const std::function<bool(const std::string&)>& ok)
       : graph_(graph), users_(graph.users()) {
     group_.resize(graph.nodes.size());
     std::iota(group_.begin(), group_.end(), 0);
@@ -323,8 +324,8 @@ class Fusing {
       node_[m] = id;
       add_sources(node, graph_[m].sources);
     }
-    node.attrs = AttrsRef(
-        {{"expr", e.str()}, {"types", types}, {"flops", e.flops()}});
+    node.attrs =
+        AttrsRef({{"expr", e.str()}, {"types", types}, {"flops", e.flops()}});
     nodes_.push_back(std::move(node));
   }
 
@@ -340,8 +341,7 @@ class Fusing {
       for (const ValueRef& v : graph_[m].inputs) {
         const auto [it, fresh] = number.try_emplace(v, -1);
         if (fresh) {
-          it->second =
-              e.constant(graph_.spec(v).dtype, *scalar_of(graph_, v));
+          it->second = e.constant(graph_.spec(v).dtype, *scalar_of(graph_, v));
         }
         args.push_back(it->second);
       }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "graph/graph.h"
+#include "passes/fuse.h"
 #include "passes/pipeline.h"
 
 namespace berth {
@@ -93,6 +94,14 @@ TEST(PassTexts, EachPassDoesWhatItsRulesSay) {
 }
 TEST(PassTexts, ThePipelineReachesAFixpoint) {
   check("pipeline", [](Graph& g) { run_device_free_passes(g); });
+}
+
+TEST(PassTexts, FuseJoinsElementwiseOpsOfADevice) {
+  check("fuse", [](Graph& g) {
+    fuse(g, [](const std::string& device) {
+      return device.find("CPU") != std::string::npos;
+    });
+  });
 }
 
 }  // namespace

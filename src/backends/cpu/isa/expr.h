@@ -40,7 +40,8 @@ void block2(const void* a, const void* b, const void*, void* y, int64_t n) {
 // Outer(Inner(a, b)), and both orders of Outer(Inner(a, b), c).
 template <class Inner, class Outer>
 void chain1(const void* a, const void* b, const void*, void* y, int64_t n) {
-  const auto *p = static_cast<const float*>(a), *q = static_cast<const float*>(b);
+  const auto *p = static_cast<const float*>(a),
+             *q = static_cast<const float*>(b);
   auto* out = static_cast<float*>(y);
   for_vectors(n, [=](int64_t i, auto part) {
     part.store(out + i,
@@ -49,7 +50,8 @@ void chain1(const void* a, const void* b, const void*, void* y, int64_t n) {
 }
 template <class Inner, class Outer, bool kRight>
 void chain2(const void* a, const void* b, const void* c, void* y, int64_t n) {
-  const auto *p = static_cast<const float*>(a), *q = static_cast<const float*>(b);
+  const auto *p = static_cast<const float*>(a),
+             *q = static_cast<const float*>(b);
   const auto* r = static_cast<const float*>(c);
   auto* out = static_cast<float*>(y);
   for_vectors(n, [=](int64_t i, auto part) {
