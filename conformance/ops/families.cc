@@ -21,6 +21,7 @@ void add_all_cases(Cases& cases) {
   add_conv_cases(cases);
   add_pool_cases(cases);
   add_norm_cases(cases);
+  add_layer_norm_cases(cases);
   add_training_cases(cases);
   add_variable_cases(cases);
 }

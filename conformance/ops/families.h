@@ -28,6 +28,7 @@ void add_softmax_cases(Cases& cases);
 void add_conv_cases(Cases& cases);
 void add_pool_cases(Cases& cases);
 void add_norm_cases(Cases& cases);
+void add_layer_norm_cases(Cases& cases);
 void add_training_cases(Cases& cases);
 void add_variable_cases(Cases& cases);
 

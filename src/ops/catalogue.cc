@@ -25,6 +25,7 @@ void register_all_ops(OpRegistry& r) {
   register_conv_ops(r);
   register_pool_ops(r);
   register_norm_ops(r);
+  register_layer_norm_ops(r);
   register_training_ops(r);
 }
 

@@ -23,6 +23,7 @@ void register_softmax_ops(OpRegistry& r);
 void register_conv_ops(OpRegistry& r);
 void register_pool_ops(OpRegistry& r);
 void register_norm_ops(OpRegistry& r);
+void register_layer_norm_ops(OpRegistry& r);
 void register_random_ops(OpRegistry& r);
 void register_variable_ops(OpRegistry& r);
 void register_training_ops(OpRegistry& r);

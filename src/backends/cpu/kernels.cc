@@ -14,6 +14,7 @@ const KernelTable& kernels() {
     add_pool(t);
     add_reduce(t);
     add_norm(t);
+    add_layer_norm(t);
     add_training(t);
     add_layout(t);
     add_random(t);

@@ -24,6 +24,7 @@ const KernelTable& kernels() {
     add_conv(t);
     add_pool(t);
     add_norm(t);
+    add_layer_norm(t);
     add_training(t);
     add_complex(t);
     add_widened(t);  // after the kernels that it goes through

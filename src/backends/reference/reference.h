@@ -29,6 +29,7 @@ void add_softmax(KernelTable& t);
 void add_conv(KernelTable& t);
 void add_pool(KernelTable& t);
 void add_norm(KernelTable& t);
+void add_layer_norm(KernelTable& t);
 void add_training(KernelTable& t);
 void add_complex(KernelTable& t);
 void add_widened(KernelTable& t);

@@ -8,6 +8,7 @@
 #include "backends/cpu/isa/expr.h"
 #include "backends/cpu/isa/gemm.h"
 #include "backends/cpu/isa/half.h"
+#include "backends/cpu/isa/layer_norm.h"
 #include "backends/cpu/isa/reduce.h"
 #include "backends/cpu/isa/train.h"
 #include "backends/cpu/isa/windows.h"
@@ -50,7 +51,11 @@ const Loops& table() {
       .scale_shift = scale_shift,
       .norm_grad_sums = norm_grad_sums,
       .norm_grad = norm_grad,
+      .layer_norm = layer_norm,
+      .layer_norm_grad = layer_norm_grad,
       .adam = adam,
+      .rms_prop = rms_prop,
+      .adagrad = adagrad,
       .sgd = sgd,
       .momentum = momentum,
       .keras_momentum = keras_momentum,
