@@ -304,7 +304,8 @@ TEST(Program, GivesTheBitsOfOneLoopPerOperation) {
     }
     Program(e, ops).run(in_views.data(), out_views.data());
     for (size_t o = 0; o < out.size(); ++o) {
-      const auto& got = over >= 0 && o == 0 ? in[static_cast<size_t>(over)] : out[o];
+      const auto& got =
+          over >= 0 && o == 0 ? in[static_cast<size_t>(over)] : out[o];
       ASSERT_EQ(got.bytes, want[o].bytes) << "output " << o;
     }
   }

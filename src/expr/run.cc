@@ -45,6 +45,9 @@ struct Layout {
   bool rows() const { return rank == 2 && stride[0] == 1 && stride[1] == 0; }
 };
 
+// Elements that are asked for ahead of a block of a large array.
+constexpr int64_t kAhead = 4 * kBlock;
+
 struct alignas(64) Frame {
   unsigned char registers[kMaxRegisters][kRegisterBytes];
   unsigned char broadcast[kMaxInputs][kBlock * 8];
@@ -75,8 +78,8 @@ class Run {
   enum class Kind : uint8_t { kSame, kFixed, kTile, kSpread };
   struct Source {
     Kind kind;
-    unsigned char* base;  // only read
-    int64_t period = 0;
+    unsigned char* base;         // only read
+    int64_t period = 0, at = 0;  // of a tile
   };
 
   void prepare(Frame& frame, int64_t n) {
@@ -140,14 +143,29 @@ class Run {
     return to_line == 0 ? kBlock : to_line;
   }
 
-  void block(Frame& frame, int64_t at, int64_t n) {
+  // Processors look ahead within a page only.
+  void look_ahead(int64_t at) const {
+    constexpr int64_t kLine = 64;
     for (int i = 0; i < p_.num_inputs_; ++i) {
-      const Source& s = source_[i];
+      if (source_[i].kind != Kind::kSame) continue;
+      const unsigned char* p = source_[i].base + at * p_.input_size_[i];
+      for (int64_t b = 0; b < kBlock * p_.input_size_[i]; b += kLine) {
+        __builtin_prefetch(p + b);
+      }
+    }
+  }
+
+  void block(Frame& frame, int64_t at, int64_t n) {
+    if (stream_) look_ahead(at + kAhead);
+    for (int i = 0; i < p_.num_inputs_; ++i) {
+      Source& s = source_[i];
       const auto size = static_cast<int64_t>(p_.input_size_[i]);
       if (s.kind == Kind::kSame) {
         at_[i] = s.base + at * size;
       } else if (s.kind == Kind::kTile) {
-        at_[i] = s.base + at % s.period * size;
+        at_[i] = s.base + s.at * size;
+        s.at += n;
+        if (s.at >= s.period) s.at %= s.period;
       } else if (s.kind == Kind::kSpread) {
         at_[i] = spread(i, at, n, frame.broadcast[i]);
       }

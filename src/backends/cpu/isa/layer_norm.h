@@ -34,95 +34,68 @@ inline void layer_norm(const float* x, const float* scale, const float* offset,
   }
 }
 
-// What a row's gradient needs: dx = rstd (k - share_k - h share_kh), with
-// k = dy scale and h = (x - mean) rstd.
-struct RowGrad {
-  const float *dy, *x;
-  float* dx;
-  F mean, rstd, share_k, share_kh;
-};
-
-BERTH_INLINE RowGrad row_grad(const float* dy, const float* x,
-                              const float* scale, float mean, float rstd,
-                              float* dx, int64_t d) {
+// One row: dx = rstd (k - mean(k) - h mean(k h)), with k = dy scale and h = (x
+// - mean) rstd; adds dy h to dscale and dy to doffset.
+BERTH_INLINE void layer_norm_row_grad(const float* dy, const float* x,
+                                      const float* scale, float mean,
+                                      float rstd, float* dx, float* dscale,
+                                      float* doffset, int64_t d) {
   const F middle = A::set(mean), factor = A::set(rstd);
   const float share = 1.0f / static_cast<float>(d);
-  F k_sum[2] = {}, kh_sum[2] = {};
-  const auto add = [&](int64_t i, auto part, int j) {
-    const F k = part.load(dy + i) * part.load(scale + i);
-    k_sum[j] += k;
-    kh_sum[j] = A::madd(k, part.load(x + i) - middle, kh_sum[j]);
-  };
-  int64_t i = 0;
-  for (; i + 2 * kLanes <= d; i += 2 * kLanes) {
-    add(i, Full{}, 0);
-    add(i + kLanes, Full{}, 1);
-  }
-  for_vectors(d - i, [&](int64_t j, auto part) { add(i + j, part, 0); });
-  const float k = sum_lanes(k_sum[0] + k_sum[1]) * share;
-  const float kh = sum_lanes(kh_sum[0] + kh_sum[1]) * rstd * share;
-  return {dy, x, dx, middle, factor, A::set(k), A::set(kh)};
+  F k_sum = {}, kh_sum = {};
+  for_vectors(
+      d, [&](int64_t i, auto part) __attribute__((always_inline)) {
+        const F grad = part.load(dy + i), k = grad * part.load(scale + i);
+        const F h = (part.load(x + i, mean) - middle) * factor;
+        k_sum += k;
+        kh_sum = A::madd(k, h, kh_sum);
+        part.store(dscale + i, A::madd(grad, h, part.load(dscale + i)));
+        part.store(doffset + i, part.load(doffset + i) + grad);
+      });
+  const F k_mean = A::set(sum_lanes(k_sum) * share);
+  const F kh_mean = A::set(sum_lanes(kh_sum) * share);
+  for_vectors(d, [=](int64_t at, auto part) {
+    const F h = (part.load(x + at) - middle) * factor;
+    const F away = A::madd(part.load(dy + at), part.load(scale + at), -k_mean);
+    part.store(dx + at, factor * A::madd(-h, kh_mean, away));
+  });
 }
 
-// Writes dx of kRows rows and adds their parts of dscale and doffset.
-template <int kRows>
-BERTH_INLINE void finish_rows(const RowGrad* rows, const float* scale,
-                              float* dscale, float* doffset, int64_t d) {
-  for_vectors(d, [=](int64_t i, auto part) {
-    const F factor = part.load(scale + i);
-    F for_scale = part.load(dscale + i), for_offset = part.load(doffset + i);
-    for (int r = 0; r < kRows; ++r) {
-      const RowGrad& row = rows[r];
-      const F dy = part.load(row.dy + i);
-      const F h = (part.load(row.x + i) - row.mean) * row.rstd;
-      for_scale = A::madd(dy, h, for_scale);
-      for_offset += dy;
-      const F away = A::madd(dy, factor, -row.share_k);
-      part.store(row.dx + i, row.rstd * A::madd(-h, row.share_kh, away));
-    }
-    part.store(dscale + i, for_scale);
-    part.store(doffset + i, for_offset);
-  });
+// Floats from `room` to the first line that is half a page from x.
+BERTH_INLINE int64_t half_page_from(const float* x, const float* room) {
+  const auto want = reinterpret_cast<uintptr_t>(x) + 2048;
+  const auto have = reinterpret_cast<uintptr_t>(room);
+  return static_cast<int64_t>((want - have) % 4096 / 64 * 16);
 }
 
 inline void layer_norm_grad(const float* dy, const float* x, const float* scale,
                             const float* mean, const float* rstd, float* dx,
                             float* dscale, float* doffset, int64_t rows,
                             int64_t d) {
-  constexpr int kRows = 4;
-  // Sums of blocks of rows, so that many rows do not lose their tail; blocks
-  // of wide rows are added directly.
-  constexpr int64_t kBlock = 256, kWidest = 2048;
-  float own_scale[kWidest], own_offset[kWidest];
-  const bool blocks = rows > kBlock && d <= kWidest;
   fill(0.0f, dscale, d);
   fill(0.0f, doffset, d);
+  // Sums of blocks of rows, so that many rows do not lose their tail; of wide
+  // rows all at once. They lie half a page from x, whose loads would else
+  // wait for stores to equal places of their pages.
+  constexpr int64_t kBlock = 256, kWidest = 2048, kPage = 1024;
+  alignas(64) float room[2 * (kWidest + kPage)];
+  const bool blocks = d <= kWidest;
+  const int64_t shift = half_page_from(x, room);
+  float* for_scale = blocks ? room + shift : dscale;
+  float* for_offset = blocks ? for_scale + kWidest + kPage / 4 : doffset;
   for (int64_t at = 0; at < rows; at += kBlock) {
     const int64_t end = at + kBlock < rows ? at + kBlock : rows;
-    float* for_scale = blocks ? own_scale : dscale;
-    float* for_offset = blocks ? own_offset : doffset;
     if (blocks) {
       fill(0.0f, for_scale, d);
       fill(0.0f, for_offset, d);
     }
-    RowGrad group[kRows];
-    int64_t r = at;
-    const auto take = [&](int j) {
-      const int64_t row = r + j;
-      group[j] = row_grad(dy + row * d, x + row * d, scale, mean[row],
-                          rstd[row], dx + row * d, d);
-    };
-    for (; r + kRows <= end; r += kRows) {
-      for (int j = 0; j < kRows; ++j) take(j);
-      finish_rows<kRows>(group, scale, for_scale, for_offset, d);
-    }
-    for (; r < end; ++r) {
-      take(0);
-      finish_rows<1>(group, scale, for_scale, for_offset, d);
+    for (int64_t r = at; r < end; ++r) {
+      layer_norm_row_grad(dy + r * d, x + r * d, scale, mean[r], rstd[r],
+                          dx + r * d, for_scale, for_offset, d);
     }
     if (!blocks) continue;
-    Binary<Add>::same(dscale, own_scale, dscale, d);
-    Binary<Add>::same(doffset, own_offset, doffset, d);
+    Binary<Add>::same(dscale, for_scale, dscale, d);
+    Binary<Add>::same(doffset, for_offset, doffset, d);
   }
 }
 
