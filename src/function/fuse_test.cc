@@ -12,6 +12,8 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
+#include "berth/variable.h"
+#include "ops/training.h"
 
 namespace berth {
 namespace {
@@ -131,6 +133,45 @@ TEST(Fuse, GradientsOfAChainKeepTheirBits) {
   const Tensors want = body(x, bias), got = step(x, bias);
   EXPECT_EQ(bytes_of(got[0]), bytes_of(want[0]));
   EXPECT_NE(step.text("place").find("_Fused"), std::string::npos);
+}
+
+TEST(MergeUpdates, ManySmallVariablesChangeAsOneByOne) {
+  const auto on = device("/CPU:0");
+  struct Parameter {
+    Variable w, m, v;
+    Tensor grad;
+  };
+  const auto make = [] {
+    std::vector<Parameter> all;
+    for (int64_t i = 1; i <= 5; ++i) {
+      const Tensor noise =
+          random::uniform({i, 7}, {.minval = -1, .maxval = 1, .seed = i});
+      all.push_back({Variable(noise), Variable(zeros({i, 7})),
+                     Variable(zeros({i, 7})), noise * 0.5});
+    }
+    return all;
+  };
+  const auto update = [](const std::vector<Parameter>& all) {
+    const training::AdamScalars s{constant(0.9f),  constant(0.99f),
+                                  constant(0.01f), constant(0.9f),
+                                  constant(0.99f), constant(1e-7f)};
+    for (const Parameter& p : all) {
+      training::apply_adam(p.w.handle(), p.m.handle(), p.v.handle(), s, p.grad,
+                           true);
+    }
+  };
+  const auto want = make(), got = make();
+  update(want);
+  auto step = function([&](const Tensor& x) {
+    update(got);
+    return x;
+  });
+  step(constant(1.0f));
+  EXPECT_NE(step.text("place").find("_MultiApply"), std::string::npos);
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(bytes_of(got[i].w.value()), bytes_of(want[i].w.value())) << i;
+    EXPECT_EQ(bytes_of(got[i].v.value()), bytes_of(want[i].v.value())) << i;
+  }
 }
 
 }  // namespace

@@ -64,6 +64,13 @@ OpBuilder& OpBuilder::writes_variable(std::string name, Access access) {
   def_->stateful_ = true;
   return *this;
 }
+OpBuilder& OpBuilder::writes_variables(std::string name) {
+  free_variadic_input(std::move(name), kAllTypes | kResourceType);
+  def_->inputs_.back().access = Access::kWritesVariable;
+  def_->has_variables_ = true;
+  def_->stateful_ = true;
+  return *this;
+}
 OpBuilder& OpBuilder::output(std::string name) {
   def_->outputs_.push_back(std::move(name));
   return *this;

@@ -46,6 +46,8 @@ class OpBuilder {
   OpBuilder& reads_variable(std::string name);
   OpBuilder& writes_variable(std::string name,
                              Access access = Access::kWritesVariable);
+  // The last argument: variables that are written, and values among them.
+  OpBuilder& writes_variables(std::string name);
   OpBuilder& output(std::string name);
   OpBuilder& num_outputs(NumOutputsFn fn);
   OpBuilder& attr(std::string name, AttrValue default_value);

@@ -76,6 +76,33 @@ void update(OpRegistry& r, const char* name,
       .doc(doc);
 }
 
+// Several updates of one kind: their operands one after the other.
+void register_multi_apply(OpRegistry& r) {
+  r.op("_MultiApply")
+      .writes_variables("operands")
+      .required_attr("op", std::string())
+      .attr("use_nesterov", false)
+      .infer([](InferContext& c) {
+        const OpDef& op = op_named(c.attr<std::string>("op"));
+        const auto each = static_cast<int>(op.inputs().size());
+        if (c.num_inputs() % each != 0) {
+          c.fail(fmt::format("{} operands; expected a multiple of {}",
+                             c.num_inputs(), each));
+        }
+      })
+      .cost([](const InferContext& c) {
+        Cost cost;
+        for (int i = 0; i < c.num_inputs(); ++i) {
+          const double n = static_cast<double>(c.shape(i).num_elements());
+          cost.flops += 3 * n;
+          cost.bytes += 6 * n;
+        }
+        return cost;
+      })
+      .not_differentiable()
+      .doc("Updates of `op`, made by a pass out of small ones.");
+}
+
 }  // namespace
 
 namespace training {
@@ -174,6 +201,7 @@ void register_training_ops(OpRegistry& r) {
   update(r, "ResourceApplyAdagradV2", {"var", "accum"},
          {"lr", "epsilon", "grad"},
          "accum += grad^2; var -= lr grad / (sqrt(accum) + epsilon)");
+  register_multi_apply(r);
 }
 
 }  // namespace berth

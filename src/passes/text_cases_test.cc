@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "passes/fuse.h"
+#include "passes/merge_updates.h"
 #include "passes/pipeline.h"
 
 namespace berth {
@@ -99,6 +100,14 @@ TEST(PassTexts, ThePipelineReachesAFixpoint) {
 TEST(PassTexts, FuseJoinsElementwiseOpsOfADevice) {
   check("fuse", [](Graph& g) {
     fuse(g, [](const std::string& device) {
+      return device.find("CPU") != std::string::npos;
+    });
+  });
+}
+
+TEST(PassTexts, MergeUpdatesJoinsSmallUpdatesOfOneKind) {
+  check("merge_updates", [](Graph& g) {
+    merge_updates(g, [](const std::string& device) {
       return device.find("CPU") != std::string::npos;
     });
   });

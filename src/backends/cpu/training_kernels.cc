@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
+#include "backends/reference/reference.h"
 
 namespace berth::cpu {
 
@@ -65,6 +66,22 @@ void adagrad(const KernelCall& c) {
                   c.in[0].size(), scalar(c, 2), scalar(c, 3));
 }
 
+// Each update by its own kernel.
+void multi_apply(const KernelCall& c) {
+  const OpDef& op = op_named(c.attr<std::string>("op"));
+  const auto each = static_cast<int>(op.inputs().size());
+  const DType dtype = c.in[0].dtype;
+  DirectKernel kernel = kernels().fast(op.id(), dtype);
+  if (!kernel) kernel = reference::kernels().fast(op.id(), dtype);
+  KernelCall one = c;
+  one.op = &op;
+  one.num_in = each;
+  for (int i = 0; i < c.num_in; i += each) {
+    one.in = c.in + i;
+    kernel(one);
+  }
+}
+
 template <BinaryOp kOp>
 void assign_with(const KernelCall& c) {
   float* v = c.in[0].as<float>();
@@ -83,6 +100,7 @@ void add_training(KernelTable& t) {
   t.direct("ResourceApplyRMSProp", kFloat32, &rms_prop<false>, "loops");
   t.direct("ResourceApplyCenteredRMSProp", kFloat32, &rms_prop<true>, "loops");
   t.direct("ResourceApplyAdagradV2", kFloat32, &adagrad, "loops");
+  t.direct("_MultiApply", kFloatingTypes, &multi_apply, "loops");
   t.direct("AssignAddVariableOp", kFloat32, &assign_with<BinaryOp::kAdd>,
            "loops");
   t.direct("AssignSubVariableOp", kFloat32, &assign_with<BinaryOp::kSub>,
