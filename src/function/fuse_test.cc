@@ -141,13 +141,15 @@ TEST(MergeUpdates, ManySmallVariablesChangeAsOneByOne) {
     Variable w, m, v;
     Tensor grad;
   };
-  const auto make = [] {
+  Tensors start;
+  for (int64_t i = 1; i <= 5; ++i) {
+    start.push_back(random::uniform({i, 7}, {.minval = -1, .maxval = 1}));
+  }
+  const auto make = [&] {
     std::vector<Parameter> all;
-    for (int64_t i = 1; i <= 5; ++i) {
-      const Tensor noise =
-          random::uniform({i, 7}, {.minval = -1, .maxval = 1, .seed = i});
-      all.push_back({Variable(noise), Variable(zeros({i, 7})),
-                     Variable(zeros({i, 7})), noise * 0.5});
+    for (const Tensor& t : start) {
+      all.push_back({Variable(t), Variable(zeros_like(t)),
+                     Variable(zeros_like(t)), t * 0.5});
     }
     return all;
   };
