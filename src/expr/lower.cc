@@ -67,7 +67,10 @@ std::optional<int> build(Expr& e, const OpDef& op, const Attrs* attrs,
     return e.apply(code, {x[0], x[1], x[2]});
   };
   for (const Row& row : kRows) {
-    if (row.op == name) return one(row.code);
+    if (row.op != name) continue;
+    // What attributes would change is not known here.
+    if (!op.attrs().empty() && attrs != nullptr) return std::nullopt;
+    return one(row.code);
   }
   if (name == "Cast") return e.cast(x[0], type);
   if (name == "SquaredDifference") {

@@ -92,7 +92,8 @@ void binary(const KernelCall& c) {
     for (int64_t i = 0; i < n; ++i) y[i] = plain<kOp>(x[i], scalar);
     return;
   }
-  if (!spread_binary(binary_loops(kOp), a, b, out)) run_single(c);
+  if (spread_binary(binary_loops(kOp), a, b, out) || run_single(c)) return;
+  run_reference(c);
 }
 
 template <UnaryOp kOp>
