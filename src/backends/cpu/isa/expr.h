@@ -73,7 +73,8 @@ inline void stream(const void* x, void* y, int64_t bytes) {
   __builtin_memcpy(to, from, static_cast<size_t>(head));
   int64_t i = head;
   for (; i + kWide <= bytes; i += kWide) {
-    const F v = A::load(reinterpret_cast<const float*>(from + i));
+    F v;
+    __builtin_memcpy(&v, from + i, sizeof v);
     auto* p = reinterpret_cast<float*>(to + i);
 #if defined(__AVX512F__)
     _mm512_stream_ps(p, v);
