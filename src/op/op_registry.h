@@ -41,8 +41,7 @@ class OpBuilder {
   OpBuilder& optional_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& variadic_input(std::string name, DTypeSet types = kEveryType);
   // The same, with any mix of dtypes.
-  OpBuilder& free_variadic_input(std::string name,
-                                 DTypeSet types = kEveryType);
+  OpBuilder& free_variadic_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& reads_variable(std::string name);
   OpBuilder& writes_variable(std::string name,
                              Access access = Access::kWritesVariable);

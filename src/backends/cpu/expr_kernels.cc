@@ -96,6 +96,12 @@ const Program* single_program(const KernelCall& c) {
 
 void single(const KernelCall& c) {
   if (run_single(c)) return;
+  // A narrow dtype: the next kernel.
+  const DTypeSet type = dtype_bit(c.in[0].dtype);
+  for (const KernelDef& k : kernels().candidates(*c.op)) {
+    if ((k.dtypes & type) && k.direct && k.direct != &single)
+      return k.direct(c);
+  }
   reference::kernels().fast(c.op->id(), c.in[0].dtype)(c);
 }
 
