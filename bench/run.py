@@ -175,6 +175,27 @@ def step_row(runner, model, cores):
     return min(ours) / min(floors), extra
 
 
+def fused_row(runner, pattern):
+    """A training pattern at 1M elements over its loop fused by hand."""
+    found = []
+    for _ in range(runner.options.rounds):
+        lines = runner.ours("bench_fused_kernels", "--model", pattern, fresh=True)
+        found.append(field(lines, "fused_kernels", "over_hand"))
+    return min(found), {}
+
+
+def bandwidth_row(runner, kernel, cores):
+    """Copy bandwidth over that of an elementwise kernel at 64M elements."""
+    if cores > runner.allowed:
+        raise Skipped(f"needs {cores} cores, {runner.allowed} allowed")
+    shares = []
+    for _ in range(runner.options.rounds):
+        lines = runner.ours("bench_elementwise_bandwidth", "--model", kernel, "--cores", cores,
+                            fresh=True)
+        shares.append(field(lines, "elementwise_bandwidth", "share"))
+    return 1 / max(shares), {"share": max(shares)}
+
+
 # name, unit, must, aim, how to measure it
 ROWS = [
     ("eager_add_untaped", "ns", 80, 40,
@@ -189,6 +210,14 @@ ROWS = [
     ("mlp_step_over_floor_4_cores", "x", 2.5, 1.5, lambda r: step_row(r, "mlp", 4)),
     ("cnn_step_over_floor_1_core", "x", 3, 1.5, lambda r: step_row(r, "cnn", 1)),
     ("cnn_step_over_floor_4_cores", "x", 3, 1.5, lambda r: step_row(r, "cnn", 4)),
+] + [
+    (f"{pattern}_1m_over_hand_loop", "x", 1.3, 1.1, lambda r, p=pattern: fused_row(r, p))
+    for pattern in ("gelu", "layer_norm", "layer_norm_grad", "xent", "adam")
+] + [
+    # Shares of 0.8 and 0.95.
+    (f"copy_over_{kernel}_64m_4_cores", "x", 1.25, 1.053,
+     lambda r, k=kernel: bandwidth_row(r, k, 4))
+    for kernel in ("relu", "exp", "cast", "add", "chain")
 ]
 
 

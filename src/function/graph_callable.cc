@@ -10,7 +10,9 @@
 #include "graph/replay.h"
 #include "op/dispatcher.h"
 #include "op/kernel.h"
+#include "passes/fuse.h"
 #include "passes/lower.h"
+#include "passes/merge_updates.h"
 #include "passes/pipeline.h"
 #include "place/schedule.h"
 #include "tensor/tensor_impl.h"
@@ -46,6 +48,18 @@ bool has_kernel(const Node& n, const Graph& g) {
   std::vector<SpecView> in;
   for (const ValueRef& v : n.inputs) in.push_back(g.spec(v).view());
   return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));
+}
+
+// True when a device has a kernel of an op that only passes make.
+bool has_kernel_of(const char* op, const std::string& device) {
+  const Device& d = DeviceManager::get().lookup(DeviceName::parse(device));
+  return d.kernels().supports(op_named(op), float32);
+}
+bool can_fuse(const std::string& device) {
+  return has_kernel_of("_Fused", device);
+}
+bool can_merge(const std::string& device) {
+  return has_kernel_of("_MultiApply", device);
 }
 
 bool is_placeholder(const Node& n) {
@@ -131,6 +145,10 @@ GraphCallable::Compiled GraphCallable::compile(
   const PlaceOptions devices = real_devices();
   place(g, devices);
   lower(g, [&](const Node& n) { return has_kernel(n, g); });
+  if (options_.optimize) {
+    fuse(g, &can_fuse);
+    merge_updates(g, &can_merge);
+  }
   partition(g);
   c.plan = Plan::build(std::move(g), {.slices = options_.slices});
   c.seconds = now_seconds() - start;

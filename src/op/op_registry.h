@@ -40,9 +40,13 @@ class OpBuilder {
   // An input that a call may leave out; only optional ones may follow.
   OpBuilder& optional_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& variadic_input(std::string name, DTypeSet types = kEveryType);
+  // The same, with any mix of dtypes.
+  OpBuilder& free_variadic_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& reads_variable(std::string name);
   OpBuilder& writes_variable(std::string name,
                              Access access = Access::kWritesVariable);
+  // The last argument: variables that are written, and values among them.
+  OpBuilder& writes_variables(std::string name);
   OpBuilder& output(std::string name);
   OpBuilder& num_outputs(NumOutputsFn fn);
   OpBuilder& attr(std::string name, AttrValue default_value);

@@ -13,6 +13,7 @@ void register_all_ops(OpRegistry& r) {
   register_array_ops(r);
   register_variable_ops(r);
   register_graph_ops(r);
+  register_fused_op(r);
   register_generate_ops(r);
   register_layout_ops(r);
   register_join_ops(r);
@@ -34,6 +35,7 @@ void register_all_ops(OpRegistry& r) {
   register_norm_ops(r);
   register_channel_norm_ops(r);
   register_attention_ops(r);
+  register_layer_norm_ops(r);
   register_training_ops(r);
   register_unary_ops(r);
   register_binary_ops(r);

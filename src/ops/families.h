@@ -33,6 +33,7 @@ void register_dynamic_ops(OpRegistry& r);
 void register_linalg_ops(OpRegistry& r);
 void register_channel_norm_ops(OpRegistry& r);
 void register_attention_ops(OpRegistry& r);
+void register_layer_norm_ops(OpRegistry& r);
 void register_random_ops(OpRegistry& r);
 void register_variable_ops(OpRegistry& r);
 void register_training_ops(OpRegistry& r);
@@ -41,6 +42,7 @@ void register_binary_ops(OpRegistry& r);
 void register_activation_ops(OpRegistry& r);
 void register_scan_ops(OpRegistry& r);
 void register_graph_ops(OpRegistry& r);
+void register_fused_op(OpRegistry& r);
 
 }  // namespace berth
 

@@ -125,6 +125,10 @@ FusedBatchNorm fused_batch_norm(const Tensor& x, const Tensor& scale,
 
 using math::l2_normalize;
 using math::zero_fraction;
+// (x - mean) / sqrt(variance + epsilon) * scale + offset per row of x
+// [..., d], with the row's own mean and biased variance; scale, offset [d].
+Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
+                  double epsilon = 1e-3, Site site = Site::here());
 
 // Mean and biased variance over `axes`, [x without them].
 std::pair<Tensor, Tensor> moments(const Tensor& x,

@@ -31,6 +31,7 @@ const KernelTable& kernels() {
     add_pool(t);
     add_norm(t);
     add_attention(t);
+    add_layer_norm(t);
     add_training(t);
     add_functions(t);
     add_scan(t);

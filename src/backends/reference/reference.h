@@ -37,6 +37,7 @@ void add_conv(KernelTable& t);
 void add_pool(KernelTable& t);
 void add_norm(KernelTable& t);
 void add_attention(KernelTable& t);
+void add_layer_norm(KernelTable& t);
 void add_training(KernelTable& t);
 void add_functions(KernelTable& t);
 void add_scan(KernelTable& t);
