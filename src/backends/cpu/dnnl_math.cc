@@ -364,7 +364,7 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass,
   if (why.empty() && SmallChannelConv::takes(shape, pass)) {
     return std::make_unique<SmallChannelConv>(shape, pass, options);
   }
-  if (why.empty() && WinogradConv::takes(shape, pass)) {
+  if (why.empty() && options.winograd && WinogradConv::takes(shape, pass)) {
     return std::make_unique<WinogradConv>(shape, pass, options);
   }
   if (why.empty()) {

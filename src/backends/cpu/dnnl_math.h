@@ -69,6 +69,8 @@ struct ConvOptions {
   // Forward only: adds bias[out_c], then clips at zero, in the same pass.
   bool bias = false;
   bool relu = false;
+  // False: the direct sum, whatever is faster.
+  bool winograd = true;
 };
 
 // What a run reads and writes; `scratch` has scratch_bytes() bytes aligned to
