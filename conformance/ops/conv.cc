@@ -180,6 +180,8 @@ void add_conv_cases(Cases& cases) {
                    {2, 2, 2, 2},
                    "VALID",
                    3});
+  // Channels and pixels enough for what fast backends keep for such shapes.
+  add_conv(cases, {"wide_3x3", {2, 7, 8, 17}, {3, 3, 17, 18}, {2, 7, 8, 18}});
   add_conv(cases, {"no_images", {0, 4, 4, 2}, {3, 3, 2, 3}, {0, 4, 4, 3}});
   cases
       .add("Conv2D", "special",

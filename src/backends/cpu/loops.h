@@ -203,7 +203,7 @@ struct Loops {
   void (*dropout)(const RandomKey& key, uint64_t begin, const float* x,
                   float* y, int64_t n, float rate, float scale);
 
-  // c[m, n] = alpha op(a) op(b) + beta c, as sgemm; made for op(b) in cache.
+  // c[m, n] = alpha op(a) op(b) + beta c, as sgemm.
   void (*small_gemm)(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                      int64_t k, float alpha, const float* a, int64_t lda,
                      const float* b, int64_t ldb, float beta, float* c,
