@@ -178,6 +178,18 @@ inline int skip(const std::string& bench, int cores,
   return kSkipStatus;
 }
 
+// Pins the process to the first `cores` allowed cores, one worker each. Call
+// before the first tensor; false when there are fewer.
+inline bool use_cores(int cores) {
+  const std::vector<int> allowed = allowed_cores();
+  if (static_cast<int>(allowed.size()) < cores) return false;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < cores; ++i)
+    CPU_SET(allowed[static_cast<size_t>(i)], &set);
+  return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
 }  // namespace berth_bench
 
 #endif  // BERTH_BENCH_BENCH_COMMON_H_

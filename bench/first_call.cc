@@ -8,12 +8,13 @@ using namespace berth_bench;
 
 int main(int argc, char** argv) {
   const Args args = parse_args(argc, argv);
-  const StepModel net(args.model.empty() ? "cnn" : args.model);
+  const std::unique_ptr<StepModel> net =
+      make_step_model(args.model.empty() ? "cnn" : args.model);
   std::vector<double> seconds;
   for (int i = 0; i < 15; ++i) {
-    auto step =
-        function([&](const Tensor& x, const Tensor& y) { return net(x, y); });
-    step(net.images(0), net.labels(0));
+    auto step = function(
+        [&](const Tensor& x, const Tensor& y) { return (*net)(x, y); });
+    step(net->images(0), net->labels(0));
     const FunctionPlanInfo info = step.plan_info();
     seconds.push_back(info.trace_seconds + info.compile_seconds);
   }

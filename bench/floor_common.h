@@ -175,6 +175,44 @@ class Pool {
 
 // ---------------------------------------------------------------- kernels
 
+// c[kRows, 16] = op(a) b over k: element (i, p) of op(a) at a[i * row + p *
+// col].
+template <int kRows>
+inline void product_tile(int k, const float* a, int row, int col,
+                         const float* b, int ldb, float* c, int ldc) {
+  __m256 sum[kRows][2];
+  for (auto& s : sum) s[0] = s[1] = _mm256_setzero_ps();
+  for (int p = 0; p < k; ++p) {
+    const __m256 b0 = _mm256_loadu_ps(b + p * ldb);
+    const __m256 b1 = _mm256_loadu_ps(b + p * ldb + 8);
+    for (int i = 0; i < kRows; ++i) {
+      const __m256 left = _mm256_broadcast_ss(a + i * row + p * col);
+      sum[i][0] = _mm256_fmadd_ps(left, b0, sum[i][0]);
+      sum[i][1] = _mm256_fmadd_ps(left, b1, sum[i][1]);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    _mm256_storeu_ps(c + i * ldc, sum[i][0]);
+    _mm256_storeu_ps(c + i * ldc + 8, sum[i][1]);
+  }
+}
+
+// c[m, n] = op(a) b for an even m and n a multiple of 16, b in cache.
+inline void product(int m, int n, int k, const float* a, int row, int col,
+                    const float* b, int ldb, float* c, int ldc) {
+  for (int j = 0; j < n; j += 16) {
+    int i = 0;
+    for (; i + 6 <= m; i += 6) {
+      product_tile<6>(k, a + i * row, row, col, b + j, ldb, c + i * ldc + j,
+                      ldc);
+    }
+    for (; i < m; i += 2) {
+      product_tile<2>(k, a + i * row, row, col, b + j, ldb, c + i * ldc + j,
+                      ldc);
+    }
+  }
+}
+
 // C[m,n] = op(A) op(B), row-major, on the calling thread.
 inline void sgemm(bool transpose_a, int m, int n, int k, const float* a,
                   int lda, const float* b, int ldb, float* c, int ldc) {

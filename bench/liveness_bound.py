@@ -5,7 +5,7 @@ Reads a plan dump (docs/graph-format.md, "Plans") and adds up, for every step,
 the bytes of the values that are alive then: written at or before the step and
 read at or after it. That is computed from the steps' operands alone, not from
 the lives or offsets that the planner wrote down. Outputs count from their
-first writer to the end; scratch counts in its own step.
+first writer to the end; scratch and partial sums count in their own step.
 
 Prints {"bound_bytes": N, "arena_bytes": M}.
 """
@@ -35,7 +35,7 @@ def main() -> int:
                     found = re.search(rf" {key} ([0-9,]+)", line)
                     return [int(n) for n in found[1].split(",")] if found else []
                 steps.append(set(numbers("in") + numbers("out") +
-                                 numbers("scratch")))
+                                 numbers("scratch") + numbers("partials")))
     first, last = {}, {}
     for at, used in enumerate(steps):
         for b in used:

@@ -11,12 +11,13 @@ using namespace berth_bench;
 
 int main(int argc, char** argv) {
   const Args args = parse_args(argc, argv);
-  const StepModel net(args.model.empty() ? "cnn" : args.model);
+  const std::unique_ptr<StepModel> net =
+      make_step_model(args.model.empty() ? "cnn" : args.model);
   auto step =
-      function([&](const Tensor& x, const Tensor& y) { return net(x, y); });
+      function([&](const Tensor& x, const Tensor& y) { return (*net)(x, y); });
   const size_t held = config::get_memory_info("CPU:0").current_bytes;
   config::reset_memory_stats("CPU:0");
-  for (int i = 0; i < 3; ++i) step(net.images(i), net.labels(i));
+  for (int i = 0; i < 3; ++i) step(net->images(i), net->labels(i));
   const size_t peak = config::get_memory_info("CPU:0").peak_bytes - held;
   const std::string dump = "plan_dump.txt";
   std::ofstream(dump) << step.text("plan");

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs every row of the speed table: the engine, its floor and libtorch side by side.
+"""Runs every row of the speed table: the engine, its floor and its peers side by side.
 
     bench/run.py [--bin build/release/bin] [--rounds 3] [--seconds 1] [--only TEXT] [--strict]
+                 [--libtorch build/libtorch] [--peers build/peers]
 
 Prints one JSON line per row as soon as it is known, then a table. Programs whose numbers are
 divided by each other run in turns, so that they share the machine's mood; best is compared with
@@ -20,6 +21,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OPENBLAS = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
 SKIP_STATUS = 77
 TIME_LIMIT_S = 300
+PEER_LIMIT_S = 1200
+# Memory stays with malloc, so that page faults are not counted against a peer.
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "4294967296",
+               "MALLOC_TOP_PAD_": "268435456"}
+# Spins until it is killed; priority and cores as everybody's.
+BUSY = "while True: pass"
 
 
 class Skipped(Exception):
@@ -30,16 +37,16 @@ class Failed(Exception):
     """A program that crashed or printed nonsense; the row counts as missed."""
 
 
-def execute(command, environment=None):
+def execute(command, environment=None, limit_s=TIME_LIMIT_S):
     """Runs one program and returns its standard output."""
     name = pathlib.Path(command[0]).name
     if not os.access(command[0], os.X_OK):
         raise Skipped(f"{name} is not built")
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S,
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s,
                               env={**os.environ, **(environment or {})})
     except subprocess.TimeoutExpired:
-        raise Failed(f"{name} ran longer than {TIME_LIMIT_S} s") from None
+        raise Failed(f"{name} ran longer than {limit_s} s") from None
     if done.returncode == SKIP_STATUS:
         lines = json_lines(done.stdout)
         raise Skipped(lines[-1].get("skipped", "no reason given") if lines else name + " skipped")
@@ -80,11 +87,8 @@ class Runner:
         key = (program, threads)
         if key in self.memory:
             return self.memory[key]
-        environment = {
-            # Memory stays with malloc, so that page faults are not counted against the peer.
-            "MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "4294967296",
-            "MALLOC_TOP_PAD_": "268435456", "OMP_NUM_THREADS": str(threads),
-            "OPENBLAS_NUM_THREADS": str(threads)}
+        environment = {**KEEP_MEMORY, "OMP_NUM_THREADS": str(threads),
+                       "OPENBLAS_NUM_THREADS": str(threads)}
         if os.path.isdir(OPENBLAS):
             environment["LD_LIBRARY_PATH"] = OPENBLAS
         rows = {}
@@ -98,6 +102,23 @@ class Runner:
             rows = {}
         self.memory[key] = rows
         return rows
+
+    def python_peers(self, model, cores):
+        """[line, ...] of the Python peers that are installed, each variant once."""
+        key = ("python", model, cores)
+        if key not in self.memory:
+            lines = []
+            for framework in ("torch", "tensorflow", "jax"):
+                python = self.options.peers / framework / "bin/python"
+                script = ROOT / f"bench/peers/python/{framework}_step.py"
+                try:
+                    lines += json_lines(execute(
+                        [str(python), str(script), "--model", model, "--cores", str(cores),
+                         "--seconds", str(self.options.seconds)], KEEP_MEMORY, PEER_LIMIT_S))
+                except (Skipped, Failed):
+                    pass
+            self.memory[key] = [line for line in lines if "best_us" in line]
+        return self.memory[key]
 
 
 def field(lines, bench, name):
@@ -126,23 +147,25 @@ def chain_row(runner):
     return best, {}
 
 
-def first_call_row(runner):
-    best = min(field(runner.ours("bench_first_call", fresh=True), "first_call", "best_ms")
+def first_call_row(runner, model):
+    best = min(field(runner.ours("bench_first_call", "--model", model, fresh=True),
+                     "first_call", "best_ms")
                for _ in range(runner.options.rounds))
     return best, {}
 
 
-def allocations_row(runner):
+def warm_row(runner, counter, models):
+    """What warm steps ask of the system: allocations or page faults."""
     counts = {}
-    for model in ("mlp", "cnn"):
+    for model in models:
         lines = runner.ours("bench_train_step", "--model", model, "--cores", 1)
-        counts[model] = field(lines, "train_step", "warm_allocations")
+        counts[model] = field(lines, "train_step", counter)
     return max(counts.values()), {"by_model": counts}
 
 
-def memory_row(runner):
+def memory_row(runner, model):
     """High-water mark over the liveness bound that a separate script reads off the plan dump."""
-    lines = runner.ours("bench_memory", "--model", "cnn")
+    lines = runner.ours("bench_memory", "--model", model)
     peak = field(lines, "memory", "peak_bytes")
     dump = lines["memory"].get("plan_dump")
     script = ROOT / "bench" / "liveness_bound.py"
@@ -175,21 +198,116 @@ def step_row(runner, model, cores):
     return min(ours) / min(floors), extra
 
 
-# name, unit, must, aim, how to measure it
+def fused_row(runner, pattern):
+    """A training pattern at 1M elements over its loop fused by hand."""
+    found = []
+    for _ in range(runner.options.rounds):
+        lines = runner.ours("bench_fused_kernels", "--model", pattern, fresh=True)
+        found.append(field(lines, "fused_kernels", "over_hand"))
+    return min(found), {}
+
+
+def bandwidth_row(runner, kernel, cores):
+    """Copy bandwidth over that of an elementwise kernel at 64M elements."""
+    if cores > runner.allowed:
+        raise Skipped(f"needs {cores} cores, {runner.allowed} allowed")
+    shares = []
+    for _ in range(runner.options.rounds):
+        lines = runner.ours("bench_elementwise_bandwidth", "--model", kernel, "--cores", cores,
+                            fresh=True)
+        shares.append(field(lines, "elementwise_bandwidth", "share"))
+    return 1 / max(shares), {"share": max(shares)}
+
+
+def steps(runner, model, cores):
+    """Best of the rounds of our own step, in microseconds."""
+    if cores > runner.allowed:
+        raise Skipped(f"needs {cores} cores, {runner.allowed} allowed")
+    return min(field(runner.ours("bench_train_step", "--model", model, "--cores", cores,
+                                 fresh=True), "train_step", "best_us")
+               for _ in range(runner.options.rounds))
+
+
+def libtorch_row(runner, model, cores):
+    before = steps(runner, model, cores)
+    peer = [best for name, best in runner.libtorch(f"bench_{model}", cores).items()
+            if name.endswith(".step")]
+    if not peer:
+        raise Skipped("libtorch is not built")
+    ours = min(before, steps(runner, model, cores))
+    return ours / (peer[0] * 1000), {"best_us": ours, "libtorch_us": peer[0] * 1000}
+
+
+def python_row(runner, model, cores):
+    before = steps(runner, model, cores)
+    lines = runner.python_peers(model, cores)
+    if not lines:
+        raise Skipped("no Python peer is installed (bench/peers/python/setup)")
+    ours = min(before, steps(runner, model, cores))
+    fastest = min(lines, key=lambda line: line["best_us"])
+    peers = {f'{line["framework"]} {line["version"]} {line["variant"]}': line["best_us"]
+             for line in lines}
+    return ours / fastest["best_us"], {"best_us": ours, "peers_us": peers}
+
+
+def busy_row(runner, model, cores):
+    """Median step with two spinning processes beside it over the median without."""
+    def median():
+        lines = runner.ours("bench_train_step", "--model", model, "--cores", cores, fresh=True)
+        return field(lines, "train_step", "median_us")
+    if cores > runner.allowed:
+        raise Skipped(f"needs {cores} cores, {runner.allowed} allowed")
+    quiet = min(median() for _ in range(runner.options.rounds))
+    others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2)]
+    try:
+        loaded = min(median() for _ in range(runner.options.rounds))
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    return loaded / quiet, {"quiet_us": quiet, "loaded_us": loaded}
+
+
+# name, unit, must, aim, how to measure it; peers: ours / theirs, so that lower is better
 ROWS = [
     ("eager_add_untaped", "ns", 80, 40,
      lambda r: dispatch_row(r, "dispatch_untaped", "op.add.no_grad.4")),
     ("eager_add_taped", "ns", 150, 70,
      lambda r: dispatch_row(r, "dispatch_taped", "op.add.grad_forward_only.4")),
     ("plan_chain_per_op", "ns", 15, 5, chain_row),
-    ("warm_plan_allocations", "", 0, 0, allocations_row),
-    ("cnn_peak_memory_over_bound", "x", 1.10, 1.03, memory_row),
-    ("cnn_first_call", "ms", 100, 20, first_call_row),
-    ("mlp_step_over_floor_1_core", "x", 2.5, 1.5, lambda r: step_row(r, "mlp", 1)),
-    ("mlp_step_over_floor_4_cores", "x", 2.5, 1.5, lambda r: step_row(r, "mlp", 4)),
-    ("cnn_step_over_floor_1_core", "x", 3, 1.5, lambda r: step_row(r, "cnn", 1)),
-    ("cnn_step_over_floor_4_cores", "x", 3, 1.5, lambda r: step_row(r, "cnn", 4)),
+    ("warm_step_allocations", "", 0, 0,
+     lambda r: warm_row(r, "warm_allocations", ("mlp", "cnn"))),
+    ("warm_step_page_faults", "", 0, 0, lambda r: warm_row(r, "warm_page_faults", MODELS)),
+    ("cnn_peak_memory_over_bound", "x", 1.10, 1.03, lambda r: memory_row(r, "cnn")),
+    ("resnet18_peak_memory_over_bound", "x", 1.10, 1.03, lambda r: memory_row(r, "resnet18")),
+    ("cnn_first_call", "ms", 100, 20, lambda r: first_call_row(r, "cnn")),
+    ("resnet18_first_call", "ms", 300, 60, lambda r: first_call_row(r, "resnet18")),
 ]
+MODELS = ("mlp", "cnn", "resnet18", "gpt")
+for _model in ("mlp", "cnn"):
+    for _cores in (1, 2, 4):
+        ROWS.append((f"{_model}_step_over_floor_{_cores}_core{'s' if _cores > 1 else ''}", "x",
+                     1.5, 1.15, lambda r, m=_model, c=_cores: step_row(r, m, c)))
+ROWS += [
+    (f"{_pattern}_1m_over_hand_loop", "x", 1.3, 1.1, lambda r, p=_pattern: fused_row(r, p))
+    for _pattern in ("gelu", "layer_norm", "layer_norm_grad", "xent", "adam")
+]
+ROWS += [
+    # Shares of 0.8 and 0.95.
+    (f"copy_over_{_kernel}_64m_4_cores", "x", 1.25, 1.053,
+     lambda r, k=_kernel: bandwidth_row(r, k, 4))
+    for _kernel in ("relu", "exp", "cast", "add", "chain")
+]
+ROWS += [
+    ("resnet18_step_over_libtorch", "x", 1, 1 / 1.3, lambda r: libtorch_row(r, "resnet18", 4)),
+    ("gpt_step_over_libtorch", "x", 1 / 1.3, 1 / 1.8, lambda r: libtorch_row(r, "gpt", 4)),
+]
+for _model in MODELS:
+    ROWS.append((f"{_model}_step_over_python_peers", "x", 1, 1 / 1.5,
+                 lambda r, m=_model: python_row(r, m, 4)))
+for _model in MODELS:
+    ROWS.append((f"{_model}_slow_down_with_2_busy", "x", 4, 2.5,
+                 lambda r, m=_model: busy_row(r, m, 4)))
 
 
 def judge(value, must, aim):
@@ -212,11 +330,11 @@ def run_row(runner, row):
 
 
 def print_table(results):
-    print(f"\n{'row':30} {'value':>10} {'must':>7} {'aim':>7}  status")
+    print(f"\n{'row':34} {'value':>10} {'must':>7} {'aim':>7}  status")
     for r in results:
         value = "-" if r["value"] is None else f"{r['value']:g}"
         reason = f" ({r['reason']})" if r["reason"] else ""
-        print(f"{r['row']:30} {value + ' ' + r['unit']:>10} {r['must']:>7g} {r['aim']:>7g}"
+        print(f"{r['row']:34} {value + ' ' + r['unit']:>10} {r['must']:>7g} {r['aim']:>7g}"
               f"  {r['status']}{reason}")
 
 
@@ -224,6 +342,7 @@ def main():
     parser = argparse.ArgumentParser(description="Runs the rows of the speed table.")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
     parser.add_argument("--libtorch", type=pathlib.Path, default=ROOT / "build/libtorch")
+    parser.add_argument("--peers", type=pathlib.Path, default=ROOT / "build/peers")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--only", default="", help="rows whose name contains this")

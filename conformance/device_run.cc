@@ -88,6 +88,12 @@ void litter(const std::vector<OutSpec>& outputs) {
   }
 }
 
+bool accelerator_lacks(const OpDef& op) {
+  const Device& d = device_under_test();
+  return d.type() != "CPU" && op.kind() == OpKind::kCompute &&
+         op.decompose() == nullptr && d.kernels().candidates(op).empty();
+}
+
 bool device_can_run(const OpDef& op, DType dtype) {
   return can_run(device_under_test().kernels(), op, dtype);
 }

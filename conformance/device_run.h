@@ -39,6 +39,9 @@ Tensors call_on_device(const OpDef& op, const Tensors& in, const Attrs* attrs);
 // the next outputs do not start as zeros.
 void litter(const std::vector<OutSpec>& outputs);
 
+// True when the device is an accelerator without any kernel of the op.
+bool accelerator_lacks(const OpDef& op);
+
 // True when the device, or a decomposition, can compute this call.
 bool device_can_run(const OpDef& op, DType dtype);
 

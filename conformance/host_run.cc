@@ -117,7 +117,8 @@ Arrays run_on_host(const KernelTable& table, const HostCall& call, Arrays* in) {
     return outputs;
   }
   const BoundKernel kernel =
-      bind_kernel(table, {call.op, call.attrs, specs, out_specs, call.slices});
+      bind_kernel(table, {call.op, call.attrs, specs, out_specs, call.slices,
+                          call.unsplit});
   if (!kernel.def) {
     if (call.op->decompose()) return decompose(table, call, *in);
     throw errors::Unimplemented(
@@ -132,6 +133,7 @@ Arrays run_on_host(const KernelTable& table, const HostCall& call, Arrays* in) {
   context.slices = call.slices;
   context.scratch = scratch.data();
   context.slice_origin = call.slice_origin;
+  context.unsplit = call.unsplit;
   std::vector<View> in_views, out_views;
   for (Array& a : *in) in_views.push_back(a.view());
   for (Array& a : outputs) out_views.push_back(a.view());

@@ -26,6 +26,7 @@ struct HostCall {
   ThreadPool* pool = nullptr;
   int slices = 1;
   int64_t slice_origin = 0;
+  const Shape* unsplit = nullptr;
 };
 
 // Returns a call of a case.

@@ -13,6 +13,7 @@
 #include "berth/function.h"
 #include "berth/ops/math.h"
 #include "conformance/programs/random_program.h"
+#include "exec/regions.h"
 
 namespace berth::conformance {
 
@@ -21,7 +22,7 @@ namespace {
 constexpr int kPrograms = 300;
 constexpr int kCalls = 2;  // state carries over
 
-enum class How { kEager, kFunction, kUnoptimized, kThreeSlices };
+enum class How { kEager, kFunction, kUnoptimized, kThreeSlices, kRegions };
 
 struct Mode {
   const char* name;
@@ -36,8 +37,9 @@ using Body = std::function<Tensors(const Tensors&)>;
 Body body_of(const Program& p, const World& w, How how) {
   auto fn = [&p, &w](const Tensors& in) { return run_program(p, w, in); };
   if (how == How::kEager) return fn;
-  return function(fn, {.slices = how == How::kThreeSlices ? 3 : 0,
-                       .optimize = how != How::kUnoptimized});
+  const bool cut = how == How::kThreeSlices || how == How::kRegions;
+  return function(
+      fn, {.slices = cut ? 3 : 0, .optimize = how != How::kUnoptimized});
 }
 
 // Results, and gradients of the call when `taped`.
@@ -60,7 +62,16 @@ Tensors call(const Body& body, const World& w, const Tensors& in, bool taped,
   return results;
 }
 
+// While it lives, whatever can be cut into slices is, however small.
+class CutEverything {
+ public:
+  CutEverything() { region_costs() = {0, -1e9, 0, 1e9, 1e9}; }
+  ~CutEverything() { region_costs() = {}; }
+};
+
 Numbers run(const Program& p, const Mode& mode, bool taped) {
+  std::unique_ptr<CutEverything> cut;
+  if (mode.how == How::kRegions) cut = std::make_unique<CutEverything>();
   std::unique_ptr<DeviceGuard> on;
   if (*mode.device) {
     on = std::make_unique<DeviceGuard>(mode.device, Site::here());
@@ -115,7 +126,11 @@ class RandomPrograms : public testing::TestWithParam<Mode> {
  public:
   static void SetUpTestSuite() {
     static bool once = true;
-    if (std::exchange(once, false)) config::set_simulated_devices("GPUx2");
+    if (!std::exchange(once, false)) return;
+    config::set_simulated_devices("GPUx2");
+    config::set_logical_device_configuration(
+        config::list_physical_devices("CPU").at(0),
+        {{.workers = 3, .shared = true}, {.workers = 2, .shared = true}});
   }
 
   static void compare(DType dtype, double tolerance, bool control = false) {
@@ -145,6 +160,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Mode{"function", How::kFunction, "/CPU:0", false},
                     Mode{"unoptimized", How::kUnoptimized, "/CPU:0", false},
                     Mode{"slices", How::kThreeSlices, "/CPU:0", false},
+                    Mode{"regions", How::kRegions, "/CPU:0", false},
+                    Mode{"cpu1_regions", How::kRegions, "/CPU:1", false},
+                    Mode{"split_regions", How::kRegions, "", true},
                     Mode{"sim_eager", How::kEager, "/GPU:0", false},
                     Mode{"sim_function", How::kFunction, "/GPU:1", false},
                     Mode{"split_eager", How::kEager, "", true},

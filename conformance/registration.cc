@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "conformance/device_run.h"
 #include "conformance/modes.h"
 
 namespace berth::conformance {
@@ -44,6 +45,9 @@ class CaseTest final : public testing::Test {
   void TestBody() override {
     const auto skipped = case_->skipped.find(mode_);
     if (skipped != case_->skipped.end()) GTEST_SKIP() << skipped->second;
+    if (accelerator_lacks(case_->def())) {
+      GTEST_SKIP() << "host devices alone have a kernel";
+    }
     check_(*case_, dtype_);
   }
 

@@ -93,6 +93,7 @@ void run_part(const SplitRun& run, const SplitSignature& rule, int64_t begin,
     }
   }
   call.slice_origin = origin_of(run, rule, begin);
+  if (!run.in.empty()) call.unsplit = &run.in[0].shape();
   const Arrays out = run_on_host(run.table, call, &in);
   for (size_t i = 0; i < out.size(); ++i) {
     Array& sum = all->outputs[i];
@@ -119,11 +120,11 @@ void run_part(const SplitRun& run, const SplitSignature& rule, int64_t begin,
 }
 
 // How far sums of parts may be from the sum of all.
-Tolerance slack_of(DType dtype) {
+Tolerance slack_of(const Case& c, DType dtype) {
   if (dtype == bfloat16) return {2e-2, 2e-2};
   if (dtype == float16) return {3e-3, 3e-3};
-  const bool wide = dtype == float64 || dtype == complex128;
-  return wide ? Tolerance{1e-10, 1e-10} : Tolerance{1e-5, 1e-5};
+  if (dtype == float64 || dtype == complex128) return {1e-10, 1e-10};
+  return {std::max(1e-5, c.tolerance.rtol), std::max(1e-5, c.tolerance.atol)};
 }
 
 void run_rule(const SplitRun& run, const SplitSignature& rule,
@@ -143,7 +144,8 @@ void run_rule(const SplitRun& run, const SplitSignature& rule,
     const bool exact =
         rule.outputs[i] != kPartialSum &&
         (run.c.def().elementwise() || !is_inexact(run.outputs[i].dtype));
-    const Tolerance t = exact ? Tolerance{} : slack_of(run.outputs[i].dtype);
+    const Tolerance t =
+        exact ? Tolerance{} : slack_of(run.c, run.outputs[i].dtype);
     EXPECT_EQ(difference(all.outputs[i], run.whole.outputs[i], t), "")
         << "output " << i;
   }

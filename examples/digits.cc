@@ -14,6 +14,7 @@
 #include <string>
 
 #include "berth/berth.h"
+#include "example.h"
 
 namespace {
 
@@ -81,38 +82,9 @@ keras::Sequential make_model(int64_t height, int64_t width) {
   });
 }
 
-std::string devices_text() {
-  std::string s;
-  for (const auto& d : berth::config::list_logical_devices()) {
-    const size_t at = d.name.rfind("device:");
-    s += fmt::format("{}{} ({}{})", s.empty() ? "" : ", ",
-                     at == std::string::npos ? d.name : d.name.substr(at + 7),
-                     d.description, d.simulated ? ", simulated" : "");
-  }
-  return s;
-}
-
-std::string bytes_text(size_t bytes) {
-  const auto b = static_cast<double>(bytes);
-  return b < 1e6 ? fmt::format("{:.1f} kB", b / 1e3)
-                 : fmt::format("{:.1f} MB", b / 1e6);
-}
-
-void print_plan(const berth::FunctionPlanInfo& p) {
-  fmt::print(
-      "plan of the step:\n"
-      "  ops:     {} as traced, {} after optimisation\n"
-      "  regions: {}\n"
-      "  memory:  {} at its peak, {} is the least possible\n"
-      "  copied:  {} between devices, in {} transfers\n",
-      p.ops_traced, p.ops, p.regions, bytes_text(p.peak_bytes),
-      bytes_text(p.bound_bytes), bytes_text(p.copied_bytes), p.transfers);
-  std::fflush(stdout);
-}
-
 int train(const Options& o) {
   berth::random::set_seed(o.seed);
-  const std::string devices = devices_text();
+  const std::string devices = example::devices_text();
   fmt::print("devices: {}\n", devices);
   const Digits digits = load(o);
   const Shape& shape = digits.train.x.shape();
@@ -136,7 +108,7 @@ int train(const Options& o) {
   bool shown = false;
   const keras::Callback show_plan{
       .on_train_batch_end = [&](keras::Model& m, int64_t) {
-        if (!shown) print_plan(m.train_plan_info());
+        if (!shown) example::print_plan(m.train_plan_info());
         shown = true;
       }};
   const keras::History history = model.fit(x_train, y_train,

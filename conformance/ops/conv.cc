@@ -1,4 +1,4 @@
-// Two-dimensional convolution and its two gradients.
+// Convolution with its two gradients, in groups, and of each channel.
 
 #include "conformance/ops/families.h"
 
@@ -14,6 +14,8 @@ struct Conv {
   std::string padding = "SAME";
   int64_t stride = 1;
   int64_t dilation = 1;
+  int64_t groups = 1;
+  Ints pads = {};  // top, bottom, left, right of padding EXPLICIT
 };
 
 Case& with(Case& c, const Conv& v) {
@@ -22,6 +24,11 @@ Case& with(Case& c, const Conv& v) {
       .attr("padding", v.padding);
   if (v.dilation != 1) {
     c.attr("dilations", Ints{1, v.dilation, v.dilation, 1});
+  }
+  if (v.groups != 1) c.attr("groups", v.groups);
+  if (!v.pads.empty()) {
+    c.attr("explicit_paddings",
+           Ints{0, 0, v.pads[0], v.pads[1], v.pads[2], v.pads[3], 0, 0});
   }
   return c;
 }
@@ -53,6 +60,75 @@ void add_conv(Cases& cases, const Conv& v) {
        v);
 }
 
+void add_grouped(Cases& cases) {
+  const auto groups = [](Conv v, int64_t n) {
+    v.groups = n;
+    return v;
+  };
+  add_conv(
+      cases,
+      groups({"groups_of_2", {2, 4, 5, 6}, {3, 3, 2, 9}, {2, 4, 5, 9}}, 3));
+  add_conv(
+      cases,
+      groups(
+          {"groups_of_1", {2, 5, 5, 4}, {3, 3, 1, 8}, {2, 3, 3, 8}, "VALID", 1},
+          4));
+  add_conv(cases, groups({"groups_stride_2",
+                          {2, 5, 4, 4},
+                          {2, 3, 2, 4},
+                          {2, 3, 2, 4},
+                          "SAME",
+                          2},
+                         2));
+  add_conv(
+      cases,
+      groups({"groups_of_8", {2, 4, 4, 16}, {3, 3, 8, 16}, {2, 4, 4, 16}}, 2));
+}
+
+void add_explicit(Cases& cases) {
+  const auto padded = [](Conv v, Ints pads) {
+    v.padding = "EXPLICIT";
+    v.pads = std::move(pads);
+    return v;
+  };
+  add_conv(cases, padded({"explicit", {2, 4, 5, 2}, {3, 3, 2, 3}, {2, 5, 5, 3}},
+                         {1, 2, 0, 2}));
+  add_conv(cases,
+           padded({"explicit_none", {2, 4, 5, 2}, {3, 3, 2, 3}, {2, 2, 3, 3}},
+                  {0, 0, 0, 0}));
+  // Some windows see nothing of the image.
+  add_conv(cases,
+           padded({"explicit_wide", {1, 3, 3, 2}, {2, 2, 2, 2}, {1, 8, 5, 2}},
+                  {4, 2, 0, 3}));
+  add_conv(cases, padded({"explicit_stride_2",
+                          {2, 5, 4, 1},
+                          {3, 3, 1, 2},
+                          {2, 3, 3, 2},
+                          "EXPLICIT",
+                          2},
+                         {1, 1, 1, 2}));
+}
+
+void add_depthwise(Cases& cases) {
+  const auto add = [&](const Conv& v) {
+    with(cases.add("DepthwiseConv2dNative", v.label,
+                   {Input(v.image), Input(v.filter)}),
+         v);
+  };
+  add({"one_each", {2, 5, 6, 3}, {3, 3, 3, 1}, {}});
+  add({"two_each", {2, 5, 6, 3}, {3, 3, 3, 2}, {}, "VALID"});
+  add({"stride_2", {2, 5, 5, 2}, {3, 3, 2, 1}, {}, "SAME", 2});
+  add({"dilated", {2, 6, 6, 2}, {2, 3, 2, 1}, {}, "VALID", 1, 2});
+  add({"one_channel", {2, 4, 4, 1}, {2, 2, 1, 3}, {}});
+  add({"sixteen", {2, 4, 4, 16}, {3, 3, 16, 1}, {}});
+  add({"no_images", {0, 4, 4, 2}, {3, 3, 2, 1}, {}});
+  add({"no_channels", {2, 4, 4, 0}, {3, 3, 0, 1}, {}});
+  with(cases.add("DepthwiseConv2dNative", "special",
+                 {Input({1, 4, 4, 2}).special(), Input({2, 2, 2, 1})}),
+       {"special", {}, {}, {}, "VALID"})
+      .types(dtype_bit(float64));
+}
+
 void add_perf(Cases& cases) {
   const Conv v{
       "mnist_32", {64, 28, 28, 1}, {3, 3, 1, 32}, {64, 26, 26, 32}, "VALID"};
@@ -81,6 +157,9 @@ void add_perf(Cases& cases) {
 }  // namespace
 
 void add_conv_cases(Cases& cases) {
+  add_grouped(cases);
+  add_explicit(cases);
+  add_depthwise(cases);
   add_conv(cases, {"same_3x3", {2, 5, 6, 2}, {3, 3, 2, 3}, {2, 5, 6, 3}});
   add_conv(cases,
            {"valid_3x3", {2, 5, 6, 2}, {3, 3, 2, 3}, {2, 3, 4, 3}, "VALID"});
@@ -101,6 +180,8 @@ void add_conv_cases(Cases& cases) {
                    {2, 2, 2, 2},
                    "VALID",
                    3});
+  // Channels and pixels enough for what fast backends keep for such shapes.
+  add_conv(cases, {"wide_3x3", {2, 7, 8, 17}, {3, 3, 17, 18}, {2, 7, 8, 18}});
   add_conv(cases, {"no_images", {0, 4, 4, 2}, {3, 3, 2, 3}, {0, 4, 4, 3}});
   cases
       .add("Conv2D", "special",

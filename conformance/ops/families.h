@@ -22,14 +22,23 @@ void add_layout_cases(Cases& cases);
 void add_join_cases(Cases& cases);
 void add_slice_cases(Cases& cases);
 void add_gather_cases(Cases& cases);
+void add_rearrange_cases(Cases& cases);
+void add_scatter_cases(Cases& cases);
+void add_sort_cases(Cases& cases);
+void add_linalg_cases(Cases& cases);
 void add_random_cases(Cases& cases);
 void add_nn_cases(Cases& cases);
 void add_softmax_cases(Cases& cases);
 void add_conv_cases(Cases& cases);
 void add_pool_cases(Cases& cases);
 void add_norm_cases(Cases& cases);
+void add_channel_norm_cases(Cases& cases);
+void add_attention_cases(Cases& cases);
+void add_layer_norm_cases(Cases& cases);
 void add_training_cases(Cases& cases);
 void add_variable_cases(Cases& cases);
+void add_function_cases(Cases& cases);
+void add_scan_cases(Cases& cases);
 
 }  // namespace berth::conformance
 

@@ -45,6 +45,7 @@ Input pooled(const Pool& p) {
 void add_pool(Cases& cases, const Pool& p) {
   const Input distinct = Input(p.image).distinct();
   add(cases, "MaxPool", p, {distinct});
+  add(cases, "MaxPoolWithArgmax", p, {distinct}).gradient_through(1);
   add(cases, "MaxPoolGrad", p, {distinct, pooled(p), Input(p.result)});
   add(cases, "MaxPoolGradGrad", p, {distinct, pooled(p), Input(p.image)});
   add(cases, "AvgPool", p, {Input(p.image)});
@@ -64,6 +65,7 @@ void add_ties(Cases& cases) {
   const std::string why = "not differentiable at ties";
   const Input x = Input(p.image).whole(0, 1);
   add(cases, "MaxPool", p, {x}).skip_gradients(why);
+  add(cases, "MaxPoolWithArgmax", p, {x}).skip_gradients(why);
   add(cases, "MaxPoolGrad", p, {x, pooled(p), Input(p.result)})
       .skip_gradients(why);
   add(cases, "MaxPoolGradGrad", p, {x, pooled(p), Input(p.image)})

@@ -38,11 +38,29 @@ void add_random_cases(Cases& cases) {
       .attr("minval", -2.0)
       .attr("maxval", 5.0);
   for (const Shape& shape : {Shape{5, 7}, Shape{}, Shape{0, 2}}) {
+    add(cases, "RandomUniformInt", (shape.str() + "_stateless").c_str(), shape)
+        .types(kIntegerTypes)
+        .attr("stateless", true)
+        .attr("maxval", int64_t{9});
     add(cases, "RandomUniformInt", shape.str().c_str(), shape)
         .types(kIntegerTypes)
         .attr("minval", int64_t{3})
         .attr("maxval", int64_t{40});
   }
+  for (const char* op :
+       {"RandomStandardNormal", "TruncatedNormal", "RandomUniform"}) {
+    add(cases, op, "stateless", {5, 7}).attr("stateless", true);
+  }
+  const auto classes = [&](const char* label, Shape logits, int64_t n) {
+    cases.add("Multinomial", label, {Input(logits)})
+        .attr("num_samples", n)
+        .attr("seed", int64_t{7})
+        .attr("op_id", int64_t{3});
+  };
+  classes("rows", {5, 4}, 7);
+  classes("one_class", {3, 1}, 2);
+  classes("no_samples", {3, 2}, 0);
+  classes("no_rows", {0, 4}, 3);
 }
 
 }  // namespace berth::conformance

@@ -54,9 +54,9 @@ void add_reduction(Cases& cases, const Reduction& r) {
   }
 }
 
-void add_argmax(Cases& cases) {
+void add_arg(Cases& cases, const char* op) {
   const auto add = [&](const char* label, Shape shape, int64_t axis) -> Case& {
-    return cases.add("ArgMax", label, {Input(shape).distinct()})
+    return cases.add(op, label, {Input(shape).distinct()})
         .types(kNumberTypes)
         .attr("axis", axis);
   };
@@ -65,10 +65,10 @@ void add_argmax(Cases& cases) {
   add("middle_int32", {2, 5, 3}, 1).attr("output_type", int32);
   add("vector", {7}, 0);
   add("nothing_kept", {0, 3}, 1);
-  cases.add("ArgMax", "first_of_equals", {Input({4, 6}).whole(0, 2)})
+  cases.add(op, "first_of_equals", {Input({4, 6}).whole(0, 2)})
       .types(kNumberTypes)
       .attr("axis", int64_t{1});
-  cases.add("ArgMax", "special", {Input({13, 2}).special()})
+  cases.add(op, "special", {Input({13, 2}).special()})
       .types(kFloatingTypes)
       .attr("axis", int64_t{1});
   add("1m", {1024, 1024}, 1).types(dtype_bit(float32)).perf_only();
@@ -85,12 +85,15 @@ void add_reduce_cases(Cases& cases) {
   add_reduction(cases, {"All", kBoolType});
   add_reduction(cases, {"Any", kBoolType});
   cases.add("Prod", "one_zero", {Input({2, 3}).of({1.5, 0, 2, -1, 0.5, 3})})
-      .attr("axis", Axes{1})
-      .skip(Mode::kGrad2, "the second derivative at a zero is not handled");
+      .attr("axis", Axes{1});
   cases.add("Prod", "two_zeros", {Input({4}).of({1.5, 0, 0, 2})})
-      .attr("axis", Axes{0})
-      .skip(Mode::kGrad2, "the second derivative at a zero is not handled");
-  add_argmax(cases);
+      .attr("axis", Axes{0});
+  cases
+      .add("Prod", "zeros_over_two_axes",
+           {Input({2, 2, 3}).of({1.5, 0, 2, -1, 0.5, 3, 0, 1, 2, 1, 0, -2})})
+      .attr("axis", Axes{0, 2});
+  add_arg(cases, "ArgMax");
+  add_arg(cases, "ArgMin");
 }
 
 }  // namespace berth::conformance

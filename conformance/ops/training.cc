@@ -34,7 +34,27 @@ void add_updates(Cases& cases, const char* label, Shape shape, bool perf) {
                    scalar(0.81), scalar(0.998), scalar(0.01), scalar(0.9),
                    scalar(0.999), scalar(1e-7), Input(shape)})
              .attr("use_nesterov", nesterov));
+    added.push_back(
+        &cases
+             .add("ResourceApplyAdamWithWeightDecay", named(label, nesterov),
+                  {variable(shape), variable(shape), squares(shape),
+                   scalar(0.81), scalar(0.998), scalar(0.01), scalar(0.9),
+                   scalar(0.999), scalar(1e-7), scalar(0.04), Input(shape)})
+             .attr("use_nesterov", nesterov));
   }
+  added.push_back(&cases.add(
+      "ResourceApplyRMSProp", label,
+      {variable(shape), squares(shape), variable(shape), scalar(0.01),
+       scalar(0.9), scalar(0.5), scalar(1e-3), Input(shape)}));
+  // What is spread about the mean is a square too.
+  added.push_back(&cases.add(
+      "ResourceApplyCenteredRMSProp", label,
+      {variable(shape), Input(shape).uniform(-0.5, 0.5).as_variable(),
+       Input(shape).uniform(1, 2).as_variable(), variable(shape), scalar(0.01),
+       scalar(0.9), scalar(0.5), scalar(1e-3), Input(shape)}));
+  added.push_back(&cases.add("ResourceApplyAdagradV2", label,
+                             {variable(shape), squares(shape), scalar(0.01),
+                              scalar(1e-7), Input(shape)}));
   for (Case* c : added) {
     if (perf) c->types(dtype_bit(float32)).perf_only();
   }

@@ -13,11 +13,14 @@
 
 #include "berth/keras/callbacks.h"
 #include "berth/keras/datasets.h"
+#include "berth/keras/element_layers.h"
+#include "berth/keras/image_layers.h"
 #include "berth/keras/initializers.h"
 #include "berth/keras/layers.h"
 #include "berth/keras/losses.h"
 #include "berth/keras/metrics.h"
 #include "berth/keras/models.h"
 #include "berth/keras/optimizers.h"
+#include "berth/keras/sequence_layers.h"
 
 #endif  // BERTH_KERAS_H_

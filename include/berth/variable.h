@@ -15,6 +15,12 @@
 
 namespace berth {
 
+// Values [n, ...] and the rows [n] that they belong to (tf.IndexedSlices).
+struct IndexedSlices {
+  Tensor values;
+  Tensor indices;
+};
+
 struct VariableOptions {
   std::string name = "Variable";
   bool trainable = true;
@@ -49,6 +55,33 @@ class Variable {
                              Site site = Site::here()) const;
   const Variable& assign_sub(const Tensor& delta,
                              Site site = Site::here()) const;
+
+  // Combine the rows at indices with values; equal indices one after the
+  // other. Throw errors::InvalidArgument for an index out of range, which
+  // leaves the variable torn.
+  const Variable& scatter_add(const IndexedSlices& slices,
+                              Site site = Site::here()) const;
+  const Variable& scatter_sub(const IndexedSlices& slices,
+                              Site site = Site::here()) const;
+  const Variable& scatter_mul(const IndexedSlices& slices,
+                              Site site = Site::here()) const;
+  const Variable& scatter_div(const IndexedSlices& slices,
+                              Site site = Site::here()) const;
+  const Variable& scatter_min(const IndexedSlices& slices,
+                              Site site = Site::here()) const;
+  const Variable& scatter_max(const IndexedSlices& slices,
+                              Site site = Site::here()) const;
+  const Variable& scatter_update(const IndexedSlices& slices,
+                                 Site site = Site::here()) const;
+  // The same at indices [n, k] of k coordinates, with updates [n, shape()
+  // after axis k].
+  const Variable& scatter_nd_update(const Tensor& indices,
+                                    const Tensor& updates,
+                                    Site site = Site::here()) const;
+  const Variable& scatter_nd_add(const Tensor& indices, const Tensor& updates,
+                                 Site site = Site::here()) const;
+  const Variable& scatter_nd_sub(const Tensor& indices, const Tensor& updates,
+                                 Site site = Site::here()) const;
 
   // The resource tensor that ops take.
   const Tensor& handle() const { return handle_; }

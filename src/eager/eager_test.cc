@@ -4,6 +4,8 @@
 
 #include "berth/berth.h"
 #include "berth/errors.h"
+#include "device/device_manager.h"
+#include "eager/kernel_cache.h"
 #include "op/dispatcher.h"
 #include "op/infer.h"
 #include "op/kernel.h"
@@ -214,6 +216,22 @@ TEST(KernelCache, IsBounded) {
   for (int i = 0; i < 2000; ++i) scaled(x, i, "TestPrepared");
   // Each entry keeps its attributes alive.
   EXPECT_LE(interned_attrs(), before + 512);
+}
+
+// The kernel that an eager call binds for one random tensor.
+std::shared_ptr<const BoundKernel> kernel_of_draw(int64_t op_id,
+                                                  const Shape& shape) {
+  const OpDef& op = op_named("RandomUniform");
+  const AttrsRef attrs({{"shape", shape}, {"op_id", op_id}});
+  const OutSpec out{float32, shape};
+  Device& device = DeviceManager::get().default_device();
+  return cached_kernel(device, {&op, attrs.get(), {}, {&out, 1}});
+}
+
+TEST(KernelCache, RandomCallsShareAnEntryThoughEachHasItsOwnNumber) {
+  const auto first = kernel_of_draw(1, {3});
+  EXPECT_EQ(kernel_of_draw(2, {3}), first);
+  EXPECT_EQ(kernel_of_draw(3, {4, 5}), first);
 }
 
 TEST(KernelCache, TellsAttributesShapesDtypesAndDevicesApart) {

@@ -41,15 +41,24 @@ struct Entry {
 std::shared_ptr<const BoundKernel> cached_kernel(const Device& device,
                                                  const PrepareArgs& args) {
   static thread_local std::unordered_map<Key, Entry, KeyHash> cache;
-  Key key{&device, args.op, args.attrs, {}};
-  for (const SpecView& s : args.in) key.in.push_back({*s.shape, s.dtype, {}});
+  Key key{&device, args.op, nullptr, {}};
+  const DType dtype = kernel_dtype(args.in, args.out);
+  if (device.kernels().fast(args.op->id(), dtype)) {
+    // Valid for every shape and attribute: random ops, whose calls differ in
+    // op_id, share an entry too.
+    key.in.push_back({Shape{}, dtype, {}});
+  } else {
+    key.attrs = args.attrs;
+    for (const SpecView& s : args.in) key.in.push_back({*s.shape, s.dtype, {}});
+  }
   if (const auto it = cache.find(key); it != cache.end()) {
     return it->second.kernel;
   }
   auto kernel =
       std::make_shared<const BoundKernel>(bind_kernel(device.kernels(), args));
   if (cache.size() >= kCapacity) cache.clear();
-  cache.emplace(std::move(key), Entry{AttrsRef::share(args.attrs), kernel});
+  const AttrsRef keeps = AttrsRef::share(key.attrs);
+  cache.emplace(std::move(key), Entry{keeps, kernel});
   return kernel;
 }
 

@@ -22,7 +22,9 @@ BlockRef ArenaPool::take(Device& device, size_t bytes) {
     }
   }
   BlockRef arena = BlockRef::adopt(device.allocator().allocate(bytes));
-  if (device.runs_inline()) poison(arena->data, arena->bytes);
+  // Whoever takes it next may need the block's slack too.
+  device.runs_inline() ? poison(arena->data, arena->bytes)
+                       : unpoison(arena->data, arena->bytes);
   return arena;
 }
 

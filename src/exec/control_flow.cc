@@ -295,8 +295,9 @@ void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
   join_after(run);
 }
 
-void PlanBuilder::add_control(PlanStep& step, const Node& node, int32_t at) {
-  step.kind = StepKind::kControl;
+void PlanBuilder::add_control(PlanStep& step, PlanOp& op, int32_t at) {
+  const Node& node = node_of(op);
+  op.kind = StepKind::kControl;
   Device& device = *p_.devices[step.device];
   auto control =
       std::make_shared<const ControlStep>(node, graph_, device, p_.options);
@@ -328,7 +329,7 @@ void PlanBuilder::add_control(PlanStep& step, const Node& node, int32_t at) {
     p_.info.arena_bytes += body->info.arena_bytes;
     p_.info.bound_bytes += body->info.bound_bytes;
   }
-  step.control = std::move(control);
+  op.control = std::move(control);
 }
 
 }  // namespace berth

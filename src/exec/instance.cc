@@ -13,45 +13,50 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
   i->bases.resize(buffers.size(), nullptr);
   i->views.resize(operands.size());
   for (size_t v = 0; v < operands.size(); ++v) {
-    i->views[v] = {nullptr, operands[v].shape, operands[v].dtype};
+    const Operand& o = operands[v];
+    i->views[v] = {nullptr, o.shape, o.dtype, o.run_axis, o.pitch};
   }
   i->events.resize(steps.size());
   i->done.resize(streams.size());
   i->args.resize(graph.args.size());
   i->outputs.resize(outputs.size());
-  size_t calls = 0;
-  for (const PlanStep& s : steps) {
-    if (s.kind != StepKind::kNothing) calls += static_cast<size_t>(s.parts);
+  i->contexts.resize(calls.size());
+  i->calls.resize(calls.size());
+  i->arrived = std::make_unique<std::atomic<uint32_t>[]>(
+      static_cast<size_t>(tree_nodes));
+  static const OpDef& add = op_named("AddV2");
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const PlanCall& call = calls[c];
+    KernelContext& context = i->contexts[c];
+    context.slice_origin = call.slice_origin;
+    context.unsplit = call.unsplit;
+    const View* in = i->views.data() + call.first_view;
+    const PlanOp* op = call.op < 0 ? nullptr : &ops[call.op];
+    i->calls[c] = {op ? op->op : &add,
+                   op ? op->attrs : nullptr,
+                   in,
+                   in + call.num_in,
+                   call.num_in,
+                   call.num_out,
+                   &context};
   }
-  i->contexts.resize(calls);
-  i->calls.resize(calls);
   i->launches.resize(steps.size());
   for (size_t s = 0; s < steps.size(); ++s) {
     const PlanStep& step = steps[s];
     if (step.kind == StepKind::kNothing) continue;
-    const int width = step.num_in + step.num_out;
-    Device& device = *devices[step.device];
-    for (int part = 0; part < step.parts; ++part) {
-      KernelContext& context = i->contexts[step.first_call + part];
-      if (step.parts == 1) {
-        context.pool = device.pool();
-        context.slices = slices_on(device);
-      }
-      const View* in = &i->views[step.first_view + part * width];
-      i->calls[step.first_call + part] = {
-          step.op,     step.attrs,   in,      in + step.num_in,
-          step.num_in, step.num_out, &context};
-      if (step.parts > 1 && step.num_out > 0) {
-        const Operand& out =
-            operands[step.first_view + part * width + step.num_in];
-        context.slice_origin =
-            static_cast<int64_t>(out.offset / size_of(out.dtype));
-      }
-    }
     const KernelCall* call = &i->calls[step.first_call];
-    i->launches[s] = {&step, call};
-    const bool plain = step.kind == StepKind::kKernel && step.parts == 1;
-    i->program.push_back({plain ? step.kernel.direct : nullptr, call, &step});
+    const BoundKernel* kernel = nullptr;
+    if (step.parts == 1 && step.kind == StepKind::kKernel) {
+      // The op may fork by itself.
+      Device& device = *devices[step.device];
+      KernelContext& context = i->contexts[step.first_call];
+      context.pool = options.workers == 1 ? nullptr : device.pool();
+      context.slices = slices_on(device);
+      kernel = &ops[step.first_op].kernel;
+    }
+    i->launches[s] = {this, i.get(), &step, kernel, call};
+    i->program.push_back(
+        {kernel ? kernel->direct : nullptr, kernel, call, &step});
   }
   return i;
 }
@@ -80,9 +85,10 @@ void Plan::Impl::resolve(Instance& instance) const {
     std::byte* base = instance.bases[operands[v].buffer];
     instance.views[v].data = base ? base + operands[v].offset : nullptr;
   }
-  for (const PlanStep& step : steps) {
-    if (step.scratch < 0) continue;
-    instance.contexts[step.first_call].scratch = instance.bases[step.scratch];
+  for (size_t c = 0; c < calls.size(); ++c) {
+    if (calls[c].scratch < 0) continue;
+    instance.contexts[c].scratch =
+        instance.bases[calls[c].scratch] + calls[c].scratch_offset;
   }
 }
 

@@ -8,10 +8,7 @@ namespace berth {
 size_t plan_arena(std::vector<ArenaBuffer>& buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  auto padded = [&](size_t i) {
-    return (buffers[i].bytes + kArenaAlignment - 1) / kArenaAlignment *
-           kArenaAlignment;
-  };
+  auto padded = [&](size_t i) { return aligned(buffers[i].bytes); };
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return padded(a) > padded(b); });
   size_t total = 0;

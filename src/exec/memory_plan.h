@@ -24,6 +24,9 @@ struct ArenaBuffer {
 };
 
 inline constexpr size_t kArenaAlignment = 64;
+inline size_t aligned(size_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
 
 // Sets the offsets; returns the arena's size in bytes.
 size_t plan_arena(std::vector<ArenaBuffer>& buffers);

@@ -5,13 +5,11 @@
 #include <cstring>
 
 #include "base/poison.h"
-#include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "exec/control_flow.h"
 #include "exec/plan_builder.h"
 #include "exec/plan_impl.h"
 #include "exec/variable_reads.h"
-#include "op/device_scope.h"
 
 namespace berth {
 
@@ -116,28 +114,13 @@ class RunLocks {
   const Plan::Impl& plan_;
 };
 
-void run_kernel(const PlanStep& step, const KernelCall* calls,
-                ThreadPool* pool) {
-  if (step.parts == 1) {
-    step.kernel.run(*calls);
-    return;
-  }
-  struct Job {
-    const PlanStep* step;
-    const KernelCall* calls;
-  } job{&step, calls};
-  pool->run(
-      step.parts,
-      [](void* arg, int part) {
-        const Job& j = *static_cast<Job*>(arg);
-        j.step->kernel.run(j.calls[part]);
-      },
-      &job, step.estimate_us);
-}
-
 // Asynchronous work: the same calls on translated addresses.
 void run_translated(void* context, const AddressMap& map) {
   const auto& launch = *static_cast<Instance::Launch*>(context);
+  // Devices with a pool are cores: their addresses are the host's.
+  if (launch.step->parts > 1) {
+    return launch.plan->run_region(*launch.step, *launch.run);
+  }
   const KernelCall& call = *launch.call;
   const int width = call.num_in + call.num_out;
   if (launch.step->kind == StepKind::kTransfer) {
@@ -154,14 +137,14 @@ void run_translated(void* context, const AddressMap& map) {
   translated.in = views.data();
   translated.out = views.data() + call.num_in;
   translated.context = &local;
-  launch.step->kernel.run(translated);
+  launch.kernel->run(translated);
 }
 
 void transfer_inline(const PlanStep& step, const Plan::Impl& plan,
                      const KernelCall& call) {
   const size_t bytes =
       static_cast<size_t>(call.in[0].size()) * size_of(call.in[0].dtype);
-  const Operand& from = plan.operands[step.first_view];
+  const Operand& from = plan.operands[plan.calls[step.first_call].first_view];
   Device& source = *plan.devices[plan.buffers[from.buffer].device];
   if (source.runs_inline()) {
     std::memcpy(call.out[0].data, call.in[0].data, bytes);
@@ -174,29 +157,31 @@ void transfer_inline(const PlanStep& step, const Plan::Impl& plan,
 
 // Everything runs here and now, in order: nobody waits for anybody.
 void Plan::Impl::launch_inline(Instance& run) {
-  const PlanStep* at = nullptr;
+  const Instance::Inline* at = nullptr;
   try {
     for (const Instance::Inline& i : run.program) {
-      at = i.step;
+      at = &i;
       if constexpr (kPoisons) {
         guard.before(run, static_cast<int32_t>(i.step - steps.data()));
       }
       if (i.direct) {
         i.direct(*i.call);
-      } else if (i.step->kind == StepKind::kTransfer) {
-        transfer_inline(*i.step, *this, *i.call);
+      } else if (i.kernel) {
+        i.kernel->run(*i.call);
+      } else if (i.step->parts > 1) {
+        run_region(*i.step, run);
       } else if (i.step->kind == StepKind::kControl) {
-        i.step->control->run(*i.call);
+        ops[i.step->first_op].control->run(*i.call);
       } else {
-        run_kernel(*i.step, i.call, devices[i.step->device]->pool());
+        transfer_inline(*i.step, *this, *i.call);
       }
     }
   } catch (const errors::Error& e) {
-    if (at->kind == StepKind::kControl) throw;  // names a node of the body
+    if (at->step->kind == StepKind::kControl)
+      throw;  // names a node of the body
     // Kernels do not know which node of whose program they compute.
-    const Node& node = graph[at->node];
-    const Site site = node.sources.empty() ? Site{} : node.sources[0].site;
-    errors::raise(e.code(), e.what() + where_text(node.name.c_str(), site));
+    if (at->step->parts > 1) throw;
+    raise_at(ops[at->step->first_op], e);
   }
 }
 
@@ -212,24 +197,30 @@ void Plan::Impl::launch(Instance& run) {
       if (ps.device->runs_inline()) guard.before(run, static_cast<int32_t>(s));
     }
     if (step.kind != StepKind::kNothing) {
-      KernelCall* calls = &run.calls[step.first_call];
+      const KernelCall& call = run.calls[step.first_call];
       if (step.kind == StepKind::kControl) {
-        step.control->run(*calls);
+        ops[step.first_op].control->run(call);
       } else if (!ps.device->runs_inline()) {
         Work work;
         work.run = &run_translated;
         work.context = &run.launches[s];
-        work.what = step.op->name().c_str();
-        const auto& sources = graph[step.node].sources;
-        if (!sources.empty()) work.site = sources.front().site;
+        const PlanOp& op = ops[step.first_op];
+        work.what = step.parts > 1 ? "a region" : op.op->name().c_str();
+        const auto& sources = graph[op.node].sources;
+        // Errors of regions say which member failed.
+        if (!sources.empty() && step.parts == 1) {
+          work.site = sources.front().site;
+        }
         work.flops = step.cost.flops;
         work.moved_bytes = step.cost.bytes;
         work.crosses_link = step.kind == StepKind::kTransfer;
         ps.stream->launch(work);
       } else if (step.kind == StepKind::kTransfer) {
-        transfer_inline(step, *this, *calls);
+        transfer_inline(step, *this, call);
+      } else if (step.parts > 1) {
+        run_region(step, run);
       } else {
-        run_kernel(step, calls, ps.device->pool());
+        ops[step.first_op].kernel.run(call);
       }
     }
     if (step.signals) run.events[s] = ps.stream->record();

@@ -1,7 +1,7 @@
 // Plan: the compiled form of a graph for known shapes and devices.
 //
-// A list of regions (here: one op each) per device in a fixed order, with
-// kernels bound, memory planned and waits known. Building checks everything;
+// A list of regions per device in a fixed order, with kernels bound, memory
+// planned and waits known. Building checks everything;
 // running looks nothing up and calls no system allocator when warm.
 // Thread-safe: runs may overlap; each takes an instance (arena and views) of
 // its own. Runs that write a common variable exclude each other.

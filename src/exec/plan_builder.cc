@@ -26,25 +26,28 @@ void PlanBuilder::build() {
   for (int32_t i = 0; i < graph_.size(); ++i) {
     values_[i].resize(graph_[i].outputs.size());
   }
-  for (const StreamRef& s : p_.schedule.streams) {
-    const int d = device_index(s.device);
-    Device* device = p_.devices[d];
-    p_.streams.push_back(
-        {device,
-         s.copy ? &device->copy_stream() : &device->compute_stream(),
-         {}});
-  }
-  for (size_t s = 0; s < p_.streams.size(); ++s) {
-    p_.streams[s].start_waits = p_.schedule.start_waits[s];
-    p_.streams[s].final_waits = p_.schedule.final_waits[s];
-  }
+  users_ = graph_.users();
+  add_streams();
   add_sources();
-  add_steps();
+  add_regions();
+  find_last_reads();
+  add_values();
   add_outputs();
   add_lives();
   add_arenas();
-  add_operands();
+  add_calls();
   count();
+}
+
+void PlanBuilder::add_streams() {
+  for (const StreamRef& s : p_.schedule.streams) {
+    Device* device = p_.devices[device_index(s.device)];
+    p_.streams.push_back(
+        {device,
+         s.copy ? &device->copy_stream() : &device->compute_stream(),
+         {},
+         {}});
+  }
 }
 
 void PlanBuilder::check_shapes() const {
@@ -76,20 +79,8 @@ int PlanBuilder::device_index(const std::string& name) {
   return it->second;
 }
 
-int PlanBuilder::new_buffer(Where where, int device, size_t bytes, int index) {
-  PlanBuffer b;
-  b.where = where;
-  b.device = device;
-  b.bytes = bytes;
-  b.index = index;
-  p_.buffers.push_back(b);
-  uses_.emplace_back();
-  return static_cast<int>(p_.buffers.size()) - 1;
-}
-
 void PlanBuilder::add_sources() {
   p_.arg_device.assign(graph_.args.size(), -1);
-  const auto users = graph_.users();
   for (int32_t i = 0; i < graph_.size(); ++i) {
     const Node& node = graph_[i];
     const std::string& op = node.op->name();
@@ -97,7 +88,7 @@ void PlanBuilder::add_sources() {
       const int index =
           static_cast<int>(node.op->attr<int64_t>(node.attrs.get(), "index"));
       const int device = device_index(node.assigned);
-      bool read = !users[i].empty();
+      bool read = !users_[i].empty();
       for (const ValueRef& v : graph_.outputs) read |= v.node == i;
       if (read) p_.arg_device[index] = device;
       values_[i][0] = {
@@ -133,103 +124,163 @@ void PlanBuilder::check_moves(const Node& transfer) const {
       from.name, from.assigned, transfer.assigned, where_of(transfer)));
 }
 
-void PlanBuilder::add_steps() {
-  step_of_node_.assign(graph_.nodes.size(), -1);
-  // The last step that reads the bytes of a value, through any alias.
-  std::vector<std::pair<int32_t, int32_t>> reads;
-  for (size_t at = 0; at < p_.schedule.steps.size(); ++at) {
-    step_of_node_[p_.schedule.steps[at].node] = static_cast<int32_t>(at);
+void PlanBuilder::add_regions() {
+  std::vector<RegionStream> streams;
+  for (size_t s = 0; s < p_.streams.size(); ++s) {
+    Device& device = *p_.streams[s].device;
+    const bool cut = device.pool() && !p_.schedule.streams[s].copy;
+    streams.push_back({&device, cut ? p_.slices_on(device) : 1});
   }
-  // Root values: aliases share their input's bytes.
+  p_.binder = std::make_unique<PartBinder>(graph_);
+  const std::vector<Region> regions =
+      grow_regions(graph_, streams, *p_.binder, p_.schedule);
+  for (size_t s = 0; s < p_.streams.size(); ++s) {
+    p_.streams[s].start_waits = p_.schedule.start_waits[s];
+    p_.streams[s].final_waits = p_.schedule.final_waits[s];
+  }
+  step_of_node_.assign(graph_.nodes.size(), -1);
+  for (size_t r = 0; r < regions.size(); ++r) {
+    PlanStep step;
+    step.stream = regions[r].stream;
+    step.waits = p_.schedule.steps[r].waits;
+    step.device = device_index(graph_[regions[r].members[0].node].assigned);
+    step.parts = regions[r].parts;
+    step.first_op = static_cast<int>(p_.ops.size());
+    step.num_ops = static_cast<int>(regions[r].members.size());
+    for (const RegionMember& m : regions[r].members) {
+      const Node& node = graph_[m.node];
+      PlanOp op;
+      op.node = m.node;
+      op.op = node.op;
+      op.attrs = node.attrs.get();
+      op.split = m.split;
+      op.part_kernels = m.kernels;
+      op.num_in = static_cast<int>(node.inputs.size());
+      op.num_out = static_cast<int>(node.outputs.size());
+      step_of_node_[m.node] = static_cast<int32_t>(r);
+      p_.ops.push_back(std::move(op));
+    }
+    p_.steps.push_back(std::move(step));
+  }
+  for (const PlanStep& step : p_.steps) {
+    for (int32_t w : step.waits) p_.steps[w].signals = true;
+  }
+  for (const PlanStream& s : p_.streams) {
+    for (int32_t w : s.final_waits) p_.steps[w].signals = true;
+  }
+}
+
+// The last op that reads the bytes of a value, through any alias.
+void PlanBuilder::find_last_reads() {
   std::vector<std::vector<ValueRef>> root(graph_.nodes.size());
-  last_read_.assign(graph_.nodes.size(), -1);
   for (int32_t i = 0; i < graph_.size(); ++i) {
     const Node& node = graph_[i];
-    root[i].resize(node.outputs.size());
     for (size_t o = 0; o < node.outputs.size(); ++o) {
-      root[i][o] = {i, static_cast<int32_t>(o)};
+      root[i].push_back({i, static_cast<int32_t>(o)});
     }
-    const bool alias = node.op->kind() == OpKind::kAlias;
-    if (alias) root[i][0] = root[node.inputs[0].node][node.inputs[0].output];
+    if (node.op->kind() == OpKind::kAlias) {
+      root[i][0] = root[node.inputs[0].node][node.inputs[0].output];
+    }
+  }
+  last_read_.assign(graph_.nodes.size(), -1);
+  for (size_t k = 0; k < p_.ops.size(); ++k) {
+    const Node& node = node_of(p_.ops[k]);
+    if (node.op->kind() == OpKind::kAlias) continue;
     for (const ValueRef& v : node.inputs) {
-      const ValueRef r = root[v.node][v.output];
-      if (!alias) {
-        last_read_[r.node] = std::max(last_read_[r.node], step_of_node_[i]);
-      }
+      last_read_[root[v.node][v.output].node] = static_cast<int>(k);
     }
   }
   for (const ValueRef& v : graph_.outputs) {
     last_read_[root[v.node][v.output].node] = INT32_MAX;
   }
-  p_.steps.resize(p_.schedule.steps.size());
-  for (size_t i = 0; i < p_.schedule.steps.size(); ++i) {
-    const ScheduleStep& from = p_.schedule.steps[i];
-    const Node& node = graph_[from.node];
-    const auto at = static_cast<int32_t>(i);
-    PlanStep& step = p_.steps[i];
-    step.node = from.node;
-    step.stream = from.stream;
-    step.waits = from.waits;
-    step.device = device_index(node.assigned);
-    step.op = node.op;
-    step.attrs = node.attrs.get();
-    step.num_in = static_cast<int>(node.inputs.size());
-    step.num_out = static_cast<int>(node.outputs.size());
-    for (int32_t w : step.waits) p_.steps[w].signals = true;
-    for (const ValueRef& v : node.inputs) use(value(v).buffer, at);
-    if (node.op->kind() == OpKind::kAlias) {
-      step.kind = StepKind::kNothing;
-      values_[from.node][0] = value(node.inputs[0]);
-      use(values_[from.node][0].buffer, at);
-    } else if (node.op->kind() == OpKind::kReadVariable) {
-      step.kind = StepKind::kNothing;
-      values_[from.node][0] = value(node.inputs[0]);
-      p_.variables[p_.buffers[values_[from.node][0].buffer].index].read = true;
-    } else if (node.op->name() == "_Transfer") {
-      check_moves(node);
-      step.kind = StepKind::kTransfer;
-      give_outputs(step, node, at);
-      p_.info.copied_bytes += bytes_of(node.outputs[0]);
-      ++p_.info.transfers;
-    } else if (node.op->kind() == OpKind::kControl) {
-      add_control(step, node, at);
-      give_outputs(step, node, at);
-    } else {
-      add_kernel(step, node, at);
-      give_outputs(step, node, at);
+}
+
+void PlanBuilder::add_values() {
+  for (size_t s = 0; s < p_.steps.size(); ++s) {
+    PlanStep& step = p_.steps[s];
+    const auto at = static_cast<int32_t>(s);
+    bool computes = false;
+    for (int k = 0; k < step.num_ops; ++k) {
+      add_op(step, at, step.first_op + k);
+      computes |= p_.ops[step.first_op + k].kind != StepKind::kNothing;
     }
-  }
-  for (PlanStream& s : p_.streams) {
-    for (int32_t w : s.final_waits) p_.steps[w].signals = true;
+    step.kind = computes ? p_.ops[step.first_op].kind : StepKind::kNothing;
+    if (step.parts > 1) {
+      step.kind = StepKind::kKernel;
+      add_slices_memory(step, at);
+    }
   }
 }
 
-void PlanBuilder::add_kernel(PlanStep& step, const Node& node, int32_t at) {
+void PlanBuilder::add_op(PlanStep& step, int32_t at, int index) {
+  PlanOp& op = p_.ops[index];
+  const Node& node = node_of(op);
+  const int member = index - step.first_op;
+  for (const ValueRef& v : node.inputs) {
+    if (value(v).slot >= 0) {
+      slots_[value(v).slot].at.end = member + 1;
+    } else {
+      use(value(v).buffer, at);
+    }
+  }
+  if (node.op->kind() == OpKind::kAlias ||
+      node.op->kind() == OpKind::kReadVariable) {
+    op.kind = StepKind::kNothing;
+    values_[op.node][0] = value(node.inputs[0]);
+    if (node.op->kind() == OpKind::kReadVariable) {
+      p_.variables[p_.buffers[values_[op.node][0].buffer].index].read = true;
+    }
+    return;
+  }
+  if (node.op->name() == "_Transfer") {
+    check_moves(node);
+    op.kind = StepKind::kTransfer;
+    p_.info.copied_bytes += bytes_of(node.outputs[0]);
+    ++p_.info.transfers;
+  } else if (node.op->kind() == OpKind::kControl) {
+    add_control(step, op, at);
+  } else {
+    const OpEstimate cost = estimate(graph_, op.node);
+    step.cost.flops += cost.cost.flops;
+    step.cost.bytes += cost.cost.bytes;
+    step.estimate_us += cost.us;
+    if (step.parts == 1) bind_whole(step, at, op);
+    if (step.parts > 1 && op.part_kernels->scratch_bytes() > 0) {
+      scratch_slot_[&op] =
+          new_slot(at, op.part_kernels->scratch_bytes(), member);
+    }
+    note_variables(op);
+  }
+  add_outputs_of(step, at, index);
+}
+
+void PlanBuilder::bind_whole(PlanStep& step, int32_t at, PlanOp& op) {
   Device& device = *p_.devices[step.device];
+  const Node& node = node_of(op);
   std::vector<SpecView> in;
   for (const ValueRef& v : node.inputs) in.push_back(spec(v).view());
-  std::vector<OutSpec> out = node.outputs;
-  const InferContext c(*node.op, node.attrs.get(), in, out);
-  step.cost = node.op->cost(c);
-  // Near enough for choosing whether to fork: 20 GFLOP/s, 10 GB/s.
-  step.estimate_us = std::max(step.cost.flops / 20e3, step.cost.bytes / 10e3);
-  const int slices = p_.slices_on(device);
-  step.kernel = bind_kernel(device.kernels(),
-                            {node.op, node.attrs.get(), in, out, slices});
-  if (!step.kernel.def) {
-    throw errors::Unimplemented(fmt::format(
-        "{}: no kernel of {} for {} on {}{}", node.name, node.op->name(),
-        name_of(kernel_dtype(in, out)), device.short_name(), where_of(node)));
+  op.kernel = bind_kernel(device.kernels(), {op.op, op.attrs, in, node.outputs,
+                                             p_.slices_on(device)});
+  if (!op.kernel.def) {
+    throw errors::Unimplemented(
+        fmt::format("{}: no kernel of {} for {} on {}{}", node.name,
+                    node.op->name(), name_of(kernel_dtype(in, node.outputs)),
+                    device.short_name(), where_of(node)));
   }
-  if (step.kernel.state && step.kernel.state->scratch_bytes() > 0) {
+  if (op.kernel.state && op.kernel.state->scratch_bytes() > 0) {
     step.scratch = new_buffer(Where::kArena, step.device,
-                              step.kernel.state->scratch_bytes());
+                              op.kernel.state->scratch_bytes());
     p_.buffers[step.scratch].scratch = true;
     use(step.scratch, at);
   }
+}
+
+void PlanBuilder::note_variables(const PlanOp& op) {
+  const Node& node = node_of(op);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const int b = value(node.inputs[i]).buffer;
-    if (p_.buffers[b].where != Where::kVariable || in[i].dtype != resource) {
+    if (spec(node.inputs[i]).dtype != resource ||
+        p_.buffers[b].where != Where::kVariable) {
       continue;
     }
     auto& variable = p_.variables[p_.buffers[b].index];
@@ -245,216 +296,11 @@ void PlanBuilder::add_kernel(PlanStep& step, const Node& node, int32_t at) {
   }
 }
 
-void PlanBuilder::give_outputs(PlanStep& step, const Node& node, int32_t at) {
-  for (int o = 0; o < step.num_out; ++o) {
-    int buffer = -1;
-    if (step.kind == StepKind::kKernel) {
-      buffer = in_place_buffer(step, node, o, at);
-    }
-    if (buffer < 0) {
-      buffer =
-          new_buffer(Where::kArena, step.device, bytes_of(node.outputs[o]));
-    }
-    values_[step.node][o] = {buffer, 0};
-    use(buffer, at);
-  }
-}
-
-// An elementwise kernel may write over an operand that nobody reads again.
-int PlanBuilder::in_place_buffer(const PlanStep& step, const Node& node,
-                                 int output, int32_t at) const {
-  if (output != 0 || !step.kernel.def->in_place) return -1;
-  // A result that escapes gets memory of its own.
-  for (const ValueRef& v : graph_.outputs) {
-    if (v == ValueRef{step.node, 0}) return -1;
-  }
-  for (const ValueRef& v : node.inputs) {
-    const Value& in = values_[v.node][v.output];
-    const PlanBuffer& b = p_.buffers[in.buffer];
-    const OutSpec& s = graph_.spec(v);
-    if (b.where != Where::kArena || b.device != step.device || in.offset != 0 ||
-        !(s.shape == node.outputs[0].shape) ||
-        size_of(s.dtype) != size_of(node.outputs[0].dtype)) {
-      continue;
-    }
-    // All uses so far are earlier on this stream, and none comes later.
-    ValueRef root = v;
-    while (graph_[root.node].op->kind() == OpKind::kAlias) {
-      root = graph_[root.node].inputs[0];
-    }
-    if (last_read_[root.node] != at) continue;
-    bool same_stream = true;
-    for (int32_t u : uses_[in.buffer]) {
-      same_stream &= p_.steps[u].stream == step.stream;
-    }
-    if (same_stream) return in.buffer;
-  }
-  return -1;
-}
-
-void PlanBuilder::add_outputs() {
-  for (const ValueRef& v : graph_.outputs) {
-    const Value& at = value(v);
-    PlanBuffer& b = p_.buffers[at.buffer];
-    Plan::Impl::Output out;
-    out.buffer = at.buffer;
-    out.offset = at.offset;
-    out.shape = spec(v).shape;
-    out.dtype = spec(v).dtype;
-    const int index = static_cast<int>(p_.outputs.size());
-    if (b.where == Where::kArena) {
-      b.where = Where::kOutput;
-      b.index = index;
-      p_.info.output_bytes += b.bytes;
-    } else if (b.where == Where::kOutput) {
-      out.same_as = b.index;
-    }
-    p_.outputs.push_back(std::move(out));
-  }
-}
-
-void PlanBuilder::add_lives() {
-  const HappensBefore hb(p_.schedule);
-  std::vector<std::vector<int32_t>> writers(p_.devices.size());
-  for (size_t s = 0; s < p_.streams.size(); ++s) {
-    for (size_t d = 0; d < p_.devices.size(); ++d) {
-      if (p_.streams[s].device == p_.devices[d]) {
-        writers[d].push_back(static_cast<int32_t>(s));
-      }
-    }
-  }
-  for (size_t i = 0; i < p_.buffers.size(); ++i) {
-    PlanBuffer& b = p_.buffers[i];
-    if (b.where != Where::kArena) continue;
-    b.begin = *std::min_element(uses_[i].begin(), uses_[i].end());
-    b.end = b.begin + 1;
-    for (int32_t u : uses_[i]) {
-      b.end = std::max(b.end, hb.free_from(u, writers[b.device]));
-    }
-  }
-}
-
-void PlanBuilder::add_arenas() {
-  p_.arena_bytes.assign(p_.devices.size(), 0);
-  for (size_t d = 0; d < p_.devices.size(); ++d) {
-    std::vector<ArenaBuffer> lives;
-    std::vector<size_t> which;
-    for (size_t i = 0; i < p_.buffers.size(); ++i) {
-      const PlanBuffer& b = p_.buffers[i];
-      if (b.where != Where::kArena || b.device != static_cast<int>(d)) continue;
-      lives.push_back({b.bytes, b.begin, b.end, 0});
-      which.push_back(i);
-    }
-    p_.arena_bytes[d] = plan_arena(lives);
-    for (size_t i = 0; i < lives.size(); ++i) {
-      p_.buffers[which[i]].offset = lives[i].offset;
-    }
-    p_.info.arena_bytes += p_.arena_bytes[d];
-    p_.info.bound_bytes += liveness_bound(lives);
-    p_.info.arena_by_device.push_back(
-        {p_.devices[d]->str(), p_.arena_bytes[d]});
-  }
-  p_.guard.watch(p_);
-}
-
-void PlanBuilder::add_operands() {
-  int calls = 0;
-  for (PlanStep& step : p_.steps) {
-    step.first_call = calls;
-    step.first_view = static_cast<int>(p_.operands.size());
-    if (step.kind == StepKind::kNothing) continue;
-    const Node& node = graph_[step.node];
-    if (!cut(step, node)) add_call(step, node, nullptr, 0, 1);
-    if (step.op->random()) {
-      for (int i = 0; i < step.parts; ++i) {
-        p_.random_calls.push_back(calls + i);
-      }
-    }
-    calls += step.parts;
-  }
-  for (size_t i = 0; i < p_.operands.size(); ++i) {
-    const int b = p_.operands[i].buffer;
-    const Where where = p_.buffers[b].where;
-    if (where == Where::kArg || where == Where::kOutput) {
-      p_.patches.push_back({static_cast<int>(i), b});
-    }
-  }
-}
-
-// Cuts a region into parts along the first axis when that is worth a fork and
-// the kernel does not fork by itself.
-bool PlanBuilder::cut(PlanStep& step, const Node& node) {
-  constexpr double kWorthUs = 8;
-  ThreadPool* pool = p_.devices[step.device]->pool();
-  if (step.kind != StepKind::kKernel || !pool || pool->size() == 1 ||
-      step.kernel.def->parallel || !step.kernel.direct || !step.op->split() ||
-      step.estimate_us < kWorthUs) {
-    return false;
-  }
-  std::vector<SpecView> in;
-  for (const ValueRef& v : node.inputs) in.push_back(spec(v).view());
-  std::vector<OutSpec> out = node.outputs;
-  const InferContext c(*node.op, node.attrs.get(), in, out);
-  for (const SplitSignature& s : node.op->split()(c)) {
-    int64_t dim = INT64_MAX;
-    bool fits = true;
-    auto look = [&](int8_t axis, const Shape& shape) {
-      if (axis == SplitSignature::kWhole) return;
-      fits &= axis == 0;
-      if (axis == 0) dim = std::min(dim, shape[0]);
-    };
-    for (size_t i = 0; i < in.size(); ++i) look(s.inputs[i], *in[i].shape);
-    for (size_t o = 0; o < out.size(); ++o) {
-      fits &= s.outputs[o] == 0;
-      look(s.outputs[o], out[o].shape);
-    }
-    int parts = p_.slices_on(*p_.devices[step.device]);
-    parts = static_cast<int>(
-        std::min<int64_t>({parts, dim, ThreadPool::kMaxChunks}));
-    if (!fits || dim == INT64_MAX || parts < 2) continue;
-    step.parts = parts;
-    for (int i = 0; i < parts; ++i) add_call(step, node, &s, i, parts);
-    return true;
-  }
-  return false;
-}
-
-void PlanBuilder::add_call(const PlanStep& step, const Node& node,
-                           const SplitSignature* split, int part, int parts) {
-  auto add = [&](const Value& v, const OutSpec& s, int8_t axis) {
-    Operand o;
-    o.buffer = v.buffer;
-    o.offset = v.offset;
-    o.shape = &s.shape;
-    o.dtype = s.dtype == resource ? s.variable : s.dtype;
-    if (axis == 0) {
-      const int64_t n = s.shape[0];
-      const int64_t begin = n * part / parts, end = n * (part + 1) / parts;
-      Shape shape = s.shape;
-      shape[0] = end - begin;
-      const int64_t row = n > 0 ? s.shape.num_elements() / n : 0;
-      o.offset += static_cast<size_t>(begin * row) * size_of(o.dtype);
-      p_.part_shapes.push_back(shape);
-      o.shape = &p_.part_shapes.back();
-    }
-    p_.operands.push_back(o);
-  };
-  const int8_t whole = SplitSignature::kWhole;
-  for (int i = 0; i < step.num_in; ++i) {
-    add(value(node.inputs[i]), spec(node.inputs[i]),
-        split ? split->inputs[i] : whole);
-  }
-  for (int o = 0; o < step.num_out; ++o) {
-    add(values_[step.node][o], node.outputs[o],
-        split ? split->outputs[o] : whole);
-  }
-}
-
 void PlanBuilder::count() {
   for (const PlanStep& step : p_.steps) {
     if (step.kind != StepKind::kNothing) ++p_.info.regions;
     p_.info.waits += static_cast<int>(step.waits.size());
-    if (step.kind != StepKind::kTransfer) ++p_.info.ops;
+    if (step.kind != StepKind::kTransfer) p_.info.ops += step.num_ops;
   }
   for (const PlanStream& s : p_.streams) {
     p_.info.waits += static_cast<int>(s.final_waits.size());

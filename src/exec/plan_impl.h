@@ -3,6 +3,7 @@
 #ifndef BERTH_EXEC_PLAN_IMPL_H_
 #define BERTH_EXEC_PLAN_IMPL_H_
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -10,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "berth/errors.h"
 #include "eager/kernel_cache.h"
 #include "exec/arena_guard.h"
 #include "exec/memory_plan.h"
+#include "exec/part_kernels.h"
 #include "exec/plan.h"
 #include "op/kernel.h"
 #include "tensor/tensor_impl.h"
@@ -33,32 +36,67 @@ struct PlanBuffer {
   bool scratch = false;
 };
 
-// One operand of a region: bytes of a buffer from `offset` on.
+// One operand of a call: bytes of a buffer from `offset` on.
 struct Operand {
   int buffer = -1;
   size_t offset = 0;
   const Shape* shape = nullptr;
   DType dtype = DType::kInvalid;
+  int8_t run_axis = 0;  // of a pitched view
+  int64_t pitch = 0;
 };
 
 enum class StepKind : uint8_t { kKernel, kTransfer, kNothing, kControl };
 
 class ControlStep;  // exec/control_flow.h
 
-struct PlanStep {
+// A member of a region.
+struct PlanOp {
   StepKind kind = StepKind::kKernel;
   int32_t node = -1;
-  int device = -1;
-  int stream = -1;  // index into Impl::streams
   const OpDef* op = nullptr;
   const Attrs* attrs = nullptr;
-  BoundKernel kernel;
+  BoundKernel kernel;                         // of an op that is computed whole
+  const PartKernels* part_kernels = nullptr;  // of one in parts
+  const SplitSignature* split = nullptr;
   std::shared_ptr<const ControlStep> control;  // kControl
   int num_in = 0, num_out = 0;
-  int parts = 1;       // calls of this step: the slices of the region
-  int first_call = 0;  // in Instance::calls
+
+  const KernelDef* def() const {
+    return part_kernels ? part_kernels->def : kernel.def;
+  }
+};
+
+// One call of a kernel.
+struct PlanCall {
+  const BoundKernel* kernel = nullptr;  // null: a transfer
+  int op = -1;                          // in Impl::ops; -1: adds partial sums
+  int part = 0;
   int first_view = 0;  // in Instance::views
-  int scratch = -1;    // buffer
+  int num_in = 0, num_out = 0;
+  int scratch = -1;  // buffer
+  size_t scratch_offset = 0;
+  int64_t slice_origin = 0;
+  const Shape* unsplit = nullptr;
+};
+
+// A region: one instruction. With several parts, slice p makes the calls
+// [first_call + p * calls_per_part, ...), one per member that computes.
+struct PlanStep {
+  StepKind kind = StepKind::kKernel;
+  int device = -1;
+  int stream = -1;  // index into Impl::streams
+  int first_op = 0, num_ops = 0;
+  int parts = 1;
+  int first_call = 0, calls_per_part = 0;
+  // Partial sums: slices write their own, which are added along the tree. The
+  // node that adds slice r's subtree to its left neighbour's makes the calls
+  // [first_add + (r - 1) * num_sums, ...) and is Instance::arrived[first_node
+  // + r].
+  int first_add = 0, num_sums = 0, first_node = 0;
+  int scratch = -1;   // buffer of the op, or what is private to the slices
+  int partials = -1;  // buffer
+  size_t private_bytes = 0;  // of one slice
   double estimate_us = 0;
   Cost cost;
   std::vector<int32_t> waits;  // steps
@@ -75,7 +113,10 @@ struct PlanStream {
 // What one run owns: arenas, resolved addresses, handles it keeps alive.
 struct Instance {
   struct Launch {  // context of asynchronous work
+    const Plan::Impl* plan;
+    Instance* run;
     const PlanStep* step;
+    const BoundKernel* kernel;
     const KernelCall* call;
   };
   std::vector<BlockRef> arenas;        // by device
@@ -85,10 +126,13 @@ struct Instance {
   std::vector<View> views;
   std::vector<KernelCall> calls;
   std::vector<KernelContext> contexts;  // by call
-  std::vector<Launch> launches;         // by step
+  // Of partial sums, by tree node: how many subtrees ever arrived.
+  std::unique_ptr<std::atomic<uint32_t>[]> arrived;
+  std::vector<Launch> launches;  // by step
   // Plans on inline devices need no more than this per region.
   struct Inline {
-    DirectKernel direct;  // null: several parts, or a prepared kernel
+    DirectKernel direct;        // null: several parts, or no direct kernel
+    const BoundKernel* kernel;  // null: several parts, or a transfer
     const KernelCall* call;
     const PlanStep* step;
   };
@@ -119,6 +163,11 @@ struct Plan::Impl {
   std::vector<Operand> operands;  // by view
   std::deque<Shape> part_shapes;
   std::vector<PlanStep> steps;
+  std::vector<PlanOp> ops;
+  std::vector<PlanCall> calls;
+  int tree_nodes = 0;
+  std::deque<BoundKernel> sum_kernels;
+  std::unique_ptr<PartBinder> binder;  // owns the kernels of parts
   std::vector<Tensor> constants;
   struct VariableUse {
     Tensor handle;
@@ -160,6 +209,10 @@ struct Plan::Impl {
   // the devices that the plan has them on. The arguments are ready on the
   // compute stream of their device, and so are the outputs afterwards.
   void run_nested(Instance& run, std::byte* const* in, std::byte* const* out);
+  // Runs a region of several parts (run_region.cc).
+  void run_region(const PlanStep& step, Instance& run) const;
+  // Rethrows an error of a kernel with the node that it computed.
+  [[noreturn]] void raise_at(const PlanOp& op, const errors::Error& e) const;
   void finish(Instance& run, std::span<Tensor> out);
   // Asynchronous devices only (join.cc).
   void join_before();

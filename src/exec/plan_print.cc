@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "exec/plan_impl.h"
@@ -24,6 +25,69 @@ const char* where_name(Where where) {
       return "output";
   }
   return "?";
+}
+
+using Out = std::back_insert_iterator<std::string>;
+
+void print_waits(const PlanStep& step, Out out) {
+  if (!step.waits.empty()) {
+    fmt::format_to(out, " waits {}", fmt::join(step.waits, ","));
+  }
+  *out++ = '\n';
+}
+
+// The buffers that `calls` calls read and write, each once.
+void print_operands(const Plan::Impl& p, int first, int calls, Out out) {
+  std::vector<int> in, res;
+  for (int c = first; c < first + calls; ++c) {
+    const PlanCall& call = p.calls[c];
+    for (int k = 0; k < call.num_in + call.num_out; ++k) {
+      const int b = p.operands[call.first_view + k].buffer;
+      std::vector<int>& list = k < call.num_in ? in : res;
+      const bool seen = std::find(list.begin(), list.end(), b) != list.end();
+      // What slices have for themselves stands behind "private".
+      if ((calls > 1 && seen) || p.buffers[b].scratch) continue;
+      list.push_back(b);
+    }
+  }
+  fmt::format_to(out, " in {} out {}", fmt::join(in, ","), fmt::join(res, ","));
+}
+
+// "0", "1", "-" for whole, "+" for a partial sum.
+std::string cuts(const std::vector<int8_t>& axes) {
+  std::string s;
+  for (int8_t axis : axes) {
+    if (!s.empty()) s += ',';
+    s += axis == SplitSignature::kWhole        ? "-"
+         : axis == SplitSignature::kPartialSum ? "+"
+                                               : std::to_string(axis);
+  }
+  return s;
+}
+
+void print_region(const Plan::Impl& p, const PlanStep& step, int at, Out out) {
+  int computing = 0;
+  for (int k = 0; k < step.num_ops; ++k) {
+    computing += p.ops[step.first_op + k].kind != StepKind::kNothing;
+  }
+  fmt::format_to(out, "step {} stream {} region ops {}", at, step.stream,
+                 computing);
+  print_operands(p, step.first_call, step.calls_per_part, out);
+  fmt::format_to(out, " slices {}", step.parts);
+  if (step.scratch >= 0) {
+    fmt::format_to(out, " scratch {} private {}", step.scratch,
+                   step.private_bytes);
+  }
+  if (step.partials >= 0) fmt::format_to(out, " partials {}", step.partials);
+  print_waits(step, out);
+  for (int k = 0; k < step.num_ops; ++k) {
+    const PlanOp& op = p.ops[step.first_op + k];
+    fmt::format_to(out, "  op {} {} cut {} to {}", p.graph[op.node].name,
+                   op.op->name(), cuts(op.split->inputs),
+                   cuts(op.split->outputs));
+    if (op.def()) fmt::format_to(out, " kernel {}", op.def()->label);
+    *out++ = '\n';
+  }
 }
 
 }  // namespace
@@ -65,27 +129,21 @@ std::string Plan::str() const {
   }
   for (size_t i = 0; i < p.steps.size(); ++i) {
     const PlanStep& step = p.steps[i];
-    const Node& node = p.graph[step.node];
-    fmt::format_to(out, "step {} stream {} {} {}", i, step.stream, node.name,
-                   node.op->name());
+    const PlanOp& first = p.ops[step.first_op];
+    if (step.parts > 1) {
+      print_region(p, step, static_cast<int>(i), out);
+      continue;
+    }
+    fmt::format_to(out, "step {} stream {} {} {}", i, step.stream,
+                   p.graph[first.node].name, first.op->name());
     if (step.kind != StepKind::kNothing) {
-      const Operand* o = &p.operands[step.first_view];
-      std::vector<int> in, res;
-      for (int k = 0; k < step.num_in; ++k) in.push_back(o[k].buffer);
-      for (int k = 0; k < step.num_out; ++k) {
-        res.push_back(o[step.num_in + k].buffer);
-      }
-      fmt::format_to(out, " in {} out {}", fmt::join(in, ","),
-                     fmt::join(res, ","));
+      print_operands(p, step.first_call, 1, out);
     }
-    if (step.kernel.def)
-      fmt::format_to(out, " kernel {}", step.kernel.def->label);
-    if (step.parts > 1) fmt::format_to(out, " slices {}", step.parts);
+    if (first.kernel.def) {
+      fmt::format_to(out, " kernel {}", first.kernel.def->label);
+    }
     if (step.scratch >= 0) fmt::format_to(out, " scratch {}", step.scratch);
-    if (!step.waits.empty()) {
-      fmt::format_to(out, " waits {}", fmt::join(step.waits, ","));
-    }
-    s += '\n';
+    print_waits(step, out);
   }
   return s;
 }

@@ -357,6 +357,22 @@ TEST(Function, ARecursionThatEndsIsInlined) {
   EXPECT_EQ(f(ones({1}), 10).item<float>(), 1024.f);
 }
 
+// A list of ints may hold a symbol of the signature or a place counted from
+// the end; they must not be taken for each other.
+TEST(Function, NegativePlacesAreNotUnknownDimensions) {
+  auto f = function(
+      [](const Tensor& x) {
+        return Tensors{x[{slice(0, -2)}], x[{slice(), slice(-2, -1)}],
+                       math::reduce_sum(x, {.axis = std::vector<int64_t>{-2}})};
+      },
+      {.input_signature = {{{kUnknownDim, kUnknownDim}, float32}}});
+  const Tensors y =
+      f(constant({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}, {7.f, 8.f, 9.f}}));
+  EXPECT_EQ(y[0].to_vector<float>(), (Floats{1, 2, 3}));
+  EXPECT_EQ(y[1].to_vector<float>(), (Floats{2, 5, 8}));
+  EXPECT_EQ(y[2].to_vector<float>(), (Floats{12, 15, 18}));
+}
+
 TEST(Function, HandlesAreNeitherArgumentsNorResults) {
   const Variable v(ones({2}));
   auto same = function([](const Tensor& x) { return x; });

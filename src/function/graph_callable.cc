@@ -130,7 +130,7 @@ GraphCallable::Compiled GraphCallable::compile(
   c.shapes = shapes;
   Graph g = specialize(shapes);
   const PlaceOptions devices = real_devices();
-  place_all(g, devices);
+  place_all(g, devices, options_.optimize);
   c.plan = Plan::build(std::move(g), {.slices = options_.slices});
   c.seconds = now_seconds() - start;
   return c;

@@ -6,7 +6,9 @@
 #include "graph/body.h"
 #include "op/control_flow.h"
 #include "op/kernel.h"
+#include "passes/fuse.h"
 #include "passes/lower.h"
+#include "passes/merge_updates.h"
 #include "place/schedule.h"
 
 namespace berth {
@@ -21,7 +23,19 @@ bool has_kernel(const Node& n, const Graph& g) {
   return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));
 }
 
-void lower_and_cut(Graph& graph, const PlaceOptions& devices);
+// True when a device has a kernel of an op that only passes make.
+bool has_kernel_of(const char* op, const std::string& device) {
+  const Device& d = DeviceManager::get().lookup(DeviceName::parse(device));
+  return d.kernels().supports(op_named(op), float32);
+}
+bool can_fuse(const std::string& device) {
+  return has_kernel_of("_Fused", device);
+}
+bool can_merge(const std::string& device) {
+  return has_kernel_of("_MultiApply", device);
+}
+
+void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize);
 
 // Gives every result bytes of its own on `device`, but for the first
 // `num_vars` when they are the arguments of the same numbers.
@@ -56,14 +70,14 @@ void own_results(Graph& g, const std::string& device, size_t num_vars) {
 }
 
 void place_body(Graph& body, const std::string& device, size_t num_vars,
-                const PlaceOptions& devices) {
+                const PlaceOptions& devices, bool optimize) {
   for (const int32_t a : body.args) body[a].requested = device;
   place(body, devices);
   own_results(body, device, num_vars);
-  lower_and_cut(body, devices);
+  lower_and_cut(body, devices, optimize);
 }
 
-void lower_and_cut(Graph& graph, const PlaceOptions& devices) {
+void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize) {
   for (Node& n : graph.nodes) {
     rewrite_bodies(n, [&](const std::string& role, Graph& body) {
       size_t num_vars = 0;
@@ -71,19 +85,23 @@ void lower_and_cut(Graph& graph, const PlaceOptions& devices) {
         num_vars =
             static_cast<size_t>(n.op->attr<int64_t>(n.attrs.get(), "num_vars"));
       }
-      place_body(body, n.assigned, num_vars, devices);
+      place_body(body, n.assigned, num_vars, devices, optimize);
       return true;
     });
   }
   lower(graph, [&](const Node& n) { return has_kernel(n, graph); });
+  if (optimize) {
+    fuse(graph, &can_fuse);
+    merge_updates(graph, &can_merge);
+  }
   partition(graph);
 }
 
 }  // namespace
 
-void place_all(Graph& graph, const PlaceOptions& devices) {
+void place_all(Graph& graph, const PlaceOptions& devices, bool optimize) {
   place(graph, devices);
-  lower_and_cut(graph, devices);
+  lower_and_cut(graph, devices, optimize);
 }
 
 }  // namespace berth

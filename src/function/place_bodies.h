@@ -10,7 +10,8 @@ namespace berth {
 
 // Places, lowers and partitions a graph; then the bodies of its control-flow
 // nodes, whose arguments and results lie on the device of their node.
-void place_all(Graph& graph, const PlaceOptions& devices);
+// With `optimize` they are fused, too.
+void place_all(Graph& graph, const PlaceOptions& devices, bool optimize);
 
 }  // namespace berth
 

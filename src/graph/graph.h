@@ -21,6 +21,11 @@
 
 namespace berth {
 
+// The symbol of the first unknown dimension of a signature, printed "?1";
+// those after it count down. Far from the numbers that lists of ints hold
+// (places counted from the end), since an element of a list may be a symbol.
+inline constexpr int64_t kFirstSymbol = -(int64_t{1} << 40);
+
 // Output `output` of node `node`; printed "n:i".
 struct ValueRef {
   int32_t node = -1;

@@ -102,7 +102,7 @@ TEST(GraphText, EveryPartArrivesWhereItBelongs) {
   const Graph& g = text.graph;
   EXPECT_EQ(g.name, "a step");
   EXPECT_EQ(g.args, std::vector<int32_t>{0});
-  EXPECT_EQ(g[0].outputs[0].shape, (Shape{2, -2}));
+  EXPECT_EQ(g[0].outputs[0].shape, (Shape{2, kFirstSymbol}));
   const Node& mine = g[2];
   EXPECT_EQ(mine.name, "a b\"\\\n\x01:");
   EXPECT_EQ(mine.inputs, (std::vector<ValueRef>{{0, 0}, {1, 0}}));
@@ -114,7 +114,8 @@ TEST(GraphText, EveryPartArrivesWhereItBelongs) {
   EXPECT_TRUE(mine.op->stateful());
   EXPECT_TRUE(mine.op->metadata());
   EXPECT_EQ(mine.op->id(), kDetachedOp);
-  EXPECT_EQ(std::get<Shape>(*mine.attrs.get()->find("u")), (Shape{2, -1, -8}));
+  EXPECT_EQ(std::get<Shape>(*mine.attrs.get()->find("u")),
+            (Shape{2, kUnknownDim, kFirstSymbol - 6}));
   EXPECT_EQ(g[4].controls, (std::vector<int32_t>{0, 2}));
   EXPECT_EQ(g[4].op->input(0).access, Access::kReadsVariable);
   EXPECT_EQ(g[4].op->input(1).access, Access::kWritesVariable);

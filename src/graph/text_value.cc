@@ -13,6 +13,7 @@
 #include "graph/blob_table.h"
 #include "op/op_def.h"
 #include "tensor/string_tensor.h"
+#include "graph/graph.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/visit_dtype.h"
 
@@ -38,7 +39,10 @@ void append_shape(std::string& out, const Shape& shape) {
     } else {
       out += '?';
       if (shape[i] < kUnknownDim) {
-        fmt::format_to(std::back_inserter(out), "{}", -1 - shape[i]);
+        // A signature may also hold small symbols of the user's own.
+        const int64_t before_first =
+            shape[i] <= kFirstSymbol ? kFirstSymbol + 1 : kUnknownDim;
+        fmt::format_to(std::back_inserter(out), "{}", before_first - shape[i]);
       }
     }
   }
@@ -59,7 +63,7 @@ int64_t parse_dim(TextLine& line) {
   if (symbol < 1 || symbol > kLast) {
     line.fail(fmt::format("symbol ?{}, expected 1 to {}", symbol, kLast));
   }
-  return -1 - symbol;
+  return kFirstSymbol + 1 - symbol;
 }
 
 }  // namespace

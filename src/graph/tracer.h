@@ -75,7 +75,7 @@ class Tracer final : public Dispatcher {
   std::unordered_map<std::string, int> names_;
   std::unordered_map<int32_t, Order> effects_;  // by VarHandleOp
   int32_t last_effect_ = -1;                    // of ops without variables
-  int64_t next_symbol_ = -2;
+  int64_t next_symbol_ = kFirstSymbol;
 };
 
 }  // namespace berth

@@ -201,20 +201,33 @@ Logs Model::evaluate(const Tensor& x, const Tensor& y,
                   site);
 }
 
-Tensor Model::predict(const Tensor& x, const PredictOptions& options,
-                      Site site) {
+Tensors Model::predict(const Tensors& x, const PredictOptions& options,
+                       Site site) {
   check_positive("predict", "batch_size", options.batch_size, site);
-  check_pair("predict", x, x, site);
+  if (x.empty()) {
+    throw errors::InvalidArgument(
+        fmt::format("predict: there are no inputs{}; expected at least one",
+                    where_text(nullptr, site)));
+  }
+  for (const Tensor& t : x) check_pair("predict", x[0], t, site);
   auto& forward = training_->forward();
-  const int64_t n = x.shape()[0];
-  if (n <= options.batch_size) return forward({x}, site)[0];
-  Tensors parts;
-  auto batches = data::Dataset::from_tensor_slices({x}, site).batch(
+  if (x[0].shape()[0] <= options.batch_size) return forward(x, site);
+  std::vector<Tensors> parts;  // by output
+  auto batches = data::Dataset::from_tensor_slices(x, site).batch(
       options.batch_size, {}, site);
   for (const Tensors& element : batches) {
-    parts.push_back(forward(element, site)[0]);
+    const Tensors y = forward(element, site);
+    parts.resize(y.size());
+    for (size_t i = 0; i < y.size(); ++i) parts[i].push_back(y[i]);
   }
-  return concat(parts, 0, site);
+  Tensors outputs;
+  for (const Tensors& p : parts) outputs.push_back(concat(p, 0, site));
+  return outputs;
+}
+
+Tensor Model::predict(const Tensor& x, const PredictOptions& options,
+                      Site site) {
+  return predict(Tensors{x}, options, site)[0];
 }
 
 }  // namespace berth::keras

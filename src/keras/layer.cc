@@ -99,7 +99,8 @@ void collect(const LayerState& s, bool trainable, bool other,
       if (!there) out->push_back(v);
     }
   };
-  if (trainable) add(s.trainable);
+  const bool learns = s.learns.load(std::memory_order_relaxed);
+  if (learns ? trainable : other) add(s.trainable);
   if (other) add(s.other);
   for (const Layer& part : s.parts) {
     collect(part.base()->state(), trainable, other, out);
@@ -139,7 +140,7 @@ Tensor Layer::operator()(const Tensor& x, std::optional<bool> training) const {
   return std::move(y[0]);
 }
 
-KerasTensor Layer::operator()(const KerasTensors& x) const {
+KerasTensors Layer::outputs_of(const KerasTensors& x) const {
   auto node = std::make_shared<KerasNode>(KerasNode{*this, x, {}});
   std::vector<TensorSpec> specs;
   for (const KerasTensor& t : x) {
@@ -147,7 +148,21 @@ KerasTensor Layer::operator()(const KerasTensors& x) const {
   }
   node->outputs = abstract_call(
       [&](const Tensors& in) { return (*this)(in, false); }, specs);
-  return KerasTensor(std::move(node), 0);
+  KerasTensors list;
+  for (size_t i = 0; i < node->outputs.size(); ++i) {
+    list.emplace_back(node, static_cast<int>(i));
+  }
+  return list;
+}
+KerasTensor Layer::operator()(const KerasTensors& x) const {
+  KerasTensors list = outputs_of(x);
+  if (list.size() != 1) {
+    fail_in(base_->state(),
+            fmt::format("{}: has {} outputs; expected 1: call outputs_of() to "
+                        "get them all",
+                        base_->state().type, list.size()));
+  }
+  return list[0];
 }
 KerasTensor Layer::operator()(const KerasTensor& x) const {
   return (*this)(KerasTensors{x});
@@ -161,6 +176,11 @@ DType KerasTensor::dtype() const {
 }
 
 bool Layer::built() const { return base_->state().built.load(); }
+bool Layer::trainable() const { return base_->state().learns.load(); }
+void Layer::set_trainable(bool trainable) const {
+  base_->state().learns = trainable;
+  for (const Layer& part : base_->state().parts) part.set_trainable(trainable);
+}
 const std::string& Layer::requested_device() const {
   return base_->state().device;
 }

@@ -25,6 +25,7 @@ struct LayerState {
 
   std::mutex build_mutex;
   std::atomic<bool> built{false};
+  std::atomic<bool> learns{true};  // false: its weights are frozen
   std::vector<Variable> trainable, other;
   std::vector<Layer> parts;
   // Of the first call; written once, under build_mutex.

@@ -5,100 +5,113 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
-#include "berth/ops/nn.h"
-#include "keras/targets.h"
+#include "op/device_scope.h"
 #include "op/dispatcher.h"
 
 namespace berth::keras {
 
 namespace {
 
-// Keras keeps probabilities this far from 0 and 1.
-constexpr double kEpsilon = 1e-7;
+struct Named {
+  const char* name;
+  const char* alias;  // Keras' second name
+  Loss (*make)();
+};
 
-const math::ReduceOptions kLastAxis{.axis = std::vector<int64_t>{-1}};
-
-Tensor log_of_probabilities(const Tensor& p, Site site) {
-  const Tensor low = fill({}, kEpsilon, p.dtype(), site);
-  const Tensor high = fill({}, 1 - kEpsilon, p.dtype(), site);
-  return math::log(math::minimum(math::maximum(p, low, site), high, site),
-                   site);
-}
-
-Tensor squared_error(const Tensor& y_true, const Tensor& y_pred) {
-  const Site site = t_state.site;
-  const Tensor y = like_prediction("mean_squared_error", y_true, y_pred);
-  const Tensor e = math::squared_difference(y_pred, y, site);
-  return e.rank() == 0 ? e : math::reduce_mean(e, kLastAxis, site);
-}
-
-Tensor categorical(const Tensor& y_true, const Tensor& y_pred, bool logits) {
-  const Site site = t_state.site;
-  const Tensor y = like_prediction("categorical_crossentropy", y_true, y_pred);
-  if (logits) return nn::softmax_cross_entropy_with_logits(y, y_pred, site);
-  const Tensor sum = math::reduce_sum(
-      y_pred, {.axis = std::vector<int64_t>{-1}, .keepdims = true}, site);
-  const Tensor log = log_of_probabilities(y_pred / sum, site);
-  return -math::reduce_sum(y * log, kLastAxis, site);
-}
-
-// The logarithm of probabilities is a set of logits for them.
-Tensor sparse(const Tensor& y_true, const Tensor& y_pred, bool logits) {
-  const Site site = t_state.site;
-  const Tensor y =
-      class_labels("sparse_categorical_crossentropy", y_true, y_pred);
-  return nn::sparse_softmax_cross_entropy_with_logits(
-      y, logits ? y_pred : log_of_probabilities(y_pred, site), site);
-}
+constexpr Named kLosses[] = {
+    {"mean_squared_error", "mse", [] { return losses::MeanSquaredError(); }},
+    {"mean_absolute_error", "mae", [] { return losses::MeanAbsoluteError(); }},
+    {"mean_absolute_percentage_error", "mape",
+     [] { return losses::MeanAbsolutePercentageError(); }},
+    {"mean_squared_logarithmic_error", "msle",
+     [] { return losses::MeanSquaredLogarithmicError(); }},
+    {"huber", "huber_loss", [] { return losses::Huber(); }},
+    {"log_cosh", "logcosh", [] { return losses::LogCosh(); }},
+    {"binary_crossentropy", "bce", [] { return losses::BinaryCrossentropy(); }},
+    {"categorical_crossentropy", "",
+     [] { return losses::CategoricalCrossentropy(); }},
+    {"sparse_categorical_crossentropy", "",
+     [] { return losses::SparseCategoricalCrossentropy(); }},
+    {"hinge", "", [] { return losses::Hinge(); }},
+    {"squared_hinge", "", [] { return losses::SquaredHinge(); }},
+    {"categorical_hinge", "", [] { return losses::CategoricalHinge(); }},
+    {"kl_divergence", "kld", [] { return losses::KLDivergence(); }},
+    {"poisson", "", [] { return losses::Poisson(); }},
+    {"cosine_similarity", "", [] { return losses::CosineSimilarity(); }},
+};
 
 Loss by_name(const std::string& name) {
-  if (name == "mse" || name == "mean_squared_error") {
-    return losses::MeanSquaredError();
-  }
-  if (name == "categorical_crossentropy") {
-    return losses::CategoricalCrossentropy();
-  }
-  if (name == "sparse_categorical_crossentropy") {
-    return losses::SparseCategoricalCrossentropy();
+  std::string known;
+  for (const Named& l : kLosses) {
+    if (!name.empty() && (name == l.name || name == l.alias)) return l.make();
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", l.name);
+    if (*l.alias) known += fmt::format(" ({})", l.alias);
   }
   throw errors::InvalidArgument(
-      fmt::format("there is no loss \"{}\"; expected mse, mean_squared_error, "
-                  "categorical_crossentropy or sparse_categorical_crossentropy",
-                  name));
+      fmt::format("there is no loss \"{}\"; expected one of {}", name, known));
+}
+
+// Weights with axes of 1 for those of `values` that they lack.
+Tensor aligned_weights(const Tensor& weights, const Tensor& values, Site site) {
+  Tensor w = weights.dtype() == values.dtype()
+                 ? weights
+                 : math::cast(weights, values.dtype(), site);
+  if (w.rank() == values.rank() + 1 && w.shape()[w.rank() - 1] == 1) {
+    w = squeeze(w, {-1}, site);
+  }
+  if (w.rank() > values.rank()) {
+    throw errors::InvalidArgument(fmt::format(
+        "sample_weight is {}, values of the loss are {}{}; expected that "
+        "shape or its first axes",
+        weights.shape().str(), values.shape().str(),
+        where_text(nullptr, site)));
+  }
+  while (w.rank() > 0 && w.rank() < values.rank()) {
+    w = expand_dims(w, -1, site);
+  }
+  return w;
 }
 
 }  // namespace
 
 Loss::Loss(const char* name) : Loss(by_name(name ? name : "")) {}
 Loss::Loss(const std::string& name) : Loss(by_name(name)) {}
+Loss::Loss(std::string name, Fn fn, const LossOptions& options)
+    : name_(std::move(name)),
+      fn_(std::move(fn)),
+      reduction_(options.reduction) {
+  if (reduction_ == "sum_over_batch_size" || reduction_ == "sum" ||
+      reduction_ == "none") {
+    return;
+  }
+  throw errors::InvalidArgument(fmt::format(
+      "loss {}: reduction is \"{}\"; expected sum_over_batch_size, sum or none",
+      name_, reduction_));
+}
+
+Tensor Loss::reduced(const Tensor& values, Site site) const {
+  if (reduction_ == "none" || values.rank() == 0) return values;
+  return reduction_ == "sum" ? math::reduce_sum(values, {}, site)
+                             : math::reduce_mean(values, {}, site);
+}
 
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
                         Site site) const {
+  return (*this)(y_true, y_pred, Tensor(), site);
+}
+
+Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
+                        const Tensor& sample_weight, Site site) const {
   if (!fn_) {
     throw errors::FailedPrecondition("an empty Loss was called");
   }
   set_site(site);
-  const Tensor values = fn_(y_true, y_pred);
-  return values.rank() == 0 ? values : math::reduce_mean(values, {}, site);
+  Tensor values = fn_(y_true, y_pred);
+  if (sample_weight.defined()) {
+    values = math::multiply(values,
+                            aligned_weights(sample_weight, values, site), site);
+  }
+  return reduced(values, site);
 }
 
-namespace losses {
-
-Loss MeanSquaredError() { return Loss("mean_squared_error", &squared_error); }
-
-Loss CategoricalCrossentropy(CrossentropyOptions o) {
-  return Loss("categorical_crossentropy",
-              [o](const Tensor& y_true, const Tensor& y_pred) {
-                return categorical(y_true, y_pred, o.from_logits);
-              });
-}
-
-Loss SparseCategoricalCrossentropy(CrossentropyOptions o) {
-  return Loss("sparse_categorical_crossentropy",
-              [o](const Tensor& y_true, const Tensor& y_pred) {
-                return sparse(y_true, y_pred, o.from_logits);
-              });
-}
-
-}  // namespace losses
 }  // namespace berth::keras

@@ -82,6 +82,12 @@ Tensor Model::Training::total_loss(const Tensors& outputs,
   for (size_t i = 0; i < n; ++i) {
     const Loss& loss = o.losses.empty() ? o.loss : o.losses[i];
     const Tensor one = loss(targets[i], outputs[i], compiled_at);
+    if (one.rank() != 0) {
+      throw errors::InvalidArgument(fmt::format(
+          "model \"{}\": loss {} is {}; expected a scalar: its reduction is "
+          "\"{}\"",
+          model.name(), loss.name(), one.shape().str(), loss.reduction()));
+    }
     sum = sum.defined() ? math::add(sum, one, compiled_at) : one;
   }
   return sum;

@@ -52,6 +52,8 @@ struct KernelContext {
   // When the kernel computes one part of a split op: where the part begins in
   // the unsplit output 0, counted in elements (random ops).
   int64_t slice_origin = 0;
+  // Then also: the shape of the unsplit input 0 (means divide by its count).
+  const Shape* unsplit = nullptr;
 };
 
 struct KernelCall {
@@ -85,6 +87,7 @@ struct PrepareArgs {
   std::span<const SpecView> in;
   std::span<const OutSpec> out;
   int slices = 1;
+  const Shape* unsplit = nullptr;  // as in KernelContext
 
   template <class T>
   const T& attr(std::string_view name) const {
@@ -106,7 +109,8 @@ struct KernelDef {
   // True when the kernel itself uses context.pool and context.slices;
   // otherwise the executor cuts the op by its split rule.
   bool parallel = false;
-  // True when the kernel takes pitched views.
+  // True when the kernel takes pitched views whose runs are last axes: rows
+  // of a wider array.
   bool pitched = false;
 };
 

@@ -52,6 +52,11 @@ OpBuilder& OpBuilder::any_inputs(std::string name, DTypeSet types) {
   def_->inputs_.back().optional = true;
   return *this;
 }
+OpBuilder& OpBuilder::free_variadic_input(std::string name, DTypeSet types) {
+  variadic_input(std::move(name), types);
+  def_->inputs_.back().free_dtype = true;
+  return *this;
+}
 OpBuilder& OpBuilder::reads_variable(std::string name) {
   input(std::move(name), kResourceType);
   def_->inputs_.back().access = Access::kReadsVariable;
@@ -61,6 +66,13 @@ OpBuilder& OpBuilder::reads_variable(std::string name) {
 OpBuilder& OpBuilder::writes_variable(std::string name, Access access) {
   input(std::move(name), kResourceType);
   def_->inputs_.back().access = access;
+  def_->has_variables_ = true;
+  def_->stateful_ = true;
+  return *this;
+}
+OpBuilder& OpBuilder::writes_variables(std::string name) {
+  free_variadic_input(std::move(name), kAllTypes | kResourceType);
+  def_->inputs_.back().access = Access::kWritesVariable;
   def_->has_variables_ = true;
   def_->stateful_ = true;
   return *this;

@@ -42,9 +42,13 @@ class OpBuilder {
   OpBuilder& variadic_input(std::string name, DTypeSet types = kEveryType);
   // Any number of inputs of any dtypes behind the others, also none.
   OpBuilder& any_inputs(std::string name, DTypeSet types);
+  // The same, with any mix of dtypes.
+  OpBuilder& free_variadic_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& reads_variable(std::string name);
   OpBuilder& writes_variable(std::string name,
                              Access access = Access::kWritesVariable);
+  // The last argument: variables that are written, and values among them.
+  OpBuilder& writes_variables(std::string name);
   OpBuilder& output(std::string name);
   OpBuilder& num_outputs(NumOutputsFn fn);
   OpBuilder& attr(std::string name, AttrValue default_value);

@@ -1,7 +1,8 @@
 // Where the windows of convolutions and pools lie in an image.
 //
-// TensorFlow's rules for padding "SAME" and "VALID", for shape rules, kernels
-// and costs. Images are [n, h, w, c]. Pure functions; thread-safe.
+// TensorFlow's rules for padding "SAME", "VALID" and "EXPLICIT", for shape
+// rules, kernels and costs. Images are [n, h, w, c]. Pure functions;
+// thread-safe.
 
 #ifndef BERTH_OP_WINDOW_H_
 #define BERTH_OP_WINDOW_H_
@@ -29,10 +30,10 @@ struct Windows {
   WindowAxis h, w;
 };
 
-// Returns the windows of a convolution from the attributes strides, dilations
-// and padding: image [n, h, w, c], filter [kh, kw, c, o]. Throws
-// errors::InvalidArgument for attributes that make no sense and for a window
-// larger than a VALID image.
+// Returns the windows of a convolution from the attributes strides, dilations,
+// padding and explicit_paddings: image [n, h, w, c], filter [kh, kw, c, o].
+// Throws errors::InvalidArgument for attributes that make no sense and for a
+// window larger than the padded image.
 Windows conv_windows(const OpDef& op, const Attrs* attrs, const Shape& image,
                      const Shape& filter);
 

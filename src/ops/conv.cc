@@ -4,13 +4,18 @@
 // batch and channels come from the operands, so that a part of a batch needs no
 // other attributes. Where height or width is not known in a trace, a tensor of
 // that shape is a third operand instead; only its shape is read.
+// The number of groups is an attribute, since unknown channels cannot tell; a
+// depthwise convolution is one with a group per channel.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
-#include "berth/ops/nn.h"
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "op/device_scope.h"
 #include "op/window.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
@@ -21,6 +26,9 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
+// More cannot be multiplied safely; no image has as many.
+constexpr int64_t kMaxChannels = int64_t{1} << 31;
+
 const OpDef& conv_op() {
   static const OpDef& op = op_named("Conv2D");
   return op;
@@ -30,7 +38,9 @@ const OpDef& conv_op() {
 std::vector<Attrs::Pair> conv_attrs(const GradCall& g) {
   return {{"strides", g.attr<Sizes>("strides")},
           {"dilations", g.attr<Sizes>("dilations")},
-          {"padding", g.attr<std::string>("padding")}};
+          {"padding", g.attr<std::string>("padding")},
+          {"explicit_paddings", g.attr<Sizes>("explicit_paddings")},
+          {"groups", g.attr<int64_t>("groups")}};
 }
 
 Tensor conv(const GradCall& g, const Tensor& x, const Tensor& filter) {
@@ -64,12 +74,40 @@ Tensor backprop_filter(const GradCall& g, const Tensor& x, const Tensor& dy,
   return call1(op, x, dy, AttrsRef(std::move(attrs)).get());
 }
 
+// Channels of an image whose filter sees `per_group` of them.
+int64_t all_channels(const InferContext& c, int64_t per_group) {
+  const int64_t groups = c.attr<int64_t>("groups");
+  if (groups < 1) {
+    c.fail(fmt::format("groups is {}; expected 1 or more", groups));
+  }
+  if (groups == 1) return per_group;
+  return per_group < 0 || per_group > kMaxChannels / groups
+             ? kUnknownDim
+             : per_group * groups;
+}
+
+// Channels of a filter for an image of `all`.
+int64_t channels_per_group(const InferContext& c, int64_t all) {
+  const int64_t groups = c.attr<int64_t>("groups");
+  if (groups <= 1) return all;
+  return all < 0 || all % groups != 0 ? kUnknownDim : all / groups;
+}
+
 // Returns [n, oh, ow, o] of an image and a filter, checking their channels.
 Shape conv_shape(const InferContext& c, const Shape& x, const Shape& filter) {
-  c.merge_dims(x[3], filter[2],
+  const int64_t groups = c.attr<int64_t>("groups");
+  c.merge_dims(x[3], all_channels(c, filter[2]),
                fmt::format("channels differ: image is {}, filter is {}; "
-                           "expected filter.shape[2] == {}",
-                           x.str(), filter.str(), x[3]));
+                           "expected filter.shape[2] == {}{}",
+                           x.str(), filter.str(), x[3],
+                           groups == 1 ? std::string(", or a divisor of it")
+                                       : fmt::format(" / {} groups", groups)));
+  if (filter[3] >= 0 && filter[3] % groups != 0) {
+    c.fail(
+        fmt::format("filter is {}; expected filter.shape[3] to be a "
+                    "multiple of the {} groups",
+                    filter.str(), groups));
+  }
   const Windows w = conv_windows(c.op(), c.attrs(), x, filter);
   return {x[0], w.h.out, w.w.out, filter[3]};
 }
@@ -124,8 +162,9 @@ void check_backprop(const InferContext& c, const Shape& x,
 void infer_backprop_input(InferContext& c) {
   c.expect_rank(0, 4, "[kh, kw, c, o]");
   c.expect_rank(1, 4, "[n, oh, ow, o]");
-  const Shape x = wanted_shape(c, "input_sizes", "[n, h, w, c]",
-                               {{0, c.shape(1)[0]}, {3, c.shape(0)[2]}});
+  const Shape x =
+      wanted_shape(c, "input_sizes", "[n, h, w, c]",
+                   {{0, c.shape(1)[0]}, {3, all_channels(c, c.shape(0)[2])}});
   check_backprop(c, x, c.shape(0));
   c.set_output(0, c.dtype(0), x);
 }
@@ -133,8 +172,9 @@ void infer_backprop_input(InferContext& c) {
 void infer_backprop_filter(InferContext& c) {
   c.expect_rank(0, 4, "[n, h, w, c]");
   c.expect_rank(1, 4, "[n, oh, ow, o]");
-  const Shape filter = wanted_shape(c, "filter_sizes", "[kh, kw, c, o]",
-                                    {{2, c.shape(0)[3]}, {3, c.shape(1)[3]}});
+  const Shape filter = wanted_shape(
+      c, "filter_sizes", "[kh, kw, c, o]",
+      {{2, channels_per_group(c, c.shape(0)[3])}, {3, c.shape(1)[3]}});
   check_backprop(c, c.shape(0), filter);
   c.set_output(0, c.dtype(0), filter);
 }
@@ -156,7 +196,9 @@ using Signatures = std::vector<SplitSignature>;
 constexpr int8_t kWhole = SplitSignature::kWhole;
 constexpr int8_t kPartial = SplitSignature::kPartialSum;
 
+// The first rule, by images, is true of groups too.
 Signatures with_like(const InferContext& c, Signatures rules) {
+  if (c.attr<int64_t>("groups") != 1) rules.resize(1);
   if (c.num_inputs() < 3) return rules;
   for (SplitSignature& r : rules) {
     const int8_t out = r.outputs[0];
@@ -165,90 +207,154 @@ Signatures with_like(const InferContext& c, Signatures rules) {
   return rules;
 }
 
-}  // namespace
-
-namespace nn {
-
-Tensor conv2d(const Tensor& input, const Tensor& filters,
-              const Conv2DOptions& options, Site site) {
-  set_site(site);
-  const AttrsRef attrs({{"strides", nhwc_list(options.strides)},
-                        {"dilations", nhwc_list(options.dilations)},
-                        {"padding", options.padding}});
-  return call1(conv_op(), input, filters, attrs.get());
+// What all ops of the family have.
+void conv_family(OpBuilder& op, InferFn infer, CostFn cost, SplitFn split) {
+  op.output("output")
+      .required_attr("strides", Sizes{})
+      .required_attr("padding", std::string())
+      .attr("dilations", Sizes{1, 1, 1, 1})
+      .attr("explicit_paddings", Sizes{})
+      .attr("groups", int64_t{1})
+      .infer(infer)
+      .cost(cost)
+      .split(split);
 }
 
-}  // namespace nn
-
-void register_conv_ops(OpRegistry& r) {
-  r.op("Conv2D")
-      .input("input", kFloatingTypes)
-      .input("filter", kFloatingTypes)
-      .output("output")
-      .required_attr("strides", Sizes{})
-      .required_attr("padding", std::string())
-      .attr("dilations", Sizes{1, 1, 1, 1})
-      .infer(&infer_conv)
-      .cost([](const InferContext& c) {
+void register_conv(OpRegistry& r) {
+  OpBuilder op = r.op("Conv2D");
+  op.input("input", kFloatingTypes).input("filter", kFloatingTypes);
+  conv_family(
+      op, &infer_conv,
+      [](const InferContext& c) {
         return cost(c, c.output(0).shape, c.shape(1));
-      })
-      .split([](const InferContext&) {
-        return Signatures{
-            {{0, kWhole}, {0}}, {{kWhole, 3}, {3}}, {{3, 2}, {kPartial}}};
-      })
-      .gradient([](const GradCall& g) {
-        return Tensors{
-            g.needs(0) ? backprop_input(g, g.x(1), g.dy(), g.x(0)) : Tensor(),
-            g.needs(1) ? backprop_filter(g, g.x(0), g.dy(), g.x(1)) : Tensor()};
-      })
-      .doc("Correlation of images NHWC with filters HWIO.");
-  r.op("Conv2DBackpropInput")
-      .input("filter", kFloatingTypes)
+      },
+      [](const InferContext& c) {
+        return with_like(
+            c, {{{0, kWhole}, {0}}, {{kWhole, 3}, {3}}, {{3, 2}, {kPartial}}});
+      });
+  op.gradient([](const GradCall& g) {
+      return Tensors{
+          g.needs(0) ? backprop_input(g, g.x(1), g.dy(), g.x(0)) : Tensor(),
+          g.needs(1) ? backprop_filter(g, g.x(0), g.dy(), g.x(1)) : Tensor()};
+    }).doc("Correlation of images NHWC with filters HWIO.");
+}
+
+void register_backprop_input(OpRegistry& r) {
+  OpBuilder op = r.op("Conv2DBackpropInput");
+  op.input("filter", kFloatingTypes)
       .input("out_backprop", kFloatingTypes)
       .optional_input("input_like", kFloatingTypes)
-      .output("output")
-      .required_attr("strides", Sizes{})
-      .required_attr("padding", std::string())
-      .attr("dilations", Sizes{1, 1, 1, 1})
-      .attr("input_sizes", Sizes{})
-      .infer(&infer_backprop_input)
-      .cost(
-          [](const InferContext& c) { return cost(c, c.shape(1), c.shape(0)); })
-      .split([](const InferContext& c) {
+      .attr("input_sizes", Sizes{});
+  conv_family(
+      op, &infer_backprop_input,
+      [](const InferContext& c) { return cost(c, c.shape(1), c.shape(0)); },
+      [](const InferContext& c) {
         return with_like(
             c, {{{kWhole, 0}, {0}}, {{2, kWhole}, {3}}, {{3, 3}, {kPartial}}});
-      })
-      .gradient([](const GradCall& g) {
-        Tensors d(static_cast<size_t>(g.num_inputs()));
-        if (g.needs(0)) d[0] = backprop_filter(g, g.dy(), g.x(1), g.x(0));
-        if (g.needs(1)) d[1] = conv(g, g.dy(), g.x(0));
-        return d;
-      })
-      .doc("The gradient of a convolution's image.");
-  r.op("Conv2DBackpropFilter")
-      .input("input", kFloatingTypes)
+      });
+  op.gradient([](const GradCall& g) {
+      Tensors d(static_cast<size_t>(g.num_inputs()));
+      if (g.needs(0)) d[0] = backprop_filter(g, g.dy(), g.x(1), g.x(0));
+      if (g.needs(1)) d[1] = conv(g, g.dy(), g.x(0));
+      return d;
+    }).doc("The gradient of a convolution's image.");
+}
+
+void register_backprop_filter(OpRegistry& r) {
+  OpBuilder op = r.op("Conv2DBackpropFilter");
+  op.input("input", kFloatingTypes)
       .input("out_backprop", kFloatingTypes)
       .optional_input("filter_like", kFloatingTypes)
+      .attr("filter_sizes", Sizes{});
+  conv_family(
+      op, &infer_backprop_filter,
+      [](const InferContext& c) {
+        return cost(c, c.shape(1), c.output(0).shape);
+      },
+      [](const InferContext& c) {
+        return with_like(
+            c, {{{0, 0}, {kPartial}}, {{kWhole, 3}, {3}}, {{3, kWhole}, {2}}});
+      });
+  op.gradient([](const GradCall& g) {
+      Tensors d(static_cast<size_t>(g.num_inputs()));
+      if (g.needs(0)) d[0] = backprop_input(g, g.dy(), g.x(1), g.x(0));
+      if (g.needs(1)) d[1] = conv(g, g.x(0), g.dy());
+      return d;
+    }).doc("The gradient of a convolution's filter.");
+}
+
+// [n, h, w, c] and [kh, kw, c, m] -> [n, oh, ow, c * m].
+void infer_depthwise(InferContext& c) {
+  c.expect_rank(0, 4, "[n, h, w, c]");
+  c.expect_rank(1, 4, "[kh, kw, c, m]");
+  const Shape &x = c.shape(0), &filter = c.shape(1);
+  const int64_t channels = c.merge_dims(
+      x[3], filter[2],
+      fmt::format("channels differ: image is {}, filter is {}; expected "
+                  "filter.shape[2] == {}",
+                  x.str(), filter.str(), x[3]));
+  const Windows w = conv_windows(c.op(), c.attrs(), x, filter);
+  const bool known = channels >= 0 && filter[3] >= 0 &&
+                     channels <= kMaxChannels && filter[3] <= kMaxChannels;
+  c.set_output(
+      0, c.dtype(0),
+      {x[0], w.h.out, w.w.out, known ? channels * filter[3] : kUnknownDim});
+}
+
+Tensors decompose_depthwise(std::span<const Tensor> in, const OpDef& op,
+                            const Attrs* attrs) {
+  const Shape &x = in[0].shape(), &f = in[1].shape();
+  const int64_t channels = x[3] >= 0 ? x[3] : f[2];
+  if (channels < 0 || f[0] < 0 || f[1] < 0) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: image is {}, filter is {}{}; expected known channels and window",
+        op.name(), x.str(), f.str(), where_text()));
+  }
+  const int64_t outputs = f[3] < 0 ? kUnknownDim : channels * f[3];
+  const Tensor filter =
+      reshape(in[1], {f[0], f[1], channels > 0 ? 1 : 0, outputs}, {});
+  const AttrsRef conv(
+      {{"strides", op.attr<Sizes>(attrs, "strides")},
+       {"dilations", op.attr<Sizes>(attrs, "dilations")},
+       {"padding", op.attr<std::string>(attrs, "padding")},
+       {"explicit_paddings", op.attr<Sizes>(attrs, "explicit_paddings")},
+       {"groups", std::max<int64_t>(channels, 1)}});
+  return {call1(conv_op(), in[0], filter, conv.get())};
+}
+
+// Channels too, where each makes one: then all are cut at the same borders.
+Signatures split_depthwise(const InferContext& c) {
+  Signatures rules{{{0, kWhole}, {0}}};
+  if (c.shape(1)[3] == 1) rules.push_back({{3, 2}, {3}});
+  return rules;
+}
+
+void register_depthwise(OpRegistry& r) {
+  OpBuilder op = r.op("DepthwiseConv2dNative");
+  op.input("input", kFloatingTypes)
+      .input("filter", kFloatingTypes)
       .output("output")
       .required_attr("strides", Sizes{})
       .required_attr("padding", std::string())
       .attr("dilations", Sizes{1, 1, 1, 1})
-      .attr("filter_sizes", Sizes{})
-      .infer(&infer_backprop_filter)
+      .attr("explicit_paddings", Sizes{})
+      .infer(&infer_depthwise)
       .cost([](const InferContext& c) {
-        return cost(c, c.shape(1), c.output(0).shape);
+        const Shape& f = c.shape(1);
+        return cost(c, c.output(0).shape, {f[0], f[1], 1, f[3]});
       })
-      .split([](const InferContext& c) {
-        return with_like(
-            c, {{{0, 0}, {kPartial}}, {{kWhole, 3}, {3}}, {{3, kWhole}, {2}}});
-      })
-      .gradient([](const GradCall& g) {
-        Tensors d(static_cast<size_t>(g.num_inputs()));
-        if (g.needs(0)) d[0] = backprop_input(g, g.dy(), g.x(1), g.x(0));
-        if (g.needs(1)) d[1] = conv(g, g.x(0), g.dy());
-        return d;
-      })
-      .doc("The gradient of a convolution's filter.");
+      .split(&split_depthwise)
+      .decompose(&decompose_depthwise)
+      .doc("Each channel by filters of its own: a Conv2D of as many groups.");
+}
+
+}  // namespace
+
+void register_conv_ops(OpRegistry& r) {
+  register_conv(r);
+  register_backprop_input(r);
+  register_backprop_filter(r);
+  register_depthwise(r);
 }
 
 }  // namespace berth

@@ -13,6 +13,14 @@ Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis, Site site) {
   return call_checked(op, site, {&x, &indices},
                       AttrsRef({{"axis", axis}}).get());
 }
+Tensor gather(const Tensor& x, const Tensor& indices, const GatherOptions& o,
+              Site site) {
+  static const OpDef& op = op_named("GatherV2");
+  return call_checked(op, site, {&x, &indices},
+                      AttrsRef({{"axis", o.axis.value_or(o.batch_dims)},
+                                {"batch_dims", o.batch_dims}})
+                          .get());
+}
 Tensor one_hot(const Tensor& indices, int64_t depth, const OneHotOptions& o,
                Site site) {
   static const OpDef& op = op_named("OneHot");
@@ -37,13 +45,41 @@ int gather_axis(const InferContext& c, const Shape& params) {
                         c.op().name().c_str());
 }
 
-// [params before axis, indices, params after axis]
+// Leading axes that params and indices have in common.
+int batch_dims_of(const InferContext& c, const Shape& params,
+                  const Shape& indices) {
+  int64_t dims = c.attr<int64_t>("batch_dims");
+  if (dims < 0) dims += indices.rank();
+  if (dims < 0 || dims > indices.rank() || dims > gather_axis(c, params)) {
+    c.fail(
+        fmt::format("batch_dims is {}; expected at most the rank of the "
+                    "indices {} and the axis {} of {}",
+                    c.attr<int64_t>("batch_dims"), indices.str(),
+                    c.attr<int64_t>("axis"), params.str()));
+  }
+  for (int i = 0; i < dims; ++i) {
+    if (params[i] < 0 || indices[i] < 0 || params[i] == indices[i]) continue;
+    c.fail(
+        fmt::format("params are {}, indices {}; expected equal first {} "
+                    "axes, the batch_dims",
+                    params.str(), indices.str(), dims));
+  }
+  return static_cast<int>(dims);
+}
+
+// [params before axis, indices after the batch, params after axis]
 Shape gathered_shape(const InferContext& c, const Shape& params,
                      const Shape& indices) {
   const int axis = gather_axis(c, params);
+  const int batch = batch_dims_of(c, params, indices);
   Shape out = params;
+  for (int i = 0; i < batch; ++i) {
+    if (out[i] < 0) out[i] = indices[i];
+  }
   out.erase(axis);
-  for (int i = 0; i < indices.rank(); ++i) out.insert(axis + i, indices[i]);
+  for (int i = batch; i < indices.rank(); ++i) {
+    out.insert(axis + i - batch, indices[i]);
+  }
   return out;
 }
 
@@ -53,17 +89,35 @@ void infer_gather(InferContext& c) {
   c.set_output(0, c.dtype(0), out);
 }
 
-// Some of the indices, or some of an axis that is not gathered.
-std::vector<SplitSignature> split_gather(const InferContext& c) {
-  const int axis = gather_axis(c, c.shape(0));
-  const int n = c.shape(1).rank();
-  std::vector<SplitSignature> rules;
+// One way to cut a gather: axes of params, indices and the gathered tensor;
+// kWhole where none is cut.
+struct GatherCut {
+  int8_t params, indices, gathered;
+};
+
+// Some of the indices, some of a batch, or some of an axis that is not
+// gathered.
+std::vector<GatherCut> gather_cuts(const InferContext& c, const Shape& params,
+                                   const Shape& indices) {
+  const int axis = gather_axis(c, params);
+  const int batch = batch_dims_of(c, params, indices);
+  const int n = indices.rank() - batch;
+  std::vector<GatherCut> cuts;
   for (int i = 0; i < n; ++i) {
-    rules.push_back({{kWhole, cut(i)}, {cut(axis + i)}});
+    cuts.push_back({kWhole, cut(batch + i), cut(axis + i)});
   }
-  for (int i = 0; i < c.shape(0).rank(); ++i) {
+  for (int i = 0; i < params.rank(); ++i) {
     if (i == axis) continue;
-    rules.push_back({{cut(i), kWhole}, {cut(i < axis ? i : i + n - 1)}});
+    cuts.push_back(
+        {cut(i), i < batch ? cut(i) : kWhole, cut(i < axis ? i : i + n - 1)});
+  }
+  return cuts;
+}
+
+std::vector<SplitSignature> split_gather(const InferContext& c) {
+  std::vector<SplitSignature> rules;
+  for (const GatherCut& g : gather_cuts(c, c.shape(0), c.shape(1))) {
+    rules.push_back({{g.params, g.indices}, {g.gathered}});
   }
   return rules;
 }
@@ -71,7 +125,8 @@ std::vector<SplitSignature> split_gather(const InferContext& c) {
 Tensors grad_gather(const GradCall& g) {
   const Tensor dy = g.dy();
   return {call_with_shape_of("GatherGrad", {&dy, &g.x(1)}, g.x(0),
-                             {{"axis", g.attr<int64_t>("axis")}}),
+                             {{"axis", g.attr<int64_t>("axis")},
+                              {"batch_dims", g.attr<int64_t>("batch_dims")}}),
           {}};
 }
 
@@ -88,20 +143,11 @@ void infer_gather_grad(InferContext& c) {
 
 // Some of the indices give partial sums.
 std::vector<SplitSignature> split_gather_grad(const InferContext& c) {
-  const Shape& out = c.output(0).shape;
-  const int axis = gather_axis(c, out);
-  const int n = c.shape(1).rank();
-  const bool like = c.num_inputs() == 3;
   std::vector<SplitSignature> rules;
-  for (int i = 0; i < n; ++i) {
-    SplitSignature rule{{cut(axis + i), cut(i)}, {kPartialSum}};
-    if (like) rule.inputs.push_back(kWhole);
-    rules.push_back(std::move(rule));
-  }
-  for (int i = 0; i < out.rank(); ++i) {
-    if (i == axis) continue;
-    SplitSignature rule{{cut(i < axis ? i : i + n - 1), kWhole}, {cut(i)}};
-    if (like) rule.inputs.push_back(cut(i));
+  for (const GatherCut& g : gather_cuts(c, c.output(0).shape, c.shape(1))) {
+    const int8_t out = g.params == kWhole ? kPartialSum : g.params;
+    SplitSignature rule{{g.gathered, g.indices}, {out}};
+    if (c.num_inputs() == 3) rule.inputs.push_back(g.params);
     rules.push_back(std::move(rule));
   }
   return rules;
@@ -109,7 +155,10 @@ std::vector<SplitSignature> split_gather_grad(const InferContext& c) {
 
 Tensors grad_gather_grad(const GradCall& g) {
   Tensors grads(static_cast<size_t>(g.num_inputs()));
-  grads[0] = gather(g.dy(), g.x(1), g.attr<int64_t>("axis"), {});
+  grads[0] = gather(g.dy(), g.x(1),
+                    GatherOptions{.axis = g.attr<int64_t>("axis"),
+                                  .batch_dims = g.attr<int64_t>("batch_dims")},
+                    {});
   return grads;
 }
 
@@ -168,6 +217,7 @@ void register_gather_ops(OpRegistry& r) {
       .free_input("indices", kIndexTypes)
       .output("output")
       .attr("axis", int64_t{0})
+      .attr("batch_dims", int64_t{0})
       .infer(&infer_gather)
       .cost(&cost_pick)
       .split(&split_gather)
@@ -182,6 +232,7 @@ void register_gather_ops(OpRegistry& r) {
     }
     op.output("dx")
         .attr("axis", int64_t{0})
+        .attr("batch_dims", int64_t{0})
         .infer(&infer_gather_grad)
         .split(&split_gather_grad)
         .gradient(&grad_gather_grad)

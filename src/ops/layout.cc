@@ -20,7 +20,13 @@ Tensor expand_dims(const Tensor& x, int64_t axis, Site site) {
 }
 Tensor squeeze(const Tensor& x, const Ints& axes, Site site) {
   static const OpDef& op = op_named("Squeeze");
-  return call_checked(op, site, {&x}, AttrsRef({{"axis", axes}}).get());
+  // Which axes go is settled here, where a length may be unknown: it stays.
+  Ints dropped = axes;
+  for (int i = 0; axes.empty() && i < x.rank(); ++i) {
+    if (x.shape()[i] == 1) dropped.push_back(i);
+  }
+  if (dropped.empty()) return identity(x, site);
+  return call_checked(op, site, {&x}, AttrsRef({{"axis", dropped}}).get());
 }
 Tensor transpose(const Tensor& x, const Ints& perm, Site site) {
   static const OpDef& op = op_named("Transpose");
@@ -34,10 +40,6 @@ Tensor tile(const Tensor& x, const Ints& multiples, Site site) {
   static const OpDef& op = op_named("Tile");
   return call_checked(op, site, {&x},
                       AttrsRef({{"multiples", multiples}}).get());
-}
-Tensor pad(const Tensor& x, const Ints& paddings, Site site) {
-  static const OpDef& op = op_named("Pad");
-  return call_checked(op, site, {&x}, AttrsRef({{"paddings", paddings}}).get());
 }
 
 namespace {
@@ -192,60 +194,6 @@ Tensors grad_tile_grad(const GradCall& g) {
   return grads;
 }
 
-void infer_pad(InferContext& c) {
-  Shape out = c.shape(0);
-  const Ints& paddings = c.attr<Ints>("paddings");
-  if (static_cast<int>(paddings.size()) != 2 * out.rank()) {
-    c.fail(
-        fmt::format("paddings has {} numbers; expected {}, before and after "
-                    "each axis of {}",
-                    paddings.size(), 2 * out.rank(), out.str()));
-  }
-  for (int i = 0; i < out.rank(); ++i) {
-    const int64_t before = paddings[2 * i], after = paddings[2 * i + 1];
-    if (before < 0 || after < 0) {
-      c.fail(fmt::format("paddings {}, {} of axis {}; expected 0 or more",
-                         before, after, i));
-    }
-    if (before == 0 && after == 0) continue;
-    out[i] = add_dims(c, out[i], add_dims(c, before, after));
-  }
-  check_elements(c, out);
-  c.set_output(0, c.dtype(0), out);
-}
-
-std::vector<SplitSignature> split_pad(const InferContext& c) {
-  const Ints& paddings = c.attr<Ints>("paddings");
-  std::vector<SplitSignature> rules;
-  for (int i = 0; i < c.shape(0).rank(); ++i) {
-    if (paddings[2 * i] == 0 && paddings[2 * i + 1] == 0) {
-      rules.push_back({{cut(i)}, {cut(i)}});
-    }
-  }
-  return rules;
-}
-
-// The inside of dy: from `before` to `after` before the end of each axis, so
-// that the sizes need not be known.
-Tensors grad_pad(const GradCall& g) {
-  const Ints paddings = g.attr<Ints>("paddings");
-  Ints begin, end, strides;
-  int64_t end_mask = 0;
-  for (int i = 0; i < g.x(0).rank(); ++i) {
-    begin.push_back(paddings[2 * i]);
-    end.push_back(-paddings[2 * i + 1]);
-    strides.push_back(1);
-    if (end.back() == 0) end_mask |= int64_t{1} << i;
-  }
-  static const OpDef& op = op_named("StridedSlice");
-  return {call1(op, g.dy(),
-                AttrsRef({{"begin", begin},
-                          {"end", end},
-                          {"strides", strides},
-                          {"end_mask", end_mask}})
-                    .get())};
-}
-
 void register_tile_ops(OpRegistry& r) {
   r.op("Tile")
       .input("input")
@@ -302,14 +250,6 @@ void register_layout_ops(OpRegistry& r) {
       .cost(&cost_move)
       .split(&split_transpose)
       .gradient(&grad_transpose);
-  r.op("Pad")
-      .input("input")
-      .output("output")
-      .required_attr("paddings", Ints{})
-      .infer(&infer_pad)
-      .cost(&cost_move)
-      .split(&split_pad)
-      .gradient(&grad_pad);
   register_tile_ops(r);
 }
 

@@ -84,17 +84,28 @@ Cost cost_matmul(const InferContext& c) {
           (in + out) * static_cast<double>(size_of(c.dtype(0)))};
 }
 
-// Rows of a, columns of b, or the inner dimension as partial sums.
+// Rows of a, columns of b, or the inner dimension as partial sums; and leading
+// dimensions, in an operand that has them.
 std::vector<SplitSignature> split_matmul(const InferContext& c) {
   const int ra = c.shape(0).rank(), rb = c.shape(1).rank();
   const int ro = c.output(0).shape.rank();
   const bool ta = c.attr<bool>("transpose_a"), tb = c.attr<bool>("transpose_b");
   const auto axis = [](int i) { return static_cast<int8_t>(i); };
   const int8_t whole = SplitSignature::kWhole;
-  return {{{axis(ta ? ra - 1 : ra - 2), whole}, {axis(ro - 2)}},
-          {{whole, axis(tb ? rb - 2 : rb - 1)}, {axis(ro - 1)}},
-          {{axis(ta ? ra - 2 : ra - 1), axis(tb ? rb - 1 : rb - 2)},
-           {SplitSignature::kPartialSum}}};
+  std::vector<SplitSignature> rules = {
+      {{axis(ta ? ra - 1 : ra - 2), whole}, {axis(ro - 2)}},
+      {{whole, axis(tb ? rb - 2 : rb - 1)}, {axis(ro - 1)}},
+      {{axis(ta ? ra - 2 : ra - 1), axis(tb ? rb - 1 : rb - 2)},
+       {SplitSignature::kPartialSum}}};
+  const auto own = [&](const Shape& s, int i) {
+    const int at = i - (ro - s.rank());
+    return at < 0 || s[at] == 1 ? whole : axis(at);
+  };
+  for (int i = 0; i + 2 < ro; ++i) {
+    if (c.output(0).shape[i] == 1) continue;
+    rules.push_back({{own(c.shape(0), i), own(c.shape(1), i)}, {axis(i)}});
+  }
+  return rules;
 }
 
 }  // namespace

@@ -3,12 +3,15 @@
 #include "berth/ops/nn.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <numbers>
 
+#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "op/device_scope.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
 #include "ops/random_key.h"
@@ -109,6 +112,31 @@ Tensors grad_dropout(const GradCall& g) {
   return {call1(op, g.dy(), g.y(1), rate_of(g).get())};
 }
 
+// Ones of the shape in which dropout draws.
+Tensor noise_ones(const Tensor& x, const std::vector<int64_t>& noise) {
+  const Shape& shape = x.shape();
+  Shape drawn = shape;
+  std::vector<int64_t> shared;
+  bool good = static_cast<int>(noise.size()) == shape.rank();
+  for (int i = 0; good && i < shape.rank(); ++i) {
+    good =
+        noise[i] == 1 || noise[i] < 0 || shape[i] < 0 || noise[i] == shape[i];
+    if (noise[i] != 1) continue;
+    drawn[i] = 1;
+    shared.push_back(i);
+  }
+  if (!good) {
+    throw errors::InvalidArgument(fmt::format(
+        "dropout: noise_shape is [{}], x is {}{}; expected 1, -1 or x's "
+        "length for each axis",
+        fmt::join(noise, ", "), shape.str(), where_text()));
+  }
+  if (drawn.is_fully_defined()) return ones(drawn, x.dtype(), {});
+  // Only the shape of the maximum is read.
+  return ones_like(math::reduce_max(x, {.axis = shared, .keepdims = true}, {}),
+                   {});
+}
+
 // Only a cut of the first axis leaves the elements of a part in one run.
 std::vector<SplitSignature> split_dropout(const InferContext& c) {
   if (c.shape(0).rank() == 0) return {};
@@ -142,6 +170,10 @@ Tensor dropout(const Tensor& x, double rate, const DropoutOptions& options,
                Site site) {
   static const OpDef& op = op_named("Dropout");
   set_site(site);
+  if (!options.noise_shape.empty()) {
+    const Tensor noise = noise_ones(x, options.noise_shape);
+    return x * dropout(noise, rate, {.seed = options.seed}, site);
+  }
   const RandomKey key = next_random_key(options.seed);
   const AttrsRef attrs(
       {{"rate", rate}, {"seed", key.seed}, {"op_id", key.op_id}});

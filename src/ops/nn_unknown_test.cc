@@ -6,45 +6,10 @@
 
 #include "berth/gradient_tape.h"
 #include "berth/ops/nn.h"
-#include "ops/test_util.h"
+#include "ops/unknown_dims.h"
 
 namespace berth::test {
 namespace {
-
-struct Case {
-  const char* name;
-  std::vector<Shape> in;
-  std::function<Tensor(const Tensors&)> fn;
-};
-
-// The second gradients have the shapes of the inputs, whatever is unknown.
-void expect_shapes(const Case& k) {
-  SCOPED_TRACE(k.name);
-  ShapesOnly tracer;
-  const DispatchGuard on(&tracer);
-  Tensors x;
-  for (const Shape& s : k.in) x.push_back(symbol(s));
-  GradientTape outer({.persistent = true});
-  for (const Tensor& t : x) outer.watch(t);
-  Tensors first;
-  {
-    GradientTape inner;
-    std::vector<Source> sources;
-    for (const Tensor& t : x) {
-      inner.watch(t);
-      sources.emplace_back(t);
-    }
-    const Tensor y = k.fn(x);
-    first = inner.gradient(y * y, sources);
-  }
-  for (size_t i = 0; i < x.size(); ++i) {
-    ASSERT_TRUE(first[i].defined());
-    EXPECT_EQ(first[i].shape(), x[i].shape()) << "input " << i;
-    const Tensor second = outer.gradient(first[i], x[i]);
-    ASSERT_TRUE(second.defined());
-    EXPECT_EQ(second.shape(), x[i].shape()) << "second, input " << i;
-  }
-}
 
 TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
   const Shape image{-2, 8, 8, 3}, any{-2, -3, -4, 3}, filter{3, 3, 3, 4};
@@ -57,9 +22,33 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
   const auto norm = [](const Tensors& x) {
     return nn::fused_batch_norm(x[0], x[1], x[2]).y;
   };
-  const std::vector<Case> cases = {
+  const std::vector<UnknownCase> cases = {
       {"conv", {image, filter}, conv},
       {"conv, any size", {any, filter}, conv},
+      {"conv in groups",
+       {{-2, -3, -4, 6}, {3, 3, 2, 6}},
+       [](const Tensors& x) { return nn::conv2d(x[0], x[1]); }},
+      {"conv, channels first",
+       {{-2, 3, -3, -4}, filter},
+       [](const Tensors& x) {
+         return nn::conv2d(x[0], x[1], {.data_format = "NCHW"});
+       }},
+      {"conv of a sequence",
+       {{-2, -3, 3}, {5, 3, 4}},
+       [](const Tensors& x) { return nn::conv1d(x[0], x[1]); }},
+      {"transposed conv",
+       {{-2, 8, 8, 4}, filter},
+       [&](const Tensors& x) {
+         return nn::conv2d_transpose(x[0], x[1], {}, same);
+       }},
+      {"depthwise conv",
+       {any, {3, 3, 3, 2}},
+       [&](const Tensors& x) {
+         return nn::depthwise_conv2d(x[0], x[1], same);
+       }},
+      {"max pool with argmax",
+       {any},
+       [](const Tensors& x) { return nn::max_pool_with_argmax(x[0]).first; }},
       {"max pool", {image}, max_pool},
       {"max pool, any size", {any}, max_pool},
       {"avg pool", {image}, avg_pool},
@@ -73,6 +62,29 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
       {"dropout",
        {any},
        [](const Tensors& x) { return nn::dropout(x[0], 0.5); }},
+      {"dropout of channels",
+       {any},
+       [](const Tensors& x) {
+         return nn::dropout(x[0], 0.5, {.noise_shape = {-1, 1, 1, -1}});
+       }},
+      {"group norm",
+       {any, {3}, {3}},
+       [](const Tensors& x) { return nn::group_norm(x[0], 1, x[1], x[2]); }},
+      {"instance norm",
+       {any, {3}, {3}},
+       [](const Tensors& x) { return nn::instance_norm(x[0], x[1], x[2]); }},
+      {"rms norm",
+       {any, {3}},
+       [](const Tensors& x) { return nn::rms_norm(x[0], x[1]); }},
+      {"local response norm",
+       {any},
+       [](const Tensors& x) { return nn::local_response_normalization(x[0]); }},
+      {"attention",
+       {{-2, 4, -3, 8}, {-2, 4, -4, 8}, {-2, 4, -4, 8}, {-3, -4}},
+       [](const Tensors& x) {
+         return nn::scaled_dot_product_attention(
+             x[0], x[1], x[2], {.mask = x[3], .is_causal = true});
+       }},
       {"softmax", {any}, [](const Tensors& x) { return nn::softmax(x[0]); }},
       {"log softmax",
        {any},
@@ -95,7 +107,7 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
              symbol({-2, -3}, int64), x[0]);
        }},
   };
-  for (const Case& k : cases) expect_shapes(k);
+  for (const UnknownCase& k : cases) expect_gradient_shapes(k);
 }
 
 // The filter is not watched: its gradient costs nothing.

@@ -1,7 +1,8 @@
 // Batch normalisation.
 //
 // No split rule: moments of a part are not those of the batch, so that a
-// batch norm is the border of a region.
+// batch norm is the border of a region. Its decomposition can be cut: partial
+// sums, the count of the whole, and each element.
 
 #include <fmt/format.h>
 
@@ -86,7 +87,8 @@ Tensors grad_batch_norm(const GradCall& g) {
   return d;
 }
 
-// Sums and means over all axes but the last: [c].
+// Sums and means over all axes but the last: [c]. A mean is a sum divided by
+// the count of the whole, so that parts of it add up.
 class Channels {
  public:
   explicit Channels(const Tensor& x) {
@@ -96,12 +98,50 @@ class Channels {
     return math::reduce_sum(t, {.axis = axes_}, {});
   }
   Tensor mean(const Tensor& t) const {
-    return math::reduce_mean(t, {.axis = axes_}, {});
+    const Tensor s = sum(t);
+    return s * size_ratio(s, t);
   }
 
  private:
   std::vector<int64_t> axes_;
 };
+
+// y of given moments.
+Tensor normalised(std::span<const Tensor> in, const Tensor& mean,
+                  const Tensor& variance, double epsilon) {
+  return (in[0] - mean) * (math::rsqrt(variance + epsilon, {}) * in[1]) + in[2];
+}
+
+Tensors decompose_batch_norm(std::span<const Tensor> in, const OpDef& op,
+                             const Attrs* attrs) {
+  const double epsilon = op.attr<double>(attrs, "epsilon");
+  if (!op.attr<bool>(attrs, "is_training")) {
+    const Tensor y = normalised(in, in[3], in[4], epsilon);
+    return {y, in[3], in[4], in[3], in[4]};
+  }
+  const Tensor& x = in[0];
+  const Channels per(x);
+  const Tensor mean = per.mean(x);
+  const Tensor variance = per.mean(math::square(x - mean, {}));
+  // Bessel's correction; of one element, none.
+  const Tensor n = size_ratio(x, mean);
+  const Tensor less = math::maximum(n - 1.0, scalar_like(n, 1), {});
+  return {normalised(in, mean, variance, epsilon), mean, variance * (n / less),
+          mean, variance};
+}
+
+Tensors decompose_batch_norm_grad(std::span<const Tensor> in, const OpDef& op,
+                                  const Attrs* attrs) {
+  const Tensor &dy = in[0], &x = in[1], &scale = in[2];
+  const Tensor r = math::rsqrt(in[4] + op.attr<double>(attrs, "epsilon"), {});
+  const Tensor h = (x - in[3]) * r;
+  const Channels per(x);
+  const Tensor sum = per.sum(dy), dot = per.sum(dy * h);
+  const Tensor slope = scale * r;
+  if (!op.attr<bool>(attrs, "is_training")) return {dy * slope, dot, sum};
+  const Tensor share = size_ratio(sum, x);
+  return {(dy - sum * share - h * (dot * share)) * slope, dot, sum};
+}
 
 // The vector-Jacobian product of (dy, x, scale) -> (dx, dscale, doffset),
 // with u, p, q the incoming gradients of the three results. With r the
@@ -189,6 +229,7 @@ void register_norm_ops(OpRegistry& r) {
       .infer(&infer_batch_norm)
       .cost(&cost_batch_norm)
       .gradient(&grad_batch_norm)
+      .decompose(&decompose_batch_norm)
       .doc(
           "Per channel of x [..., c]. reserve_space: mean and biased "
           "variance in use, for the gradient; batch_variance is unbiased.");
@@ -205,7 +246,8 @@ void register_norm_ops(OpRegistry& r) {
       .attr("is_training", true)
       .infer(&infer_batch_norm_grad)
       .cost(&cost_batch_norm)
-      .gradient(&grad_batch_norm_grad);
+      .gradient(&grad_batch_norm_grad)
+      .decompose(&decompose_batch_norm_grad);
 }
 
 }  // namespace berth

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include "berth/ops/array.h"
-#include "berth/ops/nn.h"
 #include "op/window.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
@@ -149,17 +148,6 @@ Tensors grad_avg_pool_grad(const GradCall& g) {
   return d;
 }
 
-Tensor pool(const OpDef& op, const Tensor& input,
-            const nn::PoolOptions& options, Site site) {
-  set_site(site);
-  const Sizes& strides =
-      options.strides.empty() ? options.ksize : options.strides;
-  const AttrsRef attrs({{"ksize", nhwc_list(options.ksize)},
-                        {"strides", nhwc_list(strides)},
-                        {"padding", options.padding}});
-  return call1(op, input, attrs.get());
-}
-
 // What all ops of the family have.
 void pool_op(OpBuilder& op, InferFn infer, GradientFn gradient) {
   op.output("output")
@@ -172,20 +160,26 @@ void pool_op(OpBuilder& op, InferFn infer, GradientFn gradient) {
       .gradient(gradient);
 }
 
+// The index says nothing about the batch, but counts in whole rows of
+// channels.
+void register_with_argmax(OpRegistry& r) {
+  OpBuilder op = r.op("MaxPoolWithArgmax");
+  op.input("input", kFloatingTypes);
+  pool_op(
+      op,
+      [](InferContext& c) {
+        infer_pool(c);
+        c.set_output(1, int64, c.output(0).shape);
+      },
+      &grad_max_pool);
+  op.output("argmax")
+      .split([](const InferContext&) {
+        return std::vector<SplitSignature>{{{0}, {0, 0}}};
+      })
+      .doc("argmax is (y * w + x) * c + channel of the first largest pixel.");
+}
+
 }  // namespace
-
-namespace nn {
-
-Tensor max_pool2d(const Tensor& input, const PoolOptions& options, Site site) {
-  static const OpDef& op = op_named("MaxPool");
-  return pool(op, input, options, site);
-}
-Tensor avg_pool2d(const Tensor& input, const PoolOptions& options, Site site) {
-  static const OpDef& op = op_named("AvgPool");
-  return pool(op, input, options, site);
-}
-
-}  // namespace nn
 
 void register_pool_ops(OpRegistry& r) {
   {
@@ -217,6 +211,7 @@ void register_pool_ops(OpRegistry& r) {
       });
     }
   }
+  register_with_argmax(r);
   OpBuilder op = r.op("AvgPoolGrad");
   op.input("grad", kFloatingTypes)
       .optional_input("orig_input_like", kFloatingTypes)

@@ -9,6 +9,9 @@
 #include <limits>
 
 #include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "berth/ops/indexing.h"
+#include "berth/ops/math.h"
 #include "op/device_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
@@ -45,18 +48,34 @@ RandomKey next_random_key(std::optional<int64_t> own) {
 namespace random {
 namespace {
 
-Tensor draw(const OpDef& op, const Shape& shape, DType dtype,
-            std::optional<int64_t> seed, Attrs::Pair a, Attrs::Pair b,
-            Site site) {
-  const RandomKey key = next_random_key(seed);
-  return call_checked(op, site, {},
-                      AttrsRef({{"shape", shape},
-                                {"dtype", dtype},
-                                {"seed", key.seed},
-                                {"op_id", key.op_id},
-                                std::move(a),
-                                std::move(b)})
-                          .get());
+// What decides the numbers of one call.
+struct Stream {
+  RandomKey key;
+  bool stateless = false;
+};
+Stream next_stream(std::optional<int64_t> seed) {
+  return {next_random_key(seed), false};
+}
+// The two seeds stand for themselves: neither the process's seed nor the
+// number of the call nor the step matters.
+Stream stateless_stream(const StatelessSeed& s) {
+  return {{s.first, s.second}, true};
+}
+
+std::vector<Attrs::Pair> pairs_of(const Stream& s) {
+  std::vector<Attrs::Pair> pairs = {{"seed", s.key.seed},
+                                    {"op_id", s.key.op_id}};
+  if (s.stateless) pairs.emplace_back("stateless", true);
+  return pairs;
+}
+
+Tensor draw(const OpDef& op, const Shape& shape, DType dtype, const Stream& s,
+            Attrs::Pair a, Attrs::Pair b, Site site) {
+  std::vector<Attrs::Pair> pairs = pairs_of(s);
+  pairs.insert(
+      pairs.end(),
+      {{"shape", shape}, {"dtype", dtype}, std::move(a), std::move(b)});
+  return call_checked(op, site, {}, AttrsRef(std::move(pairs)).get());
 }
 
 int64_t whole_number(double value, const char* what, Site site) {
@@ -76,19 +95,16 @@ void set_seed(int64_t seed) {
   g_next_id = 0;
 }
 
-Tensor normal(const Shape& shape, const NormalOptions& o, Site site) {
-  static const OpDef& op = op_named("RandomStandardNormal");
-  return draw(op, shape, o.dtype, o.seed, {"mean", o.mean},
+namespace {
+
+Tensor draw_normal(const char* op, const Shape& shape, const NormalOptions& o,
+                   const Stream& s, Site site) {
+  return draw(op_named(op), shape, o.dtype, s, {"mean", o.mean},
               {"stddev", o.stddev}, site);
 }
 
-Tensor truncated_normal(const Shape& shape, const NormalOptions& o, Site site) {
-  static const OpDef& op = op_named("TruncatedNormal");
-  return draw(op, shape, o.dtype, o.seed, {"mean", o.mean},
-              {"stddev", o.stddev}, site);
-}
-
-Tensor uniform(const Shape& shape, const UniformOptions& o, Site site) {
+Tensor draw_uniform(const Shape& shape, const UniformOptions& o,
+                    const Stream& s, Site site) {
   if (is_integer(o.dtype)) {
     if (!o.maxval) {
       throw errors::InvalidArgument(fmt::format(
@@ -96,13 +112,96 @@ Tensor uniform(const Shape& shape, const UniformOptions& o, Site site) {
           where_text(nullptr, site), name_of(o.dtype)));
     }
     static const OpDef& op = op_named("RandomUniformInt");
-    return draw(op, shape, o.dtype, o.seed,
+    return draw(op, shape, o.dtype, s,
                 {"minval", whole_number(o.minval, "minval", site)},
                 {"maxval", whole_number(*o.maxval, "maxval", site)}, site);
   }
   static const OpDef& op = op_named("RandomUniform");
-  return draw(op, shape, o.dtype, o.seed, {"minval", o.minval},
+  return draw(op, shape, o.dtype, s, {"minval", o.minval},
               {"maxval", o.maxval.value_or(1)}, site);
+}
+
+Tensor draw_categorical(const Tensor& logits, int64_t num_samples, DType dtype,
+                        const Stream& s, Site site) {
+  static const OpDef& op = op_named("Multinomial");
+  std::vector<Attrs::Pair> pairs = pairs_of(s);
+  pairs.insert(pairs.end(),
+               {{"num_samples", num_samples}, {"output_dtype", dtype}});
+  return call_checked(op, site, {&logits}, AttrsRef(std::move(pairs)).get());
+}
+
+// Sorting by numbers of 63 bits: a repeated one makes the order less than
+// uniform, once in 2^63 / n^2.
+Tensor shuffle_by(const Tensor& x, const Stream& s, Site site) {
+  set_site(site);
+  if (x.rank() == 0) {
+    throw errors::InvalidArgument(
+        fmt::format("shuffle: the value is a scalar{}; expected rank 1 or more",
+                    where_text()));
+  }
+  const UniformOptions whole{
+      .minval = -0x1p62, .maxval = 0x1p62, .dtype = int64};
+  const Tensor keys = draw_uniform(Shape{x.shape()[0]}, whole, s, site);
+  return gather(x, argsort(keys, {}, site), 0, site);
+}
+
+Tensor draw_bernoulli(const Tensor& probs, DType dtype, const Stream& s,
+                      Site site) {
+  set_site(site);
+  const Tensor u =
+      draw_uniform(probs.shape(), {.dtype = probs.dtype()}, s, site);
+  return math::cast(math::less(u, probs, site), dtype, site);
+}
+
+}  // namespace
+
+Tensor normal(const Shape& shape, const NormalOptions& o, Site site) {
+  return draw_normal("RandomStandardNormal", shape, o, next_stream(o.seed),
+                     site);
+}
+Tensor truncated_normal(const Shape& shape, const NormalOptions& o, Site site) {
+  return draw_normal("TruncatedNormal", shape, o, next_stream(o.seed), site);
+}
+Tensor uniform(const Shape& shape, const UniformOptions& o, Site site) {
+  return draw_uniform(shape, o, next_stream(o.seed), site);
+}
+Tensor bernoulli(const Tensor& probs, const DrawOptions& o, Site site) {
+  return draw_bernoulli(probs, o.dtype.value_or(int32), next_stream(o.seed),
+                        site);
+}
+Tensor categorical(const Tensor& logits, int64_t num_samples,
+                   const DrawOptions& o, Site site) {
+  return draw_categorical(logits, num_samples, o.dtype.value_or(int64),
+                          next_stream(o.seed), site);
+}
+Tensor shuffle(const Tensor& x, std::optional<int64_t> seed, Site site) {
+  return shuffle_by(x, next_stream(seed), site);
+}
+
+Tensor stateless_normal(const Shape& shape, StatelessSeed seed,
+                        const NormalOptions& o, Site site) {
+  return draw_normal("RandomStandardNormal", shape, o, stateless_stream(seed),
+                     site);
+}
+Tensor stateless_truncated_normal(const Shape& shape, StatelessSeed seed,
+                                  const NormalOptions& o, Site site) {
+  return draw_normal("TruncatedNormal", shape, o, stateless_stream(seed), site);
+}
+Tensor stateless_uniform(const Shape& shape, StatelessSeed seed,
+                         const UniformOptions& o, Site site) {
+  return draw_uniform(shape, o, stateless_stream(seed), site);
+}
+Tensor stateless_bernoulli(const Tensor& probs, StatelessSeed seed, DType dtype,
+                           Site site) {
+  return draw_bernoulli(probs, dtype, stateless_stream(seed), site);
+}
+Tensor stateless_categorical(const Tensor& logits, int64_t num_samples,
+                             StatelessSeed seed, DType dtype, Site site) {
+  return draw_categorical(logits, num_samples, dtype, stateless_stream(seed),
+                          site);
+}
+Tensor stateless_shuffle(const Tensor& x, StatelessSeed seed, Site site) {
+  return shuffle_by(x, stateless_stream(seed), site);
 }
 
 }  // namespace random
@@ -162,6 +261,23 @@ void infer_uniform_int(InferContext& c) {
   check_value(c, "the largest value", static_cast<double>(high - 1), dtype);
 }
 
+void infer_multinomial(InferContext& c) {
+  c.expect_rank(0, 2, "[batch, classes]");
+  const DType dtype = c.attr<DType>("output_dtype");
+  const int64_t n = c.attr<int64_t>("num_samples");
+  if (!(kIndexTypes & dtype_bit(dtype)) || n < 0) {
+    c.fail(fmt::format("{} samples of {}; expected 0 or more of int32 or int64",
+                       n, name_of(dtype)));
+  }
+  if (c.shape(0)[1] == 0 && n != 0 && c.shape(0)[0] != 0) {
+    c.fail(fmt::format("the logits are {}; expected at least one class",
+                       c.shape(0).str()));
+  }
+  const Shape out{c.shape(0)[0], n};
+  check_elements(c, out);
+  c.set_output(0, dtype, out);
+}
+
 // Ten rounds of Philox per four numbers and what is made of them.
 Cost cost_random(const InferContext& c) {
   const double n = static_cast<double>(c.output(0).shape.num_elements());
@@ -177,6 +293,7 @@ void generator(OpRegistry& r, const char* name, DType dtype, InferFn infer,
       .attr("dtype", dtype)
       .attr("seed", int64_t{0})
       .attr("op_id", int64_t{0})
+      .attr("stateless", false)
       .attr(std::move(a.first), std::move(a.second))
       .attr(std::move(b.first), std::move(b.second))
       .infer(infer)
@@ -200,6 +317,22 @@ void register_random_ops(OpRegistry& r) {
             {"maxval", 1.0});
   generator(r, "RandomUniformInt", int32, &infer_uniform_int,
             {"minval", int64_t{0}}, {"maxval", int64_t{1}});
+  r.op("Multinomial")
+      .input("logits", kFloatingTypes)
+      .output("output")
+      .required_attr("num_samples", int64_t{1})
+      .attr("seed", int64_t{0})
+      .attr("op_id", int64_t{0})
+      .attr("stateless", false)
+      .attr("output_dtype", int64)
+      .infer(&infer_multinomial)
+      .cost(&cost_random)
+      .split([](const InferContext&) {
+        return std::vector<SplitSignature>{{{cut(0)}, {cut(0)}}};
+      })
+      .random()
+      .not_differentiable()
+      .doc("Classes drawn with the probabilities softmax(logits).");
 }
 
 }  // namespace berth

@@ -5,7 +5,7 @@
 #include "berth/ops/math.h"
 #include "op/reduce_axes.h"
 #include "ops/families.h"
-#include "ops/op_call.h"
+#include "ops/named_call.h"
 
 namespace berth {
 
@@ -26,7 +26,8 @@ void infer_reduce(InferContext& c) {
   c.set_output(0, c.dtype(0), out);
 }
 
-// A kept axis is cut; for sums a reduced one gives partial sums.
+// A kept axis is cut; for sums, and means that know the count of the whole, a
+// reduced one gives partial sums.
 std::vector<SplitSignature> split_reduce(const InferContext& c) {
   const auto reduced = reduced_axes(c.op(), c.attrs(), c.shape(0).rank());
   const bool keep = c.attr<bool>("keep_dims");
@@ -35,7 +36,7 @@ std::vector<SplitSignature> split_reduce(const InferContext& c) {
   for (int i = 0; i < c.shape(0).rank(); ++i) {
     if (!reduced[i]) {
       rules.push_back({{static_cast<int8_t>(i)}, {static_cast<int8_t>(out)}});
-    } else if (c.op().name() == "Sum") {
+    } else if (c.op().name() == "Sum" || c.op().name() == "Mean") {
       rules.push_back(
           {{static_cast<int8_t>(i)}, {SplitSignature::kPartialSum}});
     }
@@ -84,18 +85,20 @@ Tensors grad_extreme(const GradCall& g) {
   return {hit / count * with_kept_axes(g, g.dy())};
 }
 
-// y / x would lose zeros: the product of the others is exp of nothing, so
-// each factor's share is computed as prod with that factor replaced by 1.
-Tensors grad_prod(const GradCall& g) {
-  const Tensor& x = g.x(0);
-  const DType d = x.dtype();
+// The product of the other elements along an axis: of those before times those
+// behind. A quotient would lose zeros.
+Tensor product_of_others(const Tensor& x, int axis) {
+  return math::cumprod(x, {.axis = axis, .exclusive = true}, {}) *
+         math::cumprod(x, {.axis = axis, .exclusive = true, .reverse = true},
+                       {});
+}
+
+// By a quotient, which is wrong beyond the first order where factors are 0.
+Tensors grad_complex_prod(const GradCall& g, const std::vector<int64_t>& axes) {
   static const OpDef& prod = op_named("Prod");
   static const OpDef& sum = op_named("Sum");
-  std::vector<int64_t> axes;
-  const auto reduced = reduced_axes(g.op(), g.attrs(), x.rank());
-  for (int i = 0; i < x.rank(); ++i) {
-    if (reduced[i]) axes.push_back(i);
-  }
+  const Tensor& x = g.x(0);
+  const DType d = x.dtype();
   const AttrsRef keep({{"axis", axes}, {"keep_dims", true}});
   const Tensor zero = math::cast(math::equal(x, scalar_like(x, 0), {}), d, {});
   const Tensor filled = x + zero;  // zeros become 1
@@ -108,6 +111,55 @@ Tensors grad_prod(const GradCall& g) {
   const Tensor share =
       is(zeros, 0) * (others / filled) + is(zeros, 1) * zero * others;
   return {math::conj(share, {}) * with_kept_axes(g, g.dy())};
+}
+
+// Axis by axis: the product over several is one of products.
+Tensors grad_prod(const GradCall& g) {
+  const auto reduced = reduced_axes(g.op(), g.attrs(), g.x(0).rank());
+  std::vector<int> axes;
+  Tensors partial{g.x(0)};  // partial[i]: reduced over the axes before i
+  for (int axis = 0; axis < g.x(0).rank(); ++axis) {
+    if (!reduced[axis]) continue;
+    if (!axes.empty()) {
+      partial.push_back(math::reduce_prod(
+          partial.back(), {.axis = {{axes.back()}}, .keepdims = true}, {}));
+    }
+    axes.push_back(axis);
+  }
+  if (is_complex(g.x(0).dtype())) {
+    return grad_complex_prod(g, {axes.begin(), axes.end()});
+  }
+  Tensor d = with_kept_axes(g, g.dy());
+  for (size_t i = axes.size(); i-- > 0;) {
+    d = d * product_of_others(partial[i], axes[i]);
+  }
+  return {d};
+}
+
+int arg_axis(const InferContext& c) {
+  return normalize_axis(c.attr<int64_t>("axis"), c.shape(0).rank(),
+                        c.op().name().c_str());
+}
+
+void infer_arg(InferContext& c) {
+  Shape shape = c.shape(0);
+  const int axis = arg_axis(c);
+  if (shape[axis] == 0) {
+    c.fail("the axis is empty; expected at least one element");
+  }
+  shape.erase(axis);
+  c.set_output(0, c.attr<DType>("output_type"), shape);
+}
+
+std::vector<SplitSignature> split_arg(const InferContext& c) {
+  const int axis = arg_axis(c);
+  std::vector<SplitSignature> rules;
+  for (int i = 0; i < c.shape(0).rank(); ++i) {
+    if (i == axis) continue;
+    rules.push_back({{static_cast<int8_t>(i)},
+                     {static_cast<int8_t>(i < axis ? i : i - 1)}});
+  }
+  return rules;
 }
 
 void reduction(OpRegistry& r, const char* name, DTypeSet types,
@@ -174,9 +226,10 @@ Tensor reduce_any(const Tensor& x, const ReduceOptions& o, Site site) {
   return reduce(op, x, o, site);
 }
 Tensor argmax(const Tensor& x, int64_t axis, Site site) {
-  static const OpDef& op = op_named("ArgMax");
-  set_site(site);
-  return call1(op, x, AttrsRef({{"axis", axis}}).get());
+  return unary<"ArgMax">(x, site, AttrsRef({{"axis", axis}}).get());
+}
+Tensor argmin(const Tensor& x, int64_t axis, Site site) {
+  return unary<"ArgMin">(x, site, AttrsRef({{"axis", axis}}).get());
 }
 
 }  // namespace math
@@ -189,35 +242,17 @@ void register_reduce_ops(OpRegistry& r) {
   reduction(r, "Prod", kEveryNumber, &grad_prod);
   reduction(r, "All", kBoolType, nullptr);
   reduction(r, "Any", kBoolType, nullptr);
-  r.op("ArgMax")
-      .input("input", kRealNumbers)
-      .output("output")
-      .attr("axis", int64_t{0})
-      .attr("output_type", int64)
-      .infer([](InferContext& c) {
-        Shape shape = c.shape(0);
-        const int axis =
-            normalize_axis(c.attr<int64_t>("axis"), shape.rank(), "ArgMax");
-        if (shape[axis] == 0) {
-          c.fail("the axis is empty; expected at least one element");
-        }
-        shape.erase(axis);
-        c.set_output(0, c.attr<DType>("output_type"), shape);
-      })
-      .cost(&cost_reduce)
-      .split([](const InferContext& c) {
-        const int rank = c.shape(0).rank();
-        const int axis =
-            normalize_axis(c.attr<int64_t>("axis"), rank, "ArgMax");
-        std::vector<SplitSignature> rules;
-        for (int i = 0; i < rank; ++i) {
-          if (i == axis) continue;
-          rules.push_back({{static_cast<int8_t>(i)},
-                           {static_cast<int8_t>(i < axis ? i : i - 1)}});
-        }
-        return rules;
-      })
-      .not_differentiable();
+  for (const char* name : {"ArgMax", "ArgMin"}) {
+    r.op(name)
+        .input("input", kRealNumbers)
+        .output("output")
+        .attr("axis", int64_t{0})
+        .attr("output_type", int64)
+        .infer(&infer_arg)
+        .cost(&cost_reduce)
+        .split(&split_arg)
+        .not_differentiable();
+  }
 }
 
 }  // namespace berth

@@ -17,6 +17,32 @@ Tensor slice(const Tensor& x, const Ints& begin, const Ints& size, Site site) {
                       AttrsRef({{"begin", begin}, {"size", size}}).get());
 }
 
+namespace {
+
+std::vector<Attrs::Pair> slice_pairs(const Ints& begin, const Ints& end,
+                                     const StridedSliceOptions& o) {
+  const Ints strides = o.strides.empty() ? Ints(begin.size(), 1) : o.strides;
+  return {{"begin", begin},         {"end", end},
+          {"strides", strides},     {"begin_mask", o.begin_mask},
+          {"end_mask", o.end_mask}, {"shrink_axis_mask", o.shrink_axis_mask}};
+}
+
+}  // namespace
+
+Tensor strided_slice(const Tensor& x, const Ints& begin, const Ints& end,
+                     const StridedSliceOptions& o, Site site) {
+  static const OpDef& op = op_named("StridedSlice");
+  return call_checked(op, site, {&x},
+                      AttrsRef(slice_pairs(begin, end, o)).get());
+}
+Tensor tensor_strided_slice_update(const Tensor& x, const Ints& begin,
+                                   const Ints& end, const Tensor& value,
+                                   const StridedSliceOptions& o, Site site) {
+  static const OpDef& op = op_named("TensorStridedSliceUpdate");
+  return call_checked(op, site, {&x, &value},
+                      AttrsRef(slice_pairs(begin, end, o)).get());
+}
+
 Tensor Tensor::operator[](std::initializer_list<Index> subscripts) const {
   static const OpDef& op = op_named("StridedSlice");
   Ints begin, end, strides;
@@ -72,6 +98,28 @@ void infer_strided_slice_grad(InferContext& c) {
   c.set_output(0, c.dtype(0), shape);
 }
 
+void infer_slice_update(InferContext& c) {
+  const auto axes = slice_axes(c.op(), c.attrs(), c.shape(0));
+  const Shape want = sliced_shape(axes, c.shape(0).rank());
+  if (!want.compatible_with(c.shape(1))) {
+    c.fail(fmt::format("value is {}; expected {}, the slice of {}",
+                       c.shape(1).str(), want.str(), c.shape(0).str()));
+  }
+  infer_same_as_0(c);
+}
+
+std::vector<SplitSignature> split_slice_update(const InferContext& c) {
+  const auto axes = slice_axes(c.op(), c.attrs(), c.shape(0));
+  std::vector<SplitSignature> rules;
+  int own = 0;
+  for (int i = 0; i < c.shape(0).rank(); ++i) {
+    if (axes[i].shrink) continue;
+    if (axes[i].whole) rules.push_back({{cut(i), cut(own)}, {cut(i)}});
+    ++own;
+  }
+  return rules;
+}
+
 // Axes that the slice takes whole; `kGrad`: from the slice to the full shape.
 template <bool kGrad>
 std::vector<SplitSignature> split_strided_slice(const InferContext& c) {
@@ -112,6 +160,19 @@ Tensors grad_strided_slice_grad(const GradCall& g) {
   Tensors grads(static_cast<size_t>(g.num_inputs()));
   grads[0] = call1(op, g.dy(), AttrsRef(pairs_of(g)).get());
   return grads;
+}
+
+Tensors grad_slice_update(const GradCall& g) {
+  static const OpDef& update = op_named("TensorStridedSliceUpdate");
+  static const OpDef& slice = op_named("StridedSlice");
+  const AttrsRef attrs(pairs_of(g));
+  const Tensor dy = g.dy();
+  Tensor dx, dvalue;
+  if (g.needs(0)) {
+    dx = call1(update, dy, zeros_like(g.x(1), {}), attrs.get());
+  }
+  if (g.needs(1)) dvalue = call1(slice, dy, attrs.get());
+  return {dx, dvalue};
 }
 
 void infer_slice(InferContext& c) {
@@ -213,6 +274,15 @@ void register_slice_ops(OpRegistry& r) {
         .cost(&cost_pick)
         .split(&split_strided_slice<false>)
         .gradient(&grad_strided_slice);
+  }
+  {
+    OpBuilder op = r.op("TensorStridedSliceUpdate");
+    slice_attrs(op.input("input").input("value").output("output"))
+        .infer(&infer_slice_update)
+        .cost(&cost_move)
+        .split(&split_slice_update)
+        .gradient(&grad_slice_update)
+        .doc("A copy of input in which the slice is value.");
   }
   for (const bool like : {false, true}) {
     OpBuilder op = r.op(like ? "StridedSliceGradLike" : "StridedSliceGrad");

@@ -40,6 +40,28 @@ void apply_adam(const Tensor& var, const Tensor& m, const Tensor& v,
                 const AdamScalars& scalars, const Tensor& grad,
                 bool use_nesterov);
 
+// Adam, after var -= lr * weight_decay * var (AdamW, as Keras has it).
+void apply_adam_with_weight_decay(const Tensor& var, const Tensor& m,
+                                  const Tensor& v, const AdamScalars& scalars,
+                                  const Tensor& weight_decay,
+                                  const Tensor& grad, bool use_nesterov);
+
+struct RmsPropScalars {
+  Tensor lr, rho, momentum, epsilon;
+};
+// ms += (1 - rho) * (grad^2 - ms);
+// mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom.
+void apply_rms_prop(const Tensor& var, const Tensor& ms, const Tensor& mom,
+                    const RmsPropScalars& scalars, const Tensor& grad);
+// The same with ms - mg^2 in place of ms, where mg += (1 - rho) * (grad - mg).
+void apply_centered_rms_prop(const Tensor& var, const Tensor& mg,
+                             const Tensor& ms, const Tensor& mom,
+                             const RmsPropScalars& scalars, const Tensor& grad);
+
+// accum += grad^2; var -= lr * grad / (sqrt(accum) + epsilon).
+void apply_adagrad(const Tensor& var, const Tensor& accum, const Tensor& lr,
+                   const Tensor& epsilon, const Tensor& grad);
+
 }  // namespace berth::training
 
 #endif  // BERTH_OPS_TRAINING_H_

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "graph/graph.h"
+#include "passes/fuse.h"
+#include "passes/merge_updates.h"
 #include "passes/pipeline.h"
 
 namespace berth {
@@ -93,6 +95,22 @@ TEST(PassTexts, EachPassDoesWhatItsRulesSay) {
 }
 TEST(PassTexts, ThePipelineReachesAFixpoint) {
   check("pipeline", [](Graph& g) { run_device_free_passes(g); });
+}
+
+TEST(PassTexts, FuseJoinsElementwiseOpsOfADevice) {
+  check("fuse", [](Graph& g) {
+    fuse(g, [](const std::string& device) {
+      return device.find("CPU") != std::string::npos;
+    });
+  });
+}
+
+TEST(PassTexts, MergeUpdatesJoinsSmallUpdatesOfOneKind) {
+  check("merge_updates", [](Graph& g) {
+    merge_updates(g, [](const std::string& device) {
+      return device.find("CPU") != std::string::npos;
+    });
+  });
 }
 
 }  // namespace

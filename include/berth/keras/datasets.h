@@ -7,13 +7,14 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "berth/tensor.h"
 
 namespace berth::keras::datasets {
 
 struct Split {
-  Tensor x;  // uint8 [n, 28, 28]
+  Tensor x;  // uint8 [n, 28, 28], or of CIFAR-10 [n, 32, 32, 3]
   Tensor y;  // uint8 [n]
 };
 
@@ -42,6 +43,35 @@ Data load_data(const LoadOptions& options = {});
 Split load_files(const std::string& images, const std::string& labels);
 
 }  // namespace mnist
+
+// Small colour images of ten classes (Krizhevsky 2009), from the binary
+// version: https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz, unpacked.
+namespace cifar10 {
+
+struct LoadOptions {
+  // Looked up here, in $BERTH_DATA, in ~/.cache/berth, each also in its
+  // folder cifar-10-batches-bin. Nothing is downloaded.
+  std::string data_dir = {};
+  // Without the files, gratings of ten directions that the program draws
+  // itself take their place.
+  int64_t drawn_train = 10'000;
+  int64_t drawn_test = 2'000;
+};
+
+struct Data {
+  Split train, test;
+  std::string source;  // where it comes from, in a line
+  bool drawn = false;
+};
+
+Data load_data(const LoadOptions& options = {});
+
+// Reads files of records of a label and 32 x 32 pixels, one after the other.
+// Throws errors::NotFound, errors::DataLoss, errors::InvalidArgument, naming
+// the file.
+Split load_files(const std::vector<std::string>& paths);
+
+}  // namespace cifar10
 }  // namespace berth::keras::datasets
 
 #endif  // BERTH_KERAS_DATASETS_H_

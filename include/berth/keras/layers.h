@@ -103,12 +103,19 @@ class Layer {
                     std::optional<bool> training = std::nullopt) const;
   Tensors operator()(const Tensors& x,
                      std::optional<bool> training = std::nullopt) const;
-  // Describes; makes the weights.
+  // Describes; makes the weights. A layer of several outputs is an error.
   KerasTensor operator()(const KerasTensor& x) const;
   KerasTensor operator()(const KerasTensors& x) const;
+  // Describes a layer of any number of outputs.
+  KerasTensors outputs_of(const KerasTensors& x) const;
 
   const std::string& name() const { return base_->name(); }
   bool built() const;
+  // Whether the weights, with those of the parts, count as trainable; a
+  // batch normalization that does not train uses its moving averages. A model
+  // reads it at compile().
+  bool trainable() const;
+  void set_trainable(bool trainable) const;
   // The scope in which the layer was made, "" when there was none.
   const std::string& requested_device() const;
 
@@ -141,7 +148,9 @@ struct Size2D {
   int64_t h, w;
 };
 
-// Activations by name: linear (or ""), relu, sigmoid, tanh, gelu, softmax.
+// Activations by name: linear (or ""), relu, relu6, leaky_relu, elu, selu,
+// gelu, gelu_tanh, silu (swish), hard_silu (hard_swish), mish, sigmoid,
+// hard_sigmoid, tanh, softplus, softsign, exponential, softmax, log_softmax.
 
 struct DenseOptions {
   std::string activation = {};
@@ -165,8 +174,9 @@ struct Conv2DOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   std::string name = {};
+  int64_t groups = 1;  // of channels, each with filters / groups filters
 };
-// Correlation with a kernel [kh, kw, c, filters]:
+// Correlation with a kernel [kh, kw, c / groups, filters]:
 // [n, h, w, c] -> [n, oh, ow, filters].
 struct Conv2D : Layer {
   Conv2D(int64_t filters, Size2D kernel_size, Conv2DOptions options = {},

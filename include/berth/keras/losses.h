@@ -1,8 +1,8 @@
 // losses: what training makes small (tf.keras.losses).
 //
-// A Loss is a value handle: a name and a function that gives one value per
-// sample; calling it gives their mean, a scalar. Works eagerly, under tapes
-// and in traces. Throw errors::InvalidArgument for shapes that do not fit.
+// A Loss is a value handle: a name, a function that gives one value per
+// sample, and how these are reduced. Works eagerly, under tapes and in traces.
+// Throw errors::InvalidArgument for shapes or options that do not fit.
 // Thread-safe.
 
 #ifndef BERTH_KERAS_LOSSES_H_
@@ -15,46 +15,99 @@
 
 namespace berth::keras {
 
+// "sum_over_batch_size" (mean of all values), "sum" or "none".
+struct LossOptions {
+  std::string reduction = "sum_over_batch_size";
+};
+
 class Loss {
  public:
   using Fn = std::function<Tensor(const Tensor& y_true, const Tensor& y_pred)>;
 
   Loss() = default;  // none
-  // Finds one by Keras' name: mse or mean_squared_error,
-  // categorical_crossentropy, sparse_categorical_crossentropy (both of
-  // probabilities). Throws errors::InvalidArgument for another name.
+  // Finds one by Keras' name ("mse", "mean_squared_error", "huber", ...: the
+  // functions below with their defaults). Throws errors::InvalidArgument,
+  // with the names, for another one.
   Loss(const char* name);         // NOLINT: {.loss = "mse"}
   Loss(const std::string& name);  // NOLINT
-  // One of your own: fn(y_true, y_pred) -> values whose mean is the loss.
-  Loss(std::string name, Fn fn) : name_(std::move(name)), fn_(std::move(fn)) {}
+  // One of your own: fn(y_true, y_pred) -> values. Throws
+  // errors::InvalidArgument for an unknown reduction.
+  Loss(std::string name, Fn fn, const LossOptions& options = {});
 
-  // Mean over all samples, a scalar.
+  // The values reduced: a scalar, or, for "none", one per sample.
   Tensor operator()(const Tensor& y_true, const Tensor& y_pred,
+                    Site site = Site::here()) const;
+  // The values times weights before they are reduced. Weights have the shape
+  // of the values or its first axes, such as [batch]; the mean still divides
+  // by the number of values.
+  Tensor operator()(const Tensor& y_true, const Tensor& y_pred,
+                    const Tensor& sample_weight,
                     Site site = Site::here()) const;
   // One value per sample.
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const {
     return fn_(y_true, y_pred);
   }
   const std::string& name() const { return name_; }
+  const std::string& reduction() const { return reduction_; }
   bool defined() const { return static_cast<bool>(fn_); }
 
  private:
+  Tensor reduced(const Tensor& values, Site site) const;
+
   std::string name_;
   Fn fn_;
+  std::string reduction_;
 };
 
 namespace losses {
 
+// Of differences, the mean over the last axis of: (y_true - y_pred)^2; the
+// absolute value; that in percent of y_true; the squared difference of
+// log(1 + y).
+Loss MeanSquaredError(const LossOptions& options = {});
+Loss MeanAbsoluteError(const LossOptions& options = {});
+Loss MeanAbsolutePercentageError(const LossOptions& options = {});
+Loss MeanSquaredLogarithmicError(const LossOptions& options = {});
+
+struct HuberOptions {
+  double delta = 1;  // where the parabola becomes a line
+  std::string reduction = "sum_over_batch_size";
+};
+Loss Huber(const HuberOptions& options = {});
+// log(cosh(y_pred - y_true)).
+Loss LogCosh(const LossOptions& options = {});
+
 struct CrossentropyOptions {
   bool from_logits = false;  // y_pred are logits, not probabilities
+  // Share of the labels' certainty that is spread over all classes.
+  double label_smoothing = 0;
+  std::string reduction = "sum_over_batch_size";
 };
-
-// mean((y_true - y_pred)^2) over the last axis.
-Loss MeanSquaredError();
+// -(y_true log(y_pred) + (1 - y_true) log(1 - y_pred)), the mean over the
+// last axis.
+Loss BinaryCrossentropy(const CrossentropyOptions& options = {});
 // -sum(y_true log(y_pred)) over the last axis; y_true are probabilities.
-Loss CategoricalCrossentropy(CrossentropyOptions options = {});
-// The same for labels [n] or [n, 1] that name the true class of y_pred [n, c].
-Loss SparseCategoricalCrossentropy(CrossentropyOptions options = {});
+Loss CategoricalCrossentropy(const CrossentropyOptions& options = {});
+// The same for labels [n] or [n, 1] that name the true class of y_pred [n, c];
+// without smoothing.
+Loss SparseCategoricalCrossentropy(const CrossentropyOptions& options = {});
+
+// max(1 - y_true y_pred, 0), for y_true of -1 and 1 (0 and 1 become these);
+// its square; and the margin of the right class over the best wrong one.
+Loss Hinge(const LossOptions& options = {});
+Loss SquaredHinge(const LossOptions& options = {});
+Loss CategoricalHinge(const LossOptions& options = {});
+
+// sum(y_true log(y_true / y_pred)) over the last axis.
+Loss KLDivergence(const LossOptions& options = {});
+// mean(y_pred - y_true log(y_pred)) over the last axis.
+Loss Poisson(const LossOptions& options = {});
+// Minus the cosine of the angle between y_true and y_pred along `axis`.
+struct CosineOptions {
+  int64_t axis = -1;
+  std::string reduction = "sum_over_batch_size";
+};
+Loss CosineSimilarity(const CosineOptions& options = {});
 
 }  // namespace losses
 }  // namespace berth::keras

@@ -108,6 +108,9 @@ class Model : public Layer {
   // Returns the first output for x [n, ...], computed in batches.
   Tensor predict(const Tensor& x, const PredictOptions& options = {},
                  Site site = Site::here());
+  // The same of all inputs and outputs.
+  Tensors predict(const Tensors& x, const PredictOptions& options = {},
+                  Site site = Site::here());
 
   // One step; returns the loss before it, which is not read back.
   Tensor train_on_batch(const Tensor& x, const Tensor& y,

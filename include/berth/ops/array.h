@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -76,16 +77,43 @@ Tensor ones_like(const Tensor& x, Site site = Site::here());
 // 0, 1, ... : start, start + delta, ... below limit (tf.range).
 Tensor range(int64_t start, int64_t limit, int64_t delta = 1,
              DType dtype = int64, Site site = Site::here());
+// The same for steps that are not whole.
+Tensor float_range(double start, double limit, double delta = 1,
+                   DType dtype = float32, Site site = Site::here());
+// `num` evenly spaced numbers from start to stop, both included; integers are
+// rounded down.
+Tensor linspace(double start, double stop, int64_t num, DType dtype = float32,
+                Site site = Site::here());
+// [batch..., rows, columns]: ones on the diagonal. columns -1: as many.
+Tensor eye(int64_t rows, int64_t columns = -1, const Shape& batch = {},
+           DType dtype = float32, Site site = Site::here());
+
+// Shape [rank], number of elements and rank as tensors (tf.shape, tf.size,
+// tf.rank).
+Tensor shape(const Tensor& x, DType out_type = int32, Site site = Site::here());
+Tensor size(const Tensor& x, DType out_type = int32, Site site = Site::here());
+Tensor rank(const Tensor& x, Site site = Site::here());
+// x, which must have this shape; -1 is any length (tf.ensure_shape). In a
+// trace what is not known yet is checked when it is.
+Tensor ensure_shape(const Tensor& x, const Shape& shape,
+                    Site site = Site::here());
+// lengths [...] -> bool [..., maxlen]: true below the length. Without maxlen,
+// which a traced function must give, the largest length is read.
+Tensor sequence_mask(const Tensor& lengths,
+                     std::optional<int64_t> maxlen = std::nullopt,
+                     Site site = Site::here());
 
 // The same value; on the device of the innermost scope (tf.identity).
 Tensor identity(const Tensor& x, Site site = Site::here());
+Tensors identity_n(const Tensors& x, Site site = Site::here());
 // The same value through which no gradient flows.
 Tensor stop_gradient(const Tensor& x, Site site = Site::here());
 
 // The same elements under another shape; one dimension may be -1.
 Tensor reshape(const Tensor& x, const Shape& shape, Site site = Site::here());
 Tensor expand_dims(const Tensor& x, int64_t axis, Site site = Site::here());
-// Drops the given axes of length 1; all of them when `axes` is empty.
+// Drops the given axes of length 1; all of them when `axes` is empty. An axis
+// whose length a trace does not know then stays.
 Tensor squeeze(const Tensor& x, const std::vector<int64_t>& axes = {},
                Site site = Site::here());
 Tensor broadcast_to(const Tensor& x, const Shape& shape,
@@ -98,16 +126,75 @@ Tensor stack(const Tensors& parts, int64_t axis = 0, Site site = Site::here());
 Tensors unstack(const Tensor& x, int64_t axis = 0, Site site = Site::here());
 Tensor tile(const Tensor& x, const std::vector<int64_t>& multiples,
             Site site = Site::here());
-// Zeros around: before and after each axis, paddings.size() == 2 * rank.
+// Parts along `axis`: `num` equal ones, or one per size, of which one may be
+// -1: what is left (tf.split).
+Tensors split(const Tensor& x, int64_t num, int64_t axis = 0,
+              Site site = Site::here());
+Tensors split(const Tensor& x, const std::vector<int64_t>& sizes,
+              int64_t axis = 0, Site site = Site::here());
+// Each element along `axis` `repeats` times in a row, or as often as the
+// number at its place says; without axis of x made flat.
+Tensor repeat(const Tensor& x, int64_t repeats,
+              std::optional<int64_t> axis = std::nullopt,
+              Site site = Site::here());
+Tensor repeat(const Tensor& x, const std::vector<int64_t>& repeats,
+              int64_t axis, Site site = Site::here());
+
+struct PadOptions {
+  std::string mode = "CONSTANT";  // "REFLECT", "SYMMETRIC"
+  double constant_values = 0;
+};
+// Adds elements before and after each axis, paddings.size() == 2 * rank: a
+// constant, or a mirror image that repeats the edge (SYMMETRIC) or does not
+// (REFLECT).
 Tensor pad(const Tensor& x, const std::vector<int64_t>& paddings,
-           Site site = Site::here());
+           const PadOptions& options = {}, Site site = Site::here());
+// The elements along each of `axes` backwards (tf.reverse).
+Tensor reverse(const Tensor& x, const std::vector<int64_t>& axes,
+               Site site = Site::here());
+// The elements shift[i] places further along axes[i], the last ones first
+// (tf.roll).
+Tensor roll(const Tensor& x, const std::vector<int64_t>& shift,
+            const std::vector<int64_t>& axes, Site site = Site::here());
+// Tensors of rank 1 as one axis each of a grid: the i-th result has x[i]
+// along axis i. "xy" swaps the first two axes.
+Tensors meshgrid(const Tensors& x, const std::string& indexing = "xy",
+                 Site site = Site::here());
 // size -1 means to the end (tf.slice). x[{...}] is the short form.
 Tensor slice(const Tensor& x, const std::vector<int64_t>& begin,
              const std::vector<int64_t>& size, Site site = Site::here());
+struct StridedSliceOptions {
+  std::vector<int64_t> strides = {};  // 1 when empty
+  // Bit i: axis i begins at its first element, ends at its last, is dropped.
+  int64_t begin_mask = 0;
+  int64_t end_mask = 0;
+  int64_t shrink_axis_mask = 0;
+};
+// From begin[i] to before end[i] along axis i; x[{...}] is the short form.
+Tensor strided_slice(const Tensor& x, const std::vector<int64_t>& begin,
+                     const std::vector<int64_t>& end,
+                     const StridedSliceOptions& options = {},
+                     Site site = Site::here());
+// x in which that slice is `value`, of the slice's shape
+// (tf.tensor_strided_slice_update).
+Tensor tensor_strided_slice_update(const Tensor& x,
+                                   const std::vector<int64_t>& begin,
+                                   const std::vector<int64_t>& end,
+                                   const Tensor& value,
+                                   const StridedSliceOptions& options = {},
+                                   Site site = Site::here());
 // Rows of `x` along `axis` at `indices` (int32 or int64): [x before axis,
 // indices, x after axis]. An index out of range is an error.
 Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis = 0,
               Site site = Site::here());
+struct GatherOptions {
+  std::optional<int64_t> axis = std::nullopt;  // batch_dims when absent
+  int64_t batch_dims = 0;
+};
+// The same; the first batch_dims axes of x and indices belong together:
+// [x before axis, indices after batch_dims, x after axis].
+Tensor gather(const Tensor& x, const Tensor& indices,
+              const GatherOptions& options, Site site = Site::here());
 
 struct OneHotOptions {
   double on = 1;

@@ -54,6 +54,83 @@ Tensor real(const Tensor& x, Site site = Site::here());
 Tensor imag(const Tensor& x, Site site = Site::here());
 Tensor angle(const Tensor& x, Site site = Site::here());
 Tensor conj(const Tensor& x, Site site = Site::here());
+// To whole numbers: up; to the nearest, halves to the even one (round and
+// rint; round takes integers too).
+Tensor ceil(const Tensor& x, Site site = Site::here());
+Tensor round(const Tensor& x, Site site = Site::here());
+Tensor rint(const Tensor& x, Site site = Site::here());
+// 1 / x; the second is 0 where x is 0.
+Tensor reciprocal(const Tensor& x, Site site = Site::here());
+Tensor reciprocal_no_nan(const Tensor& x, Site site = Site::here());
+// exp(x) - 1.
+Tensor expm1(const Tensor& x, Site site = Site::here());
+
+// Angles are in radians.
+Tensor sin(const Tensor& x, Site site = Site::here());
+Tensor cos(const Tensor& x, Site site = Site::here());
+Tensor tan(const Tensor& x, Site site = Site::here());
+Tensor asin(const Tensor& x, Site site = Site::here());
+Tensor acos(const Tensor& x, Site site = Site::here());
+Tensor atan(const Tensor& x, Site site = Site::here());
+Tensor sinh(const Tensor& x, Site site = Site::here());
+Tensor cosh(const Tensor& x, Site site = Site::here());
+Tensor asinh(const Tensor& x, Site site = Site::here());
+Tensor acosh(const Tensor& x, Site site = Site::here());
+Tensor atanh(const Tensor& x, Site site = Site::here());
+// The angle of the point (x, y) in [-pi, pi].
+Tensor atan2(const Tensor& y, const Tensor& x, Site site = Site::here());
+
+// The error function, 1 - erf, their inverses, and the quantile of the
+// standard normal distribution.
+Tensor erf(const Tensor& x, Site site = Site::here());
+Tensor erfc(const Tensor& x, Site site = Site::here());
+Tensor erfinv(const Tensor& x, Site site = Site::here());
+Tensor erfcinv(const Tensor& x, Site site = Site::here());
+Tensor ndtri(const Tensor& p, Site site = Site::here());
+// log |gamma(x)|, its derivative, and the derivative of order a of that; a
+// holds whole numbers. NaN at the poles -1, -2, ... of digamma.
+Tensor lgamma(const Tensor& x, Site site = Site::here());
+Tensor digamma(const Tensor& x, Site site = Site::here());
+Tensor polygamma(const Tensor& a, const Tensor& x, Site site = Site::here());
+// Hurwitz' zeta: sum of (q + k)^-x over k = 0, 1, ...; x > 1.
+Tensor zeta(const Tensor& x, const Tensor& q, Site site = Site::here());
+
+// log(sigmoid(x)), log(1 + exp(x)), x / (1 + |x|).
+Tensor log_sigmoid(const Tensor& x, Site site = Site::here());
+Tensor softplus(const Tensor& x, Site site = Site::here());
+Tensor softsign(const Tensor& x, Site site = Site::here());
+
+// bool [shape of x].
+Tensor is_nan(const Tensor& x, Site site = Site::here());
+Tensor is_inf(const Tensor& x, Site site = Site::here());
+Tensor is_finite(const Tensor& x, Site site = Site::here());
+
+// Quotient rounded down, and what is left, with the sign of b; numbers.
+// Integers divided by 0 are errors.
+Tensor floordiv(const Tensor& a, const Tensor& b, Site site = Site::here());
+Tensor floormod(const Tensor& a, const Tensor& b, Site site = Site::here());
+Tensor mod(const Tensor& a, const Tensor& b, Site site = Site::here());
+// Quotient rounded towards 0 (integers), and what is left, with the sign of
+// a (numbers).
+Tensor truncatediv(const Tensor& a, const Tensor& b, Site site = Site::here());
+Tensor truncatemod(const Tensor& a, const Tensor& b, Site site = Site::here());
+// a / b and a * b, which are 0 where b is 0, whatever a is.
+Tensor divide_no_nan(const Tensor& a, const Tensor& b,
+                     Site site = Site::here());
+Tensor multiply_no_nan(const Tensor& a, const Tensor& b,
+                       Site site = Site::here());
+// x log(y), x log(1 + y), x / y, which are 0 where x is 0, whatever y is.
+Tensor xlogy(const Tensor& x, const Tensor& y, Site site = Site::here());
+Tensor xlog1py(const Tensor& x, const Tensor& y, Site site = Site::here());
+Tensor xdivy(const Tensor& x, const Tensor& y, Site site = Site::here());
+// The next number after `a` towards `b`.
+Tensor nextafter(const Tensor& a, const Tensor& b, Site site = Site::here());
+
+// Sum of tensors of one shape and dtype, at least one (tf.add_n).
+Tensor add_n(const Tensors& parts, Site site = Site::here());
+Tensor accumulate_n(const Tensors& parts, Site site = Site::here());
+// x * scalar, with a number that x's dtype can hold.
+Tensor scalar_mul(double scalar, const Tensor& x, Site site = Site::here());
 
 // Comparisons, bool [shape of a and b broadcast].
 Tensor equal(const Tensor& a, const Tensor& b, Site site = Site::here());
@@ -66,6 +143,7 @@ Tensor greater_equal(const Tensor& a, const Tensor& b,
 Tensor logical_and(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor logical_or(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor logical_not(const Tensor& x, Site site = Site::here());
+Tensor logical_xor(const Tensor& a, const Tensor& b, Site site = Site::here());
 
 // Converts the elements; a float becomes an integer by truncation, anything
 // becomes bool by comparison with 0 (tf.cast).
@@ -93,9 +171,46 @@ Tensor reduce_all(const Tensor& x, const ReduceOptions& options = {},
 Tensor reduce_any(const Tensor& x, const ReduceOptions& options = {},
                   Site site = Site::here());
 
-// Index of the largest element along `axis`, the first of equals; int64
-// [x without axis].
+// Index of the largest, smallest element along `axis`, the first of equals;
+// int64 [x without axis].
 Tensor argmax(const Tensor& x, int64_t axis, Site site = Site::here());
+Tensor argmin(const Tensor& x, int64_t axis, Site site = Site::here());
+
+// log(sum(exp(x))) without overflow; -inf of nothing.
+Tensor reduce_logsumexp(const Tensor& x, const ReduceOptions& options = {},
+                        Site site = Site::here());
+// Mean squared distance from the mean, and its root.
+Tensor reduce_variance(const Tensor& x, const ReduceOptions& options = {},
+                       Site site = Site::here());
+Tensor reduce_std(const Tensor& x, const ReduceOptions& options = {},
+                  Site site = Site::here());
+// sqrt(sum(x^2)).
+Tensor reduce_euclidean_norm(const Tensor& x, const ReduceOptions& options = {},
+                             Site site = Site::here());
+// Number of elements that are not 0, int64; numbers and bool.
+Tensor count_nonzero(const Tensor& x, const ReduceOptions& options = {},
+                     Site site = Site::here());
+// Share of elements that are 0, a float32 scalar.
+Tensor zero_fraction(const Tensor& x, Site site = Site::here());
+
+struct ScanOptions {
+  int64_t axis = 0;
+  bool exclusive = false;  // without the element itself
+  bool reverse = false;    // from the end
+};
+// Sum, product, logsumexp of the elements up to each along an axis,
+// [shape of x].
+Tensor cumsum(const Tensor& x, const ScanOptions& options = {},
+              Site site = Site::here());
+Tensor cumprod(const Tensor& x, const ScanOptions& options = {},
+               Site site = Site::here());
+Tensor cumulative_logsumexp(const Tensor& x, const ScanOptions& options = {},
+                            Site site = Site::here());
+
+// x / sqrt(max(sum(x^2), epsilon)) over `axis` (all when absent).
+Tensor l2_normalize(const Tensor& x,
+                    const std::optional<std::vector<int64_t>>& axis = {},
+                    double epsilon = 1e-12, Site site = Site::here());
 
 }  // namespace math
 

@@ -1,8 +1,8 @@
 // nn: what neural networks are made of (tf.nn.*).
 //
-// Images are [n, h, w, c], filters [kh, kw, c, o], channels last. All take
-// floating tensors and throw errors::InvalidArgument for shapes, dtypes or
-// options that do not fit. Thread-safe.
+// Convolutions and pools are in conv.h. All take floating tensors and throw
+// errors::InvalidArgument for shapes, dtypes or options that do not fit.
+// Thread-safe.
 
 #ifndef BERTH_OPS_NN_H_
 #define BERTH_OPS_NN_H_
@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "berth/ops/conv.h"
+#include "berth/ops/math.h"
 #include "berth/tensor.h"
 
 namespace berth::nn {
@@ -27,6 +29,28 @@ struct GeluOptions {
 Tensor gelu(const Tensor& x, const GeluOptions& options = {},
             Site site = Site::here());
 
+// x < 0 ? exp(x) - 1 : x, and its self-normalising form.
+Tensor elu(const Tensor& x, Site site = Site::here());
+Tensor selu(const Tensor& x, Site site = Site::here());
+// x > 0 ? x : alpha x.
+Tensor leaky_relu(const Tensor& x, double alpha = 0.2,
+                  Site site = Site::here());
+// min(max(x, 0), 6).
+Tensor relu6(const Tensor& x, Site site = Site::here());
+// x sigmoid(x), of both names.
+Tensor silu(const Tensor& x, Site site = Site::here());
+Tensor swish(const Tensor& x, Site site = Site::here());
+// relu6(x + 3) / 6, x times that, and x tanh(softplus(x))
+// (tf.keras.activations).
+Tensor hard_sigmoid(const Tensor& x, Site site = Site::here());
+Tensor hard_swish(const Tensor& x, Site site = Site::here());
+Tensor mish(const Tensor& x, Site site = Site::here());
+using math::log_sigmoid;
+using math::sigmoid;
+using math::softplus;
+using math::softsign;
+using math::tanh;
+
 // value [..., c] + bias [c].
 Tensor bias_add(const Tensor& value, const Tensor& bias,
                 Site site = Site::here());
@@ -34,6 +58,9 @@ Tensor bias_add(const Tensor& value, const Tensor& bias,
 struct DropoutOptions {
   // Mixed into the seed of the process.
   std::optional<int64_t> seed = std::nullopt;
+  // One draw along each axis where it is 1, a draw per element where it has
+  // x's length or is -1; a draw per element when empty.
+  std::vector<int64_t> noise_shape = {};
 };
 // Zeros each element with probability `rate`, in [0, 1), and divides the
 // others by 1 - rate; [shape of x]. Which ones is drawn as random.h says.
@@ -42,6 +69,24 @@ Tensor dropout(const Tensor& x, double rate, const DropoutOptions& options = {},
 
 // Sum of squares / 2, a scalar.
 Tensor l2_loss(const Tensor& x, Site site = Site::here());
+
+// -labels log(p) - (1 - labels) log(1 - p), p = sigmoid(logits), exact for
+// logits of any size; labels and logits of one shape. The second multiplies
+// its first part by pos_weight, which broadcasts.
+Tensor sigmoid_cross_entropy_with_logits(const Tensor& labels,
+                                         const Tensor& logits,
+                                         Site site = Site::here());
+Tensor weighted_cross_entropy_with_logits(const Tensor& labels,
+                                          const Tensor& logits,
+                                          const Tensor& pos_weight,
+                                          Site site = Site::here());
+
+// -log of the probability of the counts `targets` under a Poisson
+// distribution of mean exp(log_input), less log(targets!), or with Stirling's
+// estimate of that where targets > 1.
+Tensor log_poisson_loss(const Tensor& targets, const Tensor& log_input,
+                        bool compute_full_loss = false,
+                        Site site = Site::here());
 
 // exp(x) / sum(exp(x)) along `axis`, and its logarithm; [shape of x].
 Tensor softmax(const Tensor& x, int64_t axis = -1, Site site = Site::here());
@@ -58,29 +103,6 @@ Tensor softmax_cross_entropy_with_logits(const Tensor& labels,
 Tensor sparse_softmax_cross_entropy_with_logits(const Tensor& labels,
                                                 const Tensor& logits,
                                                 Site site = Site::here());
-
-struct Conv2DOptions {
-  std::vector<int64_t> strides = {1};  // {both}, {h, w} or {1, h, w, 1}
-  std::string padding = "VALID";       // or "SAME"
-  std::vector<int64_t> dilations = {1};
-};
-// Correlation of input [n, h, w, c] with filters [kh, kw, c, o]:
-// [n, oh, ow, o], where SAME gives oh = ceil(h / stride) and VALID those
-// windows that are inside the image.
-Tensor conv2d(const Tensor& input, const Tensor& filters,
-              const Conv2DOptions& options = {}, Site site = Site::here());
-
-struct PoolOptions {
-  std::vector<int64_t> ksize = {2};
-  std::vector<int64_t> strides = {};  // like ksize when empty
-  std::string padding = "VALID";
-};
-// Largest, or mean, of the pixels of each window that are inside the image:
-// [n, h, w, c] -> [n, oh, ow, c].
-Tensor max_pool2d(const Tensor& input, const PoolOptions& options = {},
-                  Site site = Site::here());
-Tensor avg_pool2d(const Tensor& input, const PoolOptions& options = {},
-                  Site site = Site::here());
 
 struct FusedBatchNormOptions {
   double epsilon = 0.001;
@@ -101,11 +123,76 @@ FusedBatchNorm fused_batch_norm(const Tensor& x, const Tensor& scale,
                                 const FusedBatchNormOptions& options = {},
                                 Site site = Site::here());
 
+using math::l2_normalize;
+using math::zero_fraction;
+// (x - mean) / sqrt(variance + epsilon) * scale + offset per row of x
+// [..., d], with the row's own mean and biased variance; scale, offset [d].
+Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
+                  double epsilon = 1e-3, Site site = Site::here());
+
 // Mean and biased variance over `axes`, [x without them].
 std::pair<Tensor, Tensor> moments(const Tensor& x,
                                   const std::vector<int64_t>& axes,
                                   bool keepdims = false,
                                   Site site = Site::here());
+
+// (x - mean) / sqrt(variance + epsilon) * scale + offset over the pixels and
+// the channels of each of `groups` groups of x [n, ..., c] (Wu and He 2018);
+// scale, offset [c]. groups = c is instance norm. c must be known.
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& scale,
+                  const Tensor& offset, double epsilon = 1e-3,
+                  Site site = Site::here());
+Tensor instance_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
+                     double epsilon = 1e-3, Site site = Site::here());
+// x / sqrt(mean(x^2) + epsilon) * scale over the last axis of x [..., c];
+// scale [c] (Zhang and Sennrich 2019).
+Tensor rms_norm(const Tensor& x, const Tensor& scale, double epsilon = 1e-6,
+                Site site = Site::here());
+
+struct LrnOptions {
+  int64_t depth_radius = 5;
+  double bias = 1;
+  double alpha = 1;
+  double beta = 0.5;
+};
+// x / (bias + alpha * sum of x^2 over the channels no further than
+// depth_radius away)^beta for x [..., c], c known
+// (tf.nn.local_response_normalization).
+Tensor local_response_normalization(const Tensor& x,
+                                    const LrnOptions& options = {},
+                                    Site site = Site::here());
+
+// softmax(logits * scale + mask) over the last axis of logits [..., s, t];
+// mask broadcasts to them, or is absent. Causal: row i sees columns 0 to i
+// only. A row of which nothing is left (all -inf) is 0.
+struct MaskedSoftmaxOptions {
+  double scale = 1;
+  bool is_causal = false;
+};
+Tensor masked_softmax(const Tensor& logits, const Tensor& mask = {},
+                      const MaskedSoftmaxOptions& options = {},
+                      Site site = Site::here());
+
+struct AttentionOptions {
+  // [..., s, t] or broadcast to it: bool, true where a query may see a key,
+  // or numbers that are added to the scores.
+  Tensor mask = {};
+  bool is_causal = false;  // query i sees keys 0 to i only
+  double dropout = 0;  // rate, of the weights; the caller knows if it trains
+  std::optional<double> scale = std::nullopt;  // 1 / sqrt(d)
+  std::optional<int64_t> seed = std::nullopt;  // of dropout
+};
+// softmax(query key^T * scale + mask) value (Vaswani et al. 2017): query
+// [..., s, d], key [..., t, d], value [..., t, e] -> [..., s, e]. The leading
+// axes, say [batch, heads], broadcast. d must be known unless scale is given.
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
+                                    const Tensor& value,
+                                    const AttentionOptions& options = {},
+                                    Site site = Site::here());
+
+// Rows of params [rows, ...] named by ids [...]: [shape of ids, ...].
+Tensor embedding_lookup(const Tensor& params, const Tensor& ids,
+                        Site site = Site::here());
 
 }  // namespace berth::nn
 

@@ -53,6 +53,47 @@ Tensor truncated_normal(const Shape& shape, const NormalOptions& options = {},
 Tensor uniform(const Shape& shape, const UniformOptions& options = {},
                Site site = Site::here());
 
+struct DrawOptions {
+  std::optional<DType> dtype = std::nullopt;
+  std::optional<int64_t> seed = std::nullopt;
+};
+// 1 with the probability that each element of probs gives, else 0; [shape of
+// probs], int32 unless said otherwise.
+Tensor bernoulli(const Tensor& probs, const DrawOptions& options = {},
+                 Site site = Site::here());
+// Classes with probabilities softmax(logits), logits [batch, classes]:
+// [batch, num_samples], int64 or int32. A row whose largest logit is not finite
+// (NaN, +inf, all -inf) is an error.
+Tensor categorical(const Tensor& logits, int64_t num_samples,
+                   const DrawOptions& options = {}, Site site = Site::here());
+// The rows of x, along axis 0, in random order; gradients flow back to their
+// places.
+Tensor shuffle(const Tensor& x, std::optional<int64_t> seed = std::nullopt,
+               Site site = Site::here());
+
+// The same numbers for the same two seeds, at every call and step; the option
+// `seed` is not read.
+struct StatelessSeed {
+  int64_t first = 0;
+  int64_t second = 0;  // its low 32 bits count
+};
+Tensor stateless_normal(const Shape& shape, StatelessSeed seed,
+                        const NormalOptions& options = {},
+                        Site site = Site::here());
+Tensor stateless_truncated_normal(const Shape& shape, StatelessSeed seed,
+                                  const NormalOptions& options = {},
+                                  Site site = Site::here());
+Tensor stateless_uniform(const Shape& shape, StatelessSeed seed,
+                         const UniformOptions& options = {},
+                         Site site = Site::here());
+Tensor stateless_bernoulli(const Tensor& probs, StatelessSeed seed,
+                           DType dtype = int32, Site site = Site::here());
+Tensor stateless_categorical(const Tensor& logits, int64_t num_samples,
+                             StatelessSeed seed, DType dtype = int64,
+                             Site site = Site::here());
+Tensor stateless_shuffle(const Tensor& x, StatelessSeed seed,
+                         Site site = Site::here());
+
 }  // namespace berth::random
 
 #endif  // BERTH_OPS_RANDOM_H_

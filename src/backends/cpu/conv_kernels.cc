@@ -25,6 +25,7 @@ ConvShape conv_shape(const PrepareArgs& args, const Shape& image,
   s.in_w = image[2];
   s.in_c = image[3];
   s.out_c = filter[3];
+  s.groups = args.attr<int64_t>("groups");
   s.kernel_h = filter[0];
   s.kernel_w = filter[1];
   s.stride_h = at.h.stride;
@@ -36,6 +37,11 @@ ConvShape conv_shape(const PrepareArgs& args, const Shape& image,
   s.pad_left = at.w.pad;
   s.pad_right = pad_after(at.w);
   return s;
+}
+
+// Whether a window may lie in the padding alone.
+bool hidden(int64_t before, int64_t after, int64_t window, int64_t dilation) {
+  return std::max(before, after) > (window - 1) * dilation;
 }
 
 // Which operand is what, by pass.
@@ -83,7 +89,12 @@ std::unique_ptr<Prepared> conv(const PrepareArgs& args) {
   const Shape& y =
       kPass == ConvPass::kForward ? args.out[0].shape : *args.in[1].shape;
   const ConvShape shape = conv_shape(args, image, filter);
-  if (!shape.problem().empty() || shape.out_h() != y[1] ||
+  // A window that lies in the padding alone is nothing for oneDNN.
+  const bool empty_windows =
+      hidden(shape.pad_top, shape.pad_bottom, shape.kernel_h,
+             shape.dilation_h) ||
+      hidden(shape.pad_left, shape.pad_right, shape.kernel_w, shape.dilation_w);
+  if (!shape.problem().empty() || empty_windows || shape.out_h() != y[1] ||
       shape.out_w() != y[2]) {
     return nullptr;
   }

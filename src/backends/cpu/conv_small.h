@@ -11,7 +11,7 @@
 
 namespace berth::cpu {
 
-class SmallChannelConv : public ConvPlan {
+class SmallChannelConv : public SlicedConv {
  public:
   // True, unless dx is asked for, for one group, fewer than 8 input channels
   // and filters of at most kMaxTaps taps.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/cpu/conv_small.h"
+#include "backends/cpu/conv_winograd.h"
 #include "backends/cpu/loops.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
@@ -132,7 +133,7 @@ bool is_reference(const std::string& name) {
   return name.rfind("ref", 0) == 0 || name.find(":ref") != std::string::npos;
 }
 
-class DnnlConv : public ConvPlan {
+class DnnlConv : public SlicedConv {
  public:
   DnnlConv(const ConvShape& shape, ConvPass pass, const ConvOptions& options)
       : shape_(shape), pass_(pass), options_(options) {
@@ -363,6 +364,9 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass,
   if (why.empty() && SmallChannelConv::takes(shape, pass)) {
     return std::make_unique<SmallChannelConv>(shape, pass, options);
   }
+  if (why.empty() && options.winograd && WinogradConv::takes(shape, pass)) {
+    return std::make_unique<WinogradConv>(shape, pass, options);
+  }
   if (why.empty()) {
     OneOmpThread one;
     try {
@@ -378,7 +382,7 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass,
   return nullptr;
 }
 
-void ConvPlan::run(const ConvBuffers& buffers, ThreadPool* pool) const {
+void SlicedConv::run(const ConvBuffers& buffers, ThreadPool* pool) const {
   begin(buffers);
   if (pool == nullptr || slices_ == 1) {
     for (int i = 0; i < slices_; ++i) slice(i, buffers);

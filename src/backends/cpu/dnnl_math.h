@@ -69,6 +69,8 @@ struct ConvOptions {
   // Forward only: adds bias[out_c], then clips at zero, in the same pass.
   bool bias = false;
   bool relu = false;
+  // False: the direct sum, whatever is faster.
+  bool winograd = true;
 };
 
 // What a run reads and writes; `scratch` has scratch_bytes() bytes aligned to
@@ -88,34 +90,40 @@ class ConvPlan {
 
   // Plans one pass. Returns null, and why in `*refusal`, when there is only a
   // slow or no implementation: use the reference kernel then. Never throws
-  // for a shape; forward and backward weights with one group of fewer than 8
-  // input channels use own loops.
+  // for a shape. Own loops: Winograd's algorithm for 3x3 filters of stride 1;
+  // forward and backward weights of one group of fewer than 8 input channels.
   static std::unique_ptr<ConvPlan> make(const ConvShape& shape, ConvPass pass,
                                         const ConvOptions& options,
                                         std::string* refusal);
 
-  // Slices a run is cut into: min(options.slices, batch).
+  // Most parts that a run is cut into.
   int slices() const { return slices_; }
   size_t scratch_bytes() const { return scratch_bytes_; }
   // The implementation's own name, for reports.
   const std::string& implementation() const { return implementation_; }
 
   // Runs all slices on `pool` (null: serially on the caller).
-  void run(const ConvBuffers& buffers, ThreadPool* pool) const;
-
-  // The three parts of run(), for chains that stay on one slice: begin once,
-  // then every slice in any order and concurrently, then finish once.
-  virtual void begin(const ConvBuffers& buffers) const = 0;
-  virtual void slice(int index, const ConvBuffers& buffers) const = 0;
-  virtual void finish(const ConvBuffers& buffers, ThreadPool* pool) const = 0;
-
-  int64_t first_image(int slice) const { return batch_ * slice / slices_; }
+  virtual void run(const ConvBuffers& buffers, ThreadPool* pool) const = 0;
 
  protected:
   int64_t batch_ = 1;
   int slices_ = 1;
   size_t scratch_bytes_ = 0;
   std::string implementation_;
+};
+
+// A plan whose slices are images: begin once, then every slice in any order
+// and concurrently, then finish once.
+class SlicedConv : public ConvPlan {
+ public:
+  void run(const ConvBuffers& buffers, ThreadPool* pool) const override;
+
+ protected:
+  virtual void begin(const ConvBuffers& buffers) const = 0;
+  virtual void slice(int index, const ConvBuffers& buffers) const = 0;
+  virtual void finish(const ConvBuffers& buffers, ThreadPool* pool) const = 0;
+
+  int64_t first_image(int slice) const { return batch_ * slice / slices_; }
 };
 
 // Adds parts[1..count) of `size` floats each, `stride` floats apart, into

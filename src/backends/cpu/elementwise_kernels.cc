@@ -2,12 +2,15 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
+#include "expr/program.h"
 
 namespace berth::cpu {
 
 namespace {
 
 constexpr int64_t kTiny = 32;
+// Results of so many elements go past the caches.
+constexpr int64_t kLarge = expr::kStreamBytes / 4;
 
 // True for ops whose plain form below gives the bits of the loops.
 constexpr bool is_plain(BinaryOp op) {
@@ -75,6 +78,7 @@ void binary(const KernelCall& c) {
   const int64_t n = out.size();
   const float *x = a.as<float>(), *z = b.as<float>();
   float* y = out.as<float>();
+  if (n >= kLarge && run_single(c)) return;
   if (*a.shape == *b.shape) [[likely]] {
     if (is_plain(kOp) && n < kTiny) {
       for (int64_t i = 0; i < n; ++i) y[i] = plain<kOp>(x[i], z[i]);
@@ -88,20 +92,13 @@ void binary(const KernelCall& c) {
     for (int64_t i = 0; i < n; ++i) y[i] = plain<kOp>(x[i], scalar);
     return;
   }
-  if (!spread_binary(binary_loops(kOp), a, b, out)) run_reference(c);
-}
-
-void squared_difference(const KernelCall& c) {
-  const BinaryLoops& subtract = binary_loops(BinaryOp::kSub);
-  if (!spread_binary(subtract, c.in[0], c.in[1], c.out[0])) {
-    return run_reference(c);
-  }
-  float* y = c.out[0].as<float>();
-  unary_loop(UnaryOp::kSquare)(y, y, c.out[0].size());
+  if (spread_binary(binary_loops(kOp), a, b, out) || run_single(c)) return;
+  run_reference(c);
 }
 
 template <UnaryOp kOp>
 void unary(const KernelCall& c) {
+  if (c.out[0].size() >= kLarge && run_single(c)) return;
   unary_loop(kOp)(c.in[0].as<float>(), c.out[0].as<float>(), c.out[0].size());
 }
 
@@ -129,7 +126,6 @@ void add_elementwise(KernelTable& t) {
   add("RealDiv", &binary<BinaryOp::kDiv>);
   add("Maximum", &binary<BinaryOp::kMax>);
   add("Minimum", &binary<BinaryOp::kMin>);
-  add("SquaredDifference", &squared_difference);
   add("BiasAdd", &binary<BinaryOp::kAdd>);
   add("ReluGrad", &binary<BinaryOp::kReluGrad>);
   add("GeluGrad", &gelu_grad);

@@ -12,16 +12,13 @@ namespace {
 constexpr int64_t kRowUnit = 8, kColUnit = 16;
 // Multiplications below which a part does not pay for being forked (~5 us).
 constexpr int64_t kPartWork = 200 * 1000;
-constexpr int64_t kSmall = 16;
-// Floats of op(b) that stay in a second-level cache (512 KB).
-constexpr int64_t kCached = 128 * 1024;
 
-// Own loops run within a few per cent of oneDNN while op(b) is cached (faster
-// for rows of 2 KB multiples), allocate nothing, and sum each element in one
+// oneDNN packs both operands, which pays when all three sizes are large. The
+// own loops are as fast below, allocate nothing, and sum each element in one
 // order however the product is cut.
 bool own_loops(const Gemm& g) {
-  return g.n <= kSmall || g.k <= kSmall ||
-         (g.n * g.k <= kCached && g.m >= kRowUnit);
+  constexpr int64_t kLarge = 512;
+  return g.m <= kLarge || g.n <= kLarge || g.k <= kLarge;
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -41,9 +41,9 @@ struct GemmCut {
 // parts would be too small to pay for the fork.
 GemmCut cut_gemm(int64_t m, int64_t n, int64_t k, int slices);
 
-// Runs part `index` of a cut serially: own loops, which allocate nothing, when
-// op(b) is at most 512 KB or n or k <= 16; else oneDNN. With own loops the bits
-// do not even depend on the cut.
+// Runs part `index` of a cut serially: own loops, which allocate nothing,
+// unless m, n and k all exceed 512; else oneDNN. With own loops the bits do
+// not even depend on the cut.
 void gemm_part(const Gemm& gemm, const GemmCut& cut, int index);
 
 // Runs a whole product serially.

@@ -14,9 +14,13 @@ const KernelTable& kernels() {
     add_pool(t);
     add_reduce(t);
     add_norm(t);
+    add_layer_norm(t);
     add_training(t);
     add_layout(t);
     add_random(t);
+    add_gather(t);
+    add_linalg(t);
+    add_expressions(t);
     add_half(t);  // after the kernels that it goes through
     return t;
   }();

@@ -23,21 +23,29 @@ const KernelTable& kernels();
 
 // The families; each file *_kernels.cc fills in one.
 void add_elementwise(KernelTable& t);
+void add_expressions(KernelTable& t);
 void add_softmax(KernelTable& t);
 void add_matmul(KernelTable& t);
 void add_conv(KernelTable& t);
 void add_pool(KernelTable& t);
 void add_reduce(KernelTable& t);
 void add_norm(KernelTable& t);
+void add_layer_norm(KernelTable& t);
 void add_training(KernelTable& t);
 void add_layout(KernelTable& t);
 void add_random(KernelTable& t);
 void add_half(KernelTable& t);
+void add_gather(KernelTable& t);
+void add_linalg(KernelTable& t);
 
 inline constexpr DTypeSet kFloat32 = dtype_bit(float32);
 
 // Computes a float32 call with the reference kernel of its op.
 void run_reference(const KernelCall& call);
+
+// Computes a call of an elementwise op without attributes block by block:
+// every broadcast, large results past the caches. False when it cannot.
+bool run_single(const KernelCall& call);
 
 // How an operand lies in the shape it broadcasts to, axes of size 1 left out.
 struct Spread {

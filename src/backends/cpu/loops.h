@@ -12,6 +12,10 @@
 
 #include <cstdint>
 
+namespace berth::expr {
+struct BlockOps;
+}
+
 namespace berth::cpu {
 
 enum class Isa { kV1, kV3, kV4 };
@@ -79,6 +83,12 @@ struct AdamParams {
   float rate;  // lr * sqrt(1 - beta2^t) / (1 - beta1^t)
   float beta1, beta2;
   float epsilon;
+  float keep = 1;  // what weight decay leaves of w
+  bool nesterov = false;
+};
+
+struct RmsPropParams {
+  float rate, rho, momentum, epsilon;
 };
 
 // Which random numbers: those of RandomStream, see base/rng.h.
@@ -93,6 +103,9 @@ struct Loops {
   void (*unary[static_cast<int>(UnaryOp::kCount)])(const float* x, float* y,
                                                    int64_t n);
   BinaryLoops binary[static_cast<int>(BinaryOp::kCount)];
+
+  // What runs expressions, see expr/block_ops.h.
+  const expr::BlockOps* expr;
 
   void (*fill)(float value, float* y, int64_t n);
   // y[cols, rows] = x[rows, cols] transposed; ldx, ldy are row strides.
@@ -157,11 +170,26 @@ struct Loops {
                     const float* k_dy, const float* k_x, const float* k_one,
                     float* dx, int64_t rows, int64_t channels);
 
+  // Layer norm of x[rows, d] by its rows' mean[rows] and inverse deviation
+  // rstd[rows]; the gradients of scale[d] and offset[d] are sums over rows.
+  void (*layer_norm)(const float* x, const float* scale, const float* offset,
+                     float* y, float* mean, float* rstd, int64_t rows,
+                     int64_t d, float epsilon);
+  void (*layer_norm_grad)(const float* dy, const float* x, const float* scale,
+                          const float* mean, const float* rstd, float* dx,
+                          float* dscale, float* doffset, int64_t rows,
+                          int64_t d);
+
   // TensorFlow's updates: ApplyAdam, ApplyGradientDescent, ApplyMomentum
   // (v = momentum v + g; w -= rate v) and ApplyKerasMomentum
   // (v = momentum v - rate g; w += v).
   void (*adam)(float* w, const float* g, float* m, float* v, int64_t n,
                const AdamParams& params);
+  // mg null: not centered
+  void (*rms_prop)(float* w, const float* g, float* mg, float* ms, float* mom,
+                   int64_t n, const RmsPropParams& params);
+  void (*adagrad)(float* w, const float* g, float* accum, int64_t n, float rate,
+                  float epsilon);
   void (*sgd)(float* w, const float* g, int64_t n, float rate);
   void (*momentum)(float* w, const float* g, float* v, int64_t n, float rate,
                    float momentum, bool nesterov);
@@ -175,7 +203,7 @@ struct Loops {
   void (*dropout)(const RandomKey& key, uint64_t begin, const float* x,
                   float* y, int64_t n, float rate, float scale);
 
-  // c[m, n] = alpha op(a) op(b) + beta c, as sgemm; made for op(b) in cache.
+  // c[m, n] = alpha op(a) op(b) + beta c, as sgemm.
   void (*small_gemm)(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                      int64_t k, float alpha, const float* a, int64_t lda,
                      const float* b, int64_t ldb, float beta, float* c,

@@ -21,9 +21,17 @@ class MatMulKernel : public Prepared {
     g.a = c.in[0].as<float>();
     g.b = c.in[1].as<float>();
     g.c = c.out[0].as<float>();
+    // Rows of wider arrays.
+    if (c.in[0].pitch) g.lda = c.in[0].pitch;
+    if (c.in[1].pitch) g.ldb = c.in[1].pitch;
+    if (c.out[0].pitch) g.ldc = c.out[0].pitch;
+    const int64_t rows_a = g.transpose_a ? g.k : g.m;
+    const int64_t rows_b = g.transpose_b ? g.n : g.k;
     if (g.m * g.n * batch_ == 0) return;
     if (g.k == 0) {
-      std::memset(g.c, 0, float_bytes(g.m * g.n * batch_));
+      for (int64_t i = 0; i < batch_ * g.m; ++i) {
+        std::memset(g.c + i * g.ldc, 0, float_bytes(g.n));
+      }
       return;
     }
     if (batch_ == 1) return parallel_gemm(g, slices_, c.context->pool);
@@ -35,9 +43,9 @@ class MatMulKernel : public Prepared {
       Gemm one = g;
       const int64_t end = part_begin(batch_, parts, part + 1);
       for (int64_t i = part_begin(batch_, parts, part); i < end; ++i) {
-        one.a = g.a + i * g.m * g.k;
-        one.b = g.b + i * g.k * g.n;
-        one.c = g.c + i * g.m * g.n;
+        one.a = g.a + i * rows_a * g.lda;
+        one.b = g.b + i * rows_b * g.ldb;
+        one.c = g.c + i * g.m * g.ldc;
         gemm(one);
       }
     });
@@ -84,7 +92,11 @@ std::unique_ptr<Prepared> matmul(const PrepareArgs& args) {
 }  // namespace
 
 void add_matmul(KernelTable& t) {
-  t.prepared("MatMul", kFloat32, &matmul, "gemm");
+  t.add("MatMul", {.label = "gemm",
+                   .dtypes = kFloat32,
+                   .prepare = &matmul,
+                   .parallel = true,
+                   .pitched = true});
 }
 
 }  // namespace berth::cpu

@@ -12,10 +12,10 @@ namespace berth::cpu {
 
 namespace {
 
-RandomKey key_of(const KernelCall& c) {
+RandomKey key_of(const KernelCall& c, bool stateless = false) {
   const RandomStream stream(static_cast<uint64_t>(c.attr<int64_t>("seed")),
                             static_cast<uint32_t>(c.attr<int64_t>("op_id")),
-                            c.context->step);
+                            stateless ? 0 : c.context->step);
   return {{stream.key()[0], stream.key()[1]}, stream.step()};
 }
 
@@ -36,13 +36,13 @@ void uniform_part(const KernelCall& c, uint64_t origin, float* y, int64_t n) {
   // Rounding must not reach maxval.
   const float top =
       std::max(from, std::nextafter(static_cast<float>(high), from));
-  loops().uniform(key_of(c), origin, y, n);
+  loops().uniform(key_of(c, c.attr<bool>("stateless")), origin, y, n);
   scale_and_add(y, n, static_cast<float>(high - low), from);
   binary_loops(BinaryOp::kMin).scalar_right(y, top, y, n);
 }
 
 void normal_part(const KernelCall& c, uint64_t origin, float* y, int64_t n) {
-  loops().normal(key_of(c), origin, y, n);
+  loops().normal(key_of(c, c.attr<bool>("stateless")), origin, y, n);
   scale_and_add(y, n, static_cast<float>(c.attr<double>("stddev")),
                 static_cast<float>(c.attr<double>("mean")));
 }

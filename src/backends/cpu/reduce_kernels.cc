@@ -184,8 +184,8 @@ std::unique_ptr<Prepared> sum_over(const PrepareArgs& args,
     return nullptr;
   }
   const double divisor =
-      mean ? static_cast<double>(full.num_elements()) /
-                 static_cast<double>(args.out[0].shape.num_elements())
+      mean ? reduced_count(*args.op, args.attrs,
+                           args.unsplit ? *args.unsplit : full)
            : 1;
   return std::make_unique<SumKernel>(p, divisor, args.slices);
 }

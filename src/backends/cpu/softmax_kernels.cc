@@ -1,5 +1,9 @@
 // Softmax and cross-entropies: rows over the last axis.
 
+#include <algorithm>
+#include <array>
+#include <limits>
+
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
 
@@ -15,6 +19,72 @@ void softmax(const KernelCall& c) {
   const int64_t cols = shape[shape.rank() - 1];
   auto* loop = kLog ? loops().log_softmax : loops().softmax;
   loop(c.in[0].as<float>(), c.out[0].as<float>(), n / cols, cols);
+}
+
+// Offset of the mask's part of each row of scores, which broadcasts.
+class MaskRows {
+ public:
+  MaskRows(const Shape& mask, const Shape& scores)
+      : shape_(scores), rank_(scores.rank()) {
+    int64_t stride = 1;
+    for (int i = mask.rank() - 1, d = rank_ - 1; i >= 0; --i, --d) {
+      stride_[d] = mask[i] == 1 ? 0 : stride;
+      stride *= mask[i];
+    }
+  }
+  int64_t step() const { return stride_[rank_ - 1]; }
+  int64_t offset(int64_t row) const {
+    int64_t at = 0;
+    for (int d = rank_ - 2; d >= 0; --d) {
+      at += row % shape_[d] * stride_[d];
+      row /= shape_[d];
+    }
+    return at;
+  }
+
+ private:
+  const Shape& shape_;
+  const int rank_;
+  std::array<int64_t, kMaxRank> stride_{};
+};
+
+// y = x * scale + mask for one row; returns whether anything is left of it.
+bool score_row(const float* x, const float* mask, int64_t step, float scale,
+               float* y, int64_t n) {
+  if (mask == nullptr) {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale;
+  } else if (step == 0) {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale + *mask;
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale + mask[i];
+  }
+  constexpr float kNothing = -std::numeric_limits<float>::infinity();
+  for (int64_t i = 0; i < n; ++i) {
+    if (y[i] != kNothing) return true;
+  }
+  return false;
+}
+
+void masked_softmax(const KernelCall& c) {
+  const Shape& shape = *c.in[0].shape;
+  if (c.in[0].size() == 0) return;
+  const int64_t cols = shape[shape.rank() - 1];
+  const int64_t queries = shape[shape.rank() - 2];
+  const int64_t rows = c.in[0].size() / cols;
+  const bool causal = c.attr<bool>("is_causal");
+  const auto scale = static_cast<float>(c.attr<double>("scale"));
+  const bool masked = c.num_in == 2;
+  const MaskRows mask(masked ? *c.in[1].shape : Shape{}, shape);
+  const float* x = c.in[0].as<float>();
+  float* y = c.out[0].as<float>();
+  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
+    const int64_t n = causal ? std::min(cols, r % queries + 1) : cols;
+    const float* added =
+        masked ? c.in[1].as<float>() + mask.offset(r) : nullptr;
+    const bool some = score_row(x, added, mask.step(), scale, y, n);
+    if (some) loops().softmax(y, y, 1, n);
+    std::fill(y + (some ? n : 0), y + cols, 0.f);
+  }
 }
 
 void cross_entropy(const KernelCall& c) {
@@ -54,6 +124,7 @@ void sparse_cross_entropy(const KernelCall& c) {
 void add_softmax(KernelTable& t) {
   t.direct("Softmax", kFloat32, &softmax<false>, "loops", true);
   t.direct("LogSoftmax", kFloat32, &softmax<true>, "loops", true);
+  t.direct("MaskedSoftmax", kFloat32, &masked_softmax, "loops");
   t.direct("SoftmaxCrossEntropyWithLogits", kFloat32, &cross_entropy, "loops");
   t.direct("SparseSoftmaxCrossEntropyWithLogits", kFloat32,
            &sparse_cross_entropy, "loops");

@@ -14,13 +14,28 @@ namespace {
 struct Conv {
   Windows at;
   Shape x, filter, y;
+  int64_t groups;
 
   Conv(const KernelCall& c, const View& image, const View& weights,
        const View& result)
       : at(conv_windows(*c.op, c.attrs, *image.shape, *weights.shape)),
         x(*image.shape),
         filter(*weights.shape),
-        y(*result.shape) {}
+        y(*result.shape),
+        groups(c.attr<int64_t>("groups")) {}
+
+  // Calls fn(channel of x, weight of the tap, channel of y) for every pair
+  // of channels of one group, by x's channels.
+  template <class Fn>
+  void for_each_pair(Fn&& fn) const {
+    const int64_t in = filter[2], out = y[3] / groups;
+    for (int64_t i = 0; i < x[3]; ++i) {
+      const int64_t first = i / in * out;
+      for (int64_t o = first; o < first + out; ++o) {
+        fn(i, i % in * y[3] + o, o);
+      }
+    }
+  }
 
   // Calls fn(pixel of x, tap of filter, pixel of y) with offsets of the
   // first channel, for every pair that meets, by y's pixels.
@@ -51,8 +66,7 @@ void store(const std::vector<double>& from, T* to) {
 
 void conv2d(const KernelCall& c) {
   const Conv conv(c, c.in[0], c.in[1], c.out[0]);
-  const int64_t in = conv.x[3], out = conv.y[3];
-  const int64_t image = conv.y[1] * conv.y[2] * out;
+  const int64_t image = conv.y[1] * conv.y[2] * conv.y[3];
   with_floating(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T *x = c.in[0].as<T>(), *filter = c.in[1].as<T>();
@@ -61,12 +75,9 @@ void conv2d(const KernelCall& c) {
       std::fill(sums.begin(), sums.end(), 0.0);
       conv.for_each_tap(n, [&](int64_t from, int64_t tap, int64_t to) {
         double* sum = sums.data() + (to - n * image);
-        for (int64_t i = 0; i < in; ++i) {
-          const double pixel = x[from + i];
-          for (int64_t o = 0; o < out; ++o) {
-            sum[o] += pixel * filter[tap + i * out + o];
-          }
-        }
+        conv.for_each_pair([&](int64_t i, int64_t weight, int64_t o) {
+          sum[o] += double{x[from + i]} * filter[tap + weight];
+        });
       });
       store(sums, c.out[0].as<T>() + n * image);
     }
@@ -75,8 +86,7 @@ void conv2d(const KernelCall& c) {
 
 void backprop_input(const KernelCall& c) {
   const Conv conv(c, c.out[0], c.in[0], c.in[1]);
-  const int64_t in = conv.x[3], out = conv.y[3];
-  const int64_t image = conv.x[1] * conv.x[2] * in;
+  const int64_t image = conv.x[1] * conv.x[2] * conv.x[3];
   with_floating(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T *filter = c.in[0].as<T>(), *dy = c.in[1].as<T>();
@@ -85,11 +95,9 @@ void backprop_input(const KernelCall& c) {
       std::fill(sums.begin(), sums.end(), 0.0);
       conv.for_each_tap(n, [&](int64_t to, int64_t tap, int64_t from) {
         double* sum = sums.data() + (to - n * image);
-        for (int64_t i = 0; i < in; ++i) {
-          for (int64_t o = 0; o < out; ++o) {
-            sum[i] += double{filter[tap + i * out + o]} * dy[from + o];
-          }
-        }
+        conv.for_each_pair([&](int64_t i, int64_t weight, int64_t o) {
+          sum[i] += double{filter[tap + weight]} * dy[from + o];
+        });
       });
       store(sums, c.out[0].as<T>() + n * image);
     }
@@ -98,18 +106,16 @@ void backprop_input(const KernelCall& c) {
 
 void backprop_filter(const KernelCall& c) {
   const Conv conv(c, c.in[0], c.out[0], c.in[1]);
-  const int64_t in = conv.x[3], out = conv.y[3];
   with_floating(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T *x = c.in[0].as<T>(), *dy = c.in[1].as<T>();
     std::vector<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);
     for (int64_t n = 0; n < conv.x[0]; ++n) {
       conv.for_each_tap(n, [&](int64_t from, int64_t tap, int64_t dy_at) {
-        for (int64_t i = 0; i < in; ++i) {
-          const double pixel = x[from + i];
-          double* sum = sums.data() + tap + i * out;
-          for (int64_t o = 0; o < out; ++o) sum[o] += pixel * dy[dy_at + o];
-        }
+        double* sum = sums.data() + tap;
+        conv.for_each_pair([&](int64_t i, int64_t weight, int64_t o) {
+          sum[weight] += double{x[from + i]} * dy[dy_at + o];
+        });
       });
     }
     store(sums, c.out[0].as<T>());

@@ -2,42 +2,22 @@
 
 #include <cstring>
 
-#include "backends/reference/loops.h"
+#include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
 
 namespace berth::reference {
 
+int64_t checked_index(const KernelCall& c, const View& indices, int64_t i,
+                      const Shape& target, int axis) {
+  const int64_t at = index_at(indices, i);
+  if (at >= 0 && at < target[axis]) return at;
+  throw errors::InvalidArgument(fmt::format(
+      "{}: index {} at place {} of the indices is out of range for axis {} of "
+      "{}; expected one in [0, {})",
+      c.op->name(), at, i, axis, target.str(), target[axis]));
+}
+
 namespace {
-
-int64_t index_at(const View& indices, int64_t i) {
-  return indices.dtype == int32 ? indices.as<int32_t>()[i]
-                                : indices.as<int64_t>()[i];
-}
-
-// Calls fn(p, g) for each run of `inner` elements: where it begins in the
-// params and in the gathered array. Throws errors::InvalidArgument for an
-// index out of range.
-template <class Fn>
-void for_each_gathered(const KernelCall& c, const Shape& params, Fn&& fn) {
-  const View& indices = c.in[1];
-  const int axis = normalize_axis(c.attr<int64_t>("axis"), params.rank(),
-                                  c.op->name().c_str());
-  const int64_t outer = product_of(params, 0, axis);
-  const int64_t inner = product_of(params, axis + 1, params.rank());
-  const int64_t dim = params[axis], n = indices.size();
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t at = index_at(indices, i);
-    if (at < 0 || at >= dim) {
-      throw errors::InvalidArgument(fmt::format(
-          "{}: index {} at place {} of the indices is out of range for axis "
-          "{} of {}; expected one in [0, {})",
-          c.op->name(), at, i, axis, params.str(), dim));
-    }
-    for (int64_t o = 0; o < outer; ++o) {
-      fn((o * dim + at) * inner, (o * n + i) * inner, inner);
-    }
-  }
-}
 
 void gather(const KernelCall& c) {
   const size_t size = size_of(c.in[0].dtype);

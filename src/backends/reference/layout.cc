@@ -129,23 +129,6 @@ void tile_grad(const KernelCall& c) {
   });
 }
 
-void pad(const KernelCall& c) {
-  const Ints& paddings = c.attr<Ints>("paddings");
-  const auto strides = dense_strides(*c.out[0].shape);
-  int64_t start = 0;
-  for (int i = 0; i < c.in[0].shape->rank(); ++i) {
-    start += paddings[2 * i] * strides[i];
-  }
-  set_zero(c.out[0]);
-  with_storage(c.in[0].dtype, [&](auto type) {
-    using T = decltype(type);
-    const T* x = c.in[0].as<T>();
-    T* y = c.out[0].as<T>();
-    for_each_strided(*c.in[0].shape, strides, start,
-                     [&](int64_t i, int64_t to) { y[to] = x[i]; });
-  });
-}
-
 }  // namespace
 
 void add_layout(KernelTable& t) {
@@ -154,10 +137,11 @@ void add_layout(KernelTable& t) {
   t.direct("ConcatGrad", kEveryType, &concat_grad, "reference");
   t.direct("Pack", kEveryType, &join, "reference");
   t.direct("Unpack", kEveryType, &unpack, "reference");
+  t.direct("Split", kEveryType, &unpack, "reference");
+  t.direct("SplitV", kEveryType, &unpack, "reference");
   t.direct("Tile", kEveryType, &tile, "reference");
   t.direct("TileGrad", kRingTypes, &tile_grad, "reference");
   t.direct("TileGradLike", kRingTypes, &tile_grad, "reference");
-  t.direct("Pad", kEveryType, &pad, "reference");
 }
 
 }  // namespace berth::reference

@@ -63,6 +63,20 @@ void max_pool(const KernelCall& c) {
   });
 }
 
+void max_pool_with_argmax(const KernelCall& c) {
+  with_floating(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* x = c.in[0].as<T>();
+    const Shape& s = *c.in[0].shape;
+    const int64_t image = product_of(s, 1, 4);
+    for_each_window(c, s, [&](int64_t to, int64_t base, Range h, Range w) {
+      const int64_t at = largest(x, s, base, h, w);
+      c.out[0].as<T>()[to] = x[at];
+      c.out[1].as<int64_t>()[to] = at % image;
+    });
+  });
+}
+
 void max_pool_grad(const KernelCall& c) {
   with_floating(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
@@ -130,6 +144,8 @@ void avg_pool_grad(const KernelCall& c) {
 
 void add_pool(KernelTable& t) {
   t.direct("MaxPool", kFloatingTypes, &max_pool, "reference");
+  t.direct("MaxPoolWithArgmax", kFloatingTypes, &max_pool_with_argmax,
+           "reference");
   t.direct("MaxPoolGrad", kFloatingTypes, &max_pool_grad, "reference");
   t.direct("MaxPoolGradGrad", kFloatingTypes, &max_pool_grad_grad, "reference");
   t.direct("AvgPool", kFloatingTypes, &avg_pool, "reference");

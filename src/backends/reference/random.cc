@@ -1,7 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
-#include "backends/reference/loops.h"
+#include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
 #include "base/rng.h"
 
@@ -11,7 +13,8 @@ namespace {
 
 RandomStream stream_of(const KernelCall& c) {
   return {static_cast<uint64_t>(c.attr<int64_t>("seed")),
-          static_cast<uint32_t>(c.attr<int64_t>("op_id")), c.context->step};
+          static_cast<uint32_t>(c.attr<int64_t>("op_id")),
+          c.attr<bool>("stateless") ? 0 : c.context->step};
 }
 
 // Element i of the output is fn(words, place): word `place` of the block that
@@ -109,12 +112,52 @@ void uniform_int(const KernelCall& c) {
   });
 }
 
+// The class in whose share of [0, total) the number lies.
+template <class T>
+void multinomial(const KernelCall& c, const T* logits) {
+  const int64_t classes = c.in[0].dim(1), samples = c.out[0].dim(1);
+  const RandomStream stream = stream_of(c);
+  const auto origin = static_cast<uint64_t>(c.context->slice_origin);
+  std::vector<double> shares(static_cast<size_t>(classes));
+  for (int64_t b = 0; b < c.in[0].dim(0) && samples > 0; ++b) {
+    const T* row = logits + b * classes;
+    const double top = static_cast<double>(*std::max_element(
+        row, row + classes, [](T x, T y) { return x < y || y != y; }));
+    if (!std::isfinite(top)) {
+      throw errors::InvalidArgument(
+          fmt::format("Multinomial: the largest logit of row {} is {}; "
+                      "expected a finite one",
+                      b, top));
+    }
+    double total = 0;
+    for (int64_t k = 0; k < classes; ++k) {
+      total += std::exp(static_cast<double>(row[k]) - top);
+      shares[k] = total;
+    }
+    for (int64_t s = 0; s < samples; ++s) {
+      const int64_t i = b * samples + s;
+      const double u =
+          (stream.word(origin + static_cast<uint64_t>(i)) + 0.5) * 0x1p-32;
+      const auto at = std::upper_bound(shares.begin(), shares.end(), u * total);
+      set_index(c.out[0], i,
+                std::min<int64_t>(at - shares.begin(), classes - 1));
+    }
+  }
+}
+
+void multinomial(const KernelCall& c) {
+  with_floating(c.in[0].dtype, [&](auto type) {
+    multinomial(c, c.in[0].as<decltype(type)>());
+  });
+}
+
 }  // namespace
 
 void add_random(KernelTable& t) {
   t.direct("RandomUniform", kFloatingTypes, &uniform, "reference");
   t.direct("RandomStandardNormal", kFloatingTypes, &normal, "reference");
   t.direct("TruncatedNormal", kFloatingTypes, &truncated_normal, "reference");
+  t.direct("Multinomial", kFloatingTypes, &multinomial, "reference");
   t.direct("RandomUniformInt", kIntegerTypes, &uniform_int, "reference");
 }
 

@@ -55,8 +55,9 @@ void prod(const KernelCall& c) {
 void mean(const KernelCall& c) {
   with_inexact(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
-    const double n = static_cast<double>(c.in[0].size()) /
-                     static_cast<double>(c.out[0].size());
+    const Shape* unsplit = c.context->unsplit;
+    const double n =
+        reduced_count(*c.op, c.attrs, unsplit ? *unsplit : *c.in[0].shape);
     reduce<T, Wide<T>>(
         c, 0, [](auto a, auto b) { return a + b; }, n);
   });
@@ -90,9 +91,11 @@ void any(const KernelCall& c) {
   reduce<bool, bool>(c, false, [](bool a, bool b) { return a || b; });
 }
 
-void argmax(const KernelCall& c) {
+template <bool kMax>
+void arg_extreme(const KernelCall& c) {
   const Shape& in = *c.in[0].shape;
-  const int axis = normalize_axis(c.attr<int64_t>("axis"), in.rank(), "ArgMax");
+  const int axis =
+      normalize_axis(c.attr<int64_t>("axis"), in.rank(), c.op->name().c_str());
   int64_t inner = 1;
   for (int i = axis + 1; i < in.rank(); ++i) inner *= in[i];
   const int64_t n = in[axis], total = c.out[0].size();
@@ -103,11 +106,8 @@ void argmax(const KernelCall& c) {
       const T* p = x + o / inner * inner * n + o % inner;
       int64_t best = 0;
       for (int64_t i = 1; i < n; ++i) {
-        if (p[i * inner] > p[best * inner] ||
-            (p[i * inner] != p[i * inner] &&
-             p[best * inner] == p[best * inner])) {
-          best = i;
-        }
+        const T a = p[i * inner], b = p[best * inner];
+        if ((kMax ? a > b : a < b) || (a != a && b == b)) best = i;
       }
       if (c.out[0].dtype == int32) {
         c.out[0].as<int32_t>()[o] = static_cast<int32_t>(best);
@@ -128,7 +128,8 @@ void add_reduce(KernelTable& t) {
   t.direct("Min", kNumberTypes | kInt8Type, &extreme<false>, "reference");
   t.direct("All", kBoolType, &all, "reference");
   t.direct("Any", kBoolType, &any, "reference");
-  t.direct("ArgMax", kNumberTypes, &argmax, "reference");
+  t.direct("ArgMax", kNumberTypes, &arg_extreme<true>, "reference");
+  t.direct("ArgMin", kNumberTypes, &arg_extreme<false>, "reference");
 }
 
 }  // namespace berth::reference

@@ -18,13 +18,23 @@ const KernelTable& kernels() {
     add_layout(t);
     add_slice(t);
     add_gather(t);
+    add_rearrange(t);
+    add_shape_ops(t);
+    add_scatter(t);
+    add_sort(t);
+    add_dynamic(t);
     add_random(t);
+    add_linalg(t);
     add_nn(t);
     add_softmax(t);
     add_conv(t);
     add_pool(t);
     add_norm(t);
+    add_attention(t);
+    add_layer_norm(t);
     add_training(t);
+    add_functions(t);
+    add_scan(t);
     add_complex(t);
     add_widened(t);  // after the kernels that it goes through
     return t;

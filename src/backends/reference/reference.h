@@ -23,13 +23,24 @@ void add_variable(KernelTable& t);
 void add_layout(KernelTable& t);
 void add_slice(KernelTable& t);
 void add_gather(KernelTable& t);
+void add_rearrange(KernelTable& t);
+void add_shape_ops(KernelTable& t);
+void add_scatter(KernelTable& t);
+void add_sort(KernelTable& t);
+void add_dynamic(KernelTable& t);
 void add_random(KernelTable& t);
+// What only host devices have: in kernels(), but not for accelerators.
+void add_linalg(KernelTable& t);
 void add_nn(KernelTable& t);
 void add_softmax(KernelTable& t);
 void add_conv(KernelTable& t);
 void add_pool(KernelTable& t);
 void add_norm(KernelTable& t);
+void add_attention(KernelTable& t);
+void add_layer_norm(KernelTable& t);
 void add_training(KernelTable& t);
+void add_functions(KernelTable& t);
+void add_scan(KernelTable& t);
 void add_complex(KernelTable& t);
 void add_widened(KernelTable& t);
 

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
 #include "op/slice_spec.h"
@@ -48,16 +50,28 @@ void strided_slice(const KernelCall& c) {
   take(c, strided_places(c, *c.in[0].shape));
 }
 
-void strided_slice_grad(const KernelCall& c) {
+// Puts the elements of `part` into the slice of output 0.
+void put(const KernelCall& c, const View& part) {
   const Places p = strided_places(c, *c.out[0].shape);
-  set_zero(c.out[0]);
-  with_storage(c.in[0].dtype, [&](auto type) {
+  with_storage(part.dtype, [&](auto type) {
     using T = decltype(type);
-    const T* dy = c.in[0].as<T>();
-    T* dx = c.out[0].as<T>();
+    const T* x = part.as<T>();
+    T* y = c.out[0].as<T>();
     for_each_strided(p.shape, p.strides, p.start,
-                     [&](int64_t i, int64_t to) { dx[to] = dy[i]; });
+                     [&](int64_t i, int64_t to) { y[to] = x[i]; });
   });
+}
+
+void strided_slice_grad(const KernelCall& c) {
+  set_zero(c.out[0]);
+  put(c, c.in[0]);
+}
+
+void slice_update(const KernelCall& c) {
+  const size_t bytes =
+      static_cast<size_t>(c.out[0].size()) * size_of(c.out[0].dtype);
+  if (bytes > 0) std::memcpy(c.out[0].data, c.in[0].data, bytes);
+  put(c, c.in[1]);
 }
 
 }  // namespace
@@ -65,6 +79,7 @@ void strided_slice_grad(const KernelCall& c) {
 void add_slice(KernelTable& t) {
   t.direct("Slice", kEveryType, &slice, "reference");
   t.direct("StridedSlice", kEveryType, &strided_slice, "reference");
+  t.direct("TensorStridedSliceUpdate", kEveryType, &slice_update, "reference");
   t.direct("StridedSliceGrad", kEveryType, &strided_slice_grad, "reference");
   t.direct("StridedSliceGradLike", kEveryType, &strided_slice_grad,
            "reference");

@@ -59,16 +59,19 @@ void keras_momentum(const KernelCall& c) {
   });
 }
 
+// Adam, and AdamW when `kDecay`.
+template <bool kDecay>
 void adam(const KernelCall& c) {
   const bool nesterov = c.attr<bool>("use_nesterov");
   with_floating(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const double beta1 = scalar<T>(c, 6), beta2 = scalar<T>(c, 7);
-    const double epsilon = scalar<T>(c, 8);
-    const double alpha = scalar<T>(c, 5) * std::sqrt(1 - scalar<T>(c, 4)) /
-                         (1 - scalar<T>(c, 3));
+    const double epsilon = scalar<T>(c, 8), lr = scalar<T>(c, 5);
+    const double alpha =
+        lr * std::sqrt(1 - scalar<T>(c, 4)) / (1 - scalar<T>(c, 3));
+    const double keep = kDecay ? 1 - lr * scalar<T>(c, 9) : 1;
     T *var = c.in[0].as<T>(), *m = c.in[1].as<T>(), *v = c.in[2].as<T>();
-    const T* grad = c.in[9].as<T>();
+    const T* grad = c.in[kDecay ? 10 : 9].as<T>();
     const int64_t n = c.in[0].size();
     for (int64_t i = 0; i < n; ++i) {
       const double g = grad[i];
@@ -77,8 +80,53 @@ void adam(const KernelCall& c) {
       const double top = nesterov ? first * beta1 + (1 - beta1) * g : first;
       m[i] = static_cast<T>(first);
       v[i] = static_cast<T>(second);
-      var[i] =
-          static_cast<T>(var[i] - alpha * top / (std::sqrt(second) + epsilon));
+      var[i] = static_cast<T>(var[i] * keep -
+                              alpha * top / (std::sqrt(second) + epsilon));
+    }
+  });
+}
+
+template <bool kCentered>
+void rms_prop(const KernelCall& c) {
+  with_floating(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    constexpr int kScalars = kCentered ? 4 : 3;
+    const double lr = scalar<T>(c, kScalars), rho = scalar<T>(c, kScalars + 1);
+    const double momentum = scalar<T>(c, kScalars + 2);
+    const double epsilon = scalar<T>(c, kScalars + 3);
+    T* var = c.in[0].as<T>();
+    T *mg = c.in[1].as<T>(), *ms = c.in[kScalars - 2].as<T>();
+    T* mom = c.in[kScalars - 1].as<T>();
+    const T* grad = c.in[kScalars + 4].as<T>();
+    const int64_t n = c.in[0].size();
+    for (int64_t i = 0; i < n; ++i) {
+      const double g = grad[i], square = ms[i] + (g * g - ms[i]) * (1 - rho);
+      double spread = square;
+      if constexpr (kCentered) {
+        const double mean = mg[i] + (g - mg[i]) * (1 - rho);
+        mg[i] = static_cast<T>(mean);
+        spread -= mean * mean;
+      }
+      const double move =
+          mom[i] * momentum + lr * g / std::sqrt(spread + epsilon);
+      ms[i] = static_cast<T>(square);
+      mom[i] = static_cast<T>(move);
+      var[i] = static_cast<T>(var[i] - move);
+    }
+  });
+}
+
+void adagrad(const KernelCall& c) {
+  with_floating(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const double lr = scalar<T>(c, 2), epsilon = scalar<T>(c, 3);
+    T *var = c.in[0].as<T>(), *accum = c.in[1].as<T>();
+    const T* grad = c.in[4].as<T>();
+    const int64_t n = c.in[0].size();
+    for (int64_t i = 0; i < n; ++i) {
+      const double g = grad[i], sum = accum[i] + g * g;
+      accum[i] = static_cast<T>(sum);
+      var[i] = static_cast<T>(var[i] - lr * g / (std::sqrt(sum) + epsilon));
     }
   });
 }
@@ -91,7 +139,14 @@ void add_training(KernelTable& t) {
   t.direct("ResourceApplyMomentum", kFloatingTypes, &momentum, "reference");
   t.direct("ResourceApplyKerasMomentum", kFloatingTypes, &keras_momentum,
            "reference");
-  t.direct("ResourceApplyAdam", kFloatingTypes, &adam, "reference");
+  t.direct("ResourceApplyAdam", kFloatingTypes, &adam<false>, "reference");
+  t.direct("ResourceApplyAdamWithWeightDecay", kFloatingTypes, &adam<true>,
+           "reference");
+  t.direct("ResourceApplyRMSProp", kFloatingTypes, &rms_prop<false>,
+           "reference");
+  t.direct("ResourceApplyCenteredRMSProp", kFloatingTypes, &rms_prop<true>,
+           "reference");
+  t.direct("ResourceApplyAdagradV2", kFloatingTypes, &adagrad, "reference");
 }
 
 }  // namespace berth::reference

@@ -140,8 +140,15 @@ class SimBackend final : public Backend {
 
  private:
   void fill_table(const RuntimeConfig& config) {
+    KernelTable reference;
+    reference.append(reference::kernels());
+    KernelTable host_only;
+    reference::add_linalg(host_only);
+    for (const OpDef* op : OpRegistry::get().all()) {
+      if (!host_only.candidates(*op).empty()) reference.remove(op->name());
+    }
     config.add_user_kernels("GPU", table_);
-    table_.append(reference::kernels());
+    table_.append(reference);
     for (const std::string& op : config.sim_missing_kernels) {
       try {
         table_.remove(op);

@@ -33,8 +33,9 @@ class BatchNormalizationBase final : public LayerBase {
                            o_.moving_variance_initializer, false);
   }
 
-  Tensors call(const Tensors& inputs, bool training) override {
+  Tensors call(const Tensors& inputs, bool in_training) override {
     const Tensor& x = one_input(state(), inputs);
+    const bool training = in_training && state().learns.load();
     check_channels(state(), x, channels_);
     const Tensor scale =
         o_.scale ? gamma_.value(site()) : ones({channels_}, x.dtype(), site());

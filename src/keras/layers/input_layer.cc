@@ -1,6 +1,7 @@
 #include "keras/layers/input_layer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "keras/keras_node.h"
 #include "keras/layers/layer_util.h"
@@ -11,6 +12,16 @@ InputLayerBase::InputLayerBase(const Shape& shape, const InputOptions& o,
                                Site site)
     : LayerBase("InputLayer", o.name, site),
       spec_{shape, o.dtype, state().name} {
+  bool good = shape.rank() < kMaxRank && o.dtype != resource &&
+              o.dtype != DType::kInvalid;
+  for (int64_t dim : shape) good = good && dim >= kUnknownDim;
+  if (!good || shape.num_elements() == INT64_MAX) {
+    fail(
+        fmt::format("Input: the shape is [{}], {}; expected at most {} "
+                    "dimensions, each 0 or more, or -1 where it is open, and "
+                    "a dtype of values",
+                    fmt::join(shape, ", "), name_of(o.dtype), kMaxRank - 1));
+  }
   spec_.shape.insert(0, kUnknownDim);
 }
 

@@ -1,6 +1,8 @@
+// Layers of several inputs of one shape, and Concatenate.
+
 #include <fmt/format.h>
 
-#include "berth/keras/layers.h"
+#include "berth/keras/element_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/layers/layer_util.h"
@@ -9,22 +11,42 @@ namespace berth::keras {
 
 namespace {
 
-class AddBase final : public LayerBase {
+struct Merge {
+  const char* type;
+  Tensor (*combine)(const Tensor&, const Tensor&, Site);
+  size_t inputs = 0;  // any number
+  bool mean = false;
+};
+
+class MergeBase final : public LayerBase {
  public:
-  AddBase(const NameOptions& o, Site site) : LayerBase("Add", o.name, site) {}
+  MergeBase(const Merge& kind, const NameOptions& o, Site site)
+      : LayerBase(kind.type, o.name, site), kind_(kind) {}
 
   Tensors call(const Tensors& x, bool) override {
-    Tensor sum = x[0];
+    if (kind_.inputs != 0 && x.size() != kind_.inputs) {
+      fail(fmt::format("{}: got {} inputs; expected {}", state().type, x.size(),
+                       kind_.inputs));
+    }
+    Tensor result = x[0];
     for (size_t i = 1; i < x.size(); ++i) {
       if (!x[i].shape().compatible_with(x[0].shape())) {
-        fail(fmt::format("Add: inputs are {} and {}; expected equal shapes",
-                         x[0].shape().str(), x[i].shape().str()));
+        fail(fmt::format("{}: inputs are {} and {}; expected equal shapes",
+                         state().type, x[0].shape().str(), x[i].shape().str()));
       }
-      sum = math::add(sum, x[i], site());
+      result = kind_.combine(result, x[i], site());
     }
-    return {sum};
+    if (kind_.mean) result = result * (1 / static_cast<double>(x.size()));
+    return {result};
   }
+
+ private:
+  const Merge kind_;
 };
+
+Layer merge(const Merge& kind, const NameOptions& o, Site site) {
+  return make_layer<MergeBase>(kind, o, site);
+}
 
 class ConcatenateBase final : public LayerBase {
  public:
@@ -41,8 +63,20 @@ class ConcatenateBase final : public LayerBase {
 
 }  // namespace
 
-Add::Add(NameOptions options, Site site)
-    : Layer(std::make_shared<AddBase>(options, site)) {}
+Add::Add(NameOptions o, Site site)
+    : Layer(merge({"Add", &math::add}, o, site)) {}
+Subtract::Subtract(NameOptions o, Site site)
+    : Layer(merge({.type = "Subtract", .combine = &math::subtract, .inputs = 2},
+                  o, site)) {}
+Multiply::Multiply(NameOptions o, Site site)
+    : Layer(merge({"Multiply", &math::multiply}, o, site)) {}
+Average::Average(NameOptions o, Site site)
+    : Layer(merge({.type = "Average", .combine = &math::add, .mean = true}, o,
+                  site)) {}
+Maximum::Maximum(NameOptions o, Site site)
+    : Layer(merge({"Maximum", &math::maximum}, o, site)) {}
+Minimum::Minimum(NameOptions o, Site site)
+    : Layer(merge({"Minimum", &math::minimum}, o, site)) {}
 Concatenate::Concatenate(ConcatenateOptions options, Site site)
     : Layer(std::make_shared<ConcatenateBase>(options, site)) {}
 

@@ -1,6 +1,8 @@
+// Pools of images and sequences.
+
 #include <algorithm>
 
-#include "berth/keras/layers.h"
+#include "berth/keras/image_layers.h"
 #include "berth/ops/nn.h"
 #include "keras/layers/layer_util.h"
 
@@ -10,9 +12,9 @@ namespace {
 
 class PoolingBase final : public LayerBase {
  public:
-  PoolingBase(bool max, Size2D size, const Pooling2DOptions& o, Site site)
-      : LayerBase(max ? "MaxPooling2D" : "AveragePooling2D", o.name, site),
-        max_(max) {
+  PoolingBase(const char* type, bool max, Size2D size,
+              const Pooling2DOptions& o, Site site)
+      : LayerBase(type, o.name, site), max_(max) {
     const Size2D strides = o.strides.value_or(size);
     check_positive(state(), "pool_size", std::min(size.h, size.w));
     check_positive(state(), "strides", std::min(strides.h, strides.w));
@@ -33,13 +35,42 @@ class PoolingBase final : public LayerBase {
   nn::PoolOptions op_;
 };
 
+class Pooling1DBase final : public LayerBase {
+ public:
+  Pooling1DBase(const char* type, bool max, int64_t size,
+                const Pooling1DOptions& o, Site site)
+      : LayerBase(type, o.name, site), max_(max) {
+    const int64_t strides = o.strides.value_or(size);
+    check_positive(state(), "pool_size", size);
+    check_positive(state(), "strides", strides);
+    op_ = {.ksize = size,
+           .strides = strides,
+           .padding = padding_of(state(), o.padding)};
+  }
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const Tensor& x =
+        input_of_rank(state(), inputs, 3, "[batch, steps, channels]");
+    return {max_ ? nn::max_pool1d(x, op_, site())
+                 : nn::avg_pool1d(x, op_, site())};
+  }
+
+ private:
+  const bool max_;
+  nn::Pool1DOptions op_;
+};
+
 }  // namespace
 
-MaxPooling2D::MaxPooling2D(Size2D pool_size, Pooling2DOptions options,
-                           Site site)
-    : Layer(std::make_shared<PoolingBase>(true, pool_size, options, site)) {}
-AveragePooling2D::AveragePooling2D(Size2D pool_size, Pooling2DOptions options,
-                                   Site site)
-    : Layer(std::make_shared<PoolingBase>(false, pool_size, options, site)) {}
+MaxPooling2D::MaxPooling2D(Size2D size, Pooling2DOptions o, Site site)
+    : Layer(make_layer<PoolingBase>("MaxPooling2D", true, size, o, site)) {}
+AveragePooling2D::AveragePooling2D(Size2D size, Pooling2DOptions o, Site site)
+    : Layer(make_layer<PoolingBase>("AveragePooling2D", false, size, o, site)) {
+}
+MaxPooling1D::MaxPooling1D(int64_t size, Pooling1DOptions o, Site site)
+    : Layer(make_layer<Pooling1DBase>("MaxPooling1D", true, size, o, site)) {}
+AveragePooling1D::AveragePooling1D(int64_t size, Pooling1DOptions o, Site site)
+    : Layer(make_layer<Pooling1DBase>("AveragePooling1D", false, size, o,
+                                      site)) {}
 
 }  // namespace berth::keras

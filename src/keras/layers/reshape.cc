@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
 
 #include "berth/keras/layers.h"
 #include "berth/ops/array.h"
@@ -32,7 +35,20 @@ class FlattenBase final : public LayerBase {
 class ReshapeBase final : public LayerBase {
  public:
   ReshapeBase(const Shape& target, const NameOptions& o, Site site)
-      : LayerBase("Reshape", o.name, site), target_(target) {}
+      : LayerBase("Reshape", o.name, site), target_(target) {
+    int open = 0;
+    bool good = target_.rank() < kMaxRank;
+    for (int64_t dim : target_) {
+      good = good && dim >= kUnknownDim;
+      open += dim == kUnknownDim;
+    }
+    if (!good || open > 1 || target_.num_elements() == INT64_MAX) {
+      fail(
+          fmt::format("Reshape: the target is [{}]; expected at most {} "
+                      "dimensions, each 0 or more, and at most one -1",
+                      fmt::join(target_, ", "), kMaxRank - 1));
+    }
+  }
 
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x = one_input(state(), inputs);
@@ -46,22 +62,18 @@ class ReshapeBase final : public LayerBase {
  private:
   // The target with its -1 replaced, since the batch may need that place.
   Shape known_target(const Shape& x) {
-    int64_t have = 1, want = 1;
-    int open = -1;
-    for (int i = 1; i < x.rank(); ++i) have = x[i] < 0 ? 0 : have * x[i];
+    Shape example = x;
+    example.erase(0);
+    const int64_t have = example.num_elements();
     Shape target = target_;
+    if (have < 0) return target;
     for (int i = 0; i < target.rank(); ++i) {
-      if (target[i] >= 0) {
-        want *= target[i];
-      } else if (open >= 0) {
-        fail(fmt::format("Reshape: the target is {}; expected at most one -1",
-                         target_.str()));
-      } else {
-        open = i;
-      }
+      if (target[i] >= 0) continue;
+      // What is left for the open one; of nothing, nothing.
+      target[i] = 1;
+      const int64_t rest = target.num_elements();
+      target[i] = rest == 0 ? 0 : have / rest;
     }
-    if (have == 0) return target;
-    if (open >= 0 && want > 0 && have % want == 0) target[open] = have / want;
     if (target.num_elements() != have) {
       fail(
           fmt::format("Reshape: the input is {}, {} values each; the target "

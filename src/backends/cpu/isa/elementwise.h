@@ -28,8 +28,8 @@ struct Tanh {
 };
 struct GeluTanh {
   BERTH_INLINE F apply(F x) {
-    // (1 + tanh(u)) / 2 = sigmoid(2u), which does not cancel.
-    return x * poly::sigmoid<A>(2.0f * gelu_inner(x));
+    // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), which does not cancel.
+    return x / (1.0f + poly::exp<A>(-2.0f * gelu_inner(x)));
   }
 };
 struct GeluErf {

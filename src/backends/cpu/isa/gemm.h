@@ -97,29 +97,55 @@ inline void gemm_panel(int64_t m, int64_t n, int64_t k, const Strided& a,
   }
 }
 
+// Rows [0, deep) of columns [0, cols) of op(b), as rows of `wide` floats.
+BERTH_INLINE void pack_panel(bool transpose_b, const float* b, int64_t ldb,
+                             int64_t deep, int64_t cols, int64_t wide,
+                             float* packed) {
+  if (transpose_b) {
+    transpose(b, cols, deep, ldb, packed, wide);
+    return;
+  }
+  for (int64_t p = 0; p < deep; ++p) {
+    for_vectors(cols, [=](int64_t j, auto part) {
+      part.store(packed + p * wide + j, part.load(b + p * ldb + j));
+    });
+  }
+}
+
+// Sums of kDeep products each are added up one after the other, whatever way
+// the operands take, so that bits do not depend on how a product is cut.
 inline void small_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                        int64_t k, float alpha, const float* a, int64_t lda,
                        const float* b, int64_t ldb, float beta, float* c,
                        int64_t ldc) {
-  const Strided left = {a, transpose_a ? 1 : lda, transpose_a ? lda : 1};
-  if (!transpose_b && k > 0) {
-    gemm_panel(m, n, k, left, b, ldb, alpha, beta, c, ldc);
-    return;
-  }
-  // Panels of b are turned into rows on the stack; later panels of k add up.
-  constexpr int64_t kFloats = 4096;
+  constexpr int64_t kDeep = 256, kFloats = 32 * kDeep;
+  // Rows of a that stay in the second-level cache for all panels of b.
+  constexpr int64_t kRows = 264;
+  // Short vectors read b more often.
+  constexpr int64_t kWorthPacking = kLanes == 16 ? 1 << 18 : 1 << 14;
+  const bool pack = transpose_b || (m >= 32 && n > 32 && n * k > kWorthPacking);
   float packed[kFloats];
-  const int64_t wide = k <= 16 ? 256 : 32;
-  const int64_t deep = kFloats / wide;
-  for (int64_t j = 0; j < n; j += wide) {
-    const int64_t cols = n - j < wide ? n - j : wide;
+  const int64_t wide = pack ? (k <= 16 ? 256 : 32) : n;
+  const int64_t row_step = k > kDeep || n > 256 ? kRows : m;
+  for (int64_t i = 0; i < m; i += row_step) {
+    const int64_t rows = m - i < row_step ? m - i : row_step;
     int64_t p = 0;
     do {
-      const int64_t rows = k - p < deep ? k - p : deep;
-      transpose(b + j * ldb + p, cols, rows, ldb, packed, wide);
-      gemm_panel(m, cols, rows, {left.data + p * left.col, left.row, left.col},
-                 packed, wide, alpha, p == 0 ? beta : 1.0f, c + j, ldc);
-      p += deep;
+      const int64_t deep = k - p < kDeep ? k - p : kDeep;
+      const float scale = p == 0 ? beta : 1.0f;
+      const int64_t row = transpose_a ? 1 : lda, col = transpose_a ? lda : 1;
+      const Strided left = {a + i * row + p * col, row, col};
+      for (int64_t j = 0; j < n; j += wide) {
+        const int64_t cols = n - j < wide ? n - j : wide;
+        const float* from = b + (transpose_b ? j * ldb + p : p * ldb + j);
+        if (pack) {
+          pack_panel(transpose_b, from, ldb, deep, cols, wide, packed);
+          from = packed;
+        }
+        gemm_panel(rows, cols, deep, left, from, pack ? wide : ldb, alpha,
+                   scale, c + i * ldc + j, ldc);
+      }
+      p += kDeep;
     } while (p < k);
   }
 }

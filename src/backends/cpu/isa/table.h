@@ -5,8 +5,10 @@
 #define BERTH_BACKENDS_CPU_ISA_TABLE_H_
 
 #include "backends/cpu/isa/elementwise.h"
+#include "backends/cpu/isa/expr.h"
 #include "backends/cpu/isa/gemm.h"
 #include "backends/cpu/isa/half.h"
+#include "backends/cpu/isa/layer_norm.h"
 #include "backends/cpu/isa/reduce.h"
 #include "backends/cpu/isa/train.h"
 #include "backends/cpu/isa/windows.h"
@@ -26,6 +28,7 @@ const Loops& table() {
                  Binary<ReluGrad>::loops(), Binary<SigmoidGrad>::loops(),
                  Binary<TanhGrad>::loops(), Binary<GeluTanhGrad>::loops(),
                  Binary<GeluErfGrad>::loops()},
+      .expr = &kExprTable.ops,
       .fill = fill,
       .transpose = transpose,
       .bias_relu = bias_relu,
@@ -48,7 +51,11 @@ const Loops& table() {
       .scale_shift = scale_shift,
       .norm_grad_sums = norm_grad_sums,
       .norm_grad = norm_grad,
+      .layer_norm = layer_norm,
+      .layer_norm_grad = layer_norm_grad,
       .adam = adam,
+      .rms_prop = rms_prop,
+      .adagrad = adagrad,
       .sgd = sgd,
       .momentum = momentum,
       .keras_momentum = keras_momentum,

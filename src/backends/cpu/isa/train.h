@@ -88,9 +88,11 @@ inline void norm_grad(const float* x, const float* dy, const float* mean,
   }
 }
 
-inline void adam(float* w, const float* g, float* m, float* v, int64_t n,
-                 const AdamParams& params) {
+template <bool kNesterov>
+BERTH_INLINE void adam_loop(float* w, const float* g, float* m, float* v,
+                            int64_t n, const AdamParams& params) {
   const F rate = A::set(params.rate), epsilon = A::set(params.epsilon);
+  const F beta1 = A::set(params.beta1), keep = A::set(params.keep);
   const F gain1 = A::set(1.0f - params.beta1);
   const F gain2 = A::set(1.0f - params.beta2);
   for_vectors(n, [=](int64_t i, auto part) {
@@ -100,8 +102,64 @@ inline void adam(float* w, const float* g, float* m, float* v, int64_t n,
     square = A::madd(A::madd(grad, grad, -square), gain2, square);
     part.store(m + i, mean);
     part.store(v + i, square);
+    const F top = kNesterov ? A::madd(gain1, grad, mean * beta1) : mean;
+    part.store(w + i, part.load(w + i) * keep -
+                          rate * top / (A::sqrt(square) + epsilon));
+  });
+}
+
+inline void adam(float* w, const float* g, float* m, float* v, int64_t n,
+                 const AdamParams& params) {
+  if (params.nesterov) {
+    adam_loop<true>(w, g, m, v, n, params);
+  } else {
+    adam_loop<false>(w, g, m, v, n, params);
+  }
+}
+
+template <bool kCentered>
+BERTH_INLINE void rms_prop_loop(float* w, const float* g, float* mg, float* ms,
+                                float* mom, int64_t n,
+                                const RmsPropParams& params) {
+  const F rate = A::set(params.rate), epsilon = A::set(params.epsilon);
+  const F gain = A::set(1.0f - params.rho), momentum = A::set(params.momentum);
+  for_vectors(n, [=](int64_t i, auto part) {
+    const F grad = part.load(g + i);
+    F square = part.load(ms + i);
+    square = A::madd(A::madd(grad, grad, -square), gain, square);
+    part.store(ms + i, square);
+    F spread = square;
+    if constexpr (kCentered) {
+      F mean = part.load(mg + i);
+      mean = A::madd(grad - mean, gain, mean);
+      part.store(mg + i, mean);
+      spread = A::madd(-mean, mean, square);
+    }
+    const F move = A::madd(part.load(mom + i), momentum,
+                           rate * grad / A::sqrt(spread + epsilon));
+    part.store(mom + i, move);
+    part.store(w + i, part.load(w + i) - move);
+  });
+}
+
+inline void rms_prop(float* w, const float* g, float* mg, float* ms, float* mom,
+                     int64_t n, const RmsPropParams& params) {
+  if (mg != nullptr) {
+    rms_prop_loop<true>(w, g, mg, ms, mom, n, params);
+  } else {
+    rms_prop_loop<false>(w, g, mg, ms, mom, n, params);
+  }
+}
+
+inline void adagrad(float* w, const float* g, float* accum, int64_t n,
+                    float rate, float epsilon) {
+  const F factor = A::set(rate), least = A::set(epsilon);
+  for_vectors(n, [=](int64_t i, auto part) {
+    const F grad = part.load(g + i);
+    const F sum = A::madd(grad, grad, part.load(accum + i));
+    part.store(accum + i, sum);
     part.store(w + i,
-               part.load(w + i) - rate * mean / (A::sqrt(square) + epsilon));
+               part.load(w + i) - factor * grad / (A::sqrt(sum) + least));
   });
 }
 

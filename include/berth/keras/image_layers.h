@@ -1,0 +1,180 @@
+// image_layers: more convolutions, pools and what changes the size of images
+// (tf.keras.layers).
+//
+// Images are [n, h, w, c], sequences [n, s, c], channels last. They act like
+// all layers (layers.h), and share its thread rule.
+
+#ifndef BERTH_KERAS_IMAGE_LAYERS_H_
+#define BERTH_KERAS_IMAGE_LAYERS_H_
+
+#include "berth/keras/layers.h"
+
+namespace berth::keras {
+
+struct Conv1DOptions {
+  std::string activation = {};
+  std::string padding = "valid";  // or "same", or "causal": zeros before only
+  int64_t strides = 1;
+  int64_t dilation_rate = 1;
+  int64_t groups = 1;
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  std::string name = {};
+};
+// Correlation with a kernel [k, c / groups, filters]:
+// [n, s, c] -> [n, os, filters].
+struct Conv1D : Layer {
+  Conv1D(int64_t filters, int64_t kernel_size, Conv1DOptions options = {},
+         Site site = Site::here());
+};
+
+// The transpose of a convolution, kernel [kh, kw, filters, c]:
+// [n, h, w, c] -> [n, oh, ow, filters], where oh is h * stride ("same") or
+// (h - 1) * stride + max(extent of the kernel, stride) ("valid").
+// Options as of Conv2D; groups must be 1.
+struct Conv2DTranspose : Layer {
+  Conv2DTranspose(int64_t filters, Size2D kernel_size,
+                  Conv2DOptions options = {}, Site site = Site::here());
+};
+// The same for [n, s, c]; groups must be 1 and padding not "causal".
+struct Conv1DTranspose : Layer {
+  Conv1DTranspose(int64_t filters, int64_t kernel_size,
+                  Conv1DOptions options = {}, Site site = Site::here());
+};
+
+struct DepthwiseConv2DOptions {
+  int64_t depth_multiplier = 1;
+  std::string activation = {};
+  std::string padding = "valid";  // or "same"
+  Size2D strides = 1;
+  Size2D dilation_rate = 1;
+  bool use_bias = true;
+  Initializer depthwise_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  std::string name = {};
+};
+// Each channel by filters of its own, kernel [kh, kw, c, depth_multiplier]:
+// [n, h, w, c] -> [n, oh, ow, c * depth_multiplier].
+struct DepthwiseConv2D : Layer {
+  explicit DepthwiseConv2D(Size2D kernel_size,
+                           DepthwiseConv2DOptions options = {},
+                           Site site = Site::here());
+};
+struct SeparableConv2DOptions {
+  int64_t depth_multiplier = 1;
+  std::string activation = {};
+  std::string padding = "valid";  // or "same"
+  Size2D strides = 1;
+  Size2D dilation_rate = 1;
+  bool use_bias = true;
+  Initializer depthwise_initializer = "glorot_uniform";
+  Initializer pointwise_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  std::string name = {};
+};
+// The same, then a mix of channels, kernel
+// [1, 1, c * depth_multiplier, filters]: -> [n, oh, ow, filters].
+struct SeparableConv2D : Layer {
+  SeparableConv2D(int64_t filters, Size2D kernel_size,
+                  SeparableConv2DOptions options = {},
+                  Site site = Site::here());
+};
+
+// Pixels before and after an axis: 1, or {1, 2}.
+struct Margin {
+  Margin(int64_t both) : before(both), after(both) {}  // NOLINT
+  Margin(int64_t before, int64_t after) : before(before), after(after) {}
+  int64_t before, after;
+};
+// Zeros around the pixels; takes away pixels:
+// [n, h, w, c] -> [n, oh, ow, c], [n, s, c] -> [n, os, c].
+struct ZeroPadding2D : Layer {
+  explicit ZeroPadding2D(Margin height = 1, std::optional<Margin> width = {},
+                         NameOptions options = {}, Site site = Site::here());
+};
+struct ZeroPadding1D : Layer {
+  explicit ZeroPadding1D(Margin steps = 1, NameOptions options = {},
+                         Site site = Site::here());
+};
+struct Cropping2D : Layer {
+  explicit Cropping2D(Margin height = 0, std::optional<Margin> width = {},
+                      NameOptions options = {}, Site site = Site::here());
+};
+struct Cropping1D : Layer {
+  explicit Cropping1D(Margin steps = 1, NameOptions options = {},
+                      Site site = Site::here());
+};
+// Repeats each pixel (nearest neighbour): [n, h, w, c] ->
+// [n, h * size, w * size, c]. h, w must be known, or h and n.
+struct UpSampling2D : Layer {
+  explicit UpSampling2D(Size2D size = 2, NameOptions options = {},
+                        Site site = Site::here());
+};
+struct UpSampling1D : Layer {
+  explicit UpSampling1D(int64_t size = 2, NameOptions options = {},
+                        Site site = Site::here());
+};
+
+struct Pooling1DOptions {
+  std::optional<int64_t> strides = std::nullopt;  // pool_size when absent
+  std::string padding = "valid";                  // or "same"
+  std::string name = {};
+};
+// Largest, or mean, of each window: [n, s, c] -> [n, os, c].
+struct MaxPooling1D : Layer {
+  explicit MaxPooling1D(int64_t pool_size = 2, Pooling1DOptions options = {},
+                        Site site = Site::here());
+};
+struct AveragePooling1D : Layer {
+  explicit AveragePooling1D(int64_t pool_size = 2,
+                            Pooling1DOptions options = {},
+                            Site site = Site::here());
+};
+
+struct GlobalPoolingOptions {
+  bool keepdims = false;
+  std::string name = {};
+};
+// Largest, or mean, per channel: [n, s, c] or [n, h, w, c] -> [n, c], or with
+// axes of length 1 kept.
+struct GlobalMaxPooling1D : Layer {
+  explicit GlobalMaxPooling1D(GlobalPoolingOptions options = {},
+                              Site site = Site::here());
+};
+struct GlobalMaxPooling2D : Layer {
+  explicit GlobalMaxPooling2D(GlobalPoolingOptions options = {},
+                              Site site = Site::here());
+};
+struct GlobalAveragePooling1D : Layer {
+  explicit GlobalAveragePooling1D(GlobalPoolingOptions options = {},
+                                  Site site = Site::here());
+};
+struct GlobalAveragePooling2D : Layer {
+  explicit GlobalAveragePooling2D(GlobalPoolingOptions options = {},
+                                  Site site = Site::here());
+};
+
+namespace layers {
+using keras::AveragePooling1D;
+using keras::Conv1D;
+using keras::Conv1DTranspose;
+using keras::Conv2DTranspose;
+using keras::Cropping1D;
+using keras::Cropping2D;
+using keras::DepthwiseConv2D;
+using keras::GlobalAveragePooling1D;
+using keras::GlobalAveragePooling2D;
+using keras::GlobalMaxPooling1D;
+using keras::GlobalMaxPooling2D;
+using keras::MaxPooling1D;
+using keras::SeparableConv2D;
+using keras::UpSampling1D;
+using keras::UpSampling2D;
+using keras::ZeroPadding1D;
+using keras::ZeroPadding2D;
+}  // namespace layers
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_IMAGE_LAYERS_H_

@@ -1,0 +1,88 @@
+// sequence_layers: embeddings, attention and the norms that go with them
+// (tf.keras.layers).
+//
+// They act like all layers (layers.h), and share its thread rule.
+
+#ifndef BERTH_KERAS_SEQUENCE_LAYERS_H_
+#define BERTH_KERAS_SEQUENCE_LAYERS_H_
+
+#include "berth/keras/layers.h"
+
+namespace berth::keras {
+
+struct EmbeddingOptions {
+  Initializer embeddings_initializer = "random_uniform";
+  std::string name = {};
+};
+// A row of `output_dim` numbers per id: [n, ...] -> [n, ..., output_dim]. Ids
+// are whole numbers in [0, input_dim), of any number type; another id is an
+// error.
+struct Embedding : Layer {
+  Embedding(int64_t input_dim, int64_t output_dim,
+            EmbeddingOptions options = {}, Site site = Site::here());
+};
+
+struct MultiHeadAttentionOptions {
+  int64_t value_dim = 0;  // like key_dim when 0
+  double dropout = 0;     // rate, of the weights, in training
+  bool use_bias = true;
+  // Query i sees keys 0 to i only (in TensorFlow an argument of the call).
+  bool use_causal_mask = false;
+  int64_t output_dim = 0;  // like the query's last axis when 0
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  std::string name = {};
+};
+// Attention of several heads (Vaswani et al. 2017). Call it with
+//   query [n, s, d]                      the sequence sees itself,
+//   {query, value [n, t, e]}             key = value,
+//   {query, value, key [n, t, f]},
+//   {query, value, key, mask}            bool, broadcast to [n, heads, s, t].
+// [n, s, output_dim]. Weights as in TensorFlow: query, key, value kernels
+// [d, heads, key_dim] with biases [heads, key_dim], then the output's.
+struct MultiHeadAttention : Layer {
+  MultiHeadAttention(int64_t num_heads, int64_t key_dim,
+                     MultiHeadAttentionOptions options = {},
+                     Site site = Site::here());
+};
+
+struct LayerNormalizationOptions {
+  double epsilon = 0.001;
+  bool center = true;  // has beta
+  bool scale = true;   // has gamma
+  Initializer beta_initializer = "zeros";
+  Initializer gamma_initializer = "ones";
+  std::string name = {};
+};
+// Normalises each row of the last axis, [..., c] -> [..., c] (Ba et al. 2016).
+struct LayerNormalization : Layer {
+  explicit LayerNormalization(LayerNormalizationOptions options = {},
+                              Site site = Site::here());
+};
+
+struct GroupNormalizationOptions {
+  int64_t groups = 32;  // -1: one per channel
+  double epsilon = 0.001;
+  bool center = true;
+  bool scale = true;
+  Initializer beta_initializer = "zeros";
+  Initializer gamma_initializer = "ones";
+  std::string name = {};
+};
+// Normalises each example by pixels and groups of channels,
+// [n, ..., c] -> [n, ..., c] (Wu and He 2018).
+struct GroupNormalization : Layer {
+  explicit GroupNormalization(GroupNormalizationOptions options = {},
+                              Site site = Site::here());
+};
+
+namespace layers {
+using keras::Embedding;
+using keras::GroupNormalization;
+using keras::LayerNormalization;
+using keras::MultiHeadAttention;
+}  // namespace layers
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_SEQUENCE_LAYERS_H_

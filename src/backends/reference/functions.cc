@@ -1,0 +1,256 @@
+// Elementwise functions of one and two operands: one row each. Floating ones
+// are computed in double and rounded once.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
+#include "backends/reference/special_functions.h"
+
+namespace berth::reference {
+
+namespace {
+
+template <class T>
+using Through = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+
+template <class T, auto kFn>
+void unary(const KernelCall& c) {
+  const T* x = c.in[0].as<T>();
+  T* y = c.out[0].as<T>();
+  const int64_t n = c.out[0].size();
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = static_cast<T>(kFn(static_cast<Through<T>>(x[i])));
+  }
+}
+
+template <class T, auto kFn>
+void binary(const KernelCall& c) {
+  const T *a = c.in[0].as<T>(), *b = c.in[1].as<T>();
+  T* out = c.out[0].as<T>();
+  for_each_broadcast(*c.out[0].shape, *c.in[0].shape, *c.in[1].shape,
+                     [&](int64_t i, int64_t x, int64_t y) {
+                       out[i] =
+                           static_cast<T>(kFn(static_cast<Through<T>>(a[x]),
+                                              static_cast<Through<T>>(b[y])));
+                     });
+}
+
+template <auto kFn>
+void predicate(const KernelCall& c) {
+  with_floating(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* x = c.in[0].as<T>();
+    bool* y = c.out[0].as<bool>();
+    const int64_t n = c.out[0].size();
+    for (int64_t i = 0; i < n; ++i) y[i] = kFn(x[i]);
+  });
+}
+
+// The rows.
+template <auto kFn>
+void floating(KernelTable& t, const char* op) {
+  t.direct(op, dtype_bit(float32), &unary<float, kFn>, "reference", true);
+  t.direct(op, dtype_bit(float64), &unary<double, kFn>, "reference", true);
+}
+template <auto kFn>
+void integers(KernelTable& t, const char* op) {
+  t.direct(op, dtype_bit(int32), &unary<int32_t, kFn>, "reference", true);
+  t.direct(op, dtype_bit(int64), &unary<int64_t, kFn>, "reference", true);
+  t.direct(op, dtype_bit(uint8), &unary<uint8_t, kFn>, "reference", true);
+}
+template <auto kFn>
+void floating2(KernelTable& t, const char* op) {
+  t.direct(op, dtype_bit(float32), &binary<float, kFn>, "reference", true);
+  t.direct(op, dtype_bit(float64), &binary<double, kFn>, "reference", true);
+}
+template <auto kFn>
+void integers2(KernelTable& t, const char* op) {
+  t.direct(op, dtype_bit(int32), &binary<int32_t, kFn>, "reference", true);
+  t.direct(op, dtype_bit(int64), &binary<int64_t, kFn>, "reference", true);
+  t.direct(op, dtype_bit(uint8), &binary<uint8_t, kFn>, "reference", true);
+}
+
+double softplus(double x) {
+  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
+constexpr double kSeluScale = 1.0507009873554804934193349852946;
+constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
+
+// Divides whole numbers; INT_MIN / -1 wraps around. `down` rounds down,
+// else towards 0.
+template <class T>
+struct Division {
+  T quotient, rest;
+  Division(T a, T b, bool down) {
+    if (b == 0) {
+      throw errors::InvalidArgument(
+          "integer division by zero; expected divisors that are not 0");
+    }
+    if constexpr (std::is_signed_v<T>) {
+      if (b == -1) {
+        using U = std::make_unsigned_t<T>;
+        quotient = static_cast<T>(U{0} - static_cast<U>(a));
+        rest = 0;
+        return;
+      }
+    }
+    quotient = static_cast<T>(a / b);
+    rest = static_cast<T>(a % b);
+    if (down && rest != 0 && (rest < 0) != (b < 0)) {
+      quotient = static_cast<T>(quotient - 1);
+      rest = static_cast<T>(rest + b);
+    }
+  }
+};
+
+double floor_mod(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+template <class T>
+int shift_of(T bits) {
+  constexpr int kWidth = 8 * static_cast<int>(sizeof(T));
+  return static_cast<int>(std::clamp<T>(bits, 0, kWidth - 1));
+}
+
+void add_floating(KernelTable& t) {
+  floating<[](double x) { return std::ceil(x); }>(t, "Ceil");
+  floating<[](double x) { return std::nearbyint(x); }>(t, "Round");
+  floating<[](double x) { return std::nearbyint(x); }>(t, "Rint");
+  floating<[](double x) { return 1 / x; }>(t, "Reciprocal");
+  floating<[](double x) { return std::expm1(x); }>(t, "Expm1");
+  floating<[](double x) { return std::sin(x); }>(t, "Sin");
+  floating<[](double x) { return std::cos(x); }>(t, "Cos");
+  floating<[](double x) { return std::tan(x); }>(t, "Tan");
+  floating<[](double x) { return std::asin(x); }>(t, "Asin");
+  floating<[](double x) { return std::acos(x); }>(t, "Acos");
+  floating<[](double x) { return std::atan(x); }>(t, "Atan");
+  floating<[](double x) { return std::sinh(x); }>(t, "Sinh");
+  floating<[](double x) { return std::cosh(x); }>(t, "Cosh");
+  floating<[](double x) { return std::asinh(x); }>(t, "Asinh");
+  floating<[](double x) { return std::acosh(x); }>(t, "Acosh");
+  floating<[](double x) { return std::atanh(x); }>(t, "Atanh");
+  floating<[](double x) { return std::erf(x); }>(t, "Erf");
+  floating<[](double x) { return std::erfc(x); }>(t, "Erfc");
+  floating<&inverse_erf>(t, "Erfinv");
+  floating<&normal_quantile>(t, "Ndtri");
+  floating<&log_gamma>(t, "Lgamma");
+  floating<&digamma>(t, "Digamma");
+  floating<&softplus>(t, "Softplus");
+  floating<[](double x) { return x / (1 + std::fabs(x)); }>(t, "Softsign");
+  floating<[](double x) { return x < 0 ? std::expm1(x) : x; }>(t, "Elu");
+  floating<[](double x) {
+    return kSeluScale * (x < 0 ? kSeluAlpha * std::expm1(x) : x);
+  }>(t, "Selu");
+  floating<[](double x) { return x < 0 ? 0 : (x > 6) ? 6 : x; }>(t, "Relu6");
+}
+
+void add_floating2(KernelTable& t) {
+  floating2<[](double y, double x) { return std::atan2(y, x); }>(t, "Atan2");
+  floating2<&polygamma>(t, "Polygamma");
+  floating2<&hurwitz_zeta>(t, "Zeta");
+  floating2<[](double a, double b) { return std::floor(a / b); }>(t,
+                                                                  "FloorDiv");
+  floating2<&floor_mod>(t, "FloorMod");
+  floating2<[](double a, double b) { return std::fmod(a, b); }>(t,
+                                                                "TruncateMod");
+  floating2<[](double a, double b) { return b == 0 ? 0 : a / b; }>(t,
+                                                                   "DivNoNan");
+  floating2<[](double a, double b) { return b == 0 ? 0 : a * b; }>(t,
+                                                                   "MulNoNan");
+  floating2<[](double x, double y) { return x == 0 ? 0 : x * std::log(y); }>(
+      t, "Xlogy");
+  floating2<[](double x, double y) { return x == 0 ? 0 : x * std::log1p(y); }>(
+      t, "Xlog1py");
+  floating2<[](double x, double y) { return x == 0 ? 0 : x / y; }>(t, "Xdivy");
+}
+
+void add_integers(KernelTable& t) {
+  integers<[](auto x) { return x; }>(t, "Round");
+  integers<[](auto x) { return ~x; }>(t, "Invert");
+  integers2<[](auto a, auto b) {
+    return Division<decltype(a)>(a, b, true).quotient;
+  }>(t, "FloorDiv");
+  integers2<[](auto a, auto b) {
+    return Division<decltype(a)>(a, b, true).rest;
+  }>(t, "FloorMod");
+  integers2<[](auto a, auto b) {
+    return Division<decltype(a)>(a, b, false).quotient;
+  }>(t, "TruncateDiv");
+  integers2<[](auto a, auto b) {
+    return Division<decltype(a)>(a, b, false).rest;
+  }>(t, "TruncateMod");
+  integers2<[](auto a, auto b) { return a & b; }>(t, "BitwiseAnd");
+  integers2<[](auto a, auto b) { return a | b; }>(t, "BitwiseOr");
+  integers2<[](auto a, auto b) { return a ^ b; }>(t, "BitwiseXor");
+  integers2<[](auto a, auto b) {
+    return static_cast<std::make_unsigned_t<decltype(a)>>(a) << shift_of(b);
+  }>(t, "LeftShift");
+  integers2<[](auto a, auto b) { return (a >> shift_of(b)); }>(t, "RightShift");
+}
+
+template <class T>
+void next_after(const KernelCall& c) {
+  const T *a = c.in[0].as<T>(), *b = c.in[1].as<T>();
+  T* out = c.out[0].as<T>();
+  for_each_broadcast(*c.out[0].shape, *c.in[0].shape, *c.in[1].shape,
+                     [&](int64_t i, int64_t x, int64_t y) {
+                       out[i] = std::nextafter(a[x], b[y]);
+                     });
+}
+
+void leaky_relu(const KernelCall& c) {
+  const double alpha = c.attr<double>("alpha");
+  with_floating(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* x = c.in[0].as<T>();
+    T* y = c.out[0].as<T>();
+    const int64_t n = c.out[0].size();
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = x[i] > 0 ? x[i] : static_cast<T>(alpha * x[i]);
+    }
+  });
+}
+
+void add_n(const KernelCall& c) {
+  with_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    T* y = c.out[0].as<T>();
+    const int64_t n = c.out[0].size();
+    for (int64_t i = 0; i < n; ++i) {
+      Wide<T> sum = 0;
+      for (int k = 0; k < c.num_in; ++k) {
+        sum += static_cast<Wide<T>>(c.in[k].as<T>()[i]);
+      }
+      y[i] = static_cast<T>(sum);
+    }
+  });
+}
+
+}  // namespace
+
+void add_functions(KernelTable& t) {
+  add_floating(t);
+  add_floating2(t);
+  add_integers(t);
+  t.direct("IsNan", kFloatingTypes,
+           &predicate<[](auto x) { return std::isnan(x); }>, "reference");
+  t.direct("IsInf", kFloatingTypes,
+           &predicate<[](auto x) { return std::isinf(x); }>, "reference");
+  t.direct("IsFinite", kFloatingTypes,
+           &predicate<[](auto x) { return std::isfinite(x); }>, "reference");
+  t.direct("NextAfter", dtype_bit(float32), &next_after<float>, "reference",
+           true);
+  t.direct("NextAfter", dtype_bit(float64), &next_after<double>, "reference",
+           true);
+  t.direct("LeakyRelu", kFloatingTypes, &leaky_relu, "reference", true);
+  t.direct("AddN", kNumberTypes, &add_n, "reference", true);
+}
+
+}  // namespace berth::reference

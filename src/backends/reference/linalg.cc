@@ -1,0 +1,187 @@
+// Plain loops over matrices: the oracle of what LAPACK computes on the host.
+// Simulated accelerators lack these ops, as real ones may.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
+
+namespace berth::reference {
+
+namespace {
+
+// Matrices in double precision, row-major.
+using Matrix = std::vector<double>;
+
+struct Batch {
+  int64_t count, rows, columns;
+  int64_t size() const { return rows * columns; }
+};
+Batch batch_of(const View& v) {
+  const int rank = v.shape->rank();
+  return {product_of(*v.shape, 0, rank - 2), v.dim(rank - 2), v.dim(rank - 1)};
+}
+
+[[noreturn]] void fail(const KernelCall& c, int64_t b, const char* what) {
+  throw errors::InvalidArgument(
+      fmt::format("{}: matrix {} of the batch is {}", c.op->name(), b, what));
+}
+
+template <class T>
+Matrix load(const View& v, int64_t b, bool transposed = false) {
+  const Batch s = batch_of(v);
+  const T* x = v.as<T>() + b * s.size();
+  Matrix m(static_cast<size_t>(s.size()));
+  for (int64_t i = 0; i < s.rows; ++i) {
+    for (int64_t j = 0; j < s.columns; ++j) {
+      m[transposed ? j * s.rows + i : i * s.columns + j] =
+          static_cast<double>(x[i * s.columns + j]);
+    }
+  }
+  return m;
+}
+
+template <class T>
+void store(const View& v, int64_t b, const Matrix& m) {
+  T* y = v.as<T>() + b * static_cast<int64_t>(m.size());
+  for (size_t i = 0; i < m.size(); ++i) y[i] = static_cast<T>(m[i]);
+}
+
+// Calls fn(T{}, b) for each matrix of the batch.
+template <class Fn>
+void for_each_matrix(const KernelCall& c, Fn&& fn) {
+  const Batch s = batch_of(c.in[0]);
+  with_floating(c.in[0].dtype, [&](auto type) {
+    for (int64_t b = 0; b < s.count; ++b) fn(type, b);
+  });
+}
+
+void cholesky(const KernelCall& c) {
+  const int64_t n = batch_of(c.in[0]).rows;
+  for_each_matrix(c, [&](auto type, int64_t b) {
+    using T = decltype(type);
+    const Matrix a = load<T>(c.in[0], b);
+    Matrix l(a.size(), 0.0);
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j <= i; ++j) {
+        double sum = a[i * n + j];
+        for (int64_t k = 0; k < j; ++k) sum -= l[i * n + k] * l[j * n + k];
+        if (i == j && !(sum > 0)) fail(c, b, "not positive definite");
+        l[i * n + j] = i == j ? std::sqrt(sum) : sum / l[j * n + j];
+      }
+    }
+    store<T>(c.out[0], b, l);
+  });
+}
+
+// Eliminates `a` [n, n] with partial pivoting, doing the same to `x`
+// [n, k]; returns the determinant. False in `regular` when a pivot is 0.
+double eliminate(Matrix* a, Matrix* x, int64_t n, int64_t k, bool* regular) {
+  double det = 1;
+  *regular = true;
+  for (int64_t p = 0; p < n; ++p) {
+    int64_t best = p;
+    for (int64_t i = p + 1; i < n; ++i) {
+      if (std::abs((*a)[i * n + p]) > std::abs((*a)[best * n + p])) best = i;
+    }
+    const double pivot = (*a)[best * n + p];
+    det *= best == p ? pivot : -pivot;
+    if (pivot == 0) {
+      *regular = false;
+      continue;
+    }
+    for (int64_t j = 0; j < n; ++j)
+      std::swap((*a)[p * n + j], (*a)[best * n + j]);
+    for (int64_t j = 0; j < k; ++j)
+      std::swap((*x)[p * k + j], (*x)[best * k + j]);
+    for (int64_t i = p + 1; i < n; ++i) {
+      const double factor = (*a)[i * n + p] / pivot;
+      for (int64_t j = p; j < n; ++j)
+        (*a)[i * n + j] -= factor * (*a)[p * n + j];
+      for (int64_t j = 0; j < k; ++j)
+        (*x)[i * k + j] -= factor * (*x)[p * k + j];
+    }
+  }
+  return det;
+}
+
+// x [n, k] = triangular a^-1 x.
+bool substitute(const Matrix& a, Matrix* x, int64_t n, int64_t k, bool lower) {
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t i = lower ? step : n - 1 - step;
+    if (a[i * n + i] == 0) return false;
+    const int64_t from = lower ? 0 : i + 1, to = lower ? i : n;
+    for (int64_t c = 0; c < k; ++c) {
+      double sum = (*x)[i * k + c];
+      for (int64_t j = from; j < to; ++j) sum -= a[i * n + j] * (*x)[j * k + c];
+      (*x)[i * k + c] = sum / a[i * n + i];
+    }
+  }
+  return true;
+}
+
+template <class T>
+void solve_one(const KernelCall& c, int64_t b, Matrix x, int64_t k) {
+  const int64_t n = batch_of(c.in[0]).rows;
+  Matrix a = load<T>(c.in[0], b, c.attr<bool>("adjoint"));
+  bool regular = false;
+  eliminate(&a, &x, n, k, &regular);
+  if (!regular || !substitute(a, &x, n, k, false)) fail(c, b, "singular");
+  store<T>(c.out[0], b, x);
+}
+
+void solve(const KernelCall& c) {
+  for_each_matrix(c, [&](auto type, int64_t b) {
+    using T = decltype(type);
+    solve_one<T>(c, b, load<T>(c.in[1], b), batch_of(c.in[1]).columns);
+  });
+}
+
+void inverse(const KernelCall& c) {
+  const int64_t n = batch_of(c.in[0]).rows;
+  for_each_matrix(c, [&](auto type, int64_t b) {
+    Matrix one(static_cast<size_t>(n * n), 0.0);
+    for (int64_t i = 0; i < n; ++i) one[i * n + i] = 1;
+    solve_one<decltype(type)>(c, b, one, n);
+  });
+}
+
+void triangular_solve(const KernelCall& c) {
+  const bool adjoint = c.attr<bool>("adjoint");
+  const bool lower = c.attr<bool>("lower") != adjoint;
+  const int64_t n = batch_of(c.in[0]).rows, k = batch_of(c.in[1]).columns;
+  for_each_matrix(c, [&](auto type, int64_t b) {
+    using T = decltype(type);
+    Matrix x = load<T>(c.in[1], b);
+    if (!substitute(load<T>(c.in[0], b, adjoint), &x, n, k, lower)) {
+      fail(c, b, "singular");
+    }
+    store<T>(c.out[0], b, x);
+  });
+}
+
+void determinant(const KernelCall& c) {
+  const int64_t n = batch_of(c.in[0]).rows;
+  for_each_matrix(c, [&](auto type, int64_t b) {
+    using T = decltype(type);
+    Matrix a = load<T>(c.in[0], b), none;
+    bool regular = false;
+    const double det = eliminate(&a, &none, n, 0, &regular);
+    c.out[0].as<T>()[b] = static_cast<T>(det);
+  });
+}
+
+}  // namespace
+
+void add_linalg(KernelTable& t) {
+  t.direct("Cholesky", kFloatingTypes, &cholesky, "reference");
+  t.direct("MatrixSolve", kFloatingTypes, &solve, "reference");
+  t.direct("MatrixTriangularSolve", kFloatingTypes, &triangular_solve,
+           "reference");
+  t.direct("MatrixInverse", kFloatingTypes, &inverse, "reference");
+  t.direct("MatrixDeterminant", kFloatingTypes, &determinant, "reference");
+}
+
+}  // namespace berth::reference

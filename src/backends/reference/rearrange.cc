@@ -1,0 +1,134 @@
+#include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
+
+namespace berth::reference {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// Per axis of the output, the place of the input that each place shows; -1:
+// none.
+using Places = std::array<Ints, kMaxRank>;
+
+template <class Fn>
+Places places_of(const Shape& out, Fn&& fn) {
+  Places places;
+  for (int d = 0; d < out.rank(); ++d) {
+    for (int64_t o = 0; o < out[d]; ++o) places[d].push_back(fn(d, o));
+  }
+  return places;
+}
+
+// Calls fn(i, from) for each element of `out`; from is -1 where it shows none.
+template <class Fn>
+void for_each_placed(const Shape& out, const Shape& in, const Places& places,
+                     Fn&& fn) {
+  const auto strides = dense_strides(in);
+  std::array<int64_t, kMaxRank> at{};
+  for (int64_t i = 0, n = out.num_elements(); i < n; ++i) {
+    int64_t from = 0;
+    for (int d = 0; d < out.rank() && from >= 0; ++d) {
+      const int64_t place = places[d][at[d]];
+      from = place < 0 ? -1 : from + place * strides[d];
+    }
+    fn(i, from);
+    for (int d = out.rank() - 1; d >= 0 && ++at[d] == out[d]; --d) at[d] = 0;
+  }
+}
+
+void take(const KernelCall& c, const Places& places, double otherwise = 0) {
+  with_any(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* x = c.in[0].as<T>();
+    T* y = c.out[0].as<T>();
+    const T none = static_cast<T>(otherwise);
+    for_each_placed(
+        *c.out[0].shape, *c.in[0].shape, places,
+        [&](int64_t i, int64_t from) { y[i] = from < 0 ? none : x[from]; });
+  });
+}
+
+void pad_with(const KernelCall& c, double value) {
+  const Ints& paddings = c.attr<Ints>("paddings");
+  const Shape& in = *c.in[0].shape;
+  take(c,
+       places_of(*c.out[0].shape,
+                 [&](int d, int64_t o) {
+                   const int64_t at = o - paddings[2 * d];
+                   return at < in[d] ? at : -1;
+                 }),
+       value);
+}
+
+void pad(const KernelCall& c) { pad_with(c, 0); }
+void pad_value(const KernelCall& c) {
+  pad_with(c, c.attr<double>("constant_values"));
+}
+
+// Where the places of `padded` lie in `inside`.
+Places mirrors(const KernelCall& c, const Shape& padded, const Shape& inside) {
+  const Ints& paddings = c.attr<Ints>("paddings");
+  const int64_t edge = c.attr<std::string>("mode") == "REFLECT" ? 0 : 1;
+  return places_of(padded, [&](int d, int64_t o) {
+    const int64_t at = o - paddings[2 * d];
+    if (at < 0) return -at - edge;
+    return at < inside[d] ? at : 2 * inside[d] - 2 - at + edge;
+  });
+}
+
+void mirror_pad(const KernelCall& c) {
+  take(c, mirrors(c, *c.out[0].shape, *c.in[0].shape));
+}
+
+void mirror_pad_grad(const KernelCall& c) {
+  const Shape &padded = *c.in[0].shape, &inside = *c.out[0].shape;
+  with_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* dy = c.in[0].as<T>();
+    std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
+    for_each_placed(padded, inside, mirrors(c, padded, inside),
+                    [&](int64_t i, int64_t to) {
+                      sums[to] += static_cast<Wide<T>>(dy[i]);
+                    });
+    T* dx = c.out[0].as<T>();
+    for (size_t o = 0; o < sums.size(); ++o) dx[o] = static_cast<T>(sums[o]);
+  });
+}
+
+void reverse(const KernelCall& c) {
+  const Shape& shape = *c.out[0].shape;
+  std::array<bool, kMaxRank> named{};
+  for (const int64_t a : c.attr<Ints>("axis")) {
+    named[normalize_axis(a, shape.rank(), "ReverseV2")] = true;
+  }
+  take(c, places_of(shape, [&](int d, int64_t o) {
+         return named[d] ? shape[d] - 1 - o : o;
+       }));
+}
+
+void roll(const KernelCall& c) {
+  const Shape& shape = *c.out[0].shape;
+  const Ints &shift = c.attr<Ints>("shift"), &axis = c.attr<Ints>("axis");
+  std::array<int64_t, kMaxRank> by{};
+  for (size_t i = 0; i < axis.size(); ++i) {
+    const int d = normalize_axis(axis[i], shape.rank(), "Roll");
+    if (shape[d] > 0) by[d] = (by[d] + shift[i] % shape[d]) % shape[d];
+  }
+  take(c, places_of(shape, [&](int d, int64_t o) {
+         return (o - by[d] + shape[d]) % shape[d];
+       }));
+}
+
+}  // namespace
+
+void add_rearrange(KernelTable& t) {
+  t.direct("Pad", kAllTypes, &pad, "reference");
+  t.direct("PadV2", kAllTypes, &pad_value, "reference");
+  t.direct("MirrorPad", kAllTypes, &mirror_pad, "reference");
+  t.direct("MirrorPadGrad", kNumberTypes, &mirror_pad_grad, "reference");
+  t.direct("ReverseV2", kAllTypes, &reverse, "reference");
+  t.direct("Roll", kAllTypes, &roll, "reference");
+}
+
+}  // namespace berth::reference

@@ -1,0 +1,105 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
+
+namespace berth::reference {
+
+namespace {
+
+// Calls fn(line, step, n) for each line along the axis: `line` is the offset
+// of the element that comes first, `step` leads to the next of n.
+template <class Fn>
+void for_each_line(const KernelCall& c, Fn&& fn) {
+  const Shape& shape = *c.in[0].shape;
+  const int axis = normalize_axis(c.attr<int64_t>("axis"), shape.rank(),
+                                  c.op->name().c_str());
+  const int64_t outer = product_of(shape, 0, axis), n = shape[axis];
+  const int64_t inner = product_of(shape, axis + 1, shape.rank());
+  const bool reverse = c.attr<bool>("reverse");
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < inner; ++i) {
+      const int64_t first = o * n * inner + i;
+      fn(reverse ? first + (n - 1) * inner : first, reverse ? -inner : inner,
+         n);
+    }
+  }
+}
+
+template <class T, class Acc, class F>
+void scan(const KernelCall& c, Acc start, F&& combine) {
+  const bool exclusive = c.attr<bool>("exclusive");
+  const T* x = c.in[0].as<T>();
+  T* y = c.out[0].as<T>();
+  for_each_line(c, [&](int64_t at, int64_t step, int64_t n) {
+    Acc sum = start;
+    for (int64_t i = 0; i < n; ++i, at += step) {
+      const Acc next = combine(sum, static_cast<Acc>(x[at]));
+      y[at] = static_cast<T>(exclusive ? sum : next);
+      sum = next;
+    }
+  });
+}
+
+void cumsum(const KernelCall& c) {
+  with_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    scan<T, Wide<T>>(c, 0, [](auto a, auto b) { return a + b; });
+  });
+}
+
+void cumprod(const KernelCall& c) {
+  with_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    scan<T, Wide<T>>(c, 1, [](auto a, auto b) { return a * b; });
+  });
+}
+
+double log_add(double a, double b) {
+  const double high = b > a ? b : a;
+  if (std::isinf(high) || std::isnan(a) || std::isnan(b)) {
+    return std::isinf(high) && !std::isnan(a + b) ? high : a + b;
+  }
+  return high + std::log1p(std::exp((b > a ? a : b) - high));
+}
+
+void cumulative_logsumexp(const KernelCall& c) {
+  with_floating(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    scan<T, double>(c, -std::numeric_limits<double>::infinity(), &log_add);
+  });
+}
+
+void linear_recurrence(const KernelCall& c) {
+  const bool previous = c.attr<bool>("previous");
+  const bool exclusive = c.attr<bool>("exclusive");
+  with_floating(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const T *a = c.in[0].as<T>(), *b = c.in[1].as<T>();
+    T* out = c.out[0].as<T>();
+    for_each_line(c, [&](int64_t at, int64_t step, int64_t n) {
+      double s = 0;
+      for (int64_t i = 0; i < n; ++i, at += step) {
+        // The first element has nothing to multiply.
+        const double factor = i == 0 ? 0 : a[previous ? at - step : at];
+        const double next = i == 0 ? b[at] : factor * s + b[at];
+        out[at] = static_cast<T>(exclusive ? s : next);
+        s = next;
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void add_scan(KernelTable& t) {
+  t.direct("Cumsum", kNumberTypes, &cumsum, "reference");
+  t.direct("Cumprod", kNumberTypes, &cumprod, "reference");
+  t.direct("CumulativeLogsumexp", kFloatingTypes, &cumulative_logsumexp,
+           "reference");
+  t.direct("LinearRecurrence", kFloatingTypes, &linear_recurrence, "reference");
+}
+
+}  // namespace berth::reference

@@ -1,0 +1,239 @@
+// Memory of a plan: values given to buffers, in place where kernels allow; the
+// lives of buffers; arenas; what is private to the slices of a region.
+
+#include <algorithm>
+
+#include "device/device_manager.h"
+#include "exec/plan_builder.h"
+
+namespace berth {
+
+int PlanBuilder::new_buffer(Where where, int device, size_t bytes, int index) {
+  PlanBuffer b;
+  b.where = where;
+  b.device = device;
+  b.bytes = bytes;
+  b.index = index;
+  p_.buffers.push_back(b);
+  uses_.emplace_back();
+  return static_cast<int>(p_.buffers.size()) - 1;
+}
+
+int PlanBuilder::new_slot(int32_t at, size_t bytes, int member) {
+  slots_.push_back({at, {bytes, member, member + 1, 0}});
+  return static_cast<int>(slots_.size()) - 1;
+}
+
+// True when only members of region `at` look at a value, each at its part.
+bool PlanBuilder::is_private(ValueRef v, int32_t at) const {
+  for (const ValueRef& out : graph_.outputs) {
+    if (out == v) return false;
+  }
+  for (int32_t user : users_[v.node]) {
+    const Node& n = graph_[user];
+    if (std::find(n.inputs.begin(), n.inputs.end(), v) == n.inputs.end()) {
+      continue;
+    }
+    if (step_of_node_[user] != at) return false;
+    if (n.op->kind() == OpKind::kAlias && !is_private({user, 0}, at)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void PlanBuilder::add_outputs_of(PlanStep& step, int32_t at, int index) {
+  const PlanOp& op = p_.ops[index];
+  const Node& node = node_of(op);
+  for (int o = 0; o < op.num_out; ++o) {
+    const int8_t axis =
+        op.split ? op.split->outputs[o] : SplitSignature::kWhole;
+    Value result;
+    if (o > 0 || !in_place(step, at, index, &result)) {
+      if (axis >= 0 && is_private({op.node, o}, at)) {
+        const int64_t n = node.outputs[o].shape[axis];
+        const int64_t longest = (n + step.parts - 1) / step.parts;
+        result.slot =
+            new_slot(at,
+                     bytes_of(node.outputs[o]) / static_cast<size_t>(n) *
+                         static_cast<size_t>(longest),
+                     index - step.first_op);
+      } else {
+        result.buffer =
+            new_buffer(Where::kArena, step.device, bytes_of(node.outputs[o]));
+      }
+    }
+    values_[op.node][o] = result;
+    if (result.slot < 0) use(result.buffer, at);
+    if (axis == SplitSignature::kPartialSum) ++step.num_sums;
+  }
+}
+
+// An elementwise kernel may write over an operand that nobody reads again.
+// Sets `result` to where output 0 of the op then is.
+bool PlanBuilder::in_place(const PlanStep& step, int32_t at, int index,
+                           Value* result) {
+  const PlanOp& op = p_.ops[index];
+  if (op.kind != StepKind::kKernel || !op.def()->in_place) return false;
+  const Node& node = node_of(op);
+  // A result that escapes gets memory of its own.
+  for (const ValueRef& v : graph_.outputs) {
+    if (v == ValueRef{op.node, 0}) return false;
+  }
+  const int8_t axis = op.split ? op.split->outputs[0] : SplitSignature::kWhole;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueRef v = node.inputs[i];
+    const Value& in = value(v);
+    const OutSpec& s = spec(v);
+    if (!(s.shape == node.outputs[0].shape) || in.offset != 0 ||
+        size_of(s.dtype) != size_of(node.outputs[0].dtype) ||
+        (op.split && op.split->inputs[i] != axis)) {
+      continue;
+    }
+    ValueRef root = v;
+    while (graph_[root.node].op->kind() == OpKind::kAlias) {
+      root = graph_[root.node].inputs[0];
+    }
+    if (last_read_[root.node] != index) continue;
+    if (in.slot >= 0) {
+      if (!is_private({op.node, 0}, at)) continue;
+      *result = in;
+      return true;
+    }
+    const PlanBuffer& b = p_.buffers[in.buffer];
+    if (b.where != Where::kArena || b.device != step.device) continue;
+    // All uses so far are earlier on this stream, and none comes later; those
+    // in this region look at the same parts.
+    bool alone =
+        !op.split || same_borders(step, index, in.buffer, s.shape, axis);
+    for (int32_t u : uses_[in.buffer]) {
+      alone &= p_.steps[u].stream == step.stream;
+    }
+    if (!alone) continue;
+    *result = {in.buffer, 0};
+    return true;
+  }
+  return false;
+}
+
+// True when the members before op `index` touch `buffer` only in the parts
+// that a cut of `shape` along `axis` gives.
+bool PlanBuilder::same_borders(const PlanStep& step, int index, int buffer,
+                               const Shape& shape, int8_t axis) {
+  if (!cut_is_dense(shape, axis)) return false;
+  for (int k = step.first_op; k <= index; ++k) {
+    const PlanOp& op = p_.ops[k];
+    const Node& node = node_of(op);
+    auto agrees = [&](ValueRef v, int8_t cut) {
+      const Value& at = value(v);
+      if (at.slot >= 0 || at.buffer != buffer) return true;
+      const Shape& s = spec(v).shape;
+      return cut >= 0 && cut_is_dense(s, cut) && s[cut] == shape[axis];
+    };
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!agrees(node.inputs[i], op.split->inputs[i])) return false;
+    }
+    for (int o = 0; k < index && o < op.num_out; ++o) {
+      if (!agrees({op.node, o}, op.split->outputs[o])) return false;
+    }
+  }
+  return true;
+}
+
+// What the slices of a region have for themselves: one small arena each.
+void PlanBuilder::add_slices_memory(PlanStep& step, int32_t at) {
+  std::vector<ArenaBuffer> lives;
+  std::vector<size_t> which;
+  for (size_t i = slots_.size(); i-- > 0 && slots_[i].step == at;) {
+    which.push_back(i);
+    lives.push_back(slots_[i].at);
+  }
+  step.private_bytes = plan_arena(lives);
+  for (size_t i = 0; i < which.size(); ++i) slots_[which[i]].at = lives[i];
+  const auto parts = static_cast<size_t>(step.parts);
+  auto add = [&](size_t bytes) {
+    if (bytes == 0) return -1;
+    const int buffer = new_buffer(Where::kArena, step.device, bytes);
+    p_.buffers[buffer].scratch = true;
+    use(buffer, at);
+    return buffer;
+  };
+  step.scratch = add(step.private_bytes * parts);
+  // The first slice writes its partial sums where the sums will be.
+  size_t sums = 0;
+  for (int k = step.first_op; k < step.first_op + step.num_ops; ++k) {
+    const PlanOp& op = p_.ops[k];
+    for (int o = 0; o < op.num_out; ++o) {
+      if (op.split->outputs[o] != SplitSignature::kPartialSum) continue;
+      sums += aligned(bytes_of(node_of(op).outputs[o])) * (parts - 1);
+    }
+  }
+  step.partials = add(sums);
+}
+
+void PlanBuilder::add_outputs() {
+  for (const ValueRef& v : graph_.outputs) {
+    const Value& at = value(v);
+    PlanBuffer& b = p_.buffers[at.buffer];
+    Plan::Impl::Output out;
+    out.buffer = at.buffer;
+    out.offset = at.offset;
+    out.shape = spec(v).shape;
+    out.dtype = spec(v).dtype;
+    const int index = static_cast<int>(p_.outputs.size());
+    if (b.where == Where::kArena) {
+      b.where = Where::kOutput;
+      b.index = index;
+      p_.info.output_bytes += b.bytes;
+    } else if (b.where == Where::kOutput) {
+      out.same_as = b.index;
+    }
+    p_.outputs.push_back(std::move(out));
+  }
+}
+
+void PlanBuilder::add_lives() {
+  const HappensBefore hb(p_.schedule);
+  std::vector<std::vector<int32_t>> writers(p_.devices.size());
+  for (size_t s = 0; s < p_.streams.size(); ++s) {
+    for (size_t d = 0; d < p_.devices.size(); ++d) {
+      if (p_.streams[s].device == p_.devices[d]) {
+        writers[d].push_back(static_cast<int32_t>(s));
+      }
+    }
+  }
+  for (size_t i = 0; i < p_.buffers.size(); ++i) {
+    PlanBuffer& b = p_.buffers[i];
+    if (b.where != Where::kArena) continue;
+    b.begin = *std::min_element(uses_[i].begin(), uses_[i].end());
+    b.end = b.begin + 1;
+    for (int32_t u : uses_[i]) {
+      b.end = std::max(b.end, hb.free_from(u, writers[b.device]));
+    }
+  }
+}
+
+void PlanBuilder::add_arenas() {
+  p_.arena_bytes.assign(p_.devices.size(), 0);
+  for (size_t d = 0; d < p_.devices.size(); ++d) {
+    std::vector<ArenaBuffer> lives;
+    std::vector<size_t> which;
+    for (size_t i = 0; i < p_.buffers.size(); ++i) {
+      const PlanBuffer& b = p_.buffers[i];
+      if (b.where != Where::kArena || b.device != static_cast<int>(d)) continue;
+      lives.push_back({b.bytes, b.begin, b.end, 0});
+      which.push_back(i);
+    }
+    p_.arena_bytes[d] = plan_arena(lives);
+    for (size_t i = 0; i < lives.size(); ++i) {
+      p_.buffers[which[i]].offset = lives[i].offset;
+    }
+    p_.info.arena_bytes += p_.arena_bytes[d];
+    p_.info.bound_bytes += liveness_bound(lives);
+    p_.info.arena_by_device.push_back(
+        {p_.devices[d]->str(), p_.arena_bytes[d]});
+  }
+  p_.guard.watch(p_);
+}
+
+}  // namespace berth

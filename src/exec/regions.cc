@@ -1,0 +1,448 @@
+#include "exec/regions.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "base/thread_pool.h"
+#include "exec/region_order.h"
+
+namespace berth {
+
+namespace {
+
+constexpr int8_t kWhole = SplitSignature::kWhole;
+constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
+
+// How far behind the last member a region looks for the next.
+constexpr int kReach = 512;
+constexpr double kBytesPerUs = 10e3, kFlopsPerUs = 20e3;
+
+double bytes_of(const OutSpec& s) {
+  const DType dtype = s.dtype == resource ? s.variable : s.dtype;
+  return static_cast<double>(s.shape.num_elements()) *
+         static_cast<double>(size_of(dtype));
+}
+
+// Steps of one stream between two meetings with other streams.
+class Segment {
+ public:
+  Segment(const Graph& graph, const RegionStream& stream,
+          const RegionOrder& order, PartBinder& binder, std::vector<bool>& done)
+      : graph_(graph),
+        stream_(stream),
+        order_(order),
+        binder_(binder),
+        done_(done),
+        add_(op_named("AddV2")) {}
+
+  // Appends the regions of `nodes`, in an order that runs.
+  void run(std::vector<int32_t> nodes, std::vector<Region>& out) {
+    left_ = std::move(nodes);
+    while (!left_.empty()) {
+      // All that the first one needs is done.
+      const int32_t first = left_.front();
+      Growth best;
+      if (may_seed(first)) {
+        emit_tiny(out);
+        best = best_region(first);
+      }
+      if (worth(best)) {
+        emit(best, out);
+      } else {
+        emit_whole(first, out);
+      }
+      std::erase_if(left_, [&](int32_t n) { return done_[n]; });
+    }
+  }
+
+ private:
+  struct Growth {
+    int parts = 1;
+    double us = 0;      // of the members, uncut
+    double extra = 0;   // added by cutting
+    int kernels = 0;    // members that compute
+    bool self = false;  // one of them can fork by itself
+    std::vector<RegionMember> members;
+    std::vector<int32_t> ahead;  // free steps that must come before
+    // By node: the outputs' axes, for members.
+    std::unordered_map<int32_t, const SplitSignature*> split;
+
+    double gain() const { return us * (1 - 1.0 / parts) - extra; }
+  };
+
+  const OpEstimate& cost(int32_t node) {
+    const auto [it, fresh] = estimates_.try_emplace(node);
+    if (fresh) it->second = estimate(graph_, node);
+    return it->second;
+  }
+  // Steps that do nothing at run time.
+  bool is_free(int32_t node) const {
+    const OpKind kind = graph_[node].op->kind();
+    return kind == OpKind::kAlias || kind == OpKind::kReadVariable;
+  }
+  bool may_seed(int32_t node) {
+    return !is_free(node) && cost(node).us >= costs_.tiny_us &&
+           !binder_.signatures(node).empty();
+  }
+  bool ready(int32_t node) const {
+    auto is_done = [&](int32_t n) { return done_[n]; };
+    return std::all_of(order_.producers[node].begin(),
+                       order_.producers[node].end(), is_done) &&
+           std::all_of(order_.before[node].begin(), order_.before[node].end(),
+                       is_done);
+  }
+
+  // Small ops that can run now do, so that nothing waits for them later.
+  void emit_tiny(std::vector<Region>& out) {
+    const size_t reach = std::min<size_t>(left_.size(), kReach);
+    for (size_t i = 1; i < reach; ++i) {
+      const int32_t n = left_[i];
+      if (!done_[n] && (is_free(n) || cost(n).us < costs_.tiny_us) &&
+          ready(n)) {
+        emit_whole(n, out);
+      }
+    }
+  }
+
+  Growth best_region(int32_t seed) {
+    Growth best;
+    const auto& rules = binder_.signatures(seed);
+    for (size_t i = 0; i < rules.size(); ++i) {
+      const int64_t length = binder_.cut_length(seed, rules[i]);
+      const auto parts = static_cast<int>(
+          std::min<int64_t>({stream_.slices, length, ThreadPool::kMaxChunks}));
+      if (parts < 2) continue;
+      Growth g;
+      g.parts = parts;
+      if (!join(g, seed, static_cast<int>(i))) continue;
+      grow(g);
+      if (best.members.empty() || g.gain() > best.gain()) best = std::move(g);
+    }
+    return best;
+  }
+
+  bool worth(const Growth& g) const {
+    return !g.members.empty() && g.us >= costs_.worth_us &&
+           g.gain() > costs_.fork_us && !(g.kernels == 1 && g.self);
+  }
+
+  // Adds every later step that fits.
+  void grow(Growth& g) {
+    int misses = 0;
+    for (size_t i = 1; i < left_.size() && misses < kReach; ++i) {
+      const int32_t n = left_[i];
+      if (done_[n]) continue;
+      misses = try_step(g, n) ? 0 : misses + 1;
+    }
+  }
+
+  bool is_ahead(const Growth& g, int32_t n) const {
+    return done_[n] ||
+           std::find(g.ahead.begin(), g.ahead.end(), n) != g.ahead.end();
+  }
+
+  bool try_step(Growth& g, int32_t n) {
+    bool inside = false;
+    for (int32_t p : order_.producers[n]) {
+      if (g.split.contains(p)) {
+        inside = true;
+      } else if (!is_ahead(g, p)) {
+        return false;
+      }
+    }
+    bool ordered = false;
+    for (int32_t b : order_.before[n]) {
+      if (g.split.contains(b)) {
+        ordered = true;
+      } else if (!is_ahead(g, b)) {
+        return false;
+      }
+    }
+    if (!inside && !ordered && is_free(n)) {
+      g.ahead.push_back(n);
+      return true;
+    }
+    if (graph_[n].op->kind() == OpKind::kReadVariable) return false;
+    if (!inside && !belongs(g, n)) return false;
+    const auto& rules = binder_.signatures(n);
+    for (size_t i = 0; i < rules.size(); ++i) {
+      if (matches(g, n, rules[i]) && join(g, n, static_cast<int>(i))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Is an op that takes nothing from the region worth having in it? Updates
+  // save a fork; others read again what a member reads.
+  bool belongs(const Growth& g, int32_t n) {
+    const Node& node = graph_[n];
+    if (cost(n).us < costs_.tiny_us) return false;
+    if (node.outputs.empty()) return true;
+    for (const RegionMember& m : g.members) {
+      for (const ValueRef& v : graph_[m.node].inputs) {
+        if (bytes_of(graph_.spec(v)) < costs_.tiny_us * kBytesPerUs) continue;
+        if (std::find(node.inputs.begin(), node.inputs.end(), v) !=
+            node.inputs.end()) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Does the cut fit those of the members that node `n` follows?
+  bool matches(const Growth& g, int32_t n, const SplitSignature& split) {
+    const Node& node = graph_[n];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueRef& v = node.inputs[i];
+      const auto it = g.split.find(v.node);
+      if (it == g.split.end()) continue;
+      const int8_t made = it->second->outputs[static_cast<size_t>(v.output)];
+      if (made < 0 || made != split.inputs[i]) return false;
+    }
+    for (int32_t b : order_.before[n]) {
+      const auto it = g.split.find(b);
+      if (it != g.split.end() && !same_variables(b, *it->second, n, split)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // The variable that input `i` of a node is, or is read from; -1: none.
+  int32_t variable_of(const Node& node, size_t i) const {
+    const ValueRef& v = node.inputs[i];
+    if (graph_.spec(v).dtype == resource) return v.node;
+    const Node& from = graph_[v.node];
+    return from.op->kind() == OpKind::kReadVariable ? from.inputs[0].node : -1;
+  }
+
+  // True when `b` must run after `a` for common variables alone, and both are
+  // cut along the same axis of each: then every slice may go its own way.
+  bool same_variables(int32_t a, const SplitSignature& split_a, int32_t b,
+                      const SplitSignature& split_b) const {
+    bool common = false;
+    for (size_t i = 0; i < graph_[a].inputs.size(); ++i) {
+      const int32_t v = variable_of(graph_[a], i);
+      for (size_t j = 0; v >= 0 && j < graph_[b].inputs.size(); ++j) {
+        if (variable_of(graph_[b], j) != v) continue;
+        if (split_a.inputs[i] < 0 || split_a.inputs[i] != split_b.inputs[j]) {
+          return false;
+        }
+        common = true;
+      }
+    }
+    return common;
+  }
+
+  // Adds a node cut by its signature number `index`, if that pays.
+  bool join(Growth& g, int32_t n, int index) {
+    const SplitSignature& split =
+        binder_.signatures(n)[static_cast<size_t>(index)];
+    const double extra = cost_of_cut(n, split, g.parts);
+    if (extra < 0) return false;
+    const PartKernels* kernels =
+        binder_.bind(n, index, g.parts, *stream_.device);
+    if (!kernels) return false;
+    g.members.push_back({n, &split, kernels});
+    g.split[n] = &split;
+    g.extra += extra;
+    if (is_free(n)) return true;
+    g.us += cost(n).us;
+    ++g.kernels;
+    g.self |= kernels->def->parallel;
+    return true;
+  }
+
+  // What cutting the op costs beyond its share, in microseconds; -1: too much.
+  double cost_of_cut(int32_t n, const SplitSignature& split, int parts) {
+    if (binder_.cut_length(n, split) < parts) return -1;
+    const Node& node = graph_[n];
+    double partial = 0, bytes = 0;
+    for (size_t o = 0; o < split.outputs.size(); ++o) {
+      const OutSpec& s = node.outputs[o];
+      if (split.outputs[o] == kWhole) return -1;
+      if (split.outputs[o] == kPartialSum) {
+        if (!stream_.device->kernels().fast(add_.id(), s.dtype)) return -1;
+        partial += bytes_of(s);
+      }
+      bytes += bytes_of(s) / (split.outputs[o] >= 0 ? parts : 1);
+    }
+    if (is_free(n)) return 0;
+    for (size_t i = 0; i < split.inputs.size(); ++i) {
+      bytes += bytes_of(graph_.spec(node.inputs[i])) /
+               (split.inputs[i] >= 0 ? parts : 1);
+    }
+    const OpEstimate& whole = cost(n);
+    const double ideal = whole.us / parts;
+    const double slice =
+        std::max(whole.cost.flops / parts / kFlopsPerUs, bytes / kBytesPerUs);
+    // Written and added once per slice, on as many threads as there are.
+    const double add = 2 * partial / kBytesPerUs;
+    if (slice > 1.5 * ideal + costs_.slack_us + add) return -1;
+    if (add > std::max(costs_.sums_us, 0.05 * ideal)) return -1;
+    return add + std::max(0.0, slice - ideal);
+  }
+
+  void emit_whole(int32_t n, std::vector<Region>& out) {
+    done_[n] = true;
+    Region r;
+    r.members.push_back({n});
+    out.push_back(std::move(r));
+  }
+
+  void emit(Growth& g, std::vector<Region>& out) {
+    for (int32_t n : g.ahead) emit_whole(n, out);
+    Region r;
+    r.parts = g.parts;
+    r.members = std::move(g.members);
+    for (const RegionMember& m : r.members) done_[m.node] = true;
+    out.push_back(std::move(r));
+  }
+
+  const Graph& graph_;
+  const RegionStream& stream_;
+  const RegionOrder& order_;
+  PartBinder& binder_;
+  std::vector<bool>& done_;  // by node
+  const OpDef& add_;
+  const RegionCosts costs_ = region_costs();
+  std::vector<int32_t> left_;
+  std::unordered_map<int32_t, OpEstimate> estimates_;
+};
+
+// Cuts the streams into segments and puts the schedule together again.
+class Grower {
+ public:
+  Grower(const Graph& graph, const std::vector<RegionStream>& streams,
+         PartBinder& binder, Schedule& schedule)
+      : graph_(graph),
+        streams_(streams),
+        binder_(binder),
+        schedule_(schedule),
+        order_(find_order(graph, schedule)),
+        done_(graph.nodes.size(), true),
+        open_(streams.size()),
+        region_of_(schedule.steps.size(), -1),
+        step_of_(graph.nodes.size(), -1) {}
+
+  std::vector<Region> run() {
+    const auto n = static_cast<int32_t>(schedule_.steps.size());
+    std::vector<bool> signals(static_cast<size_t>(n), false);
+    auto note = [&](const std::vector<int32_t>& waits) {
+      for (int32_t w : waits) signals[w] = true;
+    };
+    for (int32_t i = 0; i < n; ++i) {
+      step_of_[schedule_.steps[i].node] = i;
+      done_[schedule_.steps[i].node] = false;
+      note(schedule_.steps[i].waits);
+    }
+    for (const auto& waits : schedule_.final_waits) note(waits);
+    for (int32_t i = 0; i < n; ++i) {
+      const ScheduleStep& step = schedule_.steps[i];
+      if (!step.waits.empty()) {
+        close(step.stream);
+        add_alone(step.node, step.stream);
+        continue;
+      }
+      open_[step.stream].push_back(step.node);
+      const bool cut = streams_[step.stream].slices > 1;
+      if (signals[i] || !cut) close(step.stream);
+    }
+    for (size_t s = 0; s < open_.size(); ++s) close(static_cast<int32_t>(s));
+    replace_schedule();
+    return std::move(regions_);
+  }
+
+ private:
+  void add_alone(int32_t node, int32_t stream) {
+    done_[node] = true;
+    Region r;
+    r.stream = stream;
+    r.members.push_back({node});
+    regions_.push_back(std::move(r));
+  }
+
+  void close(int32_t stream) {
+    std::vector<int32_t>& nodes = open_[stream];
+    if (nodes.size() == 1 && streams_[stream].slices == 1) {
+      add_alone(nodes[0], stream);
+    } else if (!nodes.empty()) {
+      const size_t first = regions_.size();
+      Segment(graph_, streams_[stream], order_, binder_, done_)
+          .run(std::move(nodes), regions_);
+      for (size_t r = first; r < regions_.size(); ++r) {
+        regions_[r].stream = stream;
+      }
+    }
+    nodes.clear();
+  }
+
+  void replace_schedule() {
+    for (size_t r = 0; r < regions_.size(); ++r) {
+      for (const RegionMember& m : regions_[r].members) {
+        region_of_[step_of_[m.node]] = static_cast<int32_t>(r);
+      }
+    }
+    auto rename = [&](std::vector<int32_t>& waits) {
+      for (int32_t& w : waits) w = region_of_[w];
+      std::sort(waits.begin(), waits.end());
+    };
+    std::vector<ScheduleStep> steps;
+    for (const Region& r : regions_) {
+      ScheduleStep step;
+      step.node = r.members[0].node;
+      step.stream = r.stream;
+      for (const RegionMember& m : r.members) {
+        auto& waits = schedule_.steps[step_of_[m.node]].waits;
+        step.waits.insert(step.waits.end(), waits.begin(), waits.end());
+      }
+      rename(step.waits);
+      steps.push_back(std::move(step));
+    }
+    schedule_.steps = std::move(steps);
+    for (auto& waits : schedule_.final_waits) rename(waits);
+  }
+
+  const Graph& graph_;
+  const std::vector<RegionStream>& streams_;
+  PartBinder& binder_;
+  Schedule& schedule_;
+  const RegionOrder order_;
+  std::vector<bool> done_;
+  std::vector<std::vector<int32_t>> open_;  // by stream: nodes
+  std::vector<int32_t> region_of_;          // by step
+  std::vector<int32_t> step_of_;            // by node
+  std::vector<Region> regions_;
+};
+
+}  // namespace
+
+RegionCosts& region_costs() {
+  static RegionCosts costs;
+  return costs;
+}
+
+OpEstimate estimate(const Graph& graph, int32_t node) {
+  const Node& n = graph[node];
+  if (n.op->kind() == OpKind::kPlaceholder) return {};
+  std::vector<SpecView> in;
+  for (const ValueRef& v : n.inputs) in.push_back(graph.spec(v).view());
+  std::vector<OutSpec> out = n.outputs;
+  OpEstimate e;
+  e.cost = n.op->cost(InferContext(*n.op, n.attrs.get(), in, out));
+  e.us = std::max(e.cost.flops / kFlopsPerUs, e.cost.bytes / kBytesPerUs);
+  return e;
+}
+
+std::vector<Region> grow_regions(const Graph& graph,
+                                 const std::vector<RegionStream>& streams,
+                                 PartBinder& binder, Schedule& schedule) {
+  return Grower(graph, streams, binder, schedule).run();
+}
+
+}  // namespace berth

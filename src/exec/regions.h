@@ -1,0 +1,67 @@
+// Regions: which ops of a stream run as one instruction, cut into slices.
+//
+// One pass over the schedule that reads split rules alone. Inside a region an
+// op takes what a member made along the axis that the member was cut; what it
+// needs whole, or gets as a partial sum, must come from before the region. Ops
+// may move forward within a stream, over ops they do not depend on, but never
+// over a wait or a step that another stream waits for. The result depends on
+// the graph and the number of slices alone. Used while a plan is built.
+
+#ifndef BERTH_EXEC_REGIONS_H_
+#define BERTH_EXEC_REGIONS_H_
+
+#include <vector>
+
+#include "device/device.h"
+#include "exec/part_kernels.h"
+#include "graph/graph.h"
+#include "place/schedule.h"
+
+namespace berth {
+
+struct RegionMember {
+  int32_t node = -1;
+  const SplitSignature* split = nullptr;  // null: computed whole
+  const PartKernels* kernels = nullptr;
+};
+
+struct Region {
+  int32_t stream = -1;
+  int parts = 1;  // more than 1: every member is cut into so many
+  std::vector<RegionMember> members;
+};
+
+// What the pass must know of a stream.
+struct RegionStream {
+  const Device* device = nullptr;
+  // Parts of a fork; 1: every op is a region of its own.
+  int slices = 1;
+};
+
+// When cutting pays, in microseconds.
+struct RegionCosts {
+  double worth_us = 8;  // regions that take less run here and now, uncut
+  double fork_us = 2;   // what a fork costs
+  double tiny_us = 1;   // ops below have no place where nothing feeds them
+  double slack_us = 1;  // a slice may take so much more than its share
+  double sums_us = 4;   // partial sums may cost so much, or a 20th of a share
+};
+// Those that the pass uses. Tests make everything a region.
+RegionCosts& region_costs();
+
+// What one op takes, roughly: 20 GFLOP/s and 10 GB/s.
+struct OpEstimate {
+  Cost cost;
+  double us = 0;
+};
+OpEstimate estimate(const Graph& graph, int32_t node);
+
+// Returns the regions in launch order and replaces the steps of `schedule` by
+// one per region (`node` is its first member's), with waits between regions.
+std::vector<Region> grow_regions(const Graph& graph,
+                                 const std::vector<RegionStream>& streams,
+                                 PartBinder& binder, Schedule& schedule);
+
+}  // namespace berth
+
+#endif  // BERTH_EXEC_REGIONS_H_

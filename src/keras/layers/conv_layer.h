@@ -1,0 +1,43 @@
+// ConvLayer: what the layers of convolutions share: checks, bias, activation.
+
+#ifndef BERTH_KERAS_LAYERS_CONV_LAYER_H_
+#define BERTH_KERAS_LAYERS_CONV_LAYER_H_
+
+#include <string>
+
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+class ConvLayer : public LayerBase {
+ public:
+  struct Parts {
+    int dims = 2;  // of the pixels: 1 or 2
+    std::string activation = {};
+    bool use_bias = true;
+    Initializer bias_initializer = "zeros";
+  };
+  ConvLayer(const char* type, const std::string& name, Parts parts, Site site);
+
+  void build(const std::vector<Shape>& inputs) override;
+  Tensors call(const Tensors& inputs, bool training) override;
+
+ protected:
+  // Makes the kernels for `channels`; returns the number of outputs.
+  virtual int64_t make_kernels(int64_t channels) = 0;
+  virtual Tensor convolve(const Tensor& x) const = 0;
+
+  // Fails unless all are at least 1.
+  void check_sizes(const char* what, Size2D size) const;
+  // {h, w} of a size, as options of ops take it.
+  static std::vector<int64_t> list(Size2D s) { return {s.h, s.w}; }
+
+ private:
+  const Parts parts_;
+  int64_t in_ = 0;
+  Variable bias_;
+};
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_LAYERS_CONV_LAYER_H_

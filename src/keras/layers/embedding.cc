@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "berth/keras/sequence_layers.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+class EmbeddingBase final : public LayerBase {
+ public:
+  EmbeddingBase(int64_t in, int64_t out, EmbeddingOptions options, Site site)
+      : LayerBase("Embedding", options.name, site),
+        in_(in),
+        out_(out),
+        options_(std::move(options)) {
+    check_positive(state(), "input_dim", in_);
+    check_positive(state(), "output_dim", out_);
+  }
+
+  void build(const std::vector<Shape>&) override {
+    rows_ =
+        add_weight("embeddings", {in_, out_}, options_.embeddings_initializer);
+  }
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const Tensor& x = one_input(state(), inputs);
+    const bool index = x.dtype() == int32 || x.dtype() == int64;
+    const Tensor ids = index ? x : math::cast(x, int32, site());
+    return {nn::embedding_lookup(rows_.value(site()), ids, site())};
+  }
+
+ private:
+  const int64_t in_, out_;
+  const EmbeddingOptions options_;
+  Variable rows_;
+};
+
+}  // namespace
+
+Embedding::Embedding(int64_t input_dim, int64_t output_dim,
+                     EmbeddingOptions options, Site site)
+    : Layer(std::make_shared<EmbeddingBase>(input_dim, output_dim,
+                                            std::move(options), site)) {}
+
+}  // namespace berth::keras

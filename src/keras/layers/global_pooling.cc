@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include "berth/keras/image_layers.h"
+#include "berth/ops/math.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+class GlobalPoolingBase final : public LayerBase {
+ public:
+  GlobalPoolingBase(bool max, int dims, const GlobalPoolingOptions& o,
+                    Site site)
+      : LayerBase(
+            fmt::format("Global{}Pooling{}D", max ? "Max" : "Average", dims),
+            o.name, site),
+        max_(max),
+        dims_(dims) {
+    over_.axis.emplace();
+    for (int i = 1; i <= dims; ++i) over_.axis->push_back(i);
+    over_.keepdims = o.keepdims;
+  }
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const Tensor& x =
+        input_of_rank(state(), inputs, dims_ + 2,
+                      dims_ == 1 ? "[batch, steps, channels]"
+                                 : "[batch, height, width, channels]");
+    return {max_ ? math::reduce_max(x, over_, site())
+                 : math::reduce_mean(x, over_, site())};
+  }
+
+ private:
+  const bool max_;
+  const int dims_;
+  math::ReduceOptions over_;
+};
+
+Layer make(bool max, int dims, const GlobalPoolingOptions& o, Site site) {
+  return make_layer<GlobalPoolingBase>(max, dims, o, site);
+}
+
+}  // namespace
+
+GlobalMaxPooling1D::GlobalMaxPooling1D(GlobalPoolingOptions o, Site site)
+    : Layer(make(true, 1, o, site)) {}
+GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPoolingOptions o, Site site)
+    : Layer(make(true, 2, o, site)) {}
+GlobalAveragePooling1D::GlobalAveragePooling1D(GlobalPoolingOptions o,
+                                               Site site)
+    : Layer(make(false, 1, o, site)) {}
+GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPoolingOptions o,
+                                               Site site)
+    : Layer(make(false, 2, o, site)) {}
+
+}  // namespace berth::keras

@@ -1,0 +1,103 @@
+// Dropout of whole channels, and Gaussian noise.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "berth/keras/element_layers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "berth/ops/random.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+// Does nothing outside training; else what a kind of it says.
+class NoiseBase : public LayerBase {
+ public:
+  NoiseBase(const char* type, double amount, double limit,
+            const DropoutOptions& o, Site site)
+      : LayerBase(type, o.name, site), amount_(amount), seed_(o.seed) {
+    if (amount >= 0 && amount < limit) return;
+    fail(fmt::format("{}: {} is {}; expected 0 or more and below {}", type,
+                     limit == 1 ? "rate" : "stddev", amount, limit));
+  }
+  Tensors call(const Tensors& inputs, bool training) override {
+    const Tensor& x = one_input(state(), inputs);
+    if (!training || amount_ == 0) return {x};
+    return {disturb(x)};
+  }
+
+ protected:
+  virtual Tensor disturb(const Tensor& x) = 0;
+  const double amount_;
+  const std::optional<int64_t> seed_;
+};
+
+class SpatialDropoutBase final : public NoiseBase {
+ public:
+  SpatialDropoutBase(const char* type, int dims, double rate,
+                     const DropoutOptions& o, Site site)
+      : NoiseBase(type, rate, 1, o, site), dims_(dims) {}
+
+ protected:
+  Tensor disturb(const Tensor& x) override {
+    input_of_rank(state(), {x}, dims_ + 2, "[batch, pixels..., channels]");
+    std::vector<int64_t> noise(static_cast<size_t>(x.rank()), 1);
+    noise.front() = noise.back() = -1;
+    return nn::dropout(x, amount_, {.seed = seed_, .noise_shape = noise},
+                       site());
+  }
+
+ private:
+  const int dims_;
+};
+
+class GaussianBase final : public NoiseBase {
+ public:
+  GaussianBase(bool factor, double amount, const DropoutOptions& o, Site site)
+      : NoiseBase(factor ? "GaussianDropout" : "GaussianNoise", amount,
+                  factor ? 1 : 1e30, o, site),
+        factor_(factor) {}
+
+ protected:
+  Tensor disturb(const Tensor& x) override {
+    if (!x.shape().is_fully_defined()) {
+      // Only what is known can be drawn; a model is described without noise.
+      fail(
+          fmt::format("{}: the input is {}; expected known dimensions in "
+                      "training",
+                      state().type, x.shape().str()));
+    }
+    const double stddev =
+        factor_ ? std::sqrt(amount_ / (1 - amount_)) : amount_;
+    const Tensor noise = random::normal(x.shape(),
+                                        {.mean = factor_ ? 1.0 : 0.0,
+                                         .stddev = stddev,
+                                         .dtype = x.dtype(),
+                                         .seed = seed_},
+                                        site());
+    return factor_ ? x * noise : x + noise;
+  }
+
+ private:
+  const bool factor_;
+};
+
+}  // namespace
+
+SpatialDropout1D::SpatialDropout1D(double rate, DropoutOptions o, Site site)
+    : Layer(make_layer<SpatialDropoutBase>("SpatialDropout1D", 1, rate, o,
+                                           site)) {}
+SpatialDropout2D::SpatialDropout2D(double rate, DropoutOptions o, Site site)
+    : Layer(make_layer<SpatialDropoutBase>("SpatialDropout2D", 2, rate, o,
+                                           site)) {}
+GaussianNoise::GaussianNoise(double stddev, DropoutOptions o, Site site)
+    : Layer(make_layer<GaussianBase>(false, stddev, o, site)) {}
+GaussianDropout::GaussianDropout(double rate, DropoutOptions o, Site site)
+    : Layer(make_layer<GaussianBase>(true, rate, o, site)) {}
+
+}  // namespace berth::keras

@@ -1,0 +1,97 @@
+// Layer and group normalisation.
+
+#include <fmt/format.h>
+
+#include "berth/keras/sequence_layers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+// What both share: weights per channel, and their checks.
+template <class Options>
+class NormBase : public LayerBase {
+ public:
+  NormBase(const char* type, Options options, Site site)
+      : LayerBase(type, options.name, site), o_(std::move(options)) {
+    if (!(o_.epsilon > 0)) {
+      fail(fmt::format("{}: epsilon is {}; expected more than 0", type,
+                       o_.epsilon));
+    }
+  }
+
+  void build(const std::vector<Shape>& inputs) override {
+    channels_ = known_channels(state(), inputs[0]);
+    if (o_.scale)
+      gamma_ = add_weight("gamma", {channels_}, o_.gamma_initializer);
+    if (o_.center) beta_ = add_weight("beta", {channels_}, o_.beta_initializer);
+  }
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const Tensor& x = one_input(state(), inputs);
+    check_channels(state(), x, channels_);
+    const Tensor scale =
+        o_.scale ? gamma_.value(site()) : ones({channels_}, x.dtype(), site());
+    const Tensor offset =
+        o_.center ? beta_.value(site()) : zeros({channels_}, x.dtype(), site());
+    return {norm(x, scale, offset)};
+  }
+
+ protected:
+  virtual Tensor norm(const Tensor& x, const Tensor& scale,
+                      const Tensor& offset) const = 0;
+  const Options o_;
+  int64_t channels_ = 0;
+
+ private:
+  Variable gamma_, beta_;
+};
+
+class LayerNormalizationBase final
+    : public NormBase<LayerNormalizationOptions> {
+ public:
+  LayerNormalizationBase(LayerNormalizationOptions options, Site site)
+      : NormBase("LayerNormalization", std::move(options), site) {}
+
+ protected:
+  Tensor norm(const Tensor& x, const Tensor& scale,
+              const Tensor& offset) const override {
+    const auto [mean, variance] =
+        nn::moments(x, {-1}, /*keepdims=*/true, site());
+    return (x - mean) * math::rsqrt(variance + o_.epsilon, site()) * scale +
+           offset;
+  }
+};
+
+class GroupNormalizationBase final
+    : public NormBase<GroupNormalizationOptions> {
+ public:
+  GroupNormalizationBase(GroupNormalizationOptions options, Site site)
+      : NormBase("GroupNormalization", std::move(options), site) {
+    if (o_.groups != -1) check_positive(state(), "groups", o_.groups);
+  }
+
+ protected:
+  Tensor norm(const Tensor& x, const Tensor& scale,
+              const Tensor& offset) const override {
+    const int64_t groups = o_.groups < 0 ? channels_ : o_.groups;
+    return nn::group_norm(x, groups, scale, offset, o_.epsilon, site());
+  }
+};
+
+}  // namespace
+
+LayerNormalization::LayerNormalization(LayerNormalizationOptions options,
+                                       Site site)
+    : Layer(
+          std::make_shared<LayerNormalizationBase>(std::move(options), site)) {}
+GroupNormalization::GroupNormalization(GroupNormalizationOptions options,
+                                       Site site)
+    : Layer(
+          std::make_shared<GroupNormalizationBase>(std::move(options), site)) {}
+
+}  // namespace berth::keras

@@ -1,0 +1,122 @@
+// Activations with parameters, as layers.
+
+#include <fmt/format.h>
+
+#include "berth/keras/element_layers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "keras/layers/layer_util.h"
+#include "ops/op_call.h"
+
+namespace berth::keras {
+
+namespace {
+
+// Computes fn(x) of one input.
+class ElementBase final : public LayerBase {
+ public:
+  using Fn = std::function<Tensor(const Tensor&, Site)>;
+  ElementBase(const char* type, const std::string& name, Fn fn, Site site)
+      : LayerBase(type, name, site), fn_(std::move(fn)) {}
+  Tensors call(const Tensors& x, bool) override {
+    return {fn_(one_input(state(), x), site())};
+  }
+
+ private:
+  const Fn fn_;
+};
+
+Layer element(const char* type, const std::string& name, ElementBase::Fn fn,
+              Site site) {
+  return make_layer<ElementBase>(type, name, std::move(fn), site);
+}
+
+void check_number(const Layer& layer, const char* what, double v, bool good) {
+  if (good) return;
+  fail_in(layer.base()->state(),
+          fmt::format("{}: {} is {}; expected a finite number, 0 or more",
+                      layer.base()->state().type, what, v));
+}
+bool at_least_0(double v) { return v >= 0 && v < 1e300; }
+
+// slope * x where x is negative.
+Tensor rectified(const Tensor& x, double slope, Site site) {
+  const Tensor y = nn::relu(x, site);
+  return slope == 0 ? y : y - nn::relu(-x, site) * slope;
+}
+
+class PReLUBase final : public LayerBase {
+ public:
+  PReLUBase(PReLUOptions o, Site site)
+      : LayerBase("PReLU", o.name, site), o_(std::move(o)) {}
+
+  void build(const std::vector<Shape>& inputs) override {
+    Shape shape;
+    for (int i = 1; i < inputs[0].rank(); ++i) {
+      shape.insert(i - 1, inputs[0][i]);
+    }
+    alpha_ = add_weight("alpha", shape, o_.alpha_initializer);
+  }
+  Tensors call(const Tensors& inputs, bool) override {
+    const Tensor& x = one_input(state(), inputs);
+    return {nn::relu(x, site()) - nn::relu(-x, site()) * alpha_.value(site())};
+  }
+
+ private:
+  const PReLUOptions o_;
+  Variable alpha_;
+};
+
+}  // namespace
+
+ReLU::ReLU(ReLUOptions o, Site site)
+    : Layer(element(
+          "ReLU", o.name,
+          [o](const Tensor& x, Site s) {
+            const Tensor y = rectified(x, o.negative_slope, s);
+            return o.max_value
+                       ? math::minimum(y, scalar_like(y, *o.max_value), s)
+                       : y;
+          },
+          site)) {
+  check_number(*this, "negative_slope", o.negative_slope,
+               at_least_0(o.negative_slope));
+  const double max = o.max_value.value_or(0);
+  check_number(*this, "max_value", max, at_least_0(max));
+}
+
+LeakyReLU::LeakyReLU(double negative_slope, NameOptions o, Site site)
+    : Layer(element(
+          "LeakyReLU", o.name,
+          [negative_slope](const Tensor& x, Site s) {
+            return rectified(x, negative_slope, s);
+          },
+          site)) {
+  check_number(*this, "negative_slope", negative_slope,
+               at_least_0(negative_slope));
+}
+
+ELU::ELU(double alpha, NameOptions o, Site site)
+    : Layer(element(
+          "ELU", o.name,
+          [alpha](const Tensor& x, Site s) {
+            const Tensor below = math::minimum(x, scalar_like(x, 0), s);
+            return nn::relu(x, s) + (math::exp(below, s) - 1.0) * alpha;
+          },
+          site)) {
+  check_number(*this, "alpha", alpha, at_least_0(alpha));
+}
+
+PReLU::PReLU(PReLUOptions options, Site site)
+    : Layer(make_layer<PReLUBase>(std::move(options), site)) {}
+
+Softmax::Softmax(SoftmaxOptions o, Site site)
+    : Layer(element(
+          "Softmax", o.name,
+          [axis = o.axis](const Tensor& x, Site s) {
+            return nn::softmax(x, axis, s);
+          },
+          site)) {}
+
+}  // namespace berth::keras

@@ -1,0 +1,144 @@
+// Layers that add, take away and repeat pixels.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "berth/keras/image_layers.h"
+#include "berth/ops/array.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+const char* form_of(size_t dims) {
+  return dims == 1 ? "[batch, steps, channels]"
+                   : "[batch, height, width, channels]";
+}
+
+// Zeros around the axes of the pixels, or as many taken away.
+class MarginBase final : public LayerBase {
+ public:
+  MarginBase(const char* type, bool adds, std::vector<Margin> margins,
+             const NameOptions& o, Site site)
+      : LayerBase(type, o.name, site),
+        adds_(adds),
+        margins_(std::move(margins)) {
+    for (const Margin& m : margins_) {
+      if (std::min(m.before, m.after) >= 0) continue;
+      fail(fmt::format("{}: a margin is {{{}, {}}}; expected 0 or more", type,
+                       m.before, m.after));
+    }
+  }
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const size_t dims = margins_.size();
+    const Tensor& x = input_of_rank(state(), inputs, static_cast<int>(dims) + 2,
+                                    form_of(dims));
+    return {adds_ ? padded(x) : cropped(x)};
+  }
+
+ private:
+  Tensor padded(const Tensor& x) const {
+    Sizes paddings{0, 0};
+    for (const Margin& m : margins_) {
+      paddings.insert(paddings.end(), {m.before, m.after});
+    }
+    paddings.insert(paddings.end(), {0, 0});
+    return pad(x, paddings, {}, site());
+  }
+
+  Tensor cropped(const Tensor& x) const {
+    Sizes begin{0}, size{-1};
+    for (size_t i = 0; i < margins_.size(); ++i) {
+      const Margin& m = margins_[i];
+      const int64_t length = x.shape()[static_cast<int>(i) + 1];
+      begin.push_back(m.before);
+      size.push_back(m.after == 0 ? -1 : length - m.before - m.after);
+      if (length < 0 ? m.after == 0 : length > m.before + m.after) continue;
+      fail(
+          fmt::format("{}: the input is {}, the margin {{{}, {}}}; expected "
+                      "known axes longer than that",
+                      state().type, x.shape().str(), m.before, m.after));
+    }
+    begin.push_back(0);
+    size.push_back(-1);
+    return slice(x, begin, size, site());
+  }
+
+  const bool adds_;
+  const std::vector<Margin> margins_;
+};
+
+// Each pixel several times, by a new axis behind each of the pixels'.
+class UpSamplingBase final : public LayerBase {
+ public:
+  UpSamplingBase(const char* type, Sizes size, const NameOptions& o, Site site)
+      : LayerBase(type, o.name, site), size_(std::move(size)) {
+    for (int64_t s : size_) check_positive(state(), "size", s);
+  }
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const size_t dims = size_.size();
+    Tensor x = input_of_rank(state(), inputs, static_cast<int>(dims) + 2,
+                             form_of(dims));
+    for (size_t i = 0; i < dims; ++i) {
+      x = repeated(x, static_cast<int>(i) + 1, size_[i]);
+    }
+    return {x};
+  }
+
+ private:
+  Tensor repeated(const Tensor& x, int axis, int64_t times) const {
+    if (times == 1) return x;
+    Shape result = x.shape();
+    int unknown = 0;
+    for (int i = 0; i < result.rank(); ++i) {
+      if (result[i] < 0) result[i] = kUnknownDim;
+      unknown += result[i] < 0;
+    }
+    if (unknown > 1) {
+      fail(
+          fmt::format("{}: the input is {}; expected at most one unknown "
+                      "dimension",
+                      state().type, x.shape().str()));
+    }
+    if (result[axis] >= 0) result[axis] *= times;
+    Sizes multiples(static_cast<size_t>(x.rank()) + 1, 1);
+    multiples[static_cast<size_t>(axis) + 1] = times;
+    return reshape(tile(expand_dims(x, axis + 1, site()), multiples, site()),
+                   result, site());
+  }
+
+  const Sizes size_;
+};
+
+Layer margin(const char* type, bool adds, std::vector<Margin> margins,
+             const NameOptions& o, Site site) {
+  return make_layer<MarginBase>(type, adds, std::move(margins), o, site);
+}
+
+}  // namespace
+
+ZeroPadding2D::ZeroPadding2D(Margin height, std::optional<Margin> width,
+                             NameOptions o, Site site)
+    : Layer(margin("ZeroPadding2D", true, {height, width.value_or(height)}, o,
+                   site)) {}
+ZeroPadding1D::ZeroPadding1D(Margin steps, NameOptions o, Site site)
+    : Layer(margin("ZeroPadding1D", true, {steps}, o, site)) {}
+Cropping2D::Cropping2D(Margin height, std::optional<Margin> width,
+                       NameOptions o, Site site)
+    : Layer(margin("Cropping2D", false, {height, width.value_or(height)}, o,
+                   site)) {}
+Cropping1D::Cropping1D(Margin steps, NameOptions o, Site site)
+    : Layer(margin("Cropping1D", false, {steps}, o, site)) {}
+UpSampling2D::UpSampling2D(Size2D size, NameOptions o, Site site)
+    : Layer(make_layer<UpSamplingBase>("UpSampling2D", Sizes{size.h, size.w}, o,
+                                       site)) {}
+UpSampling1D::UpSampling1D(int64_t size, NameOptions o, Site site)
+    : Layer(make_layer<UpSamplingBase>("UpSampling1D", Sizes{size}, o, site)) {}
+
+}  // namespace berth::keras

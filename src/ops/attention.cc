@@ -1,0 +1,147 @@
+// Softmax of scaled and masked scores, and what attention is made of it.
+//
+// MaskedSoftmax is one op so that scores are read and written once; its
+// gradient needs the result alone, neither mask nor scores.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "op/device_scope.h"
+#include "ops/families.h"
+#include "ops/op_call.h"
+
+namespace berth {
+
+namespace {
+
+void infer_masked_softmax(InferContext& c) {
+  const Shape& x = c.shape(0);
+  if (x.rank() < 2) {
+    c.fail(fmt::format("logits is {}; expected [..., s, t]", x.str()));
+  }
+  if (c.num_inputs() == 2 &&
+      !broadcast_shapes(c, x, c.shape(1)).compatible_with(x)) {
+    c.fail(
+        fmt::format("mask is {}, logits is {}; expected a mask that "
+                    "broadcasts to the logits",
+                    c.shape(1).str(), x.str()));
+  }
+  if (!std::isfinite(c.attr<double>("scale"))) {
+    c.fail(fmt::format("scale is {}; expected a finite number",
+                       c.attr<double>("scale")));
+  }
+  c.set_output(0, c.dtype(0), x);
+}
+
+// Rows are independent; a causal row must know which one it is.
+std::vector<SplitSignature> split_masked_softmax(const InferContext& c) {
+  const Shape& x = c.shape(0);
+  const bool causal = c.attr<bool>("is_causal");
+  std::vector<SplitSignature> rules;
+  for (int8_t i = 0; i < x.rank() - (causal ? 2 : 1); ++i) {
+    SplitSignature rule{{i}, {i}};
+    if (c.num_inputs() == 2) {
+      const int m = i - (x.rank() - c.shape(1).rank());
+      const int64_t length = m < 0 ? 1 : c.shape(1)[m];
+      if (length < 0) continue;
+      if (length == 1 && x[i] == 1) continue;
+      rule.inputs.push_back(
+          static_cast<int8_t>(length == 1 ? SplitSignature::kWhole : m));
+    }
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+Tensors grad_masked_softmax(const GradCall& g) {
+  const Tensor weighted = g.dy() * g.y();
+  const Tensor sum = math::reduce_sum(
+      weighted, {.axis = std::vector<int64_t>{-1}, .keepdims = true}, {});
+  const Tensor d = weighted - sum * g.y();
+  Tensors result(static_cast<size_t>(g.num_inputs()));
+  const double scale = g.attr<double>("scale");
+  if (g.needs(0)) result[0] = scale == 1 ? d : d * scale;
+  if (g.num_inputs() == 2 && g.needs(1)) result[1] = sum_to(d, g.x(1));
+  return result;
+}
+
+// What is added to the scores: 0 where true, else -inf.
+Tensor additive(const Tensor& mask, DType dtype) {
+  if (!mask.defined() || mask.dtype() != bool_) return mask;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Tensor zero = fill({}, 0, dtype, {});
+  return where(mask, zero, fill({}, -kInfinity, dtype, {}), {});
+}
+
+}  // namespace
+
+namespace nn {
+
+Tensor masked_softmax(const Tensor& logits, const Tensor& mask,
+                      const MaskedSoftmaxOptions& options, Site site) {
+  static const OpDef& op = op_named("MaskedSoftmax");
+  const Tensor added = additive(mask, logits.dtype());
+  set_site(site);
+  const AttrsRef attrs(
+      {{"scale", options.scale}, {"is_causal", options.is_causal}});
+  if (!added.defined()) return call1(op, logits, attrs.get());
+  return call1(op, logits, added, attrs.get());
+}
+
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
+                                    const Tensor& value,
+                                    const AttentionOptions& options,
+                                    Site site) {
+  set_site(site);
+  const Shape& q = query.shape();
+  const int64_t d = q.rank() < 2 ? kUnknownDim : q[q.rank() - 1];
+  if (q.rank() < 2 || (d < 1 && !options.scale)) {
+    throw errors::InvalidArgument(fmt::format(
+        "scaled_dot_product_attention: query is {}{}; expected [..., s, d] "
+        "with d known and at least 1, or options.scale",
+        q.str(), where_text()));
+  }
+  const double scale =
+      options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
+  const Tensor scores = matmul(query, key, {.transpose_b = true}, site);
+  Tensor weights =
+      masked_softmax(scores, options.mask,
+                     {.scale = scale, .is_causal = options.is_causal}, site);
+  if (options.dropout != 0) {
+    weights = dropout(weights, options.dropout, {.seed = options.seed}, site);
+  }
+  return matmul(weights, value, {}, site);
+}
+
+Tensor embedding_lookup(const Tensor& params, const Tensor& ids, Site site) {
+  return gather(params, ids, 0, site);
+}
+
+}  // namespace nn
+
+void register_attention_ops(OpRegistry& r) {
+  r.op("MaskedSoftmax")
+      .input("logits", kFloatingTypes)
+      .optional_input("mask", kFloatingTypes)
+      .output("softmax")
+      .attr("scale", 1.0)
+      .attr("is_causal", false)
+      .infer(&infer_masked_softmax)
+      .split(&split_masked_softmax)
+      .gradient(&grad_masked_softmax)
+      .cost([](const InferContext& c) {
+        const double n = static_cast<double>(c.shape(0).num_elements());
+        return Cost{12 * n, 2 * n * static_cast<double>(size_of(c.dtype(0)))};
+      })
+      .doc(
+          "softmax(logits * scale + mask) over the last axis; causal: row i "
+          "sees columns 0 to i. A row of -inf gives zeros.");
+}
+
+}  // namespace berth

@@ -1,0 +1,193 @@
+// Elementwise functions of one operand beyond those of elementwise.cc: one
+// table.
+
+#include <cmath>
+#include <numbers>
+
+#include "berth/ops/array.h"
+#include "berth/ops/bitwise.h"
+#include "berth/ops/math.h"
+#include "ops/families.h"
+#include "ops/named_call.h"
+
+namespace berth {
+
+namespace math {
+
+Tensor ceil(const Tensor& x, Site s) { return unary<"Ceil">(x, s); }
+Tensor round(const Tensor& x, Site s) { return unary<"Round">(x, s); }
+Tensor rint(const Tensor& x, Site s) { return unary<"Rint">(x, s); }
+Tensor reciprocal(const Tensor& x, Site s) { return unary<"Reciprocal">(x, s); }
+Tensor reciprocal_no_nan(const Tensor& x, Site s) {
+  return divide_no_nan(scalar_like(x, 1), x, s);
+}
+Tensor expm1(const Tensor& x, Site s) { return unary<"Expm1">(x, s); }
+Tensor sin(const Tensor& x, Site s) { return unary<"Sin">(x, s); }
+Tensor cos(const Tensor& x, Site s) { return unary<"Cos">(x, s); }
+Tensor tan(const Tensor& x, Site s) { return unary<"Tan">(x, s); }
+Tensor asin(const Tensor& x, Site s) { return unary<"Asin">(x, s); }
+Tensor acos(const Tensor& x, Site s) { return unary<"Acos">(x, s); }
+Tensor atan(const Tensor& x, Site s) { return unary<"Atan">(x, s); }
+Tensor sinh(const Tensor& x, Site s) { return unary<"Sinh">(x, s); }
+Tensor cosh(const Tensor& x, Site s) { return unary<"Cosh">(x, s); }
+Tensor asinh(const Tensor& x, Site s) { return unary<"Asinh">(x, s); }
+Tensor acosh(const Tensor& x, Site s) { return unary<"Acosh">(x, s); }
+Tensor atanh(const Tensor& x, Site s) { return unary<"Atanh">(x, s); }
+Tensor erf(const Tensor& x, Site s) { return unary<"Erf">(x, s); }
+Tensor erfc(const Tensor& x, Site s) { return unary<"Erfc">(x, s); }
+Tensor erfinv(const Tensor& x, Site s) { return unary<"Erfinv">(x, s); }
+Tensor erfcinv(const Tensor& x, Site s) {
+  return ndtri(x * 0.5, s) * -std::sqrt(0.5);
+}
+Tensor ndtri(const Tensor& p, Site s) { return unary<"Ndtri">(p, s); }
+Tensor lgamma(const Tensor& x, Site s) { return unary<"Lgamma">(x, s); }
+Tensor digamma(const Tensor& x, Site s) { return unary<"Digamma">(x, s); }
+Tensor log_sigmoid(const Tensor& x, Site s) { return -softplus(-x, s); }
+Tensor softplus(const Tensor& x, Site s) { return unary<"Softplus">(x, s); }
+Tensor softsign(const Tensor& x, Site s) { return unary<"Softsign">(x, s); }
+Tensor is_nan(const Tensor& x, Site s) { return unary<"IsNan">(x, s); }
+Tensor is_inf(const Tensor& x, Site s) { return unary<"IsInf">(x, s); }
+Tensor is_finite(const Tensor& x, Site s) { return unary<"IsFinite">(x, s); }
+
+}  // namespace math
+
+namespace bitwise {
+Tensor invert(const Tensor& x, Site s) { return unary<"Invert">(x, s); }
+}  // namespace bitwise
+
+namespace {
+
+using std::numbers::pi;
+
+struct Function {
+  const char* name;
+  DTypeSet types;
+  GradientFn gradient;  // null: not differentiable
+  const char* doc;
+};
+
+// What jumps between plateaus.
+Tensors no_slope(const GradCall& g) { return {zeros_like(g.x(0), {})}; }
+
+Tensor square(const Tensor& x) { return math::square(x, {}); }
+Tensor sqrt(const Tensor& x) { return math::sqrt(x, {}); }
+Tensor exp(const Tensor& x) { return math::exp(x, {}); }
+
+constexpr Function kFunctions[] = {
+    {"Ceil", kFloatingTypes, &no_slope, "The least whole number >= x."},
+    {"Round", kNumberTypes, &no_slope,
+     "The nearest whole number, of two the even one."},
+    {"Rint", kFloatingTypes, &no_slope, "As Round."},
+    {"Reciprocal", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{-g.dy() * square(g.y())}; },
+     "1 / x."},
+    {"Expm1", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{g.dy() * (g.y() + 1.0)}; },
+     "exp(x) - 1, exact near 0."},
+    {"Sin", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{g.dy() * math::cos(g.x(0), {})}; },
+     "Sine of radians."},
+    {"Cos", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{-g.dy() * math::sin(g.x(0), {})}; },
+     "Cosine of radians."},
+    {"Tan", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{g.dy() * (square(g.y()) + 1.0)}; },
+     "Tangent of radians."},
+    {"Asin", kFloatingTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() / sqrt(1.0 - square(g.x(0)))};
+     },
+     "Arcsine in [-pi/2, pi/2]; NaN outside [-1, 1]."},
+    {"Acos", kFloatingTypes,
+     [](const GradCall& g) {
+       return Tensors{-g.dy() / sqrt(1.0 - square(g.x(0)))};
+     },
+     "Arccosine in [0, pi]; NaN outside [-1, 1]."},
+    {"Atan", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{g.dy() / (square(g.x(0)) + 1.0)}; },
+     "Arctangent in [-pi/2, pi/2]."},
+    {"Sinh", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{g.dy() * math::cosh(g.x(0), {})}; },
+     "Hyperbolic sine."},
+    {"Cosh", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{g.dy() * math::sinh(g.x(0), {})}; },
+     "Hyperbolic cosine."},
+    {"Asinh", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{g.dy() / math::cosh(g.y(), {})}; },
+     "Inverse of sinh."},
+    {"Acosh", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{g.dy() / math::sinh(g.y(), {})}; },
+     "Inverse of cosh; NaN below 1."},
+    {"Atanh", kFloatingTypes,
+     [](const GradCall& g) { return Tensors{g.dy() / (1.0 - square(g.x(0)))}; },
+     "Inverse of tanh; NaN outside [-1, 1]."},
+    {"Erf", kFloatingTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * (2 / std::sqrt(pi)) * exp(-square(g.x(0)))};
+     },
+     "2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."},
+    {"Erfc", kFloatingTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * (-2 / std::sqrt(pi)) * exp(-square(g.x(0)))};
+     },
+     "1 - erf(x)."},
+    {"Erfinv", kFloatingTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * (std::sqrt(pi) / 2) * exp(square(g.y()))};
+     },
+     "Inverse of erf; NaN outside [-1, 1]."},
+    {"Ndtri", kFloatingTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * std::sqrt(2 * pi) * exp(square(g.y()) * 0.5)};
+     },
+     "Quantile of the standard normal distribution; NaN outside [0, 1]."},
+    {"Lgamma", kFloatingTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * math::digamma(g.x(0), {})};
+     },
+     "log |gamma(x)|."},
+    {"Digamma", kFloatingTypes,
+     [](const GradCall& g) {
+       const Tensor one = scalar_like(g.x(0), 1);
+       return Tensors{g.dy() * math::polygamma(one, g.x(0), {})};
+     },
+     "Derivative of lgamma; NaN at -1, -2, ..."},
+    {"Softplus", kFloatingTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * math::sigmoid(g.x(0), {})};
+     },
+     "log(1 + exp(x))."},
+    {"Softsign", kFloatingTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() / square(math::abs(g.x(0), {}) + 1.0)};
+     },
+     "x / (1 + |x|)."},
+    {"Invert", kIntegerTypes, nullptr, "Every bit flipped."},
+};
+
+constexpr Function kPredicates[] = {
+    {"IsNan", kFloatingTypes, nullptr, "True for NaN."},
+    {"IsInf", kFloatingTypes, nullptr, "True for inf and -inf."},
+    {"IsFinite", kFloatingTypes, nullptr, "True but for NaN, inf and -inf."},
+};
+
+}  // namespace
+
+void register_unary_ops(OpRegistry& r) {
+  for (const Function& f : kFunctions) {
+    OpBuilder op = r.op(f.name);
+    op.input("x", f.types).output("y").elementwise().doc(f.doc);
+    f.gradient ? op.gradient(f.gradient) : op.not_differentiable();
+  }
+  for (const Function& f : kPredicates) {
+    r.op(f.name)
+        .input("x", f.types)
+        .output("y")
+        .infer(&infer_compare)
+        .elementwise()
+        .not_differentiable()
+        .doc(f.doc);
+  }
+}
+
+}  // namespace berth

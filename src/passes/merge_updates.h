@@ -1,0 +1,28 @@
+// merge_updates: small updates by one optimizer become one _MultiApply.
+//
+// Runs after placement, per device, on updates (ResourceApply*) of equal op,
+// attributes and scalars for which nobody waits. Only small ones: a plan frees
+// a large gradient as early as its own update. Bits stay.
+
+#ifndef BERTH_PASSES_MERGE_UPDATES_H_
+#define BERTH_PASSES_MERGE_UPDATES_H_
+
+#include <functional>
+
+#include "graph/graph.h"
+
+namespace berth {
+
+// Elements of a variable that is still small, and of a merged update.
+inline constexpr int64_t kSmallVariable = 4096;
+inline constexpr int64_t kMostMergedElements = 32768;
+
+// `may_merge(device)`: whether the device of this name has a kernel of
+// _MultiApply. Returns true when anything changed.
+bool merge_updates(
+    Graph& graph,
+    const std::function<bool(const std::string& device)>& may_merge);
+
+}  // namespace berth
+
+#endif  // BERTH_PASSES_MERGE_UPDATES_H_
