@@ -42,7 +42,7 @@ class OpBuilder {
   OpBuilder& variadic_input(std::string name, DTypeSet types = kEveryType);
   // Any number of inputs of any dtypes behind the others, also none.
   OpBuilder& any_inputs(std::string name, DTypeSet types);
-  // The same, with any mix of dtypes.
+  // At least one input, with any mix of dtypes.
   OpBuilder& free_variadic_input(std::string name, DTypeSet types = kEveryType);
   OpBuilder& reads_variable(std::string name);
   OpBuilder& writes_variable(std::string name,
