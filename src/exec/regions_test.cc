@@ -49,22 +49,22 @@ auto step_of(const StepModel& net, int slices) {
 
 std::vector<std::string> regions_of_step(const char* model) {
   const auto on = device("/CPU:0");
-  const StepModel net(model);
+  const auto step_model = berth_bench::make_step_model(model);
+  const StepModel& net = *step_model;
   auto step = step_of(net, 4);
   step(net.images(0), net.labels(0));
   return regions_of(step.text("plan"));
 }
 
 // Everything that is cut by images is one region, with the small gradients as
-// partial sums; the large gradient is cut by rows, together with its update
-// (which takes along the update of w2).
+// partial sums; the large gradient is cut by rows, together with its update.
+// Bias and relu are one fused op; the small updates are one instruction.
 TEST(Regions, TheMlpStepForksTwice) {
   const auto regions = regions_of_step("mlp");
   ASSERT_EQ(regions.size(), 2u);
   EXPECT_EQ(regions[0],
             "MatMul 0,->0\n"
-            "BiasAdd 0,->0\n"
-            "Relu 0>0\n"
+            "_Fused 0,->0\n"
             "MatMul 0,->0\n"
             "BiasAdd 0,->0\n"
             "SparseSoftmaxCrossEntropyWithLogits 0,0>0,0\n"
@@ -77,7 +77,6 @@ TEST(Regions, TheMlpStepForksTwice) {
             "BiasAddGrad 0>+\n");
   EXPECT_EQ(regions[1],
             "MatMul 1,->0\n"
-            "ResourceApplyAdam 0,0,0,-,-,-,-,-,-,0>\n"
             "ResourceApplyAdam 0,0,0,-,-,-,-,-,-,0>\n");
 }
 
@@ -86,8 +85,7 @@ TEST(Regions, TheCnnStepForksTwice) {
   ASSERT_EQ(regions.size(), 2u);
   EXPECT_EQ(regions[0],
             "Conv2D 0,->0\n"
-            "BiasAdd 0,->0\n"
-            "Relu 0>0\n"
+            "_Fused 0,->0\n"
             "MaxPool 0>0\n"
             "Reshape 0>0\n"
             "MatMul 0,->0\n"
@@ -110,7 +108,8 @@ TEST(Regions, TheCnnStepForksTwice) {
 constexpr int kSliceCounts[] = {1, 2, 3, 4, 8, 32};
 
 Floats losses_of(const char* model, int slices) {
-  const StepModel net(model);
+  const auto step_model = berth_bench::make_step_model(model);
+  const StepModel& net = *step_model;
   auto step = step_of(net, slices);
   Floats losses;
   for (int i = 0; i < 4; ++i) {
