@@ -114,6 +114,20 @@ class RunLocks {
   const Plan::Impl& plan_;
 };
 
+// The device that has the bytes which a transfer brings.
+Device& source_of(const PlanStep& step, const Plan::Impl& plan) {
+  const Operand& from = plan.operands[plan.calls[step.first_call].first_view];
+  return *plan.devices[plan.buffers[from.buffer].device];
+}
+
+// Brings bytes to a device whose memory is the host's.
+void transfer_to_host(const PlanStep& step, const Plan::Impl& plan,
+                      const KernelCall& call) {
+  const size_t bytes =
+      static_cast<size_t>(call.in[0].size()) * size_of(call.in[0].dtype);
+  source_of(step, plan).copy_to_host(call.out[0].data, call.in[0].data, bytes);
+}
+
 // Asynchronous work: the same calls on translated addresses.
 void run_translated(void* context, const AddressMap& map) {
   const auto& launch = *static_cast<Instance::Launch*>(context);
@@ -124,6 +138,9 @@ void run_translated(void* context, const AddressMap& map) {
   const KernelCall& call = *launch.call;
   const int width = call.num_in + call.num_out;
   if (launch.step->kind == StepKind::kTransfer) {
+    if (launch.plan->devices[launch.step->device]->pool()) {
+      return transfer_to_host(*launch.step, *launch.plan, call);
+    }
     std::memcpy(
         map.translate(call.out[0].data), map.translate(call.in[0].data),
         static_cast<size_t>(call.in[0].size()) * size_of(call.in[0].dtype));
@@ -138,19 +155,6 @@ void run_translated(void* context, const AddressMap& map) {
   translated.out = views.data() + call.num_in;
   translated.context = &local;
   launch.kernel->run(translated);
-}
-
-void transfer_inline(const PlanStep& step, const Plan::Impl& plan,
-                     const KernelCall& call) {
-  const size_t bytes =
-      static_cast<size_t>(call.in[0].size()) * size_of(call.in[0].dtype);
-  const Operand& from = plan.operands[plan.calls[step.first_call].first_view];
-  Device& source = *plan.devices[plan.buffers[from.buffer].device];
-  if (source.runs_inline()) {
-    std::memcpy(call.out[0].data, call.in[0].data, bytes);
-  } else {
-    source.copy_to_host(call.out[0].data, call.in[0].data, bytes);
-  }
 }
 
 }  // namespace
@@ -173,7 +177,7 @@ void Plan::Impl::launch_inline(Instance& run) {
       } else if (i.step->kind == StepKind::kControl) {
         ops[i.step->first_op].control->run(*i.call);
       } else {
-        transfer_inline(*i.step, *this, *i.call);
+        transfer_to_host(*i.step, *this, *i.call);
       }
     }
   } catch (const errors::Error& e) {
@@ -216,7 +220,7 @@ void Plan::Impl::launch(Instance& run) {
         work.crosses_link = step.kind == StepKind::kTransfer;
         ps.stream->launch(work);
       } else if (step.kind == StepKind::kTransfer) {
-        transfer_inline(step, *this, call);
+        transfer_to_host(step, *this, call);
       } else if (step.parts > 1) {
         run_region(step, run);
       } else {

@@ -193,15 +193,15 @@ void scan(OpRegistry& r, const char* name, DTypeSet types, GradientFn gradient,
 }  // namespace
 
 void register_scan_ops(OpRegistry& r) {
-  scan(r, "Cumsum", kNumberTypes, &grad_cumsum,
+  scan(r, "Cumsum", kRealNumbers, &grad_cumsum,
        "Sums of the elements up to each along an axis.");
-  scan(r, "Cumprod", kNumberTypes, &grad_cumprod,
+  scan(r, "Cumprod", kRealNumbers, &grad_cumprod,
        "Products of the elements up to each along an axis.");
-  scan(r, "CumulativeLogsumexp", kFloatingTypes, &grad_cumulative_logsumexp,
+  scan(r, "CumulativeLogsumexp", kRealFloats, &grad_cumulative_logsumexp,
        "log(sum(exp(x))) of the elements up to each along an axis.");
   r.op("LinearRecurrence")
-      .input("a", kFloatingTypes)
-      .input("b", kFloatingTypes)
+      .input("a", kRealFloats)
+      .input("b", kRealFloats)
       .output("out")
       .attr("axis", int64_t{0})
       .attr("reverse", false)

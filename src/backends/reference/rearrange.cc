@@ -1,5 +1,8 @@
+#include <cstring>
+
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth::reference {
 
@@ -37,19 +40,22 @@ void for_each_placed(const Shape& out, const Shape& in, const Places& places,
   }
 }
 
-void take(const KernelCall& c, const Places& places, double otherwise = 0) {
-  with_any(c.in[0].dtype, [&](auto type) {
+// `otherwise`: bits of an element for places that show none; null: zeros.
+void take(const KernelCall& c, const Places& places,
+          const void* otherwise = nullptr) {
+  with_storage(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = c.in[0].as<T>();
     T* y = c.out[0].as<T>();
-    const T none = static_cast<T>(otherwise);
+    T none{};
+    if (otherwise) std::memcpy(&none, otherwise, sizeof none);
     for_each_placed(
         *c.out[0].shape, *c.in[0].shape, places,
         [&](int64_t i, int64_t from) { y[i] = from < 0 ? none : x[from]; });
   });
 }
 
-void pad_with(const KernelCall& c, double value) {
+void pad_with(const KernelCall& c, const void* value) {
   const Ints& paddings = c.attr<Ints>("paddings");
   const Shape& in = *c.in[0].shape;
   take(c,
@@ -61,9 +67,13 @@ void pad_with(const KernelCall& c, double value) {
        value);
 }
 
-void pad(const KernelCall& c) { pad_with(c, 0); }
+void pad(const KernelCall& c) { pad_with(c, nullptr); }
 void pad_value(const KernelCall& c) {
-  pad_with(c, c.attr<double>("constant_values"));
+  visit_dtype(c.in[0].dtype, "PadV2", [&](auto type) {
+    using T = decltype(type);
+    const T value = convert_element<T>(c.attr<double>("constant_values"));
+    pad_with(c, &value);
+  });
 }
 
 // Where the places of `padded` lie in `inside`.
@@ -123,12 +133,12 @@ void roll(const KernelCall& c) {
 }  // namespace
 
 void add_rearrange(KernelTable& t) {
-  t.direct("Pad", kAllTypes, &pad, "reference");
-  t.direct("PadV2", kAllTypes, &pad_value, "reference");
-  t.direct("MirrorPad", kAllTypes, &mirror_pad, "reference");
+  t.direct("Pad", kEveryType, &pad, "reference");
+  t.direct("PadV2", kEveryType, &pad_value, "reference");
+  t.direct("MirrorPad", kEveryType, &mirror_pad, "reference");
   t.direct("MirrorPadGrad", kNumberTypes, &mirror_pad_grad, "reference");
-  t.direct("ReverseV2", kAllTypes, &reverse, "reference");
-  t.direct("Roll", kAllTypes, &roll, "reference");
+  t.direct("ReverseV2", kEveryType, &reverse, "reference");
+  t.direct("Roll", kEveryType, &roll, "reference");
 }
 
 }  // namespace berth::reference
