@@ -116,9 +116,9 @@ Arrays run_on_host(const KernelTable& table, const HostCall& call, Arrays* in) {
     }
     return outputs;
   }
-  const BoundKernel kernel =
-      bind_kernel(table, {call.op, call.attrs, specs, out_specs, call.slices,
-                          call.unsplit});
+  const BoundKernel kernel = bind_kernel(
+      table,
+      {call.op, call.attrs, specs, out_specs, call.slices, call.unsplit});
   if (!kernel.def) {
     if (call.op->decompose()) return decompose(table, call, *in);
     throw errors::Unimplemented(

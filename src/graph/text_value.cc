@@ -11,9 +11,9 @@
 
 #include "device/device_manager.h"
 #include "graph/blob_table.h"
+#include "graph/graph.h"
 #include "op/op_def.h"
 #include "tensor/string_tensor.h"
-#include "graph/graph.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/visit_dtype.h"
 
