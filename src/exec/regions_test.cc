@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <sstream>
 
 #include "bench/step_models.h"
 #include "berth/berth.h"
@@ -103,6 +105,43 @@ TEST(Regions, TheCnnStepForksTwice) {
   EXPECT_EQ(regions[1],
             "MatMul 1,->0\n"
             "ResourceApplyAdam 0,0,0,-,-,-,-,-,-,0>\n");
+}
+
+// "Relu Conv2D": the ops of a region in order, with how many have them.
+std::map<std::string, int> kinds_of_regions(const char* model) {
+  std::map<std::string, int> kinds;
+  for (const std::string& region : regions_of_step(model)) {
+    std::string ops;
+    std::istringstream lines(region);
+    for (std::string line; std::getline(lines, line);) {
+      ops += (ops.empty() ? "" : " ") + line.substr(0, line.find(' '));
+    }
+    ++kinds[ops];
+  }
+  return kinds;
+}
+
+// Batch norm is a border: it needs the moments of all slices. Between two of
+// them stand an activation and the convolutions that read it.
+TEST(RegionsSlow, TheResNetStepForksBetweenItsBatchNorms) {
+  const auto kinds = kinds_of_regions("resnet18");
+  const auto count = [&](const char* ops) {
+    const auto it = kinds.find(ops);
+    return it == kinds.end() ? 0 : it->second;
+  };
+  // The second convolution of 8 blocks, and the first of the first block.
+  EXPECT_EQ(count("Relu Conv2D"), 9);
+  // The other blocks begin with the sum and relu that end the block before;
+  // three of them read it by a shortcut of 1x1, too.
+  EXPECT_EQ(count("_Fused Conv2D"), 4);
+  EXPECT_EQ(count("_Fused Conv2D Conv2D"), 3);
+  // 20 filters, decay fused; the stem's is small and goes with the others.
+  EXPECT_EQ(count("_Fused ResourceApplyMomentum"), 19);
+  // The head, forward, loss and backward, up to the mean over pixels.
+  EXPECT_EQ(count("_Fused Mean MatMul BiasAdd "
+                  "SparseSoftmaxCrossEntropyWithLogits Mean Mul BiasAddGrad "
+                  "MatMul Mul Reshape BroadcastTo ReluGrad"),
+            1);
 }
 
 constexpr int kSliceCounts[] = {1, 2, 3, 4, 8, 32};
