@@ -9,6 +9,7 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "eager/kernel_cache.h"
+#include "eager/parts.h"
 #include "eager/variable_locks.h"
 #include "op/callable.h"
 #include "op/control_flow.h"
@@ -110,7 +111,8 @@ Device& choose_device(const OpDef& op, std::span<const Tensor* const> in,
 
 void run_inline(Device& device, const OpDef& op,
                 std::span<const Tensor* const> in, const Attrs* attrs,
-                std::span<Tensor> out, const BoundKernel& kernel) {
+                std::span<Tensor> out, const BoundKernel& kernel,
+                const InferContext& c) {
   Buffer<View, 8> views(in.size() + out.size());
   VariableLocks locks(op, in);
   for (size_t i = 0; i < in.size(); ++i) {
@@ -144,7 +146,10 @@ void run_inline(Device& device, const OpDef& op,
                   &context};
   locks.run([&] {
     try {
-      kernel.run(call);
+      if (kernel.def->parallel || !kernel.direct ||
+          !run_in_parts(device, kernel.direct, call, c)) {
+        kernel.run(call);
+      }
     } catch (const errors::Error& e) {
       raise_with_place(e, t_state.layer, t_state.site);
     }
@@ -334,10 +339,10 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = make_tensor(device, outs[i].dtype, outs[i].shape);
   }
+  const InferContext c(op, attrs, specs.span(), outs.span());
   if (device.runs_inline()) {
-    run_inline(device, op, args.span(), attrs, out, *kernel);
+    run_inline(device, op, args.span(), attrs, out, *kernel, c);
   } else {
-    const InferContext c(op, attrs, specs.span(), outs.span());
     run_async(device, op, args.span(), attrs, out, std::move(kernel), c);
   }
 }
