@@ -134,6 +134,9 @@ TEST(RMSprop, FollowsItsFormula) {
         want.rms_prop(gradient(t), double{0.01f}, 0.8, momentum, 1e-3,
                       centered);
         EXPECT_NEAR(x.value().item<double>(), want.x, 1e-12) << t;
+        // The last slot is the mean of gradients, or the momentum.
+        EXPECT_NEAR(optimizer.variables().back().value().item<double>(),
+                    centered ? want.mean : want.m, 1e-12);
       }
     }
   }
