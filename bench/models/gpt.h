@@ -4,8 +4,6 @@
 #ifndef BERTH_BENCH_MODELS_GPT_H_
 #define BERTH_BENCH_MODELS_GPT_H_
 
-#include <cmath>
-
 #include "bench/models/step_model.h"
 
 namespace berth_bench {
@@ -28,11 +26,6 @@ class Gpt : public StepModel {
     }
     norm_ = norm();
     head_ = add({kDim, kVocab}, 0.02, 2);
-    std::vector<float> mask(kSeq * kSeq);
-    for (int64_t i = 0; i < kSeq * kSeq; ++i) {
-      mask[static_cast<size_t>(i)] = i % kSeq > i / kSeq ? -1e9f : 0.f;
-    }
-    mask_ = constant(mask, {kSeq, kSeq});
     for (int64_t i = 0; i < kBatches; ++i) {
       std::vector<int64_t> ids;
       for (int64_t j = 0; j < kBatch * kSeq; ++j) {
@@ -63,10 +56,7 @@ class Gpt : public StepModel {
   }
 
   berth::Tensor normed(size_t at, const berth::Tensor& x) const {
-    using namespace berth;
-    const auto [mean, variance] = nn::moments(x, {-1}, true);
-    return (x - mean) * math::rsqrt(variance + 1e-5) * weights_[at] +
-           weights_[at + 1];
+    return berth::nn::layer_norm(x, weights_[at], weights_[at + 1], 1e-5);
   }
   berth::Tensor densed(size_t at, const berth::Tensor& x) const {
     return berth::nn::bias_add(berth::matmul(x, weights_[at]),
@@ -80,18 +70,17 @@ class Gpt : public StepModel {
         transpose(reshape(densed(l.qkv, x), {kBatch, kSeq, 3, kHeads, kHead}),
                   {2, 0, 3, 1, 4});
     const Tensors part = unstack(qkv);
-    const Tensor scores = matmul(part[0], part[1], {.transpose_b = true}) *
-                              (1 / std::sqrt(static_cast<double>(kHead))) +
-                          mask_;
-    const Tensor mixed =
-        transpose(matmul(nn::softmax(scores), part[2]), {0, 2, 1, 3});
-    return densed(l.proj, reshape(mixed, {kBatch * kSeq, kDim}));
+    const Tensor mixed = nn::scaled_dot_product_attention(
+        part[0], part[1], part[2], {.is_causal = true});
+    return densed(
+        l.proj, reshape(transpose(mixed, {0, 2, 1, 3}), {kBatch * kSeq, kDim}));
   }
 
   berth::Tensor logits(const berth::Tensor& ids) const override {
     using namespace berth;
-    Tensor h = reshape(gather(weights_[tokens_], ids) + weights_[positions_],
-                       {kBatch * kSeq, kDim});
+    Tensor h = reshape(
+        nn::embedding_lookup(weights_[tokens_], ids) + weights_[positions_],
+        {kBatch * kSeq, kDim});
     for (const Layer& l : layers_) {
       h = h + attention(l, normed(l.norm1, h));
       h = h + densed(l.down, nn::gelu(densed(l.up, normed(l.norm2, h))));
@@ -105,7 +94,6 @@ class Gpt : public StepModel {
 
   std::vector<Layer> layers_;
   size_t tokens_ = 0, positions_ = 0, norm_ = 0, head_ = 0;
-  berth::Tensor mask_;
   Adam adam_;
 };
 

@@ -94,9 +94,14 @@ class Adam {
                                         number(rate_),    constant(0.9f),
                                         constant(0.999f), number(epsilon_)};
     for (size_t i = 0; i < weights.size(); ++i) {
-      if (decay_ > 0) weights[i].assign(weights[i] * (1 - rate_ * decay_));
-      training::apply_adam(weights[i].handle(), slots[0][i].handle(),
-                           slots[1][i].handle(), scalars, grads[i], false);
+      const Tensor &var = weights[i].handle(), &m = slots[0][i].handle(),
+                   &v = slots[1][i].handle();
+      if (decay_ > 0) {
+        training::apply_adam_with_weight_decay(var, m, v, scalars,
+                                               number(decay_), grads[i], false);
+      } else {
+        training::apply_adam(var, m, v, scalars, grads[i], false);
+      }
     }
     power1_.assign(power1_ * 0.9);
     power2_.assign(power2_ * 0.999);

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <cmath>
+#include <optional>
+
 #include "berth/errors.h"
 #include "berth/keras/optimizers.h"
 #include "berth/ops/math.h"
@@ -11,17 +14,24 @@ namespace berth::keras::optimizers {
 
 namespace {
 
+// AdamW where there is a decay.
 class AdamBase final : public OptimizerBase {
  public:
-  AdamBase(double rate, AdamOptions options)
-      : OptimizerBase("adam", rate), o_(options) {
+  AdamBase(const char* name, double rate, AdamOptions options,
+           std::optional<double> decay)
+      : OptimizerBase(name, rate), o_(options), decay_(decay) {
     const bool fits = o_.beta_1 >= 0 && o_.beta_1 < 1 && o_.beta_2 >= 0 &&
                       o_.beta_2 < 1 && o_.epsilon >= 0;
     if (!fits) {
       throw errors::InvalidArgument(fmt::format(
-          "Adam: beta_1 is {}, beta_2 {}, epsilon {}; expected betas in "
+          "{}: beta_1 is {}, beta_2 {}, epsilon {}; expected betas in "
           "[0, 1), epsilon at least 0",
-          o_.beta_1, o_.beta_2, o_.epsilon));
+          name, o_.beta_1, o_.beta_2, o_.epsilon));
+    }
+    if (decay_ && !(*decay_ >= 0 && std::isfinite(*decay_))) {
+      throw errors::InvalidArgument(
+          fmt::format("{}: weight_decay is {}; expected a number of at least 0",
+                      name, *decay_));
     }
   }
 
@@ -33,7 +43,8 @@ class AdamBase final : public OptimizerBase {
     const Site site = t_state.site;
     const auto power = [&](const char* name) {
       return Variable(scalar(1, dtype),
-                      {.name = std::string("adam/") + name, .trainable = false},
+                      {.name = fmt::format("{}/{}", this->name(), name),
+                       .trainable = false},
                       site);
     };
     power1_ = power("beta_1_power");
@@ -60,23 +71,39 @@ class AdamBase final : public OptimizerBase {
     s_.beta1 = scalar(o_.beta_1, dtype);
     s_.beta2 = scalar(o_.beta_2, dtype);
     s_.epsilon = scalar(o_.epsilon, dtype);
+    if (decay_) weight_decay_ = scalar(*decay_, dtype);
   }
 
   void update(const Variable& v, const Slots& slots,
               const Tensor& grad) override {
-    training::apply_adam(v.handle(), slots[0].handle(), slots[1].handle(), s_,
-                         grad, false);
+    const Tensor &m = slots[0].handle(), &second = slots[1].handle();
+    if (decay_) {
+      training::apply_adam_with_weight_decay(v.handle(), m, second, s_,
+                                             weight_decay_, grad, false);
+    } else {
+      training::apply_adam(v.handle(), m, second, s_, grad, false);
+    }
   }
 
   const AdamOptions o_;
+  const std::optional<double> decay_;
   Variable power1_, power2_;
   Tensor now1_, now2_;  // powers of the step being made
   training::AdamScalars s_;
+  Tensor weight_decay_;
 };
 
 }  // namespace
 
 Adam::Adam(double learning_rate, AdamOptions options)
-    : Optimizer(std::make_shared<AdamBase>(learning_rate, options)) {}
+    : Optimizer(std::make_shared<AdamBase>("adam", learning_rate, options,
+                                           std::nullopt)) {}
+
+AdamW::AdamW(double learning_rate, AdamWOptions o)
+    : Optimizer(std::make_shared<AdamBase>(
+          "adamw", learning_rate,
+          AdamOptions{
+              .beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon},
+          o.weight_decay)) {}
 
 }  // namespace berth::keras::optimizers

@@ -54,7 +54,7 @@ const OptimizerBase::Slots& OptimizerBase::slots_of(const Variable& v) {
   const OnDevice on(variable_state(v.handle()).device);
   for (const char* slot : slot_names()) {
     t.slots.push_back(
-        Variable(zeros(v.shape(), v.dtype(), site),
+        Variable(fill(v.shape(), initial_slot_value(), v.dtype(), site),
                  {.name = fmt::format("{}/{}/{}", name_, v.name(), slot),
                   .trainable = false},
                  site));
@@ -138,8 +138,13 @@ namespace {
 Optimizer by_name(const std::string& name) {
   if (name == "sgd" || name == "SGD") return SGD();
   if (name == "adam" || name == "Adam") return Adam();
+  if (name == "adamw" || name == "AdamW") return AdamW();
+  if (name == "rmsprop" || name == "RMSprop") return RMSprop();
+  if (name == "adagrad" || name == "Adagrad") return Adagrad();
   throw errors::InvalidArgument(
-      fmt::format("there is no optimizer \"{}\"; expected sgd or adam", name));
+      fmt::format("there is no optimizer \"{}\"; expected sgd, adam, adamw, "
+                  "rmsprop or adagrad",
+                  name));
 }
 
 }  // namespace

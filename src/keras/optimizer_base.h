@@ -32,8 +32,10 @@ class OptimizerBase {
  protected:
   using Slots = std::vector<Variable>;
 
-  // Names of the variables that each trained variable gets, zero at first.
+  // Names of the variables that each trained variable gets, full of
+  // initial_slot_value() at first.
   virtual std::vector<const char*> slot_names() const { return {}; }
+  virtual double initial_slot_value() const { return 0; }
   // Makes further counters of `dtype`, outside the trace.
   virtual std::vector<Variable> make_counters(DType) { return {}; }
   // Moves the counters on, once per step.

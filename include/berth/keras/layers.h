@@ -150,7 +150,8 @@ struct Size2D {
 
 // Activations by name: linear (or ""), relu, relu6, leaky_relu, elu, selu,
 // gelu, gelu_tanh, silu (swish), hard_silu (hard_swish), mish, sigmoid,
-// hard_sigmoid, tanh, softplus, softsign, exponential, softmax, log_softmax.
+// hard_sigmoid, log_sigmoid, tanh, softplus, softsign, exponential, softmax,
+// log_softmax.
 
 struct DenseOptions {
   std::string activation = {};

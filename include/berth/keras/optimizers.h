@@ -22,8 +22,8 @@ class OptimizerBase;  // keras/optimizer_base.h
 
 class Optimizer {
  public:
-  // "sgd" or "adam" with Keras' defaults. Throws errors::InvalidArgument for
-  // another name.
+  // "sgd", "adam", "adamw", "rmsprop" or "adagrad" with Keras' defaults. Throws
+  // errors::InvalidArgument for another name.
   Optimizer(const char* name);         // NOLINT: {.optimizer = "adam"}
   Optimizer(const std::string& name);  // NOLINT
   explicit Optimizer(std::shared_ptr<OptimizerBase> base)
@@ -71,9 +71,46 @@ struct Adam : Optimizer {
   explicit Adam(double learning_rate = 0.001, AdamOptions options = {});
 };
 
+struct AdamWOptions {
+  double weight_decay = 0.004;
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+};
+// Loshchilov and Hutter 2019: var -= rate * weight_decay * var, then as Adam.
+struct AdamW : Optimizer {
+  explicit AdamW(double learning_rate = 0.001, AdamWOptions options = {});
+};
+
+struct RMSpropOptions {
+  double rho = 0.9;
+  double momentum = 0;
+  double epsilon = 1e-7;
+  bool centered = false;  // divides by an estimate of the variance
+};
+// Tieleman and Hinton 2012: ms = rho * ms + (1 - rho) * grad^2;
+// mom = momentum * mom + rate * grad / sqrt(ms + epsilon); var -= mom.
+// Centered: ms - mg^2 in place of ms, mg = rho * mg + (1 - rho) * grad.
+struct RMSprop : Optimizer {
+  explicit RMSprop(double learning_rate = 0.001, RMSpropOptions options = {});
+};
+
+struct AdagradOptions {
+  double initial_accumulator_value = 0.1;
+  double epsilon = 1e-7;
+};
+// Duchi et al. 2011: accum += grad^2;
+// var -= rate * grad / (sqrt(accum) + epsilon).
+struct Adagrad : Optimizer {
+  explicit Adagrad(double learning_rate = 0.001, AdagradOptions options = {});
+};
+
 }  // namespace optimizers
 
+using optimizers::Adagrad;
 using optimizers::Adam;
+using optimizers::AdamW;
+using optimizers::RMSprop;
 using optimizers::SGD;
 
 }  // namespace berth::keras

@@ -11,31 +11,6 @@ namespace berth::keras {
 
 namespace {
 
-// Where x is negative, alpha * (exp(x) - 1); exp never overflows.
-Tensor elu(const Tensor& x, double alpha, Site s) {
-  const Tensor below = math::minimum(x, scalar_like(x, 0), s);
-  return nn::relu(x, s) + (math::exp(below, s) - 1.0) * alpha;
-}
-Tensor relu6(const Tensor& x, Site s) {
-  return math::minimum(nn::relu(x, s), scalar_like(x, 6), s);
-}
-Tensor leaky_relu(const Tensor& x, Site s) {
-  return nn::relu(x, s) - nn::relu(-x, s) * 0.2;
-}
-// log(1 + exp(x)).
-Tensor softplus(const Tensor& x, Site s) {
-  return nn::relu(x, s) + math::log1p(math::exp(-math::abs(x, s), s), s);
-}
-Tensor silu(const Tensor& x, Site s) { return x * math::sigmoid(x, s); }
-Tensor hard_sigmoid(const Tensor& x, Site s) {
-  return relu6(x + 3.0, s) * (1 / 6.0);
-}
-Tensor hard_silu(const Tensor& x, Site s) { return x * hard_sigmoid(x, s); }
-// Klambauer et al. 2017.
-Tensor selu(const Tensor& x, Site s) {
-  return elu(x, 1.6732632423543772, s) * 1.0507009873554805;
-}
-
 using Apply = Tensor (*)(const Tensor&, Site);
 struct Named {
   const char* name;
@@ -50,23 +25,6 @@ constexpr Named kActivations[] = {
     {"gelu", [](const Tensor& x, Site s) { return nn::gelu(x, {}, s); }},
     {"gelu_tanh", [](const Tensor& x,
                      Site s) { return nn::gelu(x, {.approximate = true}, s); }},
-    {"elu", [](const Tensor& x, Site s) { return elu(x, 1, s); }},
-    {"selu", &selu},
-    {"relu6", &relu6},
-    {"leaky_relu", &leaky_relu},
-    {"softplus", &softplus},
-    {"softsign",
-     [](const Tensor& x, Site s) { return x / (math::abs(x, s) + 1.0); }},
-    {"silu", &silu},
-    {"swish", &silu},
-    {"hard_sigmoid", &hard_sigmoid},
-    {"hard_silu", &hard_silu},
-    {"hard_swish", &hard_silu},
-    {"mish",
-     [](const Tensor& x, Site s) { return x * math::tanh(softplus(x, s), s); }},
-    {"exponential", [](const Tensor& x, Site s) { return math::exp(x, s); }},
-    {"log_softmax",
-     [](const Tensor& x, Site s) { return nn::log_softmax(x, -1, s); }},
     {"softmax", [](const Tensor& x, Site s) { return nn::softmax(x, -1, s); }},
     {"log_softmax",
      [](const Tensor& x, Site s) { return nn::log_softmax(x, -1, s); }},

@@ -4,7 +4,6 @@
 
 #include "berth/keras/sequence_layers.h"
 #include "berth/ops/array.h"
-#include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/layers/layer_util.h"
 
@@ -60,10 +59,7 @@ class LayerNormalizationBase final
  protected:
   Tensor norm(const Tensor& x, const Tensor& scale,
               const Tensor& offset) const override {
-    const auto [mean, variance] =
-        nn::moments(x, {-1}, /*keepdims=*/true, site());
-    return (x - mean) * math::rsqrt(variance + o_.epsilon, site()) * scale +
-           offset;
+    return nn::layer_norm(x, scale, offset, o_.epsilon, site());
   }
 };
 

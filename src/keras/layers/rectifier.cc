@@ -42,8 +42,7 @@ bool at_least_0(double v) { return v >= 0 && v < 1e300; }
 
 // slope * x where x is negative.
 Tensor rectified(const Tensor& x, double slope, Site site) {
-  const Tensor y = nn::relu(x, site);
-  return slope == 0 ? y : y - nn::relu(-x, site) * slope;
+  return slope == 0 ? nn::relu(x, site) : nn::leaky_relu(x, slope, site);
 }
 
 class PReLUBase final : public LayerBase {
@@ -101,6 +100,7 @@ ELU::ELU(double alpha, NameOptions o, Site site)
     : Layer(element(
           "ELU", o.name,
           [alpha](const Tensor& x, Site s) {
+            if (alpha == 1) return nn::elu(x, s);
             const Tensor below = math::minimum(x, scalar_like(x, 0), s);
             return nn::relu(x, s) + (math::exp(below, s) - 1.0) * alpha;
           },
