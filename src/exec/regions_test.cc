@@ -144,6 +144,27 @@ TEST(RegionsSlow, TheResNetStepForksBetweenItsBatchNorms) {
             1);
 }
 
+// The split of the heads ends a region; from one to the next, sequences go
+// through projection, sum, norm, the two dense layers, sum, norm and the next
+// product together.
+TEST(RegionsSlow, TheTransformerStepForksBetweenItsHeads) {
+  const auto kinds = kinds_of_regions("gpt");
+  const auto count = [&](const char* ops) {
+    const auto it = kinds.find(ops);
+    return it == kinds.end() ? 0 : it->second;
+  };
+  EXPECT_EQ(count("LayerNorm MatMul BiasAdd"), 1);
+  EXPECT_EQ(count("MatMul MaskedSoftmax MatMul Transpose"), 4);
+  EXPECT_EQ(count("MatMul _Fused LayerNorm MatMul _Fused MatMul _Fused "
+                  "LayerNorm MatMul BiasAdd"),
+            3);
+  // Back through one layer: dense layers, norms and sums, small gradients.
+  EXPECT_EQ(count("BiasAddGrad MatMul MatMul LayerNormGrad AddV2 BiasAddGrad "
+                  "MatMul MatMul GeluGrad BiasAddGrad MatMul MatMul "
+                  "LayerNormGrad AddV2 BiasAddGrad MatMul MatMul"),
+            3);
+}
+
 constexpr int kSliceCounts[] = {1, 2, 3, 4, 8, 32};
 
 Floats losses_of(const char* model, int slices) {
