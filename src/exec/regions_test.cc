@@ -134,23 +134,19 @@ std::map<std::string, int> kinds_of_regions(const char* model) {
 // them stand an activation and the convolutions that read it.
 TEST(RegionsSlow, TheResNetStepForksBetweenItsBatchNorms) {
   if (kThreadSanitizer) GTEST_SKIP() << kTooManyLocks;
-  const auto kinds = kinds_of_regions("resnet18");
-  const auto count = [&](const char* ops) {
-    const auto it = kinds.find(ops);
-    return it == kinds.end() ? 0 : it->second;
-  };
+  auto kinds = kinds_of_regions("resnet18");
   // The second convolution of 8 blocks, and the first of the first block.
-  EXPECT_EQ(count("Relu Conv2D"), 9);
+  EXPECT_EQ(kinds["Relu Conv2D"], 9);
   // The other blocks begin with the sum and relu that end the block before;
   // three of them read it by a shortcut of 1x1, too.
-  EXPECT_EQ(count("_Fused Conv2D"), 4);
-  EXPECT_EQ(count("_Fused Conv2D Conv2D"), 3);
+  EXPECT_EQ(kinds["_Fused Conv2D"], 4);
+  EXPECT_EQ(kinds["_Fused Conv2D Conv2D"], 3);
   // 20 filters, decay fused; the stem's is small and goes with the others.
-  EXPECT_EQ(count("_Fused ResourceApplyMomentum"), 19);
+  EXPECT_EQ(kinds["_Fused ResourceApplyMomentum"], 19);
   // The head, forward, loss and backward, up to the mean over pixels.
-  EXPECT_EQ(count("_Fused Mean MatMul BiasAdd "
+  EXPECT_EQ(kinds["_Fused Mean MatMul BiasAdd "
                   "SparseSoftmaxCrossEntropyWithLogits Mean Mul BiasAddGrad "
-                  "MatMul Mul Reshape BroadcastTo ReluGrad"),
+                  "MatMul Mul Reshape BroadcastTo ReluGrad"],
             1);
 }
 
@@ -159,20 +155,16 @@ TEST(RegionsSlow, TheResNetStepForksBetweenItsBatchNorms) {
 // product together.
 TEST(RegionsSlow, TheTransformerStepForksBetweenItsHeads) {
   if (kThreadSanitizer) GTEST_SKIP() << kTooManyLocks;
-  const auto kinds = kinds_of_regions("gpt");
-  const auto count = [&](const char* ops) {
-    const auto it = kinds.find(ops);
-    return it == kinds.end() ? 0 : it->second;
-  };
-  EXPECT_EQ(count("LayerNorm MatMul BiasAdd"), 1);
-  EXPECT_EQ(count("MatMul MaskedSoftmax MatMul Transpose"), 4);
-  EXPECT_EQ(count("MatMul _Fused LayerNorm MatMul _Fused MatMul _Fused "
-                  "LayerNorm MatMul BiasAdd"),
+  auto kinds = kinds_of_regions("gpt");
+  EXPECT_EQ(kinds["LayerNorm MatMul BiasAdd"], 1);
+  EXPECT_EQ(kinds["MatMul MaskedSoftmax MatMul Transpose"], 4);
+  EXPECT_EQ(kinds["MatMul _Fused LayerNorm MatMul _Fused MatMul _Fused "
+                  "LayerNorm MatMul BiasAdd"],
             3);
   // Back through one layer: dense layers, norms and sums, small gradients.
-  EXPECT_EQ(count("BiasAddGrad MatMul MatMul LayerNormGrad AddV2 BiasAddGrad "
+  EXPECT_EQ(kinds["BiasAddGrad MatMul MatMul LayerNormGrad AddV2 BiasAddGrad "
                   "MatMul MatMul GeluGrad BiasAddGrad MatMul MatMul "
-                  "LayerNormGrad AddV2 BiasAddGrad MatMul MatMul"),
+                  "LayerNormGrad AddV2 BiasAddGrad MatMul MatMul"],
             3);
 }
 
