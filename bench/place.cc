@@ -21,13 +21,13 @@ std::string device(int i) {
 class Builder {
  public:
   int add(const char* op, std::vector<berth::ValueRef> inputs,
-          berth::AttrsRef attrs = {}, int colocate = -1) {
+          berth::AttrsRef attrs = {}, int follows = -1) {
     Node n;
     n.name = fmt::format("{}_{}", op, graph.size());
     n.op = &berth::op_named(op);
     n.attrs = std::move(attrs);
     n.inputs = std::move(inputs);
-    n.colocate = colocate;
+    n.follows = follows;
     n.requested = requested;
     n.sources = {{n.name, berth::Site::here()}};
     if (n.op->num_outputs(n.attrs.get()) > 0) n.outputs = {spec};

@@ -5,6 +5,7 @@
 
 #include "berth/config.h"
 #include "berth/data.h"
+#include "berth/debugging.h"
 #include "berth/device.h"
 #include "berth/dtype.h"
 #include "berth/errors.h"
@@ -22,6 +23,7 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
+#include "berth/placement.h"
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/tensor.h"

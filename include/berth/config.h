@@ -96,6 +96,22 @@ void set_simulated_devices(const std::string& device_list,
 // Sets how many threads the CPU device uses; 0: one per allowed core.
 void set_intra_op_parallelism_threads(int threads, Site site = Site::here());
 
+// What happens when the device that was asked for does not exist or has no
+// kernel. The op then runs on the first device, in order of preference, of the
+// same task that has one.
+enum class SoftPlacement : uint8_t {
+  kError,   // errors::InvalidArgument or errors::Unimplemented
+  kWarn,    // diagnostic "fallback", once per op and reason, with its bytes
+  kSilent,  // counted alone
+};
+
+// May change at any time; kWarn to begin with. A bool is TensorFlow's: true
+// is kWarn (tf.config.set_soft_device_placement).
+void set_soft_device_placement(SoftPlacement policy);
+void set_soft_device_placement(bool enabled);
+SoftPlacement soft_device_placement();
+bool get_soft_device_placement();  // false: kError
+
 struct DeviceMemoryInfo {
   size_t current_bytes = 0;
   size_t peak_bytes = 0;

@@ -28,10 +28,11 @@ enum class DType : uint8_t {
   kInt8,
   kComplex64,
   kComplex128,
-  kString,  // text, on the host alone
+  kString,   // text, on the host alone
+  kVariant,  // an opaque value of a graph text; no tensor has it
 };
 
-inline constexpr int kNumDTypes = 14;
+inline constexpr int kNumDTypes = 15;
 
 inline constexpr DType float32 = DType::kFloat32;
 inline constexpr DType float64 = DType::kFloat64;
@@ -46,11 +47,13 @@ inline constexpr DType int8 = DType::kInt8;
 inline constexpr DType complex64 = DType::kComplex64;
 inline constexpr DType complex128 = DType::kComplex128;
 inline constexpr DType string_ = DType::kString;
+inline constexpr DType variant = DType::kVariant;
 
-// Returns the size of one element in bytes; 0 for invalid, resource, string.
+// Returns the size of one element in bytes; 0 for invalid, resource, string,
+// variant.
 constexpr size_t size_of(DType dtype) {
-  constexpr size_t kSizes[kNumDTypes] = {0, 4, 8, 4, 8, 1,  1,
-                                         0, 2, 2, 1, 8, 16, 0};
+  constexpr size_t kSizes[kNumDTypes] = {0, 4, 8, 4, 8,  1, 1, 0,
+                                         2, 2, 1, 8, 16, 0, 0};
   return kSizes[static_cast<int>(dtype)];
 }
 

@@ -113,12 +113,12 @@ void GradientTape::Recorder::record(const OpDef& op,
 class GradientTape::Recorder::Placement {
  public:
   Placement(const Tensor& forward, uint64_t tape_scope_serial)
-      : colocate_(t_state.colocate) {
+      : follows_(t_state.follows) {
     const bool pinned =
         t_state.scope && t_state.scope->serial >= tape_scope_serial;
     if (pinned) return;
     if (forward.is_symbolic()) {
-      t_state.colocate = forward.impl()->node;
+      t_state.follows = forward.impl()->node;
       push_scope(&open_.emplace(), DeviceName{}, {});
       // Not merged with outer scopes: the forward op decides.
       open_->name = {};
@@ -127,12 +127,12 @@ class GradientTape::Recorder::Placement {
     }
   }
   ~Placement() {
-    t_state.colocate = colocate_;
+    t_state.follows = follows_;
     if (open_) pop_scope(&*open_);
   }
 
  private:
-  const int32_t colocate_;
+  const int32_t follows_;
   std::optional<DeviceScope> open_;
   std::optional<OnDevice> on_;
 };

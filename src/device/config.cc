@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "berth/errors.h"
 #include "device/device_manager.h"
 
@@ -44,6 +46,22 @@ void set_intra_op_parallelism_threads(int threads, Site site) {
   DeviceManager::configure(
       "config::set_intra_op_parallelism_threads", site,
       [threads](RuntimeConfig& c) { c.cpu_workers = threads; });
+}
+
+namespace {
+std::atomic<SoftPlacement> soft_placement{SoftPlacement::kWarn};
+}  // namespace
+
+void set_soft_device_placement(SoftPlacement policy) {
+  soft_placement.store(policy);
+}
+void set_soft_device_placement(bool enabled) {
+  set_soft_device_placement(enabled ? SoftPlacement::kWarn
+                                    : SoftPlacement::kError);
+}
+SoftPlacement soft_device_placement() { return soft_placement.load(); }
+bool get_soft_device_placement() {
+  return soft_device_placement() != SoftPlacement::kError;
 }
 
 DeviceMemoryInfo get_memory_info(const std::string& device) {

@@ -15,7 +15,7 @@ void insert_before(Graph& graph, int32_t at, Node node) {
   for (Node& n : graph.nodes) {
     for (ValueRef& v : n.inputs) shift(v.node);
     for (int32_t& c : n.controls) shift(c);
-    if (n.colocate >= 0) shift(n.colocate);
+    if (n.follows >= 0) shift(n.follows);
   }
   for (ValueRef& v : graph.outputs) shift(v.node);
   for (int32_t& a : graph.args) shift(a);

@@ -8,12 +8,12 @@ std::vector<TensorSpec> abstract_call(
     const std::function<Tensors(const Tensors&)>& fn,
     const std::vector<TensorSpec>& args) {
   const DispatchGuard outside(nullptr);
-  const int32_t colocate = t_state.colocate;
+  const int32_t follows = t_state.follows;
   struct Restore {
-    int32_t colocate;
-    ~Restore() { t_state.colocate = colocate; }
-  } restore{colocate};
-  t_state.colocate = -1;
+    int32_t follows;
+    ~Restore() { t_state.follows = follows; }
+  } restore{follows};
+  t_state.follows = -1;
   Tracer tracer("abstract");
   Tensors in;
   for (const TensorSpec& spec : args) in.push_back(tracer.add_arg(spec));

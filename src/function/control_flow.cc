@@ -75,7 +75,7 @@ void hoist_reads(TracedBody& body, const std::set<TensorImpl*>& written) {
     n.inputs.clear();
     n.controls.clear();
     n.requested.clear();
-    n.colocate = -1;
+    n.follows = -1;
     set_arg(n, static_cast<int64_t>(g.args.size()), spec.dtype, spec.shape);
     g.args.push_back(i);
   }
@@ -183,13 +183,13 @@ void check_same_structure(const TracedBody& a, const TracedBody& b) {
 }  // namespace
 
 BodyTrace::BodyTrace() : saved_(t_state), outside_(nullptr) {
-  t_state.colocate = -1;
+  t_state.follows = -1;
 }
 
 BodyTrace::~BodyTrace() {
   t_state.layer = saved_.layer;
   t_state.site = saved_.site;
-  t_state.colocate = saved_.colocate;
+  t_state.follows = saved_.follows;
 }
 
 std::shared_ptr<Callable> make_callee(Graph graph) {

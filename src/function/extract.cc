@@ -34,14 +34,14 @@ void Extract::node(int32_t i) {
   }
   std::sort(controls.begin(), controls.end());
   copy.controls = std::move(controls);
-  if (copy.colocate >= 0) {
+  if (copy.follows >= 0) {
     // A forward op in another graph: its request stands for it.
-    if (map_[copy.colocate] < 0 && copy.requested.empty()) {
-      int32_t c = copy.colocate;
-      while (c >= 0 && from_[c].requested.empty()) c = from_[c].colocate;
+    if (map_[copy.follows] < 0 && copy.requested.empty()) {
+      int32_t c = copy.follows;
+      while (c >= 0 && from_[c].requested.empty()) c = from_[c].follows;
       if (c >= 0) copy.requested = from_[c].requested;
     }
-    copy.colocate = map_[copy.colocate];
+    copy.follows = map_[copy.follows];
   }
   map_[i] = to_.add(std::move(copy));
 }

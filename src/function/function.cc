@@ -157,11 +157,11 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
     ~Restore() {
       t_state.layer = saved.layer;
       t_state.site = saved.site;
-      t_state.colocate = saved.colocate;
+      t_state.follows = saved.follows;
     }
   } restore{saved};
   t_state.layer = nullptr;
-  t_state.colocate = -1;
+  t_state.follows = -1;
   Tracer tracer(options_.name);
   Tensors args;
   for (size_t i = 0; i < leaves.size(); ++i) {

@@ -76,10 +76,10 @@ void Graph::compact(const std::vector<bool>& keep) {
     skip_gone(nodes, keep, node.controls);
     // Colocation may look forward; the targets' targets are read before any
     // is renumbered.
-    for (int32_t hops = 0; node.colocate >= 0 && !keep[node.colocate];) {
-      const Node& target = nodes[node.colocate];
+    for (int32_t hops = 0; node.follows >= 0 && !keep[node.follows];) {
+      const Node& target = nodes[node.follows];
       if (node.requested.empty()) node.requested = target.requested;
-      node.colocate = ++hops > size() ? -1 : target.colocate;
+      node.follows = ++hops > size() ? -1 : target.follows;
     }
     if (keep[i]) to[i] = n++;
   }
@@ -89,8 +89,8 @@ void Graph::compact(const std::vector<bool>& keep) {
     Node& node = nodes[i];
     for (ValueRef& v : node.inputs) v.node = to[v.node];
     for (int32_t& c : node.controls) c = to[c];
-    if (node.colocate >= 0) node.colocate = to[node.colocate];
-    if (node.colocate == to[i]) node.colocate = -1;
+    if (node.follows >= 0) node.follows = to[node.follows];
+    if (node.follows == to[i]) node.follows = -1;
     if (to[i] != i) nodes[to[i]] = std::move(node);
   }
   nodes.resize(static_cast<size_t>(n));

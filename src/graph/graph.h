@@ -54,7 +54,10 @@ struct Node {
   std::vector<OutSpec> outputs;
   std::string requested;  // device name as asked for, "" when nobody asked
   std::string assigned;   // full device name once placed
-  int32_t colocate = -1;  // shares the device of this node when >= 0
+  int32_t follows = -1;   // runs where this node does if it can: gradients
+  // Names of the groups that must share one device; every node is in the
+  // group of its own name too ("_class" in TensorFlow).
+  std::vector<std::string> colocated;
   std::vector<NodeSource> sources;
   Tensor variable;  // VarHandleOp: the handle, when there is one
 
@@ -117,7 +120,7 @@ class Graph {
 
   // Removes the nodes for which keep[i] is false and renumbers the rest.
   // Nothing that stays may refer to what goes, except controls (their own
-  // controls take their place) and colocate (takes the target's target, and
+  // controls take their place) and follows (takes the target's target, and
   // its request where the node has none).
   void compact(const std::vector<bool>& keep);
 

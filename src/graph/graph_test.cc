@@ -66,7 +66,7 @@ TEST(Graph, CompactRenumbersEverythingThatRefersToNodes) {
   const int32_t last = g.add(node_of("Exp", "last", {{3, 0}}));
   g[last].controls = {dead};
   g[dead].controls = {2};
-  g[last].colocate = 3;
+  g[last].follows = 3;
   g.outputs = {{last, 0}};
   g.infer();
   std::vector<bool> keep(6, true);
@@ -75,7 +75,7 @@ TEST(Graph, CompactRenumbersEverythingThatRefersToNodes) {
   ASSERT_EQ(g.size(), 5);
   EXPECT_EQ(g[4].name, "last");
   EXPECT_EQ(g[4].controls, std::vector<int32_t>{2});  // those of `dead`
-  EXPECT_EQ(g[4].colocate, 3);
+  EXPECT_EQ(g[4].follows, 3);
   EXPECT_EQ(g.outputs[0], (ValueRef{4, 0}));
   EXPECT_EQ(message_of(g), "");
 }
@@ -94,13 +94,13 @@ TEST(Graph, ControlsOfManyRemovedNodesAreInherited) {
 TEST(Graph, ColocationFollowsRemovedTargetsAndTheirRequests) {
   Graph g = chain();
   const int32_t last = g.add(node_of("Exp", "last", {{0, 0}}));
-  g[last].colocate = 3;
-  g[3].colocate = 2;
+  g[last].follows = 3;
+  g[3].follows = 2;
   g[2].requested = "/device:GPU:0";
   g.outputs = {{last, 0}};
   g.infer();
   g.compact({true, true, false, false, true});
-  EXPECT_EQ(g[2].colocate, -1);
+  EXPECT_EQ(g[2].follows, -1);
   EXPECT_EQ(g[2].requested, "/device:GPU:0");
 }
 
@@ -176,7 +176,7 @@ TEST(Verify, NamesEveryKindOfDamage) {
       {"has 2 outputs", [](Graph& g) { g[3].outputs.resize(2); }},
       {"without dtype",
        [](Graph& g) { g[3].outputs[0].dtype = DType::kInvalid; }},
-      {"colocated with node 2", [](Graph& g) { g[2].colocate = 2; }},
+      {"follows node 2", [](Graph& g) { g[2].follows = 2; }},
       {"reads node 9", [](Graph& g) { g.outputs[0].node = 9; }},
       {"1 _Arg nodes but lists 0", [](Graph& g) { g.args.clear(); }},
       {"expected an _Arg", [](Graph& g) { g.args[0] = 1; }},

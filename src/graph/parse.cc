@@ -54,7 +54,7 @@ class Parser {
                       open_->name()));
     }
     collect_args(end);
-    resolve_colocation();
+    resolve_followers();
     return std::move(text_);
   }
 
@@ -137,17 +137,17 @@ class Parser {
   void swap_body() {
     std::swap(text_.graph, outer_.graph);
     std::swap(nodes_, outer_.nodes);
-    std::swap(colocations_, outer_.colocations);
+    std::swap(followers_, outer_.followers);
   }
 
   void end_body(TextLine& line) {
     collect_args(line);
-    resolve_colocation();
+    resolve_followers();
     Graph body = std::move(text_.graph);
     body.name = open_->name();
     text_.graph = Graph();
     nodes_.clear();
-    colocations_.clear();
+    followers_.clear();
     swap_body();
     auto f = std::make_shared<Body>(std::move(body));
     auto same = [](const std::vector<TensorSpec>& a,
@@ -454,8 +454,12 @@ class Parser {
         node.requested = line.name("a device name");
       } else if (node.assigned.empty() && line.take_word("at")) {
         node.assigned = line.name("a device name");
-      } else if (line.take_word("with")) {
-        colocations_.push_back(
+      } else if (node.colocated.empty() && line.take_word("with")) {
+        do {
+          node.colocated.push_back(line.name("the name of a node or group"));
+        } while (line.take(","));
+      } else if (line.take_word("follows")) {
+        followers_.push_back(
             {text_.graph.size(), number_, line.name("the name of a node")});
       } else if (node.sources.empty() && line.take_word("from")) {
         parse_sources(line, node);
@@ -470,7 +474,7 @@ class Parser {
         } while (line.take(","));
       } else {
         line.fail_here(
-            "'->', on, at, with, from, time, bytes (each once) or "
+            "'->', on, at, with, follows, from, time, bytes (each once) or "
             "the end of the line");
       }
     }
@@ -496,17 +500,17 @@ class Parser {
     } while (line.take(","));
   }
 
-  void resolve_colocation() {
-    for (const Colocation& c : colocations_) {
+  void resolve_followers() {
+    for (const Follower& c : followers_) {
       TextLine line("", c.line);
-      const int32_t with = find_node(line, c.with);
-      if (with == c.node) {
+      const int32_t leader = find_node(line, c.leader);
+      if (leader == c.node) {
         line.fail(
-            fmt::format("node '{}' is colocated with itself, expected "
+            fmt::format("node '{}' follows itself, expected "
                         "another",
-                        c.with));
+                        c.leader));
       }
-      text_.graph[c.node].colocate = with;
+      text_.graph[c.node].follows = leader;
     }
     if (!open_ && !text_.costs.empty()) {
       text_.costs.resize(text_.graph.nodes.size());
@@ -533,16 +537,16 @@ class Parser {
     }
   }
 
-  struct Colocation {
+  struct Follower {
     int32_t node;
     int64_t line;
-    std::string with;
+    std::string leader;
   };
 
   struct Outer {
     Graph graph;
     std::unordered_map<std::string, int32_t> nodes;
-    std::vector<Colocation> colocations;
+    std::vector<Follower> followers;
   };
 
   GraphText text_;
@@ -552,7 +556,7 @@ class Parser {
   std::unordered_map<std::string, const OpDef*> ops_;
   std::unordered_map<std::string, std::shared_ptr<Callable>> functions_;
   std::unordered_map<std::string, int32_t> nodes_;
-  std::vector<Colocation> colocations_;
+  std::vector<Follower> followers_;
 };
 
 }  // namespace

@@ -266,9 +266,13 @@ class Printer {
       out_ += " at ";
       append_name(out_, node.assigned);
     }
-    if (node.colocate >= 0) {
-      out_ += " with ";
-      append_name(out_, graph_[node.colocate].name);
+    for (size_t i = 0; i < node.colocated.size(); ++i) {
+      out_ += i == 0 ? " with " : ", ";
+      append_name(out_, node.colocated[i]);
+    }
+    if (node.follows >= 0) {
+      out_ += " follows ";
+      append_name(out_, graph_[node.follows].name);
     }
   }
 

@@ -16,9 +16,9 @@ namespace {
 // The scope, line and colocation of a node, for the block's duration.
 class NodeContext {
  public:
-  NodeContext(const Node& node, int32_t colocate) : saved_(t_state) {
+  NodeContext(const Node& node, int32_t follows) : saved_(t_state) {
     t_state.site = node.sources.empty() ? Site{} : node.sources[0].site;
-    t_state.colocate = colocate;
+    t_state.follows = follows;
     if (!node.requested.empty()) {
       push_scope(&scope_.emplace(), DeviceName::parse(node.requested),
                  t_state.site);
@@ -27,7 +27,7 @@ class NodeContext {
   ~NodeContext() {
     if (scope_) pop_scope(&*scope_);
     t_state.site = saved_.site;
-    t_state.colocate = saved_.colocate;
+    t_state.follows = saved_.follows;
   }
 
  private:
@@ -65,12 +65,12 @@ Tensors replay(const Graph& graph, std::span<const Tensor> args) {
     for (const ValueRef& v : node.inputs) {
       in.push_back(&values[v.node][v.output]);
     }
-    int32_t colocate = -1;
-    if (node.colocate >= 0 && !values[node.colocate].empty() &&
-        values[node.colocate][0].is_symbolic()) {
-      colocate = values[node.colocate][0].impl()->node;
+    int32_t follows = -1;
+    if (node.follows >= 0 && !values[node.follows].empty() &&
+        values[node.follows][0].is_symbolic()) {
+      follows = values[node.follows][0].impl()->node;
     }
-    const NodeContext context(node, colocate);
+    const NodeContext context(node, follows);
     out.resize(node.outputs.size());
     if (op == "_Transfer") {
       out[0] = *in[0];

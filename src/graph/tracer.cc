@@ -57,7 +57,7 @@ int32_t Tracer::add_node(const OpDef& op, const Attrs* attrs,
 
   const ThreadState& s = t_state;
   if (s.scope) node.requested = s.scope->name.str();
-  node.colocate = s.colocate < graph_.size() ? s.colocate : -1;
+  node.follows = s.follows < graph_.size() ? s.follows : -1;
   node.assigned = assigned_;
   std::string name = s.layer && *s.layer
                          ? fmt::format("{}/{}", s.layer, base_name(op))
@@ -134,12 +134,12 @@ ValueRef Tracer::capture(const Tensor& t) {
   // A capture is made where it stands, whatever scope its user is in.
   const ThreadState saved = t_state;
   t_state.scope = nullptr;
-  t_state.colocate = -1;
+  t_state.follows = -1;
   struct Restore {
     const ThreadState& saved;
     ~Restore() {
       t_state.scope = saved.scope;
-      t_state.colocate = saved.colocate;
+      t_state.follows = saved.follows;
     }
   } restore{saved};
   ValueRef value;

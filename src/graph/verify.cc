@@ -54,8 +54,8 @@ class Verifier {
     for (const ValueRef v : node.inputs) check_value(v, at_);
     check_controls(node);
     check_counts(node);
-    if (node.colocate >= graph_.size() || node.colocate == at_) {
-      fail(fmt::format("is colocated with node {}", node.colocate));
+    if (node.follows >= graph_.size() || node.follows == at_) {
+      fail(fmt::format("follows node {}", node.follows));
     }
   }
 

@@ -36,16 +36,16 @@ struct LayerState {
 // created here lives on.
 class Lifted {
  public:
-  Lifted() : guard_(nullptr), colocate_(t_state.colocate) {
-    t_state.colocate = -1;
+  Lifted() : guard_(nullptr), follows_(t_state.follows) {
+    t_state.follows = -1;
   }
-  ~Lifted() { t_state.colocate = colocate_; }
+  ~Lifted() { t_state.follows = follows_; }
   Lifted(const Lifted&) = delete;
   Lifted& operator=(const Lifted&) = delete;
 
  private:
   const DispatchGuard guard_;
-  const int32_t colocate_;
+  const int32_t follows_;
 };
 
 // A layer runs: ops report it, its device scope is open.

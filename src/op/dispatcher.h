@@ -35,7 +35,7 @@ struct ThreadState {
   int32_t depth = 0;    // of decompositions, against endless ones
   // In a trace, the node whose device new nodes share (gradients follow their
   // forward op); -1: none.
-  int32_t colocate = -1;
+  int32_t follows = -1;
 };
 static_assert(sizeof(ThreadState) <= 256);
 

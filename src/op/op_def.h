@@ -40,6 +40,7 @@ inline constexpr DTypeSet kComplexTypes =
     dtype_bit(complex64) | dtype_bit(complex128);
 inline constexpr DTypeSet kInt8Type = dtype_bit(int8);
 inline constexpr DTypeSet kStringType = dtype_bit(string_);
+inline constexpr DTypeSet kVariantType = dtype_bit(variant);
 // The families above with them: fractions, numbers with an order, what has
 // roots and exponentials, whatever adds and multiplies, whatever has bytes.
 inline constexpr DTypeSet kRealFloats = kFloatingTypes | kHalfTypes;
@@ -48,7 +49,8 @@ inline constexpr DTypeSet kInexactTypes = kRealFloats | kComplexTypes;
 inline constexpr DTypeSet kEveryNumber = kRealNumbers | kComplexTypes;
 inline constexpr DTypeSet kEveryType = kEveryNumber | kBoolType;
 // "any" in a graph text: every dtype that there is.
-inline constexpr DTypeSet kAnyType = kEveryType | kStringType | kResourceType;
+inline constexpr DTypeSet kAnyType =
+    kEveryType | kStringType | kResourceType | kVariantType;
 
 // "float32, float64".
 std::string dtype_list(DTypeSet set);
@@ -68,6 +70,8 @@ struct ArgDef {
   bool variadic = false;    // the last argument may repeat, at least once
   bool free_dtype = false;  // need not equal the dtype of the first value
   bool optional = false;    // may be absent, with all after it
+  bool ref = false;         // a reference to a buffer of its producer's device
+  bool on_host = false;     // read on the host, whatever the op's device
 };
 
 struct AttrDef {
@@ -152,6 +156,9 @@ class OpDef {
   const std::vector<ArgDef>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
   const std::vector<AttrDef>& attrs() const { return attrs_; }
+  // Flags of output i; those of a repeated last output hold for all of them.
+  bool output_is_ref(int i) const { return flag(ref_outputs_, i); }
+  bool output_on_host(int i) const { return flag(host_outputs_, i); }
   const ArgDef& input(int i) const {
     const int last = static_cast<int>(inputs_.size()) - 1;
     return inputs_[i < last ? i : last];
@@ -200,6 +207,10 @@ class OpDef {
  private:
   friend class OpBuilder;
   friend class OpRegistry;
+  bool flag(uint64_t bits, int i) const {
+    const int last = static_cast<int>(outputs_.size()) - 1;
+    return bits >> (i < last ? i : last < 0 ? 0 : last) & 1;
+  }
   const AttrValue& attr_value(const Attrs* attrs, std::string_view name) const;
   [[noreturn]] void bad_attr_type(std::string_view name) const;
 
@@ -214,6 +225,7 @@ class OpDef {
   CostFn cost_ = nullptr;
   SplitFn split_ = nullptr;
   NumOutputsFn num_outputs_ = nullptr;
+  uint64_t ref_outputs_ = 0, host_outputs_ = 0;  // one bit each, at most 64
   uint16_t id_ = 0;
   OpKind kind_ = OpKind::kCompute;
   bool elementwise_ = false;

@@ -81,6 +81,22 @@ OpBuilder& OpBuilder::output(std::string name) {
   def_->outputs_.push_back(std::move(name));
   return *this;
 }
+OpBuilder& OpBuilder::ref_input() {
+  def_->inputs_.back().ref = true;
+  return *this;
+}
+OpBuilder& OpBuilder::host_input() {
+  def_->inputs_.back().on_host = true;
+  return *this;
+}
+OpBuilder& OpBuilder::ref_output() {
+  def_->ref_outputs_ |= uint64_t{1} << ((def_->outputs_.size() - 1) & 63);
+  return *this;
+}
+OpBuilder& OpBuilder::host_output() {
+  def_->host_outputs_ |= uint64_t{1} << ((def_->outputs_.size() - 1) & 63);
+  return *this;
+}
 OpBuilder& OpBuilder::num_outputs(NumOutputsFn fn) {
   def_->num_outputs_ = fn;
   return *this;

@@ -49,7 +49,13 @@ class OpBuilder {
                              Access access = Access::kWritesVariable);
   // The last argument: variables that are written, and values among them.
   OpBuilder& writes_variables(std::string name);
+  // Flags of the input added last.
+  OpBuilder& ref_input();
+  OpBuilder& host_input();
   OpBuilder& output(std::string name);
+  // Flags of the output added last, one of the first 64.
+  OpBuilder& ref_output();
+  OpBuilder& host_output();
   OpBuilder& num_outputs(NumOutputsFn fn);
   OpBuilder& attr(std::string name, AttrValue default_value);
   // An attribute without default; `type` gives its type.

@@ -278,8 +278,8 @@ class Control {
     value[at] = copy_branch(branch, node, value, last);
     for (int32_t i = at + 1; i < old.size(); ++i) keep(i);
     for (Node& n : graph_.nodes) {
-      if (n.colocate >= 0 && !inlined_.contains(n.name)) {
-        n.colocate = n.colocate == at ? -1 : last[n.colocate];
+      if (n.follows >= 0 && !inlined_.contains(n.name)) {
+        n.follows = n.follows == at ? -1 : last[n.follows];
       }
     }
     for (const int32_t a : old.args) graph_.args.push_back(last[a]);
@@ -325,7 +325,7 @@ class Control {
       n.controls = n.op->kind() == OpKind::kPlaceholder ? std::vector<int32_t>()
                                                         : std::move(controls);
       if (n.requested.empty()) n.requested = node.requested;
-      n.colocate = n.colocate >= 0 ? to[n.colocate] : -1;
+      n.follows = n.follows >= 0 ? to[n.follows] : -1;
       n.name = unique_name(graph_, node.name + "/" + n.name);
       inlined_.insert(n.name);
       const auto outputs = static_cast<int32_t>(n.outputs.size());

@@ -80,7 +80,7 @@ std::string key_of(const Graph& graph, const Node& node) {
   for (const int32_t c : node.controls) key.add(c);
   key.add_text(node.requested);
   key.add_text(node.assigned);
-  key.add(node.colocate);
+  key.add(node.follows);
   return key.take();
 }
 

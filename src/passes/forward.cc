@@ -29,10 +29,10 @@ void Forwarding::visit(int32_t i) {
   if (!any_) return;
   Node& node = graph_[i];
   for (ValueRef& v : node.inputs) v = resolve(v);
-  if (node.colocate >= 0) {
+  if (node.follows >= 0) {
     // Merged nodes had one place; a forwarded one is left to finish().
-    const Target& t = value_[node.colocate];
-    if (t.node >= 0 && t.output < 0) node.colocate = t.node;
+    const Target& t = value_[node.follows];
+    if (t.node >= 0 && t.output < 0) node.follows = t.node;
   }
   bool moved = false;
   for (int32_t& c : node.controls) {
@@ -74,13 +74,13 @@ void Forwarding::finish() {
     // A node of the same place stands in for the colocation as well; any
     // other leaves it to compact().
     Node& node = graph_[i];
-    if (node.colocate < 0 || keep[node.colocate]) continue;
-    const Node& gone = graph_[node.colocate];
-    const int32_t target = value_[node.colocate].node;
+    if (node.follows < 0 || keep[node.follows]) continue;
+    const Node& gone = graph_[node.follows];
+    const int32_t target = value_[node.follows].node;
     const Node& in_place = graph_[target];
     if (target != i && gone.requested == in_place.requested &&
-        gone.colocate == in_place.colocate) {
-      node.colocate = target;
+        gone.follows == in_place.follows) {
+      node.follows = target;
     }
   }
   for (ValueRef& v : graph_.outputs) v = resolve(v);

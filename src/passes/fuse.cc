@@ -236,7 +236,7 @@ class Fusing {
       if (groups_.group_of(i).last() == i) emit_with_needs(i);
     }
     for (Node& n : nodes_) {
-      if (n.colocate >= 0) n.colocate = node_[n.colocate];
+      if (n.follows >= 0) n.follows = node_[n.follows];
     }
     for (ValueRef& v : graph_.outputs) v = value(v);
     for (int32_t& a : graph_.args) a = node_[a];

@@ -63,7 +63,7 @@ class Lowering {
       copy.controls = outer.controls;
       copy.requested = outer.requested;
       copy.assigned = outer.assigned;
-      copy.colocate = outer.colocate;
+      copy.follows = outer.follows;
       copy.sources = outer.sources;
       const int32_t id = to_.add(std::move(copy));
       last_[i] = id;
@@ -90,7 +90,7 @@ class Lowering {
     for (int32_t& c : node.controls) c = last_[c];
     std::erase(node.controls, -1);
     std::sort(node.controls.begin(), node.controls.end());
-    if (node.colocate >= 0) node.colocate = last_[node.colocate];
+    if (node.follows >= 0) node.follows = last_[node.follows];
   }
 
   const Graph& from_;

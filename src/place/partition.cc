@@ -113,7 +113,7 @@ class Partitioner {
       Node& n = old[i];
       for (ValueRef& v : n.inputs) v = moved(v, device_[i], new_id);
       for (int32_t& c : n.controls) c = new_id[c];
-      if (n.colocate >= 0) n.colocate = new_id[n.colocate];
+      if (n.follows >= 0) n.follows = new_id[n.follows];
       graph_.add(std::move(n));
       for (Cut& cut : wanted_[i]) add_cut(new_id[i], cut, taken);
     }

@@ -68,7 +68,7 @@ class RulePlacer {
   }
 
   int32_t leader(int32_t i) const {
-    const int32_t c = graph_[i].colocate;
+    const int32_t c = graph_[i].follows;
     return c == i ? -1 : c;
   }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/config.h"
 #include "graph/graph.h"
 
 namespace berth {
@@ -26,8 +27,14 @@ struct PlaceDevice {
   std::function<bool(const OpDef& op, DType dtype)> runs = nullptr;
 };
 
+// Whose rules: Berth's, or TensorFlow's word for word (docs/placement.md lists
+// where they differ).
+enum class PlacePolicy : uint8_t { kBerth, kTensorFlow };
+
 struct PlaceOptions {
   std::vector<PlaceDevice> devices;  // in order of preference
+  config::SoftPlacement soft = config::SoftPlacement::kWarn;
+  PlacePolicy policy = PlacePolicy::kBerth;
 };
 
 // The rule that decided, in the order in which rules are asked.
@@ -54,9 +61,18 @@ struct PlaceNote {
   std::string text;
 };
 
+// A node that does not run where it was asked to because there is no such
+// device, or no kernel there.
+struct PlaceFallback {
+  int32_t node = -1;
+  std::string requested;  // as asked for
+  std::string reason;     // "no kernel for int32 on GPU:0"
+};
+
 struct Placement {
   std::vector<PlaceReason> reasons;  // per node
   std::vector<PlaceNote> notes;
+  std::vector<PlaceFallback> fallbacks;
 };
 
 // Sets `assigned` of every node to a full device name. Rules, in order:

@@ -164,16 +164,16 @@ TEST(Place, ARequestForNoDeviceListsTheDevices) {
 
 TEST(Place, GradientsFollowTheirForwardOpAlsoThroughChains) {
   EXPECT_EQ(placed(arg("x") + node("f", "One(x:0)", "on \"/GPU:1\"") +
-                   node("g", "Two(f:0, x:0)", "with f") +
-                   node("gg", "One(g:0)", "with g") +
-                   node("p", "One(g:0)", "on CPU with f"))
+                   node("g", "Two(f:0, x:0)", "follows f") +
+                   node("gg", "One(g:0)", "follows g") +
+                   node("p", "One(g:0)", "on CPU follows f"))
                 .text,
             "x GPU:1\nf GPU:1\ng GPU:1\ngg GPU:1\np CPU:0\n");
 }
 
 TEST(Place, AColocationWithoutKernelFallsBackAndSaysSo) {
   const Result r = placed(arg("x") + node("f", "One(x:0)", "on \"/GPU:1\"") +
-                          node("g", "CpuOnly(f:0)", "with f"));
+                          node("g", "CpuOnly(f:0)", "follows f"));
   EXPECT_EQ(r.text, "x GPU:1\nf GPU:1\ng CPU:0\n");
   ASSERT_EQ(r.placement.notes.size(), 1u);
   EXPECT_EQ(r.placement.notes[0].id, "colocation-ignored");
@@ -183,8 +183,8 @@ TEST(Place, AColocationWithoutKernelFallsBackAndSaysSo) {
 TEST(Place, SumsOfGradientsOfAnArgumentFollowTheArgument) {
   // x is used on GPU:1 alone, so it goes there, and `sum` with it.
   EXPECT_EQ(placed(arg("x") + node("f", "One(x:0)", "on \"/GPU:1\"") +
-                   node("g", "One(f:0)", "with f") +
-                   node("sum", "Two(g:0, g:0)", "with x"))
+                   node("g", "One(f:0)", "follows f") +
+                   node("sum", "Two(g:0, g:0)", "follows x"))
                 .text,
             "x GPU:1\nf GPU:1\ng GPU:1\nsum GPU:1\n");
 }
@@ -268,7 +268,7 @@ TEST(Place, ARealVariableDecidesAgainstEveryRequest) {
 }
 
 TEST(Place, SlotsFollowTheirVariable) {
-  EXPECT_EQ(placed(handle("v", "on \"/GPU:1\"") + handle("m", "with v") +
+  EXPECT_EQ(placed(handle("v", "on \"/GPU:1\"") + handle("m", "follows v") +
                    node("read", "ReadVariableOp(m:0)"))
                 .text,
             "v GPU:1\nm GPU:1\nread GPU:1\n");
@@ -290,10 +290,10 @@ TEST(Place, ConflictingVariablesAreAnErrorThatNamesBoth) {
 
 TEST(Place, CyclesOfColocationAreAnError) {
   Graph g = parse_graph(kHead + arg("x") + node("a", "One(x:0)") +
-                        node("b", "One(a:0)", "with a"));
-  g[1].colocate = 2;
+                        node("b", "One(a:0)", "follows a"));
+  g[1].follows = 2;
   EXPECT_THROW(place(g, gpus_and_cpu()), errors::InvalidArgument);
-  g[1].colocate = 1;  // its own group: no constraint
+  g[1].follows = 1;  // its own group: no constraint
   place(g, gpus_and_cpu());
   EXPECT_EQ(short_device(g[2].assigned), "GPU:0");
 }
@@ -318,7 +318,7 @@ TEST(Place, ExplainsEveryDecision) {
   const Result r =
       placed(handle("v", "on \"/GPU:1\"") + arg("x") +
              node("read", "ReadVariableOp(v:0)") + node("a", "One(x:0)") +
-             node("g", "One(read:0)", "with read"));
+             node("g", "One(read:0)", "follows read"));
   EXPECT_EQ(explain(r.graph, r.placement, 0),
             "on GPU:1: the variable lives there");
   EXPECT_EQ(explain(r.graph, r.placement, 1),
@@ -363,7 +363,7 @@ std::string random_body(std::mt19937& rng, int n) {
     if (pick(3) == 0 && op != 3 && op != 5) {
       more += std::string(" on ") + devices[pick(4)];
     }
-    if (pick(2) == 0) more += fmt::format(" with n{}", pick(i));
+    if (pick(2) == 0) more += fmt::format(" follows n{}", pick(i));
     body += node(fmt::format("n{}", i),
                  fmt::format(fmt::runtime(ops[op]), value()), more);
   }
@@ -385,8 +385,8 @@ TEST(Place, RulesHoldOnRandomGraphs) {
         EXPECT_EQ(n.assigned, r.graph[0].assigned);
       } else if (!n.requested.empty()) {
         EXPECT_TRUE(DeviceName::parse(n.requested).matches(at)) << r.text;
-      } else if (n.colocate >= 0 && !noted.contains(i)) {
-        EXPECT_EQ(n.assigned, r.graph[n.colocate].assigned)
+      } else if (n.follows >= 0 && !noted.contains(i)) {
+        EXPECT_EQ(n.assigned, r.graph[n.follows].assigned)
             << n.name << "\n"
             << r.text << print(r.graph);
       }
@@ -403,13 +403,13 @@ TEST(Place, RulesHoldOnRandomGraphs) {
     }
     // Colocations may also point forward: nothing hangs, all get a device.
     for (Node& n : again.nodes) {
-      if (n.colocate >= 0) n.colocate = static_cast<int>(rng() % 30);
+      if (n.follows >= 0) n.follows = static_cast<int>(rng() % 30);
     }
     try {
       place(again, gpus_and_cpu());
       for (const Node& n : again.nodes) EXPECT_FALSE(n.assigned.empty());
     } catch (const errors::InvalidArgument& e) {
-      EXPECT_PRED2(has, e.what(), "colocated with itself");
+      EXPECT_PRED2(has, e.what(), "follows itself");
     }
   }
 }

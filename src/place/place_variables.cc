@@ -84,7 +84,7 @@ class VariableGroups {
   // A handle colocated with another (slots with their variable) shares its
   // group unless it has a place of its own.
   void follow_other_handle(int32_t i) {
-    const int32_t c = s_.graph[i].colocate;
+    const int32_t c = s_.graph[i].follows;
     if (c < 0 || c == i || !is_handle(i) || !is_handle(c) || anchor_[i] >= 0) {
       return;
     }

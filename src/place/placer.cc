@@ -64,10 +64,10 @@ PlacerState::PlacerState(Graph& g, const PlaceOptions& options)
   device_of.assign(graph.nodes.size(), -1);
   placement.reasons.resize(graph.nodes.size());
   for (int32_t i = 0; i < graph.size(); ++i) {
-    if (graph[i].colocate >= graph.size()) {
+    if (graph[i].follows >= graph.size()) {
       throw errors::InvalidArgument(fmt::format(
           "place: {} is colocated with node {}, but there are only {}",
-          describe(i), graph[i].colocate, graph.size()));
+          describe(i), graph[i].follows, graph.size()));
     }
   }
 }
@@ -178,7 +178,7 @@ void PlacerState::fail_cycle(const std::vector<int32_t>& chain) const {
     names += fmt::format("\"{}\" -> ", graph[chain[i]].name);
   }
   throw errors::InvalidArgument(fmt::format(
-      "{} is colocated with itself through others: {}...; expected a chain "
+      "{} follows itself through others: {}...; expected a chain "
       "that ends",
       describe(chain[0]), names));
 }

@@ -6,7 +6,7 @@ namespace {
 constexpr const char* kNames[kNumDTypes] = {
     "invalid", "float32",   "float64",    "int32",    "int64",
     "uint8",   "bool",      "resource",   "bfloat16", "float16",
-    "int8",    "complex64", "complex128", "string"};
+    "int8",    "complex64", "complex128", "string",   "variant"};
 }  // namespace
 
 const char* name_of(DType dtype) {

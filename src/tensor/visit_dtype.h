@@ -48,6 +48,7 @@ auto visit_dtype(DType dtype, const char* what, Fn&& fn) {
     case DType::kInvalid:
     case DType::kResource:
     case DType::kString:
+    case DType::kVariant:
       break;
   }
   throw errors::Unimplemented(fmt::format("{} of {}", what, name_of(dtype)));

@@ -1,0 +1,51 @@
+// debugging: what the engine has to say besides results and errors
+// (tf.debugging).
+//
+// Diagnostics are warnings and lints with stable ids (docs/diagnostics.md).
+// They go to a handler, by default one line each on stderr, and are counted.
+// Thread-safe.
+
+#ifndef BERTH_DEBUGGING_H_
+#define BERTH_DEBUGGING_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "berth/site.h"
+
+namespace berth::debugging {
+
+enum class Severity : uint8_t {
+  kInfo,     // asked for: placement logging
+  kLint,     // legal, and probably not what was meant
+  kWarning,  // done differently from what was asked for
+};
+
+struct Diagnostic {
+  std::string id;  // "fallback", "retrace"
+  Severity severity = Severity::kWarning;
+  std::string text;  // one sentence, with what to do; names the place
+  Site site = {};    // the user's line; no file: unknown
+};
+
+// Hands every diagnostic to `handler` from now on; an empty one restores
+// stderr. Returns the handler there was. The handler may be called by any
+// thread, one call at a time, and must not call the engine.
+using DiagnosticHandler = std::function<void(const Diagnostic&)>;
+DiagnosticHandler set_diagnostic_handler(DiagnosticHandler handler);
+
+// How many diagnostics of each id there were, also those that a handler or a
+// "once per place" rule kept quiet.
+std::map<std::string, int64_t> diagnostic_counts();
+
+// Reports where every op runs: eagerly one line per call ("MatMul in device
+// ..."), for a compiled step one line per node when it is compiled
+// (tf.debugging.set_log_device_placement).
+void set_log_device_placement(bool enable);
+bool get_log_device_placement();
+
+}  // namespace berth::debugging
+
+#endif  // BERTH_DEBUGGING_H_

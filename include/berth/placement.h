@@ -1,0 +1,157 @@
+// placement: where things run, as data: contracts, reports, explanations.
+//
+// A Contract is a condition on the placement of a function, scope or model; it
+// is checked on the plan before the first step and on what ran. A Report says
+// what ran where. An Explanation says why one op is where it is and what would
+// move it. Values; thread-safe.
+
+#ifndef BERTH_PLACEMENT_H_
+#define BERTH_PLACEMENT_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/site.h"
+
+namespace berth::placement {
+
+// At most `bytes` per step from devices that match `from` to devices that
+// match `to` (partial device names; "" matches any).
+struct TransferLimit {
+  std::string from, to;
+  int64_t bytes = 0;
+};
+
+// At most `bytes` at the peak on each device that matches `device`.
+struct MemoryLimit {
+  std::string device;
+  int64_t bytes = 0;
+};
+
+// Ops whose name is `op`, or lies under it ("dense" covers "dense/MatMul"),
+// run on a device that matches `device`.
+struct OpPlace {
+  std::string op, device;
+};
+
+// A violation throws errors::FailedPrecondition that lists the offending
+// edges, ops or buffers, each with its source line.
+struct Contract {
+  std::string name = "contract";  // for messages
+  // Every op runs here, and only arguments and results cross its border.
+  std::string stays_on = {};
+  bool no_fallback = false;  // no op runs elsewhere than asked for
+  std::vector<TransferLimit> transfers = {};
+  std::vector<MemoryLimit> peak_memory = {};
+  std::vector<OpPlace> ops = {};
+
+  bool empty() const {
+    return stays_on.empty() && !no_fallback && transfers.empty() &&
+           peak_memory.empty() && ops.empty();
+  }
+};
+
+// What one device did, per step.
+struct DeviceRow {
+  std::string device;  // full name
+  int64_t ops = 0;
+  double estimated_busy_us = 0;
+  double measured_busy_us = -1;  // -1: not measured
+  int64_t peak_bytes = 0;
+};
+
+// One value that goes to another device, per step.
+struct TransferRow {
+  std::string value;  // "dense/MatMul:0"
+  std::string from, to;
+  int64_t bytes = 0;
+  std::string cause;  // "read by \"loss/Sum\", asked for on \"/CPU:0\""
+  Site site = {};     // where the producer was written
+};
+
+// An op that does not run where it was asked to.
+struct FallbackRow {
+  std::string op;         // node name
+  std::string requested;  // as asked for
+  std::string device;     // where it runs
+  std::string reason;     // "no kernel for int32 on GPU:0"
+  int64_t bytes = 0;      // moved per step because of it
+  Site site = {};
+};
+
+struct Report {
+  std::string name;   // of the function or model
+  int64_t steps = 0;  // that ran since it was compiled
+  double estimated_step_us = 0;
+  double measured_step_us = -1;  // median; -1: not measured
+  std::vector<DeviceRow> devices;
+  std::vector<TransferRow> transfers;
+  std::vector<FallbackRow> fallbacks;
+  // Ops whose request and executed device differ for another reason than a
+  // missing kernel or device (a variable decided, a colocation).
+  std::vector<FallbackRow> moved;
+
+  // Tables for people.
+  std::string str() const;
+  // docs/json.md, "placement".
+  std::string json() const;
+};
+
+// A step of the reasoning, from the op to what decided.
+struct Because {
+  std::string text;  // "reads variable \"w\", which lives on GPU:1"
+  Site site = {};
+};
+
+struct Alternative {
+  std::string device;
+  bool possible = false;
+  std::string why_not;      // of one that is not: what forbids it
+  double step_us = -1;      // of the whole step with the op there; -1: unknown
+  double delta_us = 0;      // against the step as placed
+  int64_t delta_bytes = 0;  // sent between devices per step
+};
+
+// What would have to change so that the op runs on `device`: edits of the
+// program, all of them together.
+struct Change {
+  enum class Kind : uint8_t {
+    kRequest,          // ask for `to` at op
+    kWithdrawRequest,  // take the request of op away
+    kWithdrawGroup,    // take op out of colocation group `to`
+    kMoveVariable,     // create variable op on `to`
+    kAddKernel,        // give device type `to` a kernel of op
+  };
+  Kind kind;
+  std::string op;  // node name
+  std::string to;
+  Site site = {};
+};
+struct Move {
+  std::string device;
+  std::vector<Change> changes;
+};
+
+struct Explanation {
+  std::string op;      // node name
+  std::string device;  // full name
+  std::string rule;    // "request", "variable", "colocation", "consumers", ...
+  std::vector<Because> chain;  // first what decided for the op itself
+  std::vector<Alternative> alternatives;  // one per other device
+  std::vector<Move> moves;                // for the possible ones
+  // Measured error of such estimates, as a share; negative: never measured.
+  double estimate_error = -1;
+
+  std::string str() const;
+  std::string json() const;  // docs/json.md, "explanation"
+};
+
+// Prints one change as an instruction: `ask for "/GPU:1" at "dense/MatMul"
+// (model.cc:41)`.
+std::string to_string(const Change& change);
+
+}  // namespace berth::placement
+
+#endif  // BERTH_PLACEMENT_H_

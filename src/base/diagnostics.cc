@@ -1,0 +1,108 @@
+#include "base/diagnostics.h"
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+
+namespace berth {
+
+std::atomic<bool> g_log_device_placement{false};
+
+namespace {
+
+// Beyond so many keys repeats are no longer told from first times.
+constexpr size_t kMaxKeys = 100000;
+
+struct State {
+  std::mutex mutex;
+  debugging::DiagnosticHandler handler;
+  std::map<std::string, int64_t> counts;
+  std::unordered_set<std::string> seen;
+  std::mutex calling;  // of the handler: one call at a time
+};
+
+// Lives for ever: threads may report while the process ends.
+State& state() {
+  static State& s = *std::make_unique<State>().release();
+  return s;
+}
+
+void to_stderr(const debugging::Diagnostic& d) {
+  constexpr const char* kNames[] = {"", "lint ", "warning "};
+  if (d.severity == debugging::Severity::kInfo) {
+    std::fprintf(stderr, "berth: %s\n", d.text.c_str());
+    return;
+  }
+  std::fprintf(stderr, "berth: %s%s: %s\n",
+               kNames[static_cast<int>(d.severity)], d.id.c_str(),
+               d.text.c_str());
+}
+
+void hand_over(const debugging::Diagnostic& d) {
+  debugging::DiagnosticHandler handler;
+  {
+    std::lock_guard lock(state().mutex);
+    handler = state().handler;
+  }
+  std::lock_guard lock(state().calling);
+  if (handler) {
+    handler(d);
+  } else {
+    to_stderr(d);
+  }
+}
+
+}  // namespace
+
+void report(const debugging::Diagnostic& d) {
+  {
+    std::lock_guard lock(state().mutex);
+    ++state().counts[d.id];
+  }
+  hand_over(d);
+}
+
+bool report_once(const std::string& key, const debugging::Diagnostic& d) {
+  {
+    State& s = state();
+    std::lock_guard lock(s.mutex);
+    ++s.counts[d.id];
+    if (s.seen.size() >= kMaxKeys) return false;
+    if (!s.seen.insert(d.id + '\0' + key).second) return false;
+  }
+  hand_over(d);
+  return true;
+}
+
+void reset_diagnostics_for_testing() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.counts.clear();
+  s.seen.clear();
+}
+
+namespace debugging {
+
+DiagnosticHandler set_diagnostic_handler(DiagnosticHandler handler) {
+  std::lock_guard lock(state().mutex);
+  std::swap(state().handler, handler);
+  return handler;
+}
+
+std::map<std::string, int64_t> diagnostic_counts() {
+  std::lock_guard lock(state().mutex);
+  return state().counts;
+}
+
+void set_log_device_placement(bool enable) {
+  g_log_device_placement.store(enable, std::memory_order_relaxed);
+}
+
+bool get_log_device_placement() {
+  return g_log_device_placement.load(std::memory_order_relaxed);
+}
+
+}  // namespace debugging
+
+}  // namespace berth

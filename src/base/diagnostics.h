@@ -1,0 +1,32 @@
+// diagnostics: how rooms report warnings and lints.
+//
+// A diagnostic that would repeat is reported once per `key`; every one is
+// counted (berth/debugging.h). Thread-safe.
+
+#ifndef BERTH_BASE_DIAGNOSTICS_H_
+#define BERTH_BASE_DIAGNOSTICS_H_
+
+#include <atomic>
+#include <string>
+
+#include "berth/debugging.h"
+
+namespace berth {
+
+// Counts the diagnostic and hands it to the handler.
+void report(const debugging::Diagnostic& diagnostic);
+
+// Counts it, and hands it to the handler unless one of the same id and `key`
+// went there before. Returns true when it did.
+bool report_once(const std::string& key,
+                 const debugging::Diagnostic& diagnostic);
+
+// Forgets what report_once() has seen, and the counts (tests).
+void reset_diagnostics_for_testing();
+
+// True while device placement is to be logged.
+extern std::atomic<bool> g_log_device_placement;
+
+}  // namespace berth
+
+#endif  // BERTH_BASE_DIAGNOSTICS_H_
