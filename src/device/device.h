@@ -54,6 +54,10 @@ class Device {
   virtual Allocator& allocator() = 0;
   virtual Stream& compute_stream() = 0;
   virtual Stream& copy_stream() = 0;
+  // Where a plan runs its work when this device shall compute beside others,
+  // or off the caller's cores: the compute stream, or, of a device whose
+  // kernels else run on the calling thread, the one of a thread on its cores.
+  virtual Stream& plan_stream() { return compute_stream(); }
   // The cores that kernels may use; null when the device has none of its own.
   virtual ThreadPool* pool() { return nullptr; }
 
