@@ -12,9 +12,10 @@
 //  - A value goes to each other device that reads it once, when it is ready.
 //    Small constants, and handles of variables, are everywhere already. A copy
 //    occupies the copy engine of its destination, or by the device's CopyRule
-//    the devices themselves, and the `shared` group of its link. Copies that
-//    want one of these get it in order of readiness (then by value, then by
-//    destination), and go before ops that become ready at the same time.
+//    the devices themselves, and the `shared` group of its link.
+//  - Copies to one device go one at a time, in order of readiness (then by
+//    value). One whose turn it is keeps its destination while it waits for its
+//    sender or link, where it is the next. Copies go before ops.
 //  - Memory: arguments, constants, variables and results live throughout. A
 //    value lives from the start of its op to the end of its last reader, a
 //    copy from its own start; aliases share bytes; nothing is computed in
@@ -87,6 +88,8 @@ class SimulatedGraph {
   std::vector<int32_t> producer;  // per value
   std::vector<uint8_t> everywhere;  // per value: never copied
   std::vector<uint8_t> lives_on;    // per value: to the end of the step
+  std::vector<int32_t> alias_of;    // per node: the value it renames, -1: none
+  std::vector<int64_t> variable_bytes;  // per node: behind a handle
 };
 
 // Simulates many plans of one graph; allocates only until its arrays have
