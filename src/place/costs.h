@@ -132,7 +132,7 @@ Cost cost_of(const Graph& graph, int32_t node, bool* known = nullptr);
 
 // What it would cost to run ops elsewhere (simulate.h, price_move).
 struct Price {
-  double step_us = 0;       // of the whole step then
+  double step_us = -1;      // of the whole step then; -1: unknown
   double delta_us = 0;      // against the step as it is
   int64_t delta_bytes = 0;  // sent between devices per step
 };

@@ -122,7 +122,7 @@ Simulation simulate(const SimulatedGraph& graph, const CostTable& costs,
 SimulatedPlan plan_of(const Graph& placed, const Machine& machine);
 
 // Returns what it costs to run `nodes` on `device` and all else where and in
-// the order in which it is; step_us is infinite when `device` lacks a kernel.
+// the order in which it is; step_us is -1 when `device` lacks a kernel.
 Price price_move(const SimulatedGraph& graph, const CostTable& costs,
                  const SimulatedPlan& plan, std::span<const int32_t> nodes,
                  int32_t device);

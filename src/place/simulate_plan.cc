@@ -52,7 +52,7 @@ Price price_move(const SimulatedGraph& graph, const CostTable& costs,
     moved.device[i] = device;
     if (graph.kind[i] == SimulatedGraph::Kind::kOp &&
         std::isinf(costs.time(i, device).us)) {
-      return {kNoKernel, kNoKernel, 0};
+      return {};
     }
   }
   // When things happened is an order that can be followed on any devices.
