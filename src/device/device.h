@@ -50,6 +50,9 @@ class Device {
   virtual bool runs_inline() const = 0;
   // True when the device only stands in for hardware.
   virtual bool simulated() const { return false; }
+  // The time, in microseconds, at which its last finished work ended, on a
+  // clock of its own; negative: it lives on the process's clock.
+  virtual double clock_us() { return -1; }
 
   virtual Allocator& allocator() = 0;
   virtual Stream& compute_stream() = 0;
