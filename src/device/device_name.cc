@@ -150,6 +150,15 @@ std::string DeviceName::str() const {
   return s;
 }
 
+std::string DeviceName::short_str() const {
+  std::string s;
+  if (job && *job != "localhost") {
+    s = fmt::format("{}:{}/", *job, task ? std::to_string(*task) : "*");
+  }
+  return s + fmt::format("{}:{}", type.value_or("*"),
+                         id ? std::to_string(*id) : "*");
+}
+
 DeviceName DeviceName::merged_over(const DeviceName& outer) const {
   DeviceName r = *this;
   if (!r.job) r.job = outer.job;

@@ -30,6 +30,8 @@ struct DeviceName {
 
   // Prints the parts that are set, in canonical order; "" when none is.
   std::string str() const;
+  // "GPU:0"; of another job than localhost "worker:1/GPU:0".
+  std::string short_str() const;
 
   bool empty() const { return !job && !replica && !task && !type && !id; }
   bool is_complete() const { return job && replica && task && type && id; }
