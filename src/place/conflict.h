@@ -19,7 +19,7 @@ namespace berth {
 
 // One bit per device, in the order of PlaceOptions::devices.
 using DeviceMask = uint64_t;
-inline constexpr int kMaxDevices = 64;
+inline constexpr int kMaxPlaceDevices = 64;
 
 struct PlaceConstraint {
   enum class Kind : uint8_t {
