@@ -40,8 +40,9 @@ struct ClassDecl {
 struct DeviceDecl {
   std::string name;                          // as written
   std::optional<int64_t> memory_limit = {};  // bytes
-  std::string device_class = {};             // "": its type
-  bool overlaps_copies = true;               // false: "blocking"
+  std::string device_class = {};             // "": that of its type
+  // What copies keep busy: "overlap", "receiving", "both"; "": unsaid.
+  std::string copies = {};
 };
 
 // How fast bytes go from one device to another. Links of one `shared` group

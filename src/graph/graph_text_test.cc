@@ -27,7 +27,7 @@ class fast on GPU flops 20000000.0 bandwidth 1500000.0 launch 4.5
 class "a slow one" on CPU
 device "/job:worker/task:0/device:CPU:0"
 device "/job:worker/task:0/device:GPU:0" memory 1048576 class fast
-device "/job:worker/task:0/device:GPU:1" memory 0 class fast blocking
+device "/job:worker/task:0/device:GPU:1" memory 0 class fast copies receiving
 link "/job:worker/task:0/device:GPU:0" -> "/job:worker/task:0/device:GPU:1" latency 5.0 bandwidth 12000.0 shared 0
 link "/job:worker/task:0/device:GPU:1" -> "/job:worker/task:0/device:GPU:0" latency 0.5 bandwidth 0.25
 function handles (resource(float32)[2], resource[]) -> (resource(int32)[])
@@ -155,9 +155,9 @@ TEST(GraphText, EveryPartArrivesWhereItBelongs) {
   EXPECT_FALSE(text.devices[0].memory_limit);
   EXPECT_EQ(text.devices[1].memory_limit, 1 << 20);
   EXPECT_EQ(text.devices[1].device_class, "fast");
-  EXPECT_TRUE(text.devices[1].overlaps_copies);
+  EXPECT_EQ(text.devices[1].copies, "");
   EXPECT_EQ(text.devices[2].memory_limit, 0);
-  EXPECT_FALSE(text.devices[2].overlaps_copies);
+  EXPECT_EQ(text.devices[2].copies, "receiving");
   EXPECT_EQ(text.classes[0].type, "GPU");
   EXPECT_EQ(text.classes[0].flops_per_us, 2e7);
   EXPECT_EQ(text.classes[0].bytes_per_us, 1.5e6);

@@ -307,9 +307,16 @@ DeviceDecl parse_device(TextLine& line) {
   if (line.take_word("class")) {
     device.device_class = line.name("the name of a class of devices");
   }
-  device.overlaps_copies = !line.take_word("blocking");
+  if (line.take_word("copies")) {
+    constexpr const char* kRules = "overlap, receiving or both";
+    device.copies = line.word(kRules);
+    if (device.copies != "overlap" && device.copies != "receiving" &&
+        device.copies != "both") {
+      line.fail(fmt::format("copies '{}', expected {}", device.copies, kRules));
+    }
+  }
   if (!line.at_end()) {
-    line.fail_here("memory, class, blocking (in this order) or the end");
+    line.fail_here("memory, class, copies (in this order) or the end");
   }
   return device;
 }

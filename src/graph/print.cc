@@ -161,7 +161,7 @@ class Printer {
       out_ += " class ";
       append_name(out_, device.device_class);
     }
-    if (!device.overlaps_copies) out_ += " blocking";
+    if (!device.copies.empty()) put(" copies {}", device.copies);
     out_ += '\n';
   }
 
