@@ -62,7 +62,7 @@ void register_graph_ops(OpRegistry& r) {
       .infer(&infer_same_as_0)
       .not_differentiable();
   r.op("PartitionedCall")
-      .variadic_input("args", kAnyType)
+      .any_inputs("args", kAnyType)
       .num_outputs([](const OpDef& op, const Attrs* attrs) {
         return static_cast<int>(callee(op, attrs).output_specs().size());
       })
