@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/device_manager.h"
+#include "function/lint_graph.h"
 #include "graph/body.h"
 #include "op/control_flow.h"
 #include "op/kernel.h"
@@ -73,6 +74,7 @@ void place_body(Graph& body, const std::string& device, size_t num_vars,
                 const PlaceOptions& devices, bool optimize) {
   for (const int32_t a : body.args) body[a].requested = device;
   place(body, devices);
+  lint_graph(body, devices);
   own_results(body, device, num_vars);
   lower_and_cut(body, devices, optimize);
 }
@@ -101,6 +103,7 @@ void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize) {
 
 void place_all(Graph& graph, const PlaceOptions& devices, bool optimize) {
   place(graph, devices);
+  lint_graph(graph, devices);
   lower_and_cut(graph, devices, optimize);
 }
 
