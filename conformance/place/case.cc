@@ -163,7 +163,7 @@ std::vector<PlaceCase> read_cases() {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
     if (name.ends_with(".txt") && name != "prelude.txt" &&
-        name != "names.txt") {
+        name != "names.txt" && name != "CMakeLists.txt") {
       files.push_back(entry.path());
     }
   }

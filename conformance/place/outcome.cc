@@ -50,9 +50,16 @@ void expect_same_meaning(const Graph& before, const Graph& after) {
   }
 }
 
-template <class Error>
-void note_error(const char* kind, const std::exception& e, Outcome* o) {
-  if (o->error.empty() && dynamic_cast<const Error*>(&e)) o->error = kind;
+// As `berth place --json` says it.
+const char* kind_of(const errors::Error& e) {
+  switch (e.code()) {
+    case errors::Code::kInvalidArgument:
+      return "InvalidArgument";
+    case errors::Code::kUnimplemented:
+      return "Unimplemented";
+    default:
+      return "Internal";
+  }
 }
 
 }  // namespace
@@ -110,10 +117,8 @@ Outcome run_here(const PlaceCase& c, PlacePolicy policy) {
     }
     o.devices = devices_of(graph);
   } catch (const errors::Error& e) {
+    o.error = kind_of(e);
     o.message = e.what();
-    note_error<errors::InvalidArgument>("InvalidArgument", e, &o);
-    note_error<errors::Unimplemented>("Unimplemented", e, &o);
-    note_error<errors::Error>("Error", e, &o);
   }
   return o;
 }
