@@ -28,8 +28,9 @@ struct Expected {
   std::vector<std::string> words;              // that its message holds
   std::multiset<std::string> notes;            // "request-ignored read"
   std::map<std::string, std::string> fallbacks;  // node -> part of the request
-  std::multiset<std::string> edges;  // "transfer a:0 -> GPU:1", "control a -> b"
-  std::string choice;                // eager: "GPU:1 resource"
+  std::multiset<std::string>
+      edges;           // "transfer a:0 -> GPU:1", "control a -> b"
+  std::string choice;  // eager: "GPU:1 resource"
 };
 
 struct PlaceCase {

@@ -39,9 +39,9 @@ std::string name_of_run(const testing::TestParamInfo<CaseRun>& info) {
   for (char& ch : name) {
     if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
   }
-  return fmt::format("{}_{}_{}", name, c.line,
-                     info.param.policy == PlacePolicy::kBerth ? "default"
-                                                              : "tensorflow");
+  return fmt::format(
+      "{}_{}_{}", name, c.line,
+      info.param.policy == PlacePolicy::kBerth ? "default" : "tensorflow");
 }
 
 class Place : public testing::TestWithParam<CaseRun> {};

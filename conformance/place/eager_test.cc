@@ -67,10 +67,9 @@ class EagerCall {
       throw errors::InvalidArgument(failure.message);
     }
     EXPECT_NE(reason_of(call_, choice), "");
-    return fmt::format("{} {}{}",
-                       short_name(options_.devices[choice.position].name),
-                       id_of(choice.rule),
-                       choice.request_ignored ? " ignored" : "");
+    return fmt::format(
+        "{} {}{}", short_name(options_.devices[choice.position].name),
+        id_of(choice.rule), choice.request_ignored ? " ignored" : "");
   }
 
  private:

@@ -95,9 +95,9 @@ Outcome run_here(const PlaceCase& c, PlacePolicy policy) {
   try {
     GraphText text = parse_text(c.text);
     Graph& graph = text.graph;
-    PlaceOptions options = place_options(
-        text,
-        c.devices.empty() ? devices_of_text(text) : devices_of_list(c.devices));
+    PlaceOptions options =
+        place_options(text, c.devices.empty() ? devices_of_text(text)
+                                              : devices_of_list(c.devices));
     options.soft = c.soft_policy();
     options.policy = policy;
     const Placement placement = place(graph, options);
