@@ -38,7 +38,7 @@ struct PlaceDevice {
 enum class PlacePolicy : uint8_t { kBerth, kTensorFlow };
 
 struct PlaceOptions {
-  // At most kMaxPlaceDevices. For kBerth in order of preference; kTensorFlow
+  // At most kMaxDevices. For kBerth in order of preference; kTensorFlow
   // sorts by itself: GPU before CPU before others, the task of the first device
   // before others, then names as strings.
   std::vector<PlaceDevice> devices;
@@ -69,8 +69,7 @@ struct PlaceReason {
 
 // Something the user should know: what was asked for and not done.
 struct PlaceNote {
-  // Stable: "request-ignored", "colocation-ignored", "variable-moved".
-  std::string id;
+  std::string id;  // stable: "request-ignored", "colocation-ignored"
   int32_t node = -1;
   std::string text;
 };
