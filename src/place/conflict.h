@@ -17,9 +17,9 @@
 
 namespace berth {
 
-// One bit per device, in the order of PlaceOptions::devices: at most
-// kMaxDevices (device/device.h).
+// One bit per device, in the order of PlaceOptions::devices.
 using DeviceMask = uint64_t;
+inline constexpr int kMaxPlaceDevices = 64;
 
 struct PlaceConstraint {
   enum class Kind : uint8_t {

@@ -5,11 +5,8 @@
 #include <algorithm>
 
 #include "berth/errors.h"
-#include "device/device.h"
 
 namespace berth {
-
-static_assert(kMaxDevices <= 64, "a DeviceMask has one bit per device");
 
 std::string short_device(const std::string& full_name) {
   const DeviceName n = DeviceName::parse(full_name);
@@ -65,10 +62,10 @@ DeviceTable::DeviceTable(const PlaceOptions& options) {
     throw errors::InvalidArgument(
         "place: the list of devices is empty; expected at least one");
   }
-  if (options.devices.size() > static_cast<size_t>(kMaxDevices)) {
+  if (options.devices.size() > static_cast<size_t>(kMaxPlaceDevices)) {
     throw errors::InvalidArgument(
         fmt::format("place: {} devices were listed; expected at most {}",
-                    options.devices.size(), kMaxDevices));
+                    options.devices.size(), kMaxPlaceDevices));
   }
   for (const PlaceDevice& d : options.devices) {
     DeviceName name = complete(d);

@@ -38,7 +38,7 @@ struct PlaceDevice {
 enum class PlacePolicy : uint8_t { kBerth, kTensorFlow };
 
 struct PlaceOptions {
-  // At most kMaxDevices. For kBerth in order of preference; kTensorFlow
+  // At most kMaxPlaceDevices. For kBerth in order of preference; kTensorFlow
   // sorts by itself: GPU before CPU before others, the task of the first device
   // before others, then names as strings.
   std::vector<PlaceDevice> devices;
