@@ -110,6 +110,8 @@ class Reader {
       e.error = any ? "*" : w.at(1);
       e.words.assign(w.begin() + (any ? 1 : 2), w.end());
       if (e.words.empty()) fail("an error without words");
+    } else if (w[0] == "known") {
+      e.known = line.substr(5);
     } else if (w[0] == "note" && w.size() == 3) {
       e.notes.insert(w[1] + " " + w[2]);
     } else if (w[0] == "fallback" && w.size() == 3) {

@@ -30,6 +30,7 @@ struct Expected {
   std::map<std::string, std::string> fallbacks;  // node -> part of the request
   std::multiset<std::string>
       edges;           // "transfer a:0 -> GPU:1", "control a -> b"
+  std::string known;   // why it fails for now; "": it holds
   std::string choice;  // eager: "GPU:1 resource"
 };
 

@@ -123,41 +123,81 @@ Outcome run_here(const PlaceCase& c, PlacePolicy policy) {
   return o;
 }
 
-void check(const PlaceCase& c, const Expected& expected, const Outcome& got) {
+namespace {
+
+// Collects what differs, one line each.
+class Complaints {
+ public:
+  template <class... Args>
+  void add(fmt::format_string<Args...> text, Args&&... args) {
+    all_ += fmt::format(text, std::forward<Args>(args)...) + "\n";
+  }
+  template <class T>
+  void equal(const char* what, const T& got, const T& wanted) {
+    if (got == wanted) return;
+    add("{}: {}; expected {}", what, testing::PrintToString(got),
+        testing::PrintToString(wanted));
+  }
+  void holds(const std::string& text, const std::string& word) {
+    if (text.find(word) == text.npos) add("no '{}' in: {}", word, text);
+  }
+  std::string str() const { return all_; }
+
+ private:
+  std::string all_;
+};
+
+void compare_devices(const PlaceCase& c, const Expected& expected,
+                     const Outcome& got, Complaints* wrong) {
+  for (const auto& [node, device] : expected.devices) {
+    const auto it = got.devices.find(node);
+    if (it == got.devices.end()) {
+      wrong->add("no node {}", node);
+    } else if (device != "*" && device != it->second) {
+      wrong->add("{} is on {}; expected {}", node, it->second, device);
+    }
+  }
+  if (c.kind == CaseKind::kPartition) return;
+  for (const auto& [node, device] : got.devices) {
+    if (!expected.devices.contains(node)) {
+      wrong->add("the case does not say where {} is", node);
+    }
+  }
+}
+
+}  // namespace
+
+std::string difference(const PlaceCase& c, const Expected& expected,
+                       const Outcome& got) {
+  Complaints wrong;
   if (!expected.error.empty()) {
-    EXPECT_NE(got.error, "") << "no error\n" << c.text;
-    if (expected.error != "*") {
-      EXPECT_EQ(got.error, expected.error) << got.message;
+    if (got.error.empty()) {
+      wrong.add("no error; expected {}", expected.error);
+    } else if (expected.error != "*") {
+      wrong.equal("error", got.error, expected.error);
     }
     for (const std::string& word : expected.words) {
-      EXPECT_NE(got.message.find(word), std::string::npos)
-          << "no " << word << " in: " << got.message;
+      wrong.holds(got.message, word);
     }
-    return;
+    return wrong.str();
   }
-  ASSERT_EQ(got.error, "") << got.message;
-  for (const auto& [node, device] : expected.devices) {
-    ASSERT_TRUE(got.devices.contains(node)) << "no node " << node;
-    if (device != "*") {
-      EXPECT_EQ(got.devices.at(node), device) << node;
-    }
+  if (!got.error.empty()) {
+    wrong.add("error {}: {}", got.error, got.message);
+    return wrong.str();
   }
+  compare_devices(c, expected, got, &wrong);
   if (c.kind == CaseKind::kPartition) {
-    EXPECT_EQ(got.edges, expected.edges);
-  } else {
-    for (const auto& [node, device] : got.devices) {
-      EXPECT_TRUE(expected.devices.contains(node))
-          << "the case does not say where " << node << " is";
-    }
+    wrong.equal("edges", got.edges, expected.edges);
   }
-  EXPECT_EQ(got.notes, expected.notes);
-  EXPECT_EQ(got.fallbacks.size(), expected.fallbacks.size())
-      << testing::PrintToString(got.fallbacks);
+  wrong.equal("notes", got.notes, expected.notes);
+  for (const auto& [node, request] : got.fallbacks) {
+    if (!expected.fallbacks.contains(node)) wrong.add("fallback of {}", node);
+  }
   for (const auto& [node, request] : expected.fallbacks) {
-    ASSERT_TRUE(got.fallbacks.contains(node)) << "no fallback of " << node;
-    EXPECT_NE(got.fallbacks.at(node).find(request), std::string::npos)
-        << got.fallbacks.at(node);
+    const auto it = got.fallbacks.find(node);
+    wrong.holds(it == got.fallbacks.end() ? "fallbacks" : it->second, request);
   }
+  return wrong.str();
 }
 
 }  // namespace berth::conformance

@@ -32,8 +32,9 @@ std::multiset<std::string> edges_of(const Graph& partitioned);
 // Node -> "GPU:1" of a placed graph.
 std::map<std::string, std::string> devices_of(const Graph& placed);
 
-// Fails the running test where the outcome is not as expected.
-void check(const PlaceCase& c, const Expected& expected, const Outcome& got);
+// Returns what is not as expected, one line each; "" when all is.
+std::string difference(const PlaceCase& c, const Expected& expected,
+                       const Outcome& got);
 
 }  // namespace berth::conformance
 
