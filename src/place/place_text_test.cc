@@ -92,6 +92,20 @@ TEST(PlaceText, DeclaredKernelsSayWhereAnOpRuns) {
   EXPECT_EQ(d[0].priority(add, float32), 0);
 }
 
+TEST(PlaceText, AKernelOfAnyDtypeRunsAnOpWithoutDtype) {
+  const GraphText text = parse_text(
+      "berth-graph 1\n"
+      "op Use (v: resource read) -> ()\n"
+      "op Typed (v: resource read) -> ()\n"
+      "kernel Use on GPU priority 2\n"
+      "kernel Typed on GPU types float32\n");
+  const PlaceOptions o = place_options(text, {local("GPU:0")});
+  const OpDef& use = *text.graph.declared_ops[0];
+  EXPECT_TRUE(o.devices[0].runs(use, DType::kInvalid));
+  EXPECT_EQ(o.devices[0].priority(use, DType::kInvalid), 2);
+  EXPECT_FALSE(o.devices[0].runs(*text.graph.declared_ops[1], DType::kInvalid));
+}
+
 TEST(PlaceText, BuiltInKernelsSayWhereOpsOfTheCatalogueRun) {
   const GraphText text = declared();
   KernelTable table;
