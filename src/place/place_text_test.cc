@@ -1,5 +1,6 @@
 #include "place/place_text.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "berth/errors.h"
@@ -178,6 +179,28 @@ TEST(PlaceText, CostsAreThoseOfTheClassElseOfTheTypeElseEstimated) {
   EXPECT_EQ(c.time(1, 0).origin, CostOrigin::kEstimated);
   EXPECT_EQ(c.bytes_of({0, 0}), 5);
   EXPECT_EQ(c.bytes_of({1, 0}), 16);
+}
+
+// Every group of the chain is part of the conflict between its ends.
+TEST(PlaceText, AConflictMayBeLong) {
+  constexpr int kNodes = 30000;
+  std::string lines = "berth-graph 1\nop Make () -> (y)\nkernel Make on GPU\n";
+  for (int i = 0; i < kNodes; ++i) {
+    const char* on = i == 0            ? " on \"/GPU:0\""
+                     : i == kNodes - 1 ? " on \"/GPU:1\""
+                                       : "";
+    lines += fmt::format("node n{} = Make() -> int32[]{} with g{}, g{}\n", i,
+                         on, i, i + 1);
+  }
+  GraphText text = parse_text(lines);
+  PlaceOptions options = place_options(text, devices_of_list("GPUx2"));
+  options.soft = config::SoftPlacement::kError;
+  try {
+    place(text.graph, options);
+    FAIL() << "placed";
+  } catch (const PlaceInvalid& e) {
+    EXPECT_EQ(e.conflict().constraints.size(), kNodes + 1u);
+  }
 }
 
 }  // namespace
