@@ -12,6 +12,7 @@
 #include "eager/parts.h"
 #include "eager/variable_locks.h"
 #include "op/callable.h"
+#include "op/contract_scope.h"
 #include "op/control_flow.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
@@ -305,6 +306,7 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
   }
   const DType dtype = kernel_dtype(specs.span(), outs.span());
   Device& device = choose_device(op, in, dtype);
+  if (contracts_open()) check_eager_call(op, device, in, outs.span());
 
   // Inputs that live elsewhere come over.
   Buffer<Tensor, 4> moved(in.size());
@@ -398,7 +400,7 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
 
 void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
                  const Attrs* attrs, std::span<Tensor> out) {
-  if (try_fast(op, in, attrs, out)) [[likely]]
+  if (!contracts_open() && try_fast(op, in, attrs, out)) [[likely]]
     return;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i]->defined()) empty_input(op, static_cast<int>(i));
