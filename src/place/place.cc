@@ -206,6 +206,12 @@ std::string explain(const Graph& graph, const Placement& placement,
     case PlaceRule::kNone:
       why = "not placed";
       break;
+    case PlaceRule::kAssigned:
+      why = "it was assigned before";
+      break;
+    case PlaceRule::kGroup:
+      why = fmt::format("shares a device with \"{}\"", other);
+      break;
     case PlaceRule::kVariable:
       why = reason.because == node
                 ? "the variable lives there"
@@ -232,5 +238,9 @@ std::string explain(const Graph& graph, const Placement& placement,
   }
   return fmt::format("on {}: {}", short_device(n.assigned), why);
 }
+
+int64_t crossing_bytes(const Graph&, int32_t) { return 0; }
+void report_fallbacks(const Graph&, const Placement&, config::SoftPlacement) {}
+void log_placement(const Graph&) {}
 
 }  // namespace berth

@@ -13,6 +13,7 @@
 
 #include "berth/config.h"
 #include "graph/graph.h"
+#include "place/conflict.h"
 
 namespace berth {
 
@@ -23,8 +24,13 @@ class KernelTable;
 struct PlaceDevice {
   std::string name;                      // full name
   const KernelTable* kernels = nullptr;  // null: runs everything
-  // When set, says instead of `kernels` what the device can compute.
+  // When set, says instead of `kernels` what the device can compute. Asked
+  // for ops of OpKind::kCompute alone (ops declared in a text are); the dtype
+  // is that of the first input that is no resource, else of output 0.
   std::function<bool(const OpDef& op, DType dtype)> runs = nullptr;
+  // Priority of this device type's kernel of the op; null: 0. A higher one is
+  // preferred to all else.
+  std::function<int(const OpDef& op, DType dtype)> priority = nullptr;
 };
 
 // Whose rules: Berth's, or TensorFlow's word for word (docs/placement.md lists
@@ -32,17 +38,24 @@ struct PlaceDevice {
 enum class PlacePolicy : uint8_t { kBerth, kTensorFlow };
 
 struct PlaceOptions {
-  std::vector<PlaceDevice> devices;  // in order of preference
+  // At most kMaxPlaceDevices. For kBerth in order of preference; kTensorFlow
+  // sorts by itself: GPU before CPU before others, the task of the first device
+  // before others, then names as strings.
+  std::vector<PlaceDevice> devices;
   config::SoftPlacement soft = config::SoftPlacement::kWarn;
   PlacePolicy policy = PlacePolicy::kBerth;
+  // Nodes with an `assigned` device stay there; else these are forgotten.
+  bool keep_assigned = true;
 };
 
 // The rule that decided, in the order in which rules are asked.
 enum class PlaceRule : uint8_t {
   kNone,
+  kAssigned,   // was placed before
   kVariable,   // lives with, or is, the variable `because`
   kRequest,    // the user asked
-  kColocated,  // with node `because`
+  kGroup,      // must share a device with `because`, which decided
+  kColocated,  // follows node `because`: gradients
   kConsumers,  // all consumers are there; `because` is one of them
   kInput,      // alias or metadata: where its input `because` is
   kHost,       // an argument whose consumers differ
@@ -56,7 +69,8 @@ struct PlaceReason {
 
 // Something the user should know: what was asked for and not done.
 struct PlaceNote {
-  std::string id;  // stable: "request-ignored", "colocation-ignored"
+  // Stable: "request-ignored", "colocation-ignored", "variable-moved".
+  std::string id;
   int32_t node = -1;
   std::string text;
 };
@@ -71,27 +85,50 @@ struct PlaceFallback {
 
 struct Placement {
   std::vector<PlaceReason> reasons;  // per node
+  std::vector<int32_t> device;       // per node, index into the devices
   std::vector<PlaceNote> notes;
   std::vector<PlaceFallback> fallbacks;
 };
 
-// Sets `assigned` of every node to a full device name. Rules, in order:
-//   variables decide for the ops that touch them (VarHandleOp: the device of
-//   its variable, else its request, else the default);
-//   an explicit request; a colocation (gradients follow their forward op);
+// Sets `assigned` of every node to a full device name.
+//
+// One mechanism: constraint sets. Nodes that must share a device (they touch
+// one variable, pass on a reference or a variant, are in one group) form a
+// set; what its members allow (assigned devices, variables, kernels, host
+// data) is intersected, what they ask for is merged. Then, set by set:
+//   what is assigned stays; variables decide for the ops that touch them;
+//   an explicit request ("GPU": the first fitting device that can run the set);
+//   gradients follow their forward op (kBerth);
 //   arguments, constants and other ops without inputs follow their consumers
-//   when these agree, arguments else stay on the host (the first CPU);
+//   when these agree; arguments else stay on the host (the first CPU);
 //   aliases and metadata ops follow their input when nobody asked;
-//   otherwise the first device that has a kernel or a decomposition.
-// A request may be partial ("GPU"): the first fitting device that can run the
-// op. Throws errors::InvalidArgument (no such device, conflicting variables,
-// a cycle of colocations) and errors::Unimplemented (no kernel on the device
-// asked for), each naming node, source line, request and what is possible.
+//   otherwise the first device that has all kernels or decompositions.
+// With PlacePolicy::kTensorFlow: rules 1-11 of its placer and colocation graph.
+//
+// A request that cannot be obeyed is a fallback to the first device of the
+// same task (options.soft; kError: an error). Throws PlaceInvalid (no such
+// device, constraints that contradict each other) and PlaceNoKernel, each
+// naming node, source line, request, what is possible and one change that
+// would help; errors::InvalidArgument for a bad list of devices or a cycle of
+// followers.
 Placement place(Graph& graph, const PlaceOptions& options);
 
 // Returns one sentence: "on GPU:1: colocated with \"dense/MatMul\"".
 std::string explain(const Graph& graph, const Placement& placement,
                     int32_t node);
+
+// Bytes of the node's inputs and outputs that cross devices, each value once
+// per destination; values of unknown shape count as nothing.
+int64_t crossing_bytes(const Graph& graph, int32_t node);
+
+// Reports each fallback of a placed, not yet partitioned graph as a warning
+// "fallback", once per op and reason, with the bytes per step that move because
+// of it; kSilent counts alone.
+void report_fallbacks(const Graph& graph, const Placement& placement,
+                      config::SoftPlacement soft);
+
+// One diagnostic "placement" per node: "name: (Op): /job:.../device:...".
+void log_placement(const Graph& graph);
 
 }  // namespace berth
 

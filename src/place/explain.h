@@ -1,0 +1,44 @@
+// Explain: why a node is where it is, and what would move it.
+//
+// Acts on a placed, not yet partitioned graph, by placing changed copies of it
+// again. Pure; one thread per graph.
+
+#ifndef BERTH_PLACE_EXPLAIN_H_
+#define BERTH_PLACE_EXPLAIN_H_
+
+#include <functional>
+
+#include "berth/placement.h"
+#include "place/place.h"
+
+namespace berth {
+
+// What the whole step would cost with one node on another device.
+struct Price {
+  double step_us = -1;      // -1: unknown
+  double delta_us = 0;      // against the step as placed
+  int64_t delta_bytes = 0;  // sent between devices per step
+};
+// device: index into PlaceOptions::devices.
+using PriceFn = std::function<Price(int32_t node, int32_t device)>;
+
+// `placement` is what place(graph, options) returned. The answer holds the
+// rule, the constraints from the node to what decided, with source lines, an
+// alternative per other device and, where there is one, a minimal list of
+// changes that would move the node there. An alternative is possible when
+// nothing but the program's own words keeps the node from it. Throws
+// errors::InvalidArgument for a node that the graph does not have.
+placement::Explanation explain_placement(const Graph& graph,
+                                         const Placement& placement,
+                                         const PlaceOptions& options,
+                                         int32_t node,
+                                         const PriceFn& price = {});
+
+// Edits graph and options as the change says. Throws errors::InvalidArgument
+// when there is no such node or group.
+void apply_change(Graph& graph, const placement::Change& change,
+                  PlaceOptions& options);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_EXPLAIN_H_
