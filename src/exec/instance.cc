@@ -105,7 +105,6 @@ bool has_ended(const Instance& instance) {
 
 std::unique_ptr<Instance> Plan::Impl::checkout() {
   std::unique_ptr<Instance> i;
-  int64_t number;
   {
     std::lock_guard lock(mutex);
     // The oldest one whose run has ended; when a few are still on their way,
@@ -118,7 +117,6 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
       i = std::move(*it);
       idle.erase(it);
     }
-    number = ++record.runs;
   }
   if (!i) i = make_instance();
   // The last run of this instance may still be on its way.
@@ -126,12 +124,6 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     if (e.stream && !e.stream->done(e)) e.stream->synchronize(e);
     e = {};
   }
-  if (i->sampled) {
-    std::lock_guard lock(mutex);
-    harvest(*i);
-  }
-  i->sampled = is_sampled(number);
-  if (i->sampled) std::fill(i->times.begin(), i->times.end(), WorkTime{});
   bool moved = false;
   for (size_t d = 0; d < devices.size(); ++d) {
     if (arena_bytes[d] == 0) continue;

@@ -325,6 +325,7 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
       plan.give_back(std::move(instance));
     }
   } give_back{p, run};
+  p.begin_run(*run);
   p.bind(*run, in);
   RunLocks locks(p);
   if (!p.random_calls.empty()) {

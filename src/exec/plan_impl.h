@@ -210,6 +210,9 @@ struct Plan::Impl {
   void launch_inline(Instance& run);
   template <bool kTimed>
   void launch_program(Instance& run);
+  // Counts a run of an instance whose last run has ended, and decides whether
+  // it is timed.
+  void begin_run(Instance& run);
   // Adds the times of a sampled run that has ended. The caller holds the lock.
   void harvest(Instance& run);
   // The same for all runs so far; waits for those on their way.

@@ -63,7 +63,8 @@ const PlacedGraph* body_at(const PlacedGraph* placed, const std::string& path) {
 
 class Reporter {
  public:
-  Reporter(StepWork& work, Plan::Impl& top) : w_(work), top_(top) {
+  Reporter(StepWork& work, Plan::Impl& top, const std::vector<int64_t>* since)
+      : w_(work), top_(top), since_(since) {
     top.harvest_all();
     std::lock_guard lock(top.mutex);
     steps_ = top.record.runs;
@@ -72,7 +73,7 @@ class Reporter {
   void run(const PlacedGraph& placed, std::span<const Tensor* const> next) {
     w_.report.name = top_.graph.name;
     w_.report.steps = steps_;
-    add_plan(top_, &placed, "", next);
+    add_plan(top_, &placed, "", next, false);
     {
       std::lock_guard lock(top_.mutex);
       w_.report.measured_step_us = top_.record.median_step_us();
@@ -99,6 +100,7 @@ class Reporter {
     std::vector<std::vector<int32_t>> users;
     std::vector<int32_t> row_of_node;  // in report.ops; -1: none
     bool nested;
+    bool maybe;  // in a branch
   };
 
   placement::DeviceRow& device(const Device& d) {
@@ -108,7 +110,8 @@ class Reporter {
   }
 
   void add_plan(Plan::Impl& plan, const PlacedGraph* placed,
-                const std::string& path, std::span<const Tensor* const> next) {
+                const std::string& path, std::span<const Tensor* const> next,
+                bool maybe) {
     const bool nested = !path.empty();
     if (nested) plan.harvest_all();
     Part part{plan,
@@ -118,7 +121,8 @@ class Reporter {
               0,
               plan.graph.users(),
               std::vector<int32_t>(plan.graph.nodes.size(), -1),
-              nested};
+              nested,
+              maybe};
     {
       std::lock_guard lock(plan.mutex);
       part.record = plan.record;
@@ -136,6 +140,17 @@ class Reporter {
     }
     if (!nested) add_arguments(part, next);
     add_memory(part);
+  }
+
+  // Called once per part, in the order of body_runs().
+  double runs_per_step(int64_t runs, bool nested) {
+    if (since_ == nullptr) {
+      return steps_ == 0
+                 ? 0
+                 : static_cast<double>(runs) / static_cast<double>(steps_);
+    }
+    if (!nested) return 1;
+    return static_cast<double>(runs - since_->at(next_body_++));
   }
 
   void add_ops(Part& part, size_t s) {
@@ -237,6 +252,7 @@ class Reporter {
     row.measured_us = part.record.mean_us(s);
     row.site = site_of(g[from.node]);
     StepWork::Edge edge;
+    edge.maybe = part.maybe;
     edge.producer = part.row_of_node[root_of(g, from).node];
     edge.argument =
         !part.nested && g[root_of(g, from).node].op->name() == "_Arg";
@@ -258,7 +274,8 @@ class Reporter {
     for (int i = 0; i < 2; ++i) {
       if (bodies[i] == nullptr) continue;
       const std::string path = part.path + node.name + "/" + roles[i];
-      add_plan(*bodies[i], body_at(placed, path), path + "/", {});
+      add_plan(*bodies[i], body_at(placed, path), path + "/", {},
+               part.maybe || !loop);
     }
   }
 
@@ -449,6 +466,8 @@ class Reporter {
 
   StepWork& w_;
   Plan::Impl& top_;
+  const std::vector<int64_t>* since_;
+  size_t next_body_ = 0;
   int64_t steps_ = 0;
   std::map<std::string, placement::DeviceRow> devices_;
 };
@@ -456,10 +475,36 @@ class Reporter {
 }  // namespace
 
 StepWork work_of(Plan& plan, const PlacedGraph& placed,
-                 std::span<const Tensor* const> next) {
+                 std::span<const Tensor* const> next,
+                 const std::vector<int64_t>* since) {
   StepWork work;
-  Reporter(work, plan.impl()).run(placed, next);
+  Reporter(work, plan.impl(), since).run(placed, next);
   return work;
+}
+
+namespace {
+
+void add_body_runs(const Plan::Impl& plan, std::vector<int64_t>& runs) {
+  for (const PlanStep& step : plan.steps) {
+    if (step.kind != StepKind::kControl) continue;
+    const ControlStep& control = *plan.ops[step.first_op].control;
+    for (Plan::Impl* body : {control.first(), control.second()}) {
+      if (body == nullptr) continue;
+      {
+        std::lock_guard lock(body->mutex);
+        runs.push_back(body->record.runs);
+      }
+      add_body_runs(*body, runs);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> body_runs(Plan& plan) {
+  std::vector<int64_t> runs;
+  add_body_runs(plan.impl(), runs);
+  return runs;
 }
 
 }  // namespace berth

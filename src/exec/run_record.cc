@@ -30,6 +30,13 @@ struct Span {
 
 }  // namespace
 
+void Plan::Impl::begin_run(Instance& run) {
+  std::lock_guard lock(mutex);
+  if (run.sampled) harvest(run);
+  run.sampled = is_sampled(++record.runs);
+  if (run.sampled) std::fill(run.times.begin(), run.times.end(), WorkTime{});
+}
+
 void Plan::Impl::harvest(Instance& run) {
   run.sampled = false;
   Span host, simulated;

@@ -53,12 +53,12 @@ class Check {
     return std::any_of(ops.begin(), ops.end(),
                        [&](int32_t op) { return covers(op); });
   }
-  // Before the first run every part is planned to run once.
-  double runs(double per_step) const {
-    return report().steps == 0 ? 1 : per_step;
-  }
-  int64_t bytes(const TransferRow& t) const {
-    return std::llround(static_cast<double>(t.bytes) * runs(t.runs_per_step));
+  // Before the first run every part is planned to run once, but branches.
+  int64_t bytes(size_t i) const {
+    const TransferRow& t = report().transfers[i];
+    const double planned = w_.edges[i].maybe ? 0 : 1;
+    const double runs = report().steps == 0 ? planned : t.runs_per_step;
+    return std::llround(static_cast<double>(t.bytes) * runs);
   }
 
   [[noreturn]] void broken(const std::string& rule,
@@ -69,10 +69,11 @@ class Check {
     return fmt::format("{} \"{}\"{} runs on {}{}", op.type, op.op, at(op.site),
                        short_device(op.device), why);
   }
-  std::string line(const TransferRow& t) const {
+  std::string line(size_t transfer) const {
+    const TransferRow& t = report().transfers[transfer];
     return fmt::format("\"{}\"{}: {} bytes {} -> {}, {}", t.value, at(t.site),
-                       bytes(t), short_device(t.from), short_device(t.to),
-                       t.cause);
+                       bytes(transfer), short_device(t.from),
+                       short_device(t.to), t.cause);
   }
 
   std::string reason_of(const OpRow& op) const {
@@ -101,7 +102,7 @@ class Check {
       // In a block, what comes in from outside is an argument too.
       const bool ours =
           covered_.empty() || (covers_any(e.readers) && covers(e.producer));
-      if (ours) lines.push_back(line(t));
+      if (ours) lines.push_back(line(i));
     }
     if (lines.empty()) return;
     broken(fmt::format("everything stays on \"{}\"", c_.contract.stays_on),
@@ -134,24 +135,22 @@ class Check {
     const placement::TransferLimit& limit = c_.contract.transfers[i];
     const ParsedContract::Link& link = c_.transfers[i];
     int64_t sum = 0;
-    std::vector<const TransferRow*> found;
+    std::vector<size_t> found;
     for (size_t k = 0; k < report().transfers.size(); ++k) {
       const TransferRow& t = report().transfers[k];
       if (!link.from.matches(DeviceName::parse(t.from)) ||
-          !link.to.matches(DeviceName::parse(t.to)) || bytes(t) == 0) {
+          !link.to.matches(DeviceName::parse(t.to)) || bytes(k) == 0) {
         continue;
       }
       if (!covered_.empty() && !covers_any(w_.edges[k].readers)) continue;
-      sum += bytes(t);
-      found.push_back(&t);
+      sum += bytes(k);
+      found.push_back(k);
     }
     if (sum <= limit.bytes) return;
     std::stable_sort(found.begin(), found.end(),
-                     [&](const TransferRow* a, const TransferRow* b) {
-                       return bytes(*a) > bytes(*b);
-                     });
+                     [&](size_t a, size_t b) { return bytes(a) > bytes(b); });
     std::vector<std::string> lines;
-    for (const TransferRow* t : found) lines.push_back(line(*t));
+    for (const size_t t : found) lines.push_back(line(t));
     auto end = [](const std::string& device) {
       return device.empty() ? std::string("any device")
                             : fmt::format("\"{}\"", device);

@@ -24,6 +24,7 @@ struct StepWork {
     std::vector<int32_t> readers;
     int32_t producer = -1;  // -1: an argument or constant
     bool argument = false;  // of the step
+    bool maybe = false;     // in a branch that need not be taken
   };
   std::vector<Edge> edges;
   // Who holds memory at the peak, largest first.
