@@ -19,6 +19,7 @@ class UsageError : public std::runtime_error {
 };
 
 void add_ops(CLI::App& program);
+void add_place(CLI::App& program);
 
 }  // namespace berth::cli
 

@@ -1,6 +1,7 @@
 // berth: the command line.
 //
 //   berth ops [--device NAME] [--markdown | --json]   what computes what
+//   berth place GRAPH [--devices LIST] ...            what runs where
 
 #include <cstdio>
 #include <exception>
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
   try {
     program.require_subcommand(1);
     berth::cli::add_ops(program);
+    berth::cli::add_place(program);
     program.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& e) {

@@ -136,9 +136,10 @@ class Dataset {
   Iterator make_iterator() const;
 
   // for (const Tensors& element : dataset): the element is valid until the
-  // next one is asked for.
+  // next one is asked for. Inside a scope of another device than the CPU this
+  // is reported ("dataset-in-device-scope"): the pipeline runs on the host.
   class iterator;
-  iterator begin() const;
+  iterator begin(Site site = Site::here()) const;
   std::default_sentinel_t end() const { return {}; }
 
   // Implementation handle.
@@ -171,10 +172,6 @@ class Dataset::iterator {
   Tensors element_;
   bool done_ = false;
 };
-
-inline Dataset::iterator Dataset::begin() const {
-  return iterator(make_iterator());
-}
 
 }  // namespace berth::data
 

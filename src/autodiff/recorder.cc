@@ -116,9 +116,10 @@ class GradientTape::Recorder::Placement {
       : follows_(t_state.follows) {
     const bool pinned =
         t_state.scope && t_state.scope->serial >= tape_scope_serial;
+    // Pinned nodes know whose gradient they are too; their request wins.
+    if (forward.is_symbolic()) t_state.follows = forward.impl()->node;
     if (pinned) return;
     if (forward.is_symbolic()) {
-      t_state.follows = forward.impl()->node;
       push_scope(&open_.emplace(), DeviceName{}, {});
       // Not merged with outer scopes: the forward op decides.
       open_->name = {};

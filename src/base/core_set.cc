@@ -260,4 +260,15 @@ bool bind_current_thread(const CoreSet& cores) {
 
 CoreSet current_thread_cores() { return CoreSet(affinity_cores()); }
 
+bool current_thread_within(const CoreSet& cores) {
+  cpu_set_t mask[(CoreSet::kMaxCore + 1) / CPU_SETSIZE];
+  CPU_ZERO_S(sizeof mask, mask);
+  if (sched_getaffinity(0, sizeof mask, mask) != 0) return false;
+  int inside = 0;
+  for (int core : cores.cores()) {
+    inside += CPU_ISSET_S(static_cast<size_t>(core), sizeof mask, mask) ? 1 : 0;
+  }
+  return inside == CPU_COUNT_S(sizeof mask, mask);
+}
+
 }  // namespace berth

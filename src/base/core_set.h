@@ -63,6 +63,10 @@ bool bind_current_thread(const CoreSet& cores);
 // Returns the affinity mask of the calling thread.
 CoreSet current_thread_cores();
 
+// True when the calling thread can run on no core but those of `cores`.
+// Allocates nothing.
+bool current_thread_within(const CoreSet& cores);
+
 }  // namespace berth
 
 #endif  // BERTH_BASE_CORE_SET_H_

@@ -1,7 +1,13 @@
 // The handles: Dataset's queries and Iterator.
 
+#include <fmt/format.h>
+
+#include "base/diagnostics.h"
+#include "base/where.h"
 #include "berth/data.h"
 #include "data/node.h"
+#include "op/device_scope.h"
+#include "op/dispatcher.h"
 
 namespace berth::data {
 
@@ -47,6 +53,34 @@ std::optional<Tensors> Iterator::next() {
 
 Iterator Dataset::make_iterator() const {
   return Iterator(std::make_unique<Iterator::State>(*this));
+}
+
+namespace {
+
+// The scope changes nothing here: elements are host tensors, made by the
+// host's threads. Who opened it around the loop expected something else.
+void lint_scope(const Node& node, Site loop) {
+  const DeviceScope* scope = t_state.scope;
+  if (scope == nullptr || scope->site.file == nullptr) return;
+  const std::string type = scope->name.type.value_or("CPU");
+  if (type == "CPU") return;
+  const std::string where = where_text(nullptr, loop);
+  report_once(
+      where,
+      {"dataset-in-device-scope", debugging::Severity::kLint,
+       fmt::format("a dataset{} is iterated{} inside a scope of {}{}: batches "
+                   "are made on the host all the same; open the scope inside "
+                   "the loop, around the step",
+                   where_text(nullptr, node.site()), where, scope->name.str(),
+                   where_text(nullptr, scope->site)),
+       loop});
+}
+
+}  // namespace
+
+Dataset::iterator Dataset::begin(Site site) const {
+  lint_scope(node(), site);
+  return iterator(make_iterator());
 }
 
 int64_t Dataset::cardinality() const { return node_->cardinality(); }

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/core_set.h"
 #include "data/user_call.h"
+#include "device/device_manager.h"
+#include "device/engine_thread.h"
 
 namespace berth::data {
 
@@ -29,8 +30,10 @@ class MapStream : public ElementStream {
 };
 
 int thread_count(int64_t asked) {
-  return asked == AUTOTUNE ? std::max(1, CoreSet::allowed().size())
-                           : static_cast<int>(asked);
+  if (asked != AUTOTUNE) return static_cast<int>(asked);
+  const CoreSet cores =
+      DeviceManager::initialised() ? host_cores() : CoreSet::allowed();
+  return std::max(1, cores.size());
 }
 
 }  // namespace

@@ -130,6 +130,12 @@ class ShuffleNode : public Selection<ShuffleNode> {
 
 Dataset Dataset::shuffle(int64_t buffer_size, const ShuffleOptions& options,
                          Site site) const {
+  if (buffer_size == AUTOTUNE) {
+    refuse(fmt::format("shuffle ({}:{})", site.file, site.line),
+           "buffer_size is AUTOTUNE; expected a number of elements, at least 1 "
+           "(that of the dataset shuffles uniformly): AUTOTUNE is for prefetch "
+           "and for map's num_parallel_calls");
+  }
   if (buffer_size < 1) {
     refuse(fmt::format("shuffle ({}:{})", site.file, site.line),
            fmt::format("buffer_size is {}; expected at least 1 (the number of "

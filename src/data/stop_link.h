@@ -34,8 +34,8 @@ class StopLink {
   std::stop_callback<Forward> forward_;
 };
 
-// Starts a thread that runs `body`. Throws errors::ResourceExhausted naming
-// `node` when the system refuses.
+// Starts a thread of the host that runs `body`. Throws
+// errors::ResourceExhausted naming `node` when the system refuses.
 std::jthread start_thread(const Node& node, std::function<void()> body);
 
 }  // namespace berth::data

@@ -50,10 +50,17 @@ class Device {
   virtual bool runs_inline() const = 0;
   // True when the device only stands in for hardware.
   virtual bool simulated() const { return false; }
+  // The time, in microseconds, at which its last finished work ended, on a
+  // clock of its own; negative: it lives on the process's clock.
+  virtual double clock_us() { return -1; }
 
   virtual Allocator& allocator() = 0;
   virtual Stream& compute_stream() = 0;
   virtual Stream& copy_stream() = 0;
+  // Where a plan runs its work when this device shall compute beside others,
+  // or off the caller's cores: the compute stream, or, of a device whose
+  // kernels else run on the calling thread, the one of a thread on its cores.
+  virtual Stream& plan_stream() { return compute_stream(); }
   // The cores that kernels may use; null when the device has none of its own.
   virtual ThreadPool* pool() { return nullptr; }
 

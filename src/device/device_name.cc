@@ -82,6 +82,16 @@ struct Parser {
     set_once(text, "the device number", &id, &name.id, value);
   }
 
+  [[noreturn]] void physical_device(const std::vector<std::string_view>& f) {
+    const std::string type = f.size() > 1 ? upper(f[1]) : "GPU";
+    const std::string_view id = f.size() > 2 ? f[2] : "0";
+    throw errors::InvalidArgument(fmt::format(
+        "malformed device name '{}': it is the name of a physical device, "
+        "which may be hidden or cut into several; write '/{}:{}', or the name "
+        "of a logical device: config::list_logical_devices(\"{}\")[{}].name",
+        text, type, id, type, id));
+  }
+
   void part(std::string_view p) {
     std::vector<std::string_view> f;
     for (size_t at = 0;;) {
@@ -91,6 +101,7 @@ struct Parser {
       at = colon + 1;
     }
     const std::string_view key = f[0];
+    if (key == "physical_device") physical_device(f);
     if (key == "job" && f.size() == 2) {
       std::optional<std::string> value;
       if (f[1] != "*") {
@@ -150,6 +161,15 @@ std::string DeviceName::str() const {
   return s;
 }
 
+std::string DeviceName::short_str() const {
+  std::string s;
+  if (job && *job != "localhost") {
+    s = fmt::format("{}:{}/", *job, task ? std::to_string(*task) : "*");
+  }
+  return s + fmt::format("{}:{}", type.value_or("*"),
+                         id ? std::to_string(*id) : "*");
+}
+
 DeviceName DeviceName::merged_over(const DeviceName& outer) const {
   DeviceName r = *this;
   if (!r.job) r.job = outer.job;
@@ -161,10 +181,101 @@ DeviceName DeviceName::merged_over(const DeviceName& outer) const {
   return r;
 }
 
-bool DeviceName::matches(const DeviceName& full) const {
-  return (!job || job == full.job) && (!replica || replica == full.replica) &&
-         (!task || task == full.task) && (!type || type == full.type) &&
-         (!id || id == full.id);
+bool DeviceName::matches(const DeviceName& specific) const {
+  const DeviceName& s = specific;
+  return (!job || job == s.job) && (!replica || replica == s.replica) &&
+         (!task || task == s.task) && (!type || type == s.type) &&
+         (!id || id == s.id);
+}
+
+namespace {
+
+template <class T>
+bool differ(const std::optional<T>& a, const std::optional<T>& b) {
+  return a && b && *a != *b;
+}
+
+[[noreturn]] void cannot_merge(const char* parts, const DeviceName& a,
+                               const DeviceName& b) {
+  throw errors::InvalidArgument(
+      fmt::format("cannot merge devices with incompatible {}: '{}' and '{}'; "
+                  "expected equal ones, or one of them left open",
+                  parts, a.str(), b.str()));
+}
+
+template <class T>
+void fill(std::optional<T>* part, const std::optional<T>& from) {
+  if (!*part) *part = from;
+}
+
+}  // namespace
+
+DeviceName merge(const DeviceName& target, const DeviceName& other,
+                 MergeConflict conflict) {
+  if (differ(target.job, other.job)) cannot_merge("jobs", target, other);
+  if (differ(target.replica, other.replica)) {
+    cannot_merge("replicas", target, other);
+  }
+  if (differ(target.task, other.task)) cannot_merge("tasks", target, other);
+  DeviceName r = target;
+  fill(&r.job, other.job);
+  fill(&r.replica, other.replica);
+  fill(&r.task, other.task);
+  if (differ(target.type, other.type)) {
+    if (conflict == MergeConflict::kFail) cannot_merge("types", target, other);
+    r.type.reset();
+    r.id.reset();
+    if (conflict == MergeConflict::kDrop) return r;
+  }
+  fill(&r.type, other.type);
+  if (differ(r.id, other.id)) {
+    if (conflict == MergeConflict::kFail) cannot_merge("ids", target, other);
+    r.id.reset();
+    if (conflict == MergeConflict::kDrop) return r;
+  }
+  fill(&r.id, other.id);
+  return r;
+}
+
+std::string canonicalise(std::string_view text, std::string_view base) {
+  const DeviceName outer = DeviceName::parse(base);
+  if (!outer.is_complete()) {
+    throw errors::InvalidArgument(
+        fmt::format("device name '{}' cannot be completed from '{}'; expected "
+                    "a base with all parts, such as "
+                    "'/job:localhost/replica:0/task:0/device:CPU:0'",
+                    text, base));
+  }
+  DeviceName full = DeviceName::parse(text).merged_over(outer);
+  if (!full.id) full.id = 0;
+  return full.str();
+}
+
+bool is_complete_specification(const DeviceName& pattern,
+                               const DeviceName& name) {
+  return name.is_complete() && pattern.matches(name);
+}
+
+bool are_compatible(const DeviceName& a, const DeviceName& b) {
+  return !differ(a.job, b.job) && !differ(a.replica, b.replica) &&
+         !differ(a.task, b.task) && !differ(a.type, b.type) &&
+         !differ(a.id, b.id);
+}
+
+DeviceName ensure_specification(const DeviceName& name,
+                                const DeviceName& general) {
+  DeviceName r = general;
+  fill(&r.job, name.job);
+  fill(&r.replica, name.replica);
+  fill(&r.task, name.task);
+  fill(&r.type, name.type);
+  fill(&r.id, name.id);
+  return r;
+}
+
+bool is_same_address_space(const DeviceName& a, const DeviceName& b) {
+  return a.job && a.replica && a.task && a.job == b.job &&
+         a.replica == b.replica && a.task == b.task;
 }
 
 }  // namespace berth

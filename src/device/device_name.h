@@ -10,6 +10,7 @@
 #ifndef BERTH_DEVICE_DEVICE_NAME_H_
 #define BERTH_DEVICE_DEVICE_NAME_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ struct DeviceName {
 
   // Prints the parts that are set, in canonical order; "" when none is.
   std::string str() const;
+  // "GPU:0"; of another job than localhost "worker:1/GPU:0".
+  std::string short_str() const;
 
   bool empty() const { return !job && !replica && !task && !type && !id; }
   bool is_complete() const { return job && replica && task && type && id; }
@@ -39,11 +42,49 @@ struct DeviceName {
   // not inherit an id that belonged to another type.
   DeviceName merged_over(const DeviceName& outer) const;
 
-  // True when every part set here equals that part of `full`.
-  bool matches(const DeviceName& full) const;
+  // True when every part set here equals that part of `specific`
+  // (IsSpecification).
+  bool matches(const DeviceName& specific) const;
 
   bool operator==(const DeviceName&) const = default;
 };
+
+// What merge() does when both names give a type, or a number, and they differ.
+enum class MergeConflict : uint8_t {
+  kFail,      // error
+  kDrop,      // leaves that part open, a type with its number (soft placement)
+  kOverride,  // `other` wins
+};
+
+// Returns `target` with the parts that `other` adds. Throws
+// errors::InvalidArgument "cannot merge devices with incompatible ...: 'A' and
+// 'B'"; jobs, replicas and tasks that differ always do (MergeDevNames,
+// MergeOverrideDevNames).
+DeviceName merge(const DeviceName& target, const DeviceName& other,
+                 MergeConflict conflict = MergeConflict::kFail);
+
+// Returns the full name of `text`: open parts from `base`, which must be
+// complete, but no number of another type: that is 0. Throws
+// errors::InvalidArgument (CanonicalizeDeviceName).
+std::string canonicalise(std::string_view text, std::string_view base);
+
+// True when `name` is complete and `pattern` matches it
+// (IsCompleteSpecification).
+bool is_complete_specification(const DeviceName& pattern,
+                               const DeviceName& name);
+
+// True when no part that both give differs: some device may match both
+// (AreCompatibleDevNames).
+bool are_compatible(const DeviceName& a, const DeviceName& b);
+
+// Returns `name`, changed only where `general` demands it, so that `general`
+// matches it (EnsureSpecification).
+DeviceName ensure_specification(const DeviceName& name,
+                                const DeviceName& general);
+
+// True when both give job, replica and task, and the same
+// (IsSameAddressSpace).
+bool is_same_address_space(const DeviceName& a, const DeviceName& b);
 
 }  // namespace berth
 

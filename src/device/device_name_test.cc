@@ -54,8 +54,8 @@ TEST(DeviceName, RefusesTheRestWithAReason) {
       {"/job:123/GPU:0", "job '123' is not a word"},
       {"/job:/GPU:0", "job '' is not a word"},
       {"/job:a-b", "is not a word"},
-      {"/physical_device:GPU:0", "has no meaning"},
-      {"/physical_device:GPU", "neither a part"},
+      {"/physical_device:GPU:1", "write '/GPU:1', or the name of a logical"},
+      {"/physical_device:GPU", "name of a physical device"},
       {"/TPU:0", "write '/device:TPU:0'"},
       {"/GPU:", "the device number is ''"},
       {"/GPU:0:1", "has no meaning"},
@@ -109,6 +109,118 @@ TEST(DeviceName, MatchesWhenEveryPartThatIsSetAgrees) {
   }
   EXPECT_TRUE(full.is_complete());
   EXPECT_FALSE(DeviceName::parse("/GPU:2").is_complete());
+}
+
+DeviceName name(const char* text) { return DeviceName::parse(text); }
+
+std::string merged(const char* a, const char* b, MergeConflict conflict) {
+  try {
+    return merge(name(a), name(b), conflict).str();
+  } catch (const errors::InvalidArgument& e) {
+    return e.what();
+  }
+}
+
+TEST(DeviceName, MergingAddsPartsAndDealsWithConflictsAsAsked) {
+  constexpr auto kFail = MergeConflict::kFail;
+  constexpr auto kDrop = MergeConflict::kDrop;
+  constexpr auto kOverride = MergeConflict::kOverride;
+  const struct {
+    const char *a, *b, *fail, *drop, *override_;
+  } kCases[] = {
+      {"/job:w", "/task:1/GPU:0", "/job:w/task:1/device:GPU:0",
+       "/job:w/task:1/device:GPU:0", "/job:w/task:1/device:GPU:0"},
+      {"", "", "", "", ""},
+      {"/device:GPU", "/GPU:2", "/device:GPU:2", "/device:GPU:2",
+       "/device:GPU:2"},
+      // Types differ: type and number go. Numbers differ: the number goes.
+      {"/job:w/GPU:0", "/CPU:1", "types", "/job:w", "/job:w/device:CPU:1"},
+      {"/job:w/GPU:0", "/device:CPU", "types", "/job:w", "/job:w/device:CPU:*"},
+      {"/GPU:0", "/task:3/GPU:1", "ids", "/task:3/device:GPU:*",
+       "/task:3/device:GPU:1"},
+      {"/job:a", "/job:b/GPU:0", "jobs", "jobs", "jobs"},
+      {"/replica:1", "/replica:2", "replicas", "replicas", "replicas"},
+      {"/task:1", "/task:2", "tasks", "tasks", "tasks"},
+  };
+  for (const auto& c : kCases) {
+    const std::pair<MergeConflict, const char*> kExpected[] = {
+        {kFail, c.fail}, {kDrop, c.drop}, {kOverride, c.override_}};
+    for (const auto& [conflict, expected] : kExpected) {
+      const std::string got = merged(c.a, c.b, conflict);
+      if (*expected == '/' || *expected == '\0') {
+        EXPECT_EQ(got, expected) << c.a << " " << c.b;
+      } else {
+        const std::string text =
+            std::string("cannot merge devices with incompatible ") + expected +
+            ": '" + name(c.a).str() + "' and '" + name(c.b).str() + "'";
+        EXPECT_EQ(got.substr(0, text.size()), text);
+      }
+    }
+  }
+}
+
+TEST(DeviceName, CanonicalNamesTakeOpenPartsFromAFullBase) {
+  const char* base = "/job:w/replica:1/task:2/device:GPU:3";
+  EXPECT_EQ(canonicalise("", base), base);
+  EXPECT_EQ(canonicalise("/task:0", base),
+            "/job:w/replica:1/task:0/device:GPU:3");
+  EXPECT_EQ(canonicalise("gpu:0", base),
+            "/job:w/replica:1/task:2/device:GPU:0");
+  EXPECT_EQ(canonicalise("/device:GPU", base), base);
+  EXPECT_EQ(canonicalise("/job:ps/CPU:1", base),
+            "/job:ps/replica:1/task:2/device:CPU:1");
+  EXPECT_EQ(canonicalise("/cpu", base), "/job:w/replica:1/task:2/device:CPU:0");
+  EXPECT_THROW(canonicalise("/GPU:0", "/GPU:1"), errors::InvalidArgument);
+  EXPECT_THROW(canonicalise("/GPU:x", base), errors::InvalidArgument);
+}
+
+TEST(DeviceName, CompleteSpecificationsNameOneDevice) {
+  const DeviceName full = name("/job:w/replica:0/task:1/device:GPU:2");
+  EXPECT_TRUE(is_complete_specification(name("/GPU:2"), full));
+  EXPECT_TRUE(is_complete_specification(full, full));
+  EXPECT_FALSE(is_complete_specification(name("/GPU:1"), full));
+  EXPECT_FALSE(is_complete_specification(name("/GPU:2"), name("/GPU:2")));
+}
+
+TEST(DeviceName, CompatibleNamesContradictEachOtherNowhere) {
+  EXPECT_TRUE(are_compatible(name(""), name("/GPU:2")));
+  EXPECT_TRUE(are_compatible(name("/job:w"), name("/GPU:2")));
+  EXPECT_TRUE(are_compatible(name("/device:GPU"), name("/job:w/GPU:2")));
+  EXPECT_FALSE(are_compatible(name("/GPU:1"), name("/GPU:2")));
+  EXPECT_FALSE(are_compatible(name("/CPU:1"), name("/GPU:1")));
+  EXPECT_FALSE(are_compatible(name("/job:a"), name("/job:b/GPU:2")));
+  EXPECT_FALSE(are_compatible(name("/task:0"), name("/task:1")));
+  EXPECT_FALSE(are_compatible(name("/replica:0"), name("/replica:1")));
+}
+
+TEST(DeviceName, ASpecificationIsEnsuredByTheLeastChange) {
+  const auto ensured = [](const char* specific, const char* general) {
+    const DeviceName r = ensure_specification(name(specific), name(general));
+    EXPECT_TRUE(name(general).matches(r));
+    return r.str();
+  };
+  EXPECT_EQ(ensured("/job:a/task:1/GPU:0", "/job:b"),
+            "/job:b/task:1/device:GPU:0");
+  EXPECT_EQ(ensured("/job:a/GPU:0", "/CPU:1"), "/job:a/device:CPU:1");
+  EXPECT_EQ(ensured("/GPU:0", ""), "/device:GPU:0");
+  EXPECT_EQ(ensured("", "/task:1"), "/task:1");
+}
+
+TEST(DeviceName, AnAddressSpaceIsAJobAReplicaAndATask) {
+  const DeviceName a = name("/job:w/replica:0/task:1/GPU:0");
+  EXPECT_TRUE(is_same_address_space(a, name("/job:w/replica:0/task:1/CPU:7")));
+  EXPECT_FALSE(is_same_address_space(a, name("/job:w/replica:0/task:2/GPU:0")));
+  EXPECT_FALSE(is_same_address_space(a, name("/job:w/replica:1/task:1/GPU:0")));
+  EXPECT_FALSE(is_same_address_space(a, name("/job:p/replica:0/task:1/GPU:0")));
+  // A part left open is not known to be the same.
+  EXPECT_FALSE(is_same_address_space(name("/GPU:0"), name("/GPU:0")));
+}
+
+TEST(DeviceName, ShortNamesSayTheJobOnlyOfOthers) {
+  EXPECT_EQ(name("/job:localhost/replica:0/task:0/device:GPU:1").short_str(),
+            "GPU:1");
+  EXPECT_EQ(name("/job:worker/replica:0/task:2/device:CPU:0").short_str(),
+            "worker:2/CPU:0");
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ void ThreadStream::wait_until(uint64_t sequence) {
   auto reached = [&] {
     return completed_.load(std::memory_order_acquire) >= sequence;
   };
-  if (spin_until(options_.spin_us, reached)) return;
+  if (spin_until(options_.wait_spin_us, reached)) return;
   Lock lock(mutex_);
   ++sleepers_;
   progress_.wait(lock, reached);

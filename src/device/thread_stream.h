@@ -23,8 +23,10 @@ namespace berth {
 struct ThreadStreamOptions {
   // Called on the thread before anything else (binds it).
   std::function<void()> on_start;
-  // How long the thread, and whoever waits for it, spins before it sleeps.
+  // How long the thread spins before it sleeps.
   int spin_us = 500;
+  // How long others spin that wait for it; they may be on its cores.
+  int wait_spin_us = 50;
 };
 
 class ThreadStream final : public Stream {

@@ -9,6 +9,7 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "eager/kernel_cache.h"
+#include "eager/lint_moves.h"
 #include "eager/parts.h"
 #include "eager/variable_locks.h"
 #include "op/callable.h"
@@ -311,6 +312,7 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
   // Inputs that live elsewhere come over.
   Buffer<Tensor, 4> moved(in.size());
   Buffer<const Tensor*, 6> args(in.size());
+  size_t moved_bytes = 0;
   for (size_t i = 0; i < in.size(); ++i) {
     const TensorImpl& t = *in[i]->impl();
     args[i] = in[i];
@@ -326,7 +328,11 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
     } else if (t.block->device != &device) {
       moved[i] = copy_to_device(*in[i], device);
       args[i] = &moved[i];
+      moved_bytes += t.size_bytes();
     }
+  }
+  if (moved_bytes >= kLintMovedBytes) [[unlikely]] {
+    lint_moves(op, in, {op, attrs, specs.span(), outs.span()}, dtype, device);
   }
   if (op.kind() == OpKind::kAlias) {
     out[0] = make_alias(*args[0], outs[0].shape);

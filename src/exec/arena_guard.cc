@@ -11,7 +11,7 @@ void ArenaGuard::watch(const Plan::Impl& plan) {
   if constexpr (!kPoisons) return;
   for (const PlanBuffer& b : plan.buffers) {
     if (b.where != Where::kArena || b.bytes == 0) continue;
-    if (!plan.devices[b.device]->runs_inline()) continue;
+    if (!plan.runs_here(*plan.devices[b.device])) continue;
     changes_.push_back({b.begin, true, b.device, b.offset, b.bytes});
     changes_.push_back({b.end, false, b.device, b.offset, b.bytes});
   }

@@ -67,7 +67,10 @@ std::byte* address(const View& v) { return static_cast<std::byte*>(v.data); }
 
 ControlStep::ControlStep(const Node& node, const Graph& graph, Device& device,
                          const PlanOptions& options)
-    : device_(device) {
+    : device_(device),
+      stream_(options.host_threads ? device.plan_stream()
+                                   : device.compute_stream()),
+      here_(device.runs_inline() && !options.host_threads) {
   is_while_ = node.op->name() == "While";
   if (is_while_) {
     build_while(node, graph, options);
@@ -117,8 +120,7 @@ void ControlStep::build_while(const Node& node, const Graph& graph,
 }
 
 bool ControlStep::inline_only() const {
-  return (!first_ || first_->inline_only) && second_->inline_only &&
-         device_.runs_inline();
+  return (!first_ || first_->inline_only) && second_->inline_only && here_;
 }
 
 namespace {
@@ -142,7 +144,7 @@ void do_move(const Move& m) {
 
 void ControlStep::move(void* to, const void* from, size_t bytes) const {
   Move m{to, from, bytes};
-  if (device_.runs_inline()) return do_move(m);
+  if (here_) return do_move(m);
   Work work;
   work.run = [](void* context, const AddressMap& map) {
     const Move& m = *static_cast<const Move*>(context);
@@ -152,28 +154,25 @@ void ControlStep::move(void* to, const void* from, size_t bytes) const {
   work.context = &m;
   work.what = "While";
   work.moved_bytes = static_cast<double>(bytes) * 2;
-  Stream& stream = device_.compute_stream();
-  stream.launch(work);
-  stream.synchronize(stream.record());
+  stream_.launch(work);
+  stream_.synchronize(stream_.record());
 }
 
 void ControlStep::read(void* host, const void* from, size_t bytes) const {
-  if (device_.runs_inline()) {
+  if (here_) {
     std::memcpy(host, from, bytes);
     return;
   }
-  Stream& stream = device_.compute_stream();
-  stream.synchronize(stream.record());
+  stream_.synchronize(stream_.record());
   device_.copy_to_host(host, from, bytes);
 }
 
 void ControlStep::write(void* to, const void* host, size_t bytes) const {
-  if (device_.runs_inline()) {
+  if (here_) {
     std::memcpy(to, host, bytes);
     return;
   }
-  Stream& stream = device_.compute_stream();
-  stream.synchronize(stream.record());
+  stream_.synchronize(stream_.record());
   device_.copy_from_host(to, host, bytes);
 }
 

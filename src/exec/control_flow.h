@@ -46,6 +46,8 @@ class ControlStep {
   void write(void* to, const void* host, size_t bytes) const;
 
   Device& device_;
+  Stream& stream_;
+  const bool here_;  // work runs on the thread that launches it
   std::unique_ptr<Plan::Impl> first_, second_;
   // While only.
   bool is_while_ = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/poison.h"
 #include "exec/plan_impl.h"
 
 namespace berth {
@@ -128,6 +129,10 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
   for (size_t d = 0; d < devices.size(); ++d) {
     if (arena_bytes[d] == 0) continue;
     i->arenas[d] = ArenaPool::get().take(*devices[d], arena_bytes[d]);
+    // The guard follows steps that run here; no others.
+    if (!runs_here(*devices[d])) {
+      unpoison(i->arenas[d]->data, i->arenas[d]->bytes);
+    }
     moved |= i->arena_base[d] != i->arenas[d]->data;
     i->arena_base[d] = i->arenas[d]->data;
   }

@@ -22,9 +22,24 @@ void Plan::Impl::join_after(Instance& run) {
   }
 }
 
+void Plan::Impl::join_host() {
+  if (!options.host_threads) return;
+  for (PlanStream& s : streams) {
+    if (!s.device->runs_inline()) continue;
+    try {
+      s.stream->synchronize(s.stream->record());
+    } catch (...) {
+      // Whoever called the plan is told; nobody else uses this stream.
+      s.device->reset_error();
+      throw;
+    }
+  }
+}
+
 // Asynchronous work that fails later leaves what it writes torn.
 void Plan::Impl::watch_variables() {
   for (PlanStream& s : streams) {
+    // Errors of the host's devices are thrown before the run ends.
     if (s.device->runs_inline() || s.stream != &s.device->compute_stream()) {
       continue;
     }
@@ -39,7 +54,8 @@ void Plan::Impl::watch_variables() {
   }
 }
 
-// Results are ready when the stream that made them, or brought them, is.
+// Results are ready when the stream that made them, or brought them, is. Those
+// of devices that run inline are: their streams are never found here, or null.
 void Plan::Impl::note_events(Instance& run) {
   for (const VariableUse& use : variables) {
     VariableState& v = variable_state(use.handle);

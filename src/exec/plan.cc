@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <set>
 
 #include "base/clock.h"
+#include "base/core_set.h"
 #include "base/poison.h"
+#include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "exec/control_flow.h"
 #include "exec/plan_builder.h"
 #include "exec/plan_impl.h"
 #include "exec/variable_reads.h"
+#include "graph/body.h"
 
 namespace berth {
 
@@ -36,11 +40,34 @@ std::unique_ptr<Plan> Plan::build(Graph graph, const PlanOptions& options) {
       new Plan(Impl::build(std::move(graph), options)));
 }
 
+namespace {
+
+void add_cpus(const Graph& graph, std::set<std::string>* names) {
+  for (const Node& n : graph.nodes) {
+    if (n.op->kind() != OpKind::kPlaceholder &&
+        DeviceName::parse(n.assigned).type == "CPU") {
+      names->insert(n.assigned);
+    }
+    visit_bodies(n, [&](const std::string&, const Graph& body) {
+      add_cpus(body, names);
+    });
+  }
+}
+
+bool uses_several_cpus(const Graph& graph) {
+  std::set<std::string> names;
+  add_cpus(graph, &names);
+  return names.size() > 1;
+}
+
+}  // namespace
+
 std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
                                               const PlanOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->graph = std::move(graph);
   impl->options = options;
+  impl->options.host_threads |= uses_several_cpus(impl->graph);
   pin_reads(impl->graph);
   impl->schedule = make_schedule(impl->graph);
   PlanBuilder(*impl).build();
@@ -205,24 +232,52 @@ void Plan::Impl::launch_program(Instance& run) {
   }
 }
 
+void Plan::Impl::launch_at_home(Instance& run) {
+  Device* device = devices.size() == 1 ? devices[0] : nullptr;
+  Stream* home = device ? &device->plan_stream() : nullptr;
+  if (home == nullptr || home == &device->compute_stream() ||
+      current_thread_within(device->pool()->cores())) {
+    return launch_inline(run);
+  }
+  struct Job {
+    Plan::Impl& plan;
+    Instance& run;
+    std::exception_ptr error;
+  } job{*this, run, nullptr};
+  Work work;
+  work.context = &job;
+  work.what = "a plan";
+  work.run = [](void* context, const AddressMap&) {
+    Job& job = *static_cast<Job*>(context);
+    try {
+      job.plan.launch_inline(job.run);
+    } catch (...) {
+      job.error = std::current_exception();
+    }
+  };
+  home->launch(work);
+  home->synchronize(home->record());
+  if (job.error) std::rethrow_exception(job.error);
+}
+
 // Steps on inline streams run here and now; others are handed to their stream.
 void Plan::Impl::launch(Instance& run) {
-  if (inline_only) return launch_inline(run);
+  if (inline_only) return launch_at_home(run);
   for (size_t s = 0; s < steps.size(); ++s) {
     const PlanStep& step = steps[s];
     PlanStream& ps = streams[step.stream];
     for (int32_t w : step.waits) ps.stream->wait(run.events[w]);
     // Only steps of the host write its arenas; others read them late.
     if constexpr (kPoisons) {
-      if (ps.device->runs_inline()) guard.before(run, static_cast<int32_t>(s));
+      if (runs_here(*ps.device)) guard.before(run, static_cast<int32_t>(s));
     }
-    const bool timed_here = run.sampled && ps.device->runs_inline();
+    const bool timed_here = run.sampled && runs_here(*ps.device);
     const double begin = timed_here ? host_clock_us() : 0;
     if (step.kind != StepKind::kNothing) {
       const KernelCall& call = run.calls[step.first_call];
       if (step.kind == StepKind::kControl) {
         ops[step.first_op].control->run(call);
-      } else if (!ps.device->runs_inline()) {
+      } else if (!runs_here(*ps.device)) {
         Work work;
         work.run = &run_translated;
         work.context = &run.launches[s];
@@ -254,6 +309,15 @@ void Plan::Impl::launch(Instance& run) {
   }
 }
 
+namespace {
+
+// CPU devices of one process have one memory.
+bool same_memory(const Device& a, const Device& b) {
+  return a.type() == "CPU" && b.type() == "CPU";
+}
+
+}  // namespace
+
 // Takes the arguments to where the plan wants them.
 void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
   for (size_t i = 0; i < in.size(); ++i) {
@@ -261,8 +325,11 @@ void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
     Device& device = *devices[arg_device[i]];
     const TensorImpl* t = in[i]->impl();
     run.args[i] = *in[i];
-    if (t->block->borrowed.load() || t->block->device != &device) {
-      if (t->block->device != &device) note_argument(i, *t->block->device);
+    const bool near =
+        t->block->device == &device ||
+        (!arg_escapes[i] && same_memory(*t->block->device, device));
+    if (t->block->borrowed.load() || !near) {
+      if (!near) note_argument(i, *t->block->device);
       run.args[i] = own_copy(*in[i], device);
       t = run.args[i].impl();
     }
@@ -339,6 +406,7 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
   if (!p.inline_only) p.join_before();
   try {
     p.launch(*run);
+    p.join_host();
   } catch (const std::exception& e) {
     locks.tear(e.what());
     if (!p.inline_only) {

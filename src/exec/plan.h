@@ -25,6 +25,9 @@ struct PlanOptions {
   int slices = 0;
   // Threads that a region may use; 0: all of the device's.
   int workers = 0;
+  // Work of /CPU:0 goes to that device's own thread, so that several CPU
+  // devices compute at once. Set by build(): the plan uses more than one.
+  bool host_threads = false;
 };
 
 // Figures for people and benches.

@@ -43,11 +43,12 @@ void PlanBuilder::build() {
 void PlanBuilder::add_streams() {
   for (const StreamRef& s : p_.schedule.streams) {
     Device* device = p_.devices[device_index(s.device)];
-    p_.streams.push_back(
-        {device,
-         s.copy ? &device->copy_stream() : &device->compute_stream(),
-         {},
-         {}});
+    p_.streams.push_back({device,
+                          s.copy && !device->runs_inline()
+                              ? &device->copy_stream()
+                              : &p_.stream_of(*device),
+                          {},
+                          {}});
   }
 }
 
@@ -75,13 +76,14 @@ int PlanBuilder::device_index(const std::string& name) {
   if (fresh) {
     Device& d = DeviceManager::get().lookup(DeviceName::parse(name));
     p_.devices.push_back(&d);
-    p_.inline_only = p_.inline_only && d.runs_inline();
+    p_.inline_only = p_.inline_only && p_.runs_here(d);
   }
   return it->second;
 }
 
 void PlanBuilder::add_sources() {
   p_.arg_device.assign(graph_.args.size(), -1);
+  p_.arg_escapes.assign(graph_.args.size(), false);
   for (int32_t i = 0; i < graph_.size(); ++i) {
     const Node& node = graph_[i];
     const std::string& op = node.op->name();

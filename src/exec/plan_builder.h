@@ -30,7 +30,11 @@ class PlanBuilder {
     int step = -1;
     ArenaBuffer at;
   };
-  Value& value(ValueRef v) { return values_[v.node][v.output]; }
+  // What was handed over is where its giver left it.
+  Value& value(ValueRef v) {
+    while (graph_[v.node].op == &hand_over_op_) v = graph_[v.node].inputs[0];
+    return values_[v.node][v.output];
+  }
   const OutSpec& spec(ValueRef v) const { return graph_.spec(v); }
   size_t bytes_of(const OutSpec& s) const {
     return static_cast<size_t>(s.shape.num_elements()) * size_of(s.dtype);
@@ -75,6 +79,7 @@ class PlanBuilder {
 
   Plan::Impl& p_;
   const Graph& graph_;
+  const OpDef& hand_over_op_ = op_named("_HandOver");
   std::vector<std::vector<Value>> values_;
   std::vector<std::vector<int32_t>> users_;  // by node
   std::vector<std::vector<int32_t>> uses_;   // by buffer: steps

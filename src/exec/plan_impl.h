@@ -186,7 +186,8 @@ struct Plan::Impl {
     int same_as = -1;  // another output with the same bytes
   };
   std::vector<Output> outputs;
-  std::vector<int> arg_device;               // by argument; -1: nobody reads it
+  std::vector<int> arg_device;    // by argument; -1: nobody reads it
+  std::vector<bool> arg_escapes;  // by argument: a result has its bytes
   std::vector<std::pair<int, int>> patches;  // (view, buffer): per run
   std::vector<int> random_calls;
   bool inline_only = true;
@@ -200,6 +201,14 @@ struct Plan::Impl {
   // Parts that forked work on a device is cut into.
   int slices_on(Device& device) const {
     return options.slices ? options.slices : default_slices(device);
+  }
+  // True when steps of the device run on the thread that launches them.
+  bool runs_here(const Device& device) const {
+    return device.runs_inline() && !options.host_threads;
+  }
+  Stream& stream_of(Device& device) const {
+    return options.host_threads ? device.plan_stream()
+                                : device.compute_stream();
   }
   std::unique_ptr<Instance> checkout();
   void give_back(std::unique_ptr<Instance> instance);
@@ -219,6 +228,9 @@ struct Plan::Impl {
   void harvest_all();
   // Counts that argument `index` was brought from a device.
   void note_argument(size_t index, const Device& from);
+  // The same on the thread of the plan's device when the caller may run on
+  // cores that are not the device's.
+  void launch_at_home(Instance& run);
   // Runs a nested plan (a body) on memory of the plan around it, which holds
   // the locks of the variables: one address per argument and per output, on
   // the devices that the plan has them on. The arguments are ready on the
@@ -232,6 +244,9 @@ struct Plan::Impl {
   // Asynchronous devices only (join.cc).
   void join_before();
   void join_after(Instance& run);
+  // Waits for the threads that host_threads gave the work of /CPU:0. Throws
+  // the error of a step.
+  void join_host();
   void note_events(Instance& run);
   void watch_variables();
 };

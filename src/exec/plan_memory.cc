@@ -187,6 +187,8 @@ void PlanBuilder::add_outputs() {
       p_.info.output_bytes += b.bytes;
     } else if (b.where == Where::kOutput) {
       out.same_as = b.index;
+    } else if (b.where == Where::kArg) {
+      p_.arg_escapes[static_cast<size_t>(b.index)] = true;
     }
     p_.outputs.push_back(std::move(out));
   }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <list>
 #include <mutex>
 
+#include "base/diagnostics.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "function/graph_callable.h"
@@ -102,11 +102,12 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find_or_trace(
   traced_.push_front(fresh);
   if (traced_.size() > kMaxSignatures) traced_.pop_back();
   if (++num_traces_ == kManyTraces) {
-    std::fprintf(stderr,
-                 "berth: lint retrace: function \"%s\" was traced %d times; "
-                 "pass numbers that change as tensors, or give an "
-                 "input_signature with -1 for dimensions that vary\n",
-                 options_.name.c_str(), num_traces_);
+    report({"retrace", debugging::Severity::kLint,
+            fmt::format("function \"{}\" was traced {} times; pass numbers "
+                        "that change as tensors, or give an input_signature "
+                        "with -1 for dimensions that vary",
+                        options_.name, num_traces_),
+            t_state.site});
   }
   return fresh;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/device_manager.h"
+#include "function/lint_graph.h"
 #include "graph/body.h"
 #include "op/control_flow.h"
 #include "op/kernel.h"
@@ -75,6 +76,7 @@ void place_body(Graph& body, const std::string& device, size_t num_vars,
                 PlacedGraph& placed) {
   for (const int32_t a : body.args) body[a].requested = device;
   placed.placement = place(body, devices);
+  lint_graph(body, devices);
   placed.graph = body;
   own_results(body, device, num_vars);
   lower_and_cut(body, devices, optimize, placed);
@@ -111,6 +113,7 @@ PlacedGraph place_all(Graph& graph, const PlaceOptions& devices,
                       bool optimize) {
   PlacedGraph placed;
   placed.placement = place(graph, devices);
+  lint_graph(graph, devices);
   placed.graph = graph;
   lower_and_cut(graph, devices, optimize, placed);
   return placed;

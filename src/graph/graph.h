@@ -150,7 +150,7 @@ void verify(const Graph& graph);
 // Prints the graph text of docs/graph-format.md; parse(print(g)) == g.
 std::string print(const Graph& graph);
 
-// Throws errors::InvalidArgument "line N: ..., expected ...".
+// Throws errors::InvalidArgument "line N, column C: ..., expected ...".
 Graph parse_graph(std::string_view text);
 
 }  // namespace berth

@@ -8,6 +8,7 @@
 #define BERTH_GRAPH_GRAPH_TEXT_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,26 +22,52 @@ namespace berth {
 // A kernel that exists for the planner alone.
 struct KernelDecl {
   std::string op;
-  std::vector<std::string> device_types;  // "CPU", "GPU"
+  std::vector<std::string> device_types;  // "CPU", "GPU", as written
   int32_t priority = 0;
   DTypeSet dtypes = kAnyType;
+  // Inputs and outputs, by name, that this kernel has on the host.
+  std::vector<std::string> host = {};
+};
+
+// Devices that are equally fast; absent numbers: those of DeviceClass in
+// place/costs.h.
+struct ClassDecl {
+  std::string name;
+  std::string type;  // of the devices
+  std::optional<double> flops_per_us = {}, bytes_per_us = {}, launch_us = {};
 };
 
 struct DeviceDecl {
-  std::string name;  // as written
+  std::string name;                          // as written
+  std::optional<int64_t> memory_limit = {};  // bytes
+  std::string device_class = {};             // "": that of its type
+  // What copies keep busy: "overlap", "receiving", "both"; "": unsaid.
+  std::string copies = {};
+};
+
+// How fast bytes go from one device to another. Links of one `shared` group
+// carry one transfer at a time; -1: alone.
+struct LinkDecl {
+  std::string from, to;  // names, as written
+  double latency_us = 0;
+  double bytes_per_us = 1;
+  int32_t shared = -1;
 };
 
 // What was measured or estimated for one node; empty: nothing.
 struct NodeCost {
-  std::vector<std::pair<std::string, double>> time_us;  // per device type
-  std::vector<int64_t> bytes;                           // per output
+  // Per device type or class.
+  std::vector<std::pair<std::string, double>> time_us;
+  std::vector<int64_t> bytes;  // per output
   bool empty() const { return time_us.empty() && bytes.empty(); }
 };
 
 struct GraphText {
   Graph graph;  // ops declared in the text are graph.declared_ops
   std::vector<KernelDecl> kernels;
+  std::vector<ClassDecl> classes;
   std::vector<DeviceDecl> devices;
+  std::vector<LinkDecl> links;
   std::vector<std::shared_ptr<Callable>> functions;
   std::vector<NodeCost> costs;  // per node, or empty
 };
@@ -48,7 +75,8 @@ struct GraphText {
 // Prints everything; print(graph) prints a GraphText of the graph alone.
 std::string print(const GraphText& text);
 
-// Throws errors::InvalidArgument "line N: ..., expected ...". Never crashes.
+// Throws errors::InvalidArgument "line N, column C: ..., expected ...". Never
+// crashes; time and memory grow with the length of the text alone.
 GraphText parse_text(std::string_view text);
 
 }  // namespace berth

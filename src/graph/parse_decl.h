@@ -1,11 +1,15 @@
-// Declarations of a graph text: ops, kernels, devices, functions. Each call
-// reads the rest of one line. One thread.
+// Declarations of a graph text: ops, kernels, device classes, devices, links,
+// functions. Each call reads the rest of one line. One thread.
 
 #ifndef BERTH_GRAPH_PARSE_DECL_H_
 #define BERTH_GRAPH_PARSE_DECL_H_
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <unordered_map>
 
+#include "graph/declared_function.h"
 #include "graph/graph_text.h"
 #include "graph/text_line.h"
 
@@ -14,11 +18,47 @@ namespace berth {
 // An output whose name ends so stands for any number of outputs.
 inline constexpr std::string_view kRepeated = "...";
 
+// So that nothing that walks a graph with its callees takes for ever: nodes
+// with those of callees counted at each call, and callees of callees.
+inline constexpr int64_t kMaxNestedNodes = int64_t{1} << 24;
+inline constexpr int32_t kMaxNesting = 64;
+
+// What lines below can refer to by name.
+class TextNames {
+ public:
+  struct Function {
+    std::shared_ptr<Callable> callable;
+    int64_t nodes = 0;  // with those of its callees
+    int32_t depth = 1;
+  };
+
+  // Each throws through `line`, at the token read last or at `column`, when the
+  // name is unknown, or taken.
+  const OpDef& op(TextLine& line, const std::string& name) const;
+  const Function& function(TextLine& line, const std::string& name) const;
+  void add_op(TextLine& line, int64_t column, const OpDef& op);
+  void check_new_function(TextLine& line, const std::string& name) const;
+  void add_function(Function f);
+
+ private:
+  std::unordered_map<std::string, const OpDef*> ops_;
+  std::unordered_map<std::string, Function> functions_;
+};
+
 std::shared_ptr<const OpDef> parse_op(TextLine& line);
-KernelDecl parse_kernel(TextLine& line);
+KernelDecl parse_kernel(TextLine& line, const TextNames& names);
+ClassDecl parse_class(TextLine& line);
 DeviceDecl parse_device(TextLine& line);
-// The result knows its specs; calling it throws errors::FailedPrecondition.
-std::shared_ptr<Callable> parse_function(TextLine& line);
+LinkDecl parse_link(TextLine& line);
+std::shared_ptr<DeclaredFunction> parse_function(TextLine& line,
+                                                 const TextNames& names);
+
+// A number that is at least 0 (`positive`: more), not NaN and, unless
+// `infinite`, not infinite.
+enum class Amount : uint8_t { kFinite, kPositive, kInfinite };
+double parse_amount(TextLine& line, const char* what, Amount kind);
+// A count of bytes, 0 or more.
+int64_t parse_bytes(TextLine& line);
 
 }  // namespace berth
 

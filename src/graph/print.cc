@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "graph/declared_function.h"
 #include "graph/graph_text.h"
 #include "graph/text_line.h"
 #include "graph/text_value.h"
@@ -15,8 +16,8 @@ namespace {
 
 class Printer {
  public:
-  // `costs` is empty or one per node.
-  Printer(const Graph& graph, const std::vector<NodeCost>& costs)
+  // `costs`: null, or empty or one per node.
+  Printer(const Graph& graph, const std::vector<NodeCost>* costs)
       : graph_(graph), costs_(costs), functions_(own_functions_) {}
 
   std::string run(const GraphText* text) {
@@ -64,6 +65,11 @@ class Printer {
     }
   }
 
+  void print_flags(bool ref, bool on_host) {
+    if (ref) out_ += " ref";
+    if (on_host) out_ += " host";
+  }
+
   void print_op(const OpDef& op) {
     out_ += "op ";
     append_name(out_, op.name());
@@ -77,12 +83,16 @@ class Printer {
       constexpr const char* kAccess[] = {"", " read", " write", " overwrite"};
       out_ += kAccess[static_cast<int>(arg.access)];
       if (arg.variadic) out_ += " repeated";
+      if (arg.optional) out_ += " optional";
+      print_flags(arg.ref, arg.on_host);
     }
     out_ += ") -> (";
     first = true;
-    for (const std::string& name : op.outputs()) {
+    for (size_t i = 0; i < op.outputs().size(); ++i) {
       out_ += comma(first);
-      append_name(out_, name);
+      append_name(out_, op.outputs()[i]);
+      const int k = static_cast<int>(i);
+      print_flags(op.output_is_ref(k), op.output_on_host(k));
     }
     out_ += ")";
     if (op.stateful()) out_ += " stateful";
@@ -93,27 +103,77 @@ class Printer {
   }
 
   void print_declarations(const GraphText& text) {
-    for (const KernelDecl& kernel : text.kernels) {
-      out_ += "kernel ";
-      append_name(out_, kernel.op);
-      out_ += " on ";
-      bool first = true;
-      for (const std::string& type : kernel.device_types) {
-        out_ += comma(first);
-        append_name(out_, type);
-      }
-      if (kernel.priority != 0) put(" priority {}", kernel.priority);
-      if (kernel.dtypes != kAnyType) {
-        out_ += " types ";
-        print_types(kernel.dtypes);
-      }
-      out_ += '\n';
+    for (const KernelDecl& kernel : text.kernels) print_kernel(kernel);
+    for (const ClassDecl& c : text.classes) print_class(c);
+    for (const DeviceDecl& device : text.devices) print_device(device);
+    for (const LinkDecl& link : text.links) print_link(link);
+  }
+
+  // Prints names with commas between them.
+  void print_names(const std::vector<std::string>& names) {
+    bool first = true;
+    for (const std::string& name : names) {
+      out_ += comma(first);
+      append_name(out_, name);
     }
-    for (const DeviceDecl& device : text.devices) {
-      out_ += "device ";
-      append_name(out_, device.name);
-      out_ += '\n';
+  }
+
+  void print_amount(const char* what, const std::optional<double>& value) {
+    if (!value) return;
+    put(" {} ", what);
+    append_double(out_, *value);
+  }
+
+  void print_kernel(const KernelDecl& kernel) {
+    out_ += "kernel ";
+    append_name(out_, kernel.op);
+    out_ += " on ";
+    print_names(kernel.device_types);
+    if (kernel.priority != 0) put(" priority {}", kernel.priority);
+    if (kernel.dtypes != kAnyType) {
+      out_ += " types ";
+      print_types(kernel.dtypes);
     }
+    if (!kernel.host.empty()) {
+      out_ += " host (";
+      print_names(kernel.host);
+      out_ += ')';
+    }
+    out_ += '\n';
+  }
+
+  void print_class(const ClassDecl& c) {
+    out_ += "class ";
+    append_name(out_, c.name);
+    out_ += " on ";
+    append_name(out_, c.type);
+    print_amount("flops", c.flops_per_us);
+    print_amount("bandwidth", c.bytes_per_us);
+    print_amount("launch", c.launch_us);
+    out_ += '\n';
+  }
+
+  void print_device(const DeviceDecl& device) {
+    out_ += "device ";
+    append_name(out_, device.name);
+    if (device.memory_limit) put(" memory {}", *device.memory_limit);
+    if (!device.device_class.empty()) {
+      out_ += " class ";
+      append_name(out_, device.device_class);
+    }
+    if (!device.copies.empty()) put(" copies {}", device.copies);
+    out_ += '\n';
+  }
+
+  void print_link(const LinkDecl& link) {
+    out_ += "link ";
+    append_name(out_, link.from);
+    out_ += " -> ";
+    append_name(out_, link.to);
+    print_amount("latency", link.latency_us);
+    print_amount("bandwidth", link.bytes_per_us);
+    if (link.shared >= 0) put(" shared {}", link.shared);
+    out_ += '\n';
   }
 
   // Every callee gets a name of its own and a declaration.
@@ -146,9 +206,10 @@ class Printer {
     out_ += "function ";
     append_name(out_, name);
     out_ += ' ';
-    print_specs(f.input_specs());
+    const Signature signature = signature_of(f);
+    print_specs(signature.inputs);
     out_ += " -> ";
-    print_specs(f.output_specs());
+    print_specs(signature.outputs);
     if (f.body()) {
       Printer body(*f.body(), functions_);
       for (int32_t i = 0; i < f.body()->size(); ++i) body.print_node(i);
@@ -158,12 +219,12 @@ class Printer {
     out_ += '\n';
   }
 
-  void print_specs(const std::vector<TensorSpec>& specs) {
+  void print_specs(const std::vector<OutSpec>& specs) {
     out_ += '(';
     bool first = true;
-    for (const TensorSpec& spec : specs) {
+    for (const OutSpec& spec : specs) {
       out_ += comma(first);
-      append_spec(out_, {spec.dtype, spec.shape});
+      append_spec(out_, spec);
     }
     out_ += ')';
   }
@@ -189,7 +250,7 @@ class Printer {
     }
     print_placement(node);
     print_sources(node);
-    if (!costs_.empty()) print_cost(costs_[i]);
+    if (costs_ && !costs_->empty()) print_cost((*costs_)[i]);
     out_ += '\n';
   }
 
@@ -266,9 +327,9 @@ class Printer {
       out_ += " at ";
       append_name(out_, node.assigned);
     }
-    for (size_t i = 0; i < node.colocated.size(); ++i) {
-      out_ += i == 0 ? " with " : ", ";
-      append_name(out_, node.colocated[i]);
+    if (!node.colocated.empty()) {
+      out_ += " with ";
+      print_names(node.colocated);
     }
     if (node.follows >= 0) {
       out_ += " follows ";
@@ -312,7 +373,7 @@ class Printer {
   }
 
   const Graph& graph_;
-  const std::vector<NodeCost> costs_;
+  const std::vector<NodeCost>* costs_ = nullptr;
   std::string out_;
   Functions own_functions_;
   Functions& functions_;
@@ -321,11 +382,11 @@ class Printer {
 }  // namespace
 
 std::string print(const Graph& graph) {
-  return Printer(graph, {}).run(nullptr);
+  return Printer(graph, nullptr).run(nullptr);
 }
 
 std::string print(const GraphText& text) {
-  return Printer(text.graph, text.costs).run(&text);
+  return Printer(text.graph, &text.costs).run(&text);
 }
 
 }  // namespace berth

@@ -27,11 +27,22 @@ int hex_value(char c) {
 
 }  // namespace
 
-void TextLine::fail(const std::string& what) const {
-  throw errors::InvalidArgument(fmt::format("line {}: {}", number_, what));
+int64_t TextLine::column() {
+  skip_space();
+  return static_cast<int64_t>(at_) + 1;
 }
 
-void TextLine::fail_here(std::string_view expected) const {
+void TextLine::fail_at(int64_t column, const std::string& what) const {
+  throw errors::InvalidArgument(
+      fmt::format("line {}, column {}: {}", number_, column, what));
+}
+
+void TextLine::fail(const std::string& what) const {
+  fail_at(static_cast<int64_t>(token_) + 1, what);
+}
+
+void TextLine::fail_here(std::string_view expected) {
+  skip_space();
   constexpr size_t kShown = 24;
   const std::string_view rest = text_.substr(at_);
   std::string found = "the end of the line";
@@ -40,7 +51,7 @@ void TextLine::fail_here(std::string_view expected) const {
     append_quoted(found, rest.substr(0, kShown));
     if (rest.size() > kShown) found += "...";
   }
-  fail(fmt::format("found {}, expected {}", found, expected));
+  fail_at(column(), fmt::format("found {}, expected {}", found, expected));
 }
 
 void TextLine::skip_space() {
@@ -63,6 +74,7 @@ bool TextLine::at_end() {
 bool TextLine::take(std::string_view symbol) {
   skip_space();
   if (text_.substr(at_, symbol.size()) != symbol) return false;
+  token_ = at_;
   at_ += symbol.size();
   return true;
 }
@@ -73,9 +85,10 @@ void TextLine::expect(std::string_view symbol) {
 
 bool TextLine::take_word(std::string_view word) {
   if (!at_word()) return false;
-  const size_t before = at_;
+  const size_t before = at_, token = token_;
   if (this->word(word) == word) return true;
   at_ = before;
+  token_ = token;
   return false;
 }
 
@@ -92,9 +105,9 @@ bool TextLine::at_special_number() {
 
 std::string_view TextLine::word(std::string_view what) {
   if (!at_word()) fail_here(what);
-  const size_t begin = at_;
+  token_ = at_;
   while (at_ < text_.size() && in_word(text_[at_])) ++at_;
-  return text_.substr(begin, at_ - begin);
+  return text_.substr(token_, at_ - token_);
 }
 
 std::string TextLine::name(std::string_view what) {
@@ -104,6 +117,7 @@ std::string TextLine::name(std::string_view what) {
 std::string TextLine::quoted(std::string_view what) {
   if (!at_quote()) fail_here(what);
   std::string out;
+  token_ = at_;
   for (++at_; at_ < text_.size(); ++at_) {
     const char c = text_[at_];
     if (c == '"') {
@@ -114,6 +128,7 @@ std::string TextLine::quoted(std::string_view what) {
       out += c;
       continue;
     }
+    const size_t backslash = at_;
     if (++at_ == text_.size()) break;
     const char escape = text_[at_];
     if (escape == '"' || escape == '\\') {
@@ -127,7 +142,8 @@ std::string TextLine::quoted(std::string_view what) {
                                hex_value(text_[at_ + 2]));
       at_ += 2;
     } else {
-      fail(
+      fail_at(
+          static_cast<int64_t>(backslash) + 1,
           "an escape that is unknown, expected \\\", \\\\, \\n or \\xHH with "
           "lower-case digits");
     }
@@ -145,13 +161,14 @@ int64_t TextLine::integer(std::string_view what) {
     fail_here("a number that fits 64 bits");
   }
   if (error != std::errc()) fail_here(what);
+  token_ = at_;
   at_ += static_cast<size_t>(stop - begin);
   return value;
 }
 
 std::string_view TextLine::number(std::string_view what) {
   skip_space();
-  const size_t begin = at_;
+  token_ = at_;
   while (at_ < text_.size()) {
     const char c = text_[at_];
     if (!is_digit(c) && !is_letter(c) && c != '-' && c != '+' && c != '.') {
@@ -159,8 +176,8 @@ std::string_view TextLine::number(std::string_view what) {
     }
     ++at_;
   }
-  if (at_ == begin) fail_here(what);
-  return text_.substr(begin, at_ - begin);
+  if (at_ == token_) fail_here(what);
+  return text_.substr(token_, at_ - token_);
 }
 
 void append_quoted(std::string& out, std::string_view text) {

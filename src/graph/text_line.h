@@ -1,8 +1,9 @@
 // TextLine: one line of a graph text, read token by token.
 //
-// Every read says what it expected; fail() adds the line's number. Words are
-// letters, digits and _ . / - (not beginning with a digit or -); whatever else
-// a name holds stands in quotes. One thread.
+// Every read says what it expected; errors name line and column, both counted
+// from 1, columns in bytes. Words are letters, digits and _ . / - (not
+// beginning with a digit or -); whatever else a name holds stands in quotes.
+// One thread.
 
 #ifndef BERTH_GRAPH_TEXT_LINE_H_
 #define BERTH_GRAPH_TEXT_LINE_H_
@@ -18,10 +19,16 @@ class TextLine {
   TextLine(std::string_view text, int64_t number)
       : text_(text), number_(number) {}
 
-  // Throws errors::InvalidArgument "line N: <what>".
+  // The column where the next token begins.
+  int64_t column();
+  int64_t line_number() const { return number_; }
+
+  // Throws errors::InvalidArgument "line N, column C: <what>"; C is where the
+  // token read last begins.
   [[noreturn]] void fail(const std::string& what) const;
-  // "line N: found <what stands here>; expected <expected>".
-  [[noreturn]] void fail_here(std::string_view expected) const;
+  [[noreturn]] void fail_at(int64_t column, const std::string& what) const;
+  // "line N, column C: found <what stands here>, expected <expected>".
+  [[noreturn]] void fail_here(std::string_view expected);
 
   bool at_end();
   // Takes `symbol` ("(", "->") if it stands here.
@@ -49,6 +56,7 @@ class TextLine {
 
   std::string_view text_;
   size_t at_ = 0;
+  size_t token_ = 0;  // where the token read last begins
   int64_t number_;
 };
 

@@ -101,7 +101,8 @@ void run_tests(Model::Training& training, const data::Dataset& dataset,
   const size_t inputs = training.model.base()->state().num_inputs;
   training.reset_metrics();
   int64_t done = 0;
-  for (const Tensors& element : dataset) {
+  data::Iterator batches = dataset.make_iterator();
+  for (Tensors element; batches.next(element);) {
     const Batch b = cut(element, inputs, site);
     step(b.inputs, b.targets, site);
     ++done;
@@ -142,7 +143,8 @@ History Model::fit(const data::Dataset& dataset, const FitOptions& options,
     t.reset_metrics();
     bar.begin_epoch(epoch, steps);
     int64_t done = 0;
-    for (const Tensors& element : dataset) {
+    data::Iterator batches = dataset.make_iterator();
+    for (Tensors element; batches.next(element);) {
       const Batch b = cut(element, num_inputs, site);
       step(b.inputs, b.targets, site);
       bar.step(++done, [&] { return t.results(); });

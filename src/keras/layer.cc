@@ -7,6 +7,7 @@
 #include "function/abstract_call.h"
 #include "keras/keras_node.h"
 #include "keras/layer_state.h"
+#include "keras/lint_layers.h"
 #include "op/device_scope.h"
 
 namespace berth::keras {
@@ -19,8 +20,9 @@ LayerBase::LayerBase(const std::string& type, const std::string& name,
   state_->stable_name = intern(state_->name);
   state_->site = site;
   if (t_state.scope) state_->device = t_state.scope->name.str();
+  lint_layer_made(*state_);
 }
-LayerBase::~LayerBase() = default;
+LayerBase::~LayerBase() { lint_layer_gone(*state_); }
 
 void LayerBase::build(const std::vector<Shape>&) {}
 const std::string& LayerBase::name() const { return state_->name; }
@@ -50,6 +52,7 @@ Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
 }
 
 Layer LayerBase::track(Layer layer) {
+  layer.base()->state().is_part = true;
   state_->parts.push_back(layer);
   return layer;
 }
@@ -124,6 +127,9 @@ Tensors Layer::operator()(const Tensors& x,
   check_inputs(base, x);
   const bool first = !base.state().built.load(std::memory_order_acquire);
   ensure_built(base, x);
+  LayerState& s = base.state();
+  (tracing() ? s.traced_calls : s.eager_calls)
+      .fetch_add(1, std::memory_order_relaxed);
   Tensors y = base.call(x, call.training());
   if (first) note_shapes(base.state(), y);
   return y;

@@ -28,6 +28,10 @@ struct LayerState {
   std::atomic<bool> learns{true};  // false: its weights are frozen
   std::vector<Variable> trainable, other;
   std::vector<Layer> parts;
+  // For lint_layers.h.
+  bool made_in_trace = false;
+  std::atomic<bool> is_part{false};  // of another layer
+  std::atomic<int64_t> eager_calls{0}, traced_calls{0};
   // Of the first call; written once, under build_mutex.
   std::vector<Shape> output_shapes;
 };

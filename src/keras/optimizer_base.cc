@@ -10,6 +10,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/layer_state.h"
+#include "keras/lint_replicas.h"
 #include "op/device_scope.h"
 #include "tensor/variable_state.h"
 
@@ -23,6 +24,8 @@ OptimizerBase::OptimizerBase(std::string name, double learning_rate)
                     name_, learning_rate));
   }
 }
+
+OptimizerBase::~OptimizerBase() { forget_replica(*this); }
 
 // Counters live where the first variable does: a step on one device needs no
 // transfer for them.
@@ -90,6 +93,10 @@ void OptimizerBase::apply_gradients(const Tensors& grads,
         "{}: no variable has a gradient{}; expected a loss that depends on "
         "them: compute it under the tape",
         name_, where_text()));
+  }
+  if (eager_steps_.load(std::memory_order_relaxed) <= kStepsToDrift &&
+      !tracing()) {
+    lint_replicas(*this, eager_steps_.fetch_add(1), variables);
   }
   make(first);
   iterations_.assign_add(constant(int64_t{1}), site);

@@ -3,6 +3,7 @@
 #ifndef BERTH_KERAS_OPTIMIZER_BASE_H_
 #define BERTH_KERAS_OPTIMIZER_BASE_H_
 
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -17,7 +18,7 @@ namespace berth::keras {
 class OptimizerBase {
  public:
   OptimizerBase(std::string name, double learning_rate);
-  virtual ~OptimizerBase() = default;
+  virtual ~OptimizerBase();
   OptimizerBase(const OptimizerBase&) = delete;
   OptimizerBase& operator=(const OptimizerBase&) = delete;
 
@@ -64,7 +65,8 @@ class OptimizerBase {
   Variable learning_rate_, iterations_;
   std::vector<Variable> counters_;
   std::unordered_map<const TensorImpl*, Trained> trained_;
-  std::vector<Variable> all_;  // in the order they were made
+  std::vector<Variable> all_;        // in the order they were made
+  std::atomic<int> eager_steps_{0};  // as far as lint_replicas() looks
 };
 
 }  // namespace berth::keras

@@ -53,8 +53,16 @@ void register_graph_ops(OpRegistry& r) {
       .kind(OpKind::kPlaceholder)
       .infer(&infer_same_as_0)
       .not_differentiable();
+  // A value that another device of the same memory reads where it is;
+  // inserted by the partitioner.
+  r.op("_HandOver")
+      .input("input")
+      .output("output")
+      .kind(OpKind::kAlias)
+      .infer(&infer_same_as_0)
+      .not_differentiable();
   r.op("PartitionedCall")
-      .variadic_input("args", kAnyType)
+      .any_inputs("args", kAnyType)
       .num_outputs([](const OpDef& op, const Attrs* attrs) {
         return static_cast<int>(callee(op, attrs).output_specs().size());
       })

@@ -3,21 +3,26 @@
 // Times belong to ops per device class, bytes to values, limits and rates to
 // devices and links (one transfer per value and destination). Plain arrays by
 // dense numbers: the simulator and a search read them without lookups. Values;
-// pure data.
+// pure data; nothing here touches a device.
 
 #ifndef BERTH_PLACE_COSTS_H_
 #define BERTH_PLACE_COSTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
+#include "place/rows.h"
 
 namespace berth {
 
+struct NodeCost;  // graph/graph_text.h
+
 enum class CostOrigin : uint8_t { kNone, kEstimated, kMeasured, kDeclared };
+const char* origin_name(CostOrigin origin);  // "estimated"
 
 inline constexpr double kNoKernel = std::numeric_limits<double>::infinity();
 
@@ -27,40 +32,69 @@ struct OpTime {
   CostOrigin origin = CostOrigin::kNone;
 };
 
-// Devices that are equally fast: "4 cores of <cpu model>", "simulated GPU".
+// Devices that are equally fast and have the same kernels.
 struct DeviceClass {
-  std::string name;
+  std::string name;  // "CPU, 4 cores of <cpu model>": the key of what is kept
   std::string type;  // "CPU"
   double flops_per_us = 1e5;
-  double bytes_per_us = 1e4;  // of its memory
-  double launch_us = 1;       // of one op
+  double bytes_per_us = 1e4;                   // of its memory
+  double launch_us = 1;                        // of one op
+  CostOrigin origin = CostOrigin::kEstimated;  // of these rates
+};
+
+// Who computes nothing while a copy comes to this device, or leaves it.
+enum class CopyRule : uint8_t {
+  kOverlap,    // copies in run on a stream of their own: a GPU
+  kReceiving,  // it makes the copies in itself: CPU cores
+  kBoth,       // copies in and out keep it busy
 };
 
 struct DeviceCost {
   std::string name;  // full name
   int32_t device_class = 0;
   int64_t memory_limit = 0;  // bytes; 0: none
-  // True: copies run beside compute on a stream of their own; false: a copy
-  // keeps both of its devices busy.
-  bool overlaps_copies = true;
+  CopyRule copies = CopyRule::kOverlap;
 };
 
-// Devices `from` -> `to`. Links of one `shared` group (a bus, a root port) are
-// used by one transfer at a time; -1: alone.
+// From one device to another. Links of one `shared` group (a bus, a root
+// port) are used by one transfer at a time; -1: alone.
 struct LinkCost {
   double latency_us = 5;
   double bytes_per_us = 1e4;
   int32_t shared = -1;
-  CostOrigin origin = CostOrigin::kNone;
+  CostOrigin origin = CostOrigin::kEstimated;
+  float spread = 0;  // as in OpTime
+
+  double time_us(int64_t bytes) const {
+    return latency_us + static_cast<double>(bytes) / bytes_per_us;
+  }
 };
 
-struct CostTable {
+// Devices, how fast they are and how they are connected.
+struct Machine {
   std::vector<DeviceClass> classes;
   std::vector<DeviceCost> devices;
-  std::vector<LinkCost> links;              // [from * devices + to]
-  std::vector<OpTime> times;                // [node * classes + class]
-  std::vector<std::vector<int64_t>> bytes;  // [node][output]
-  std::vector<int64_t> workspace;           // [node * classes + class]
+  std::vector<LinkCost> links;  // [from * devices + to]
+
+  const DeviceClass& class_of(int32_t device) const {
+    return classes[static_cast<size_t>(devices[device].device_class)];
+  }
+  const LinkCost& link(int32_t from, int32_t to) const {
+    return links[static_cast<size_t>(from) * devices.size() + to];
+  }
+  // Returns the device of this full name, -1: none.
+  int32_t find(const std::string& full_name) const;
+};
+
+// Returns devices of these full names as nothing is known about them: round
+// rates per device type (a GPU is 20 times a CPU), estimated, one class a
+// type; GPUs overlap copies. For plans of hypothetical devices.
+Machine assumed_machine(const std::vector<std::string>& full_names);
+
+struct CostTable : Machine {
+  std::vector<OpTime> times;       // [node * classes + class]
+  Rows<int64_t> bytes;             // per node: per output; 0 for handles
+  std::vector<int64_t> workspace;  // [node * classes + class]
   // Measured error of such predictions on this machine, as a share; negative:
   // never measured.
   double error = -1;
@@ -69,9 +103,38 @@ struct CostTable {
     return times[static_cast<size_t>(node) * classes.size() +
                  devices[device].device_class];
   }
-  const LinkCost& link(int32_t from, int32_t to) const {
-    return links[static_cast<size_t>(from) * devices.size() + to];
-  }
+  int64_t bytes_of(ValueRef v) const { return bytes[v.node][v.output]; }
+};
+
+struct EstimateOptions {
+  // False: a class has no kernel for the op. Null: every class has all.
+  std::function<bool(const OpDef& op, DType dtype, const DeviceClass& on)> runs;
+  // What a graph text declares, per node; null or empty: nothing.
+  const std::vector<NodeCost>* declared = nullptr;
+};
+
+// Returns the times and bytes of a graph on a machine, from the flops and bytes
+// of its ops: launch + the longer of computing and moving, spread 0.5. What is
+// declared wins over that. Ops without a kernel take for ever; placeholders,
+// aliases and reads of variables nothing; a call or a condition what its
+// bodies take, a loop as many turns as it may make. A dimension that is not
+// known counts as 1, spread 1.
+CostTable estimate_costs(const Graph& graph, const Machine& machine,
+                         const EstimateOptions& options = {});
+
+// Returns launch + the longer of computing and moving.
+double estimate_us(const Cost& cost, const DeviceClass& on);
+
+// Returns the flops and bytes of a node; dimensions that are not known count
+// as 1. Zero for nodes that compute nothing. `*known` says whether all
+// dimensions are.
+Cost cost_of(const Graph& graph, int32_t node, bool* known = nullptr);
+
+// What it would cost to run ops elsewhere (simulate.h, price_move).
+struct Price {
+  double step_us = -1;      // of the whole step then; -1: unknown
+  double delta_us = 0;      // against the step as it is
+  int64_t delta_bytes = 0;  // sent between devices per step
 };
 
 }  // namespace berth

@@ -34,6 +34,7 @@ class Orderer {
  private:
   void classify() {
     const OpDef& transfer = op_named("_Transfer");
+    const OpDef& hand_over = op_named("_HandOver");
     std::vector<bool> read(graph_.nodes.size(), false);
     for (const Node& n : graph_.nodes) {
       for (const ValueRef& v : n.inputs) read[v.node] = true;
@@ -43,7 +44,8 @@ class Orderer {
       const Node& n = graph_[i];
       work_.is_transfer[i] = n.op == &transfer;
       work_.runs[i] =
-          n.op->kind() != OpKind::kPlaceholder || work_.is_transfer[i];
+          (n.op->kind() != OpKind::kPlaceholder && n.op != &hand_over) ||
+          work_.is_transfer[i];
       floats_[i] = work_.is_transfer[i] || (!read[i] && updates(n));
     }
   }

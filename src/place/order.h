@@ -19,7 +19,8 @@ struct Work {
   std::vector<bool> runs;
   std::vector<bool> is_transfer;
 
-  // True for _Arg, Const and VarHandleOp: there before the run begins.
+  // True for _Arg, Const and VarHandleOp: there before the run begins. (Nobody
+  // transfers a _HandOver, the other node that does not run.)
   bool is_source(int32_t node) const { return !runs[node]; }
 };
 

@@ -20,14 +20,18 @@ class Partitioner {
       : graph_(graph),
         const_op_(op_named("Const")),
         transfer_op_(op_named("_Transfer")),
+        hand_over_op_(op_named("_HandOver")),
         device_(graph.nodes.size()),
-        wanted_(graph.nodes.size()) {}
+        wanted_(graph.nodes.size()),
+        dead_(graph.nodes.size(), false),
+        escapes_(graph.nodes.size(), false) {}
 
   void run() {
     number_devices();
+    find_dead();
+    find_escaping();
     find_cuts();
-    if (!any_) return;
-    return rebuild();
+    if (any_) rebuild();
   }
 
  private:
@@ -36,6 +40,7 @@ class Partitioner {
     int32_t output;
     int32_t device;
     int32_t node;  // in the new graph, once made
+    bool copy;     // even where the memory is the same
   };
 
   void number_devices() {
@@ -50,8 +55,47 @@ class Partitioner {
       }
       const auto [it, fresh] =
           numbers.try_emplace(n.assigned, static_cast<int32_t>(names_.size()));
-      if (fresh) names_.push_back(n.assigned);
+      if (fresh) {
+        names_.push_back(n.assigned);
+        memory_.push_back(memory_of(n.assigned));
+      }
       device_[i] = it->second;
+    }
+  }
+
+  // CPU devices of one process have one memory; every other has its own.
+  static std::string memory_of(const std::string& device) {
+    DeviceName name = DeviceName::parse(device);
+    if (name.type == "CPU") name.id.reset();
+    return name.str();
+  }
+
+  bool is_transfer(int32_t i) const {
+    return graph_[i].op == &transfer_op_ || graph_[i].op == &hand_over_op_;
+  }
+
+  // Transfers that an earlier call made and whose readers are gone since.
+  void find_dead() {
+    std::vector<bool> used(graph_.nodes.size(), false);
+    for (const ValueRef& v : graph_.outputs) used[v.node] = true;
+    for (int32_t i = graph_.size() - 1; i >= 0; --i) {
+      if (is_transfer(i) && !used[i]) {
+        any_ = dead_[i] = true;
+        continue;
+      }
+      for (const ValueRef& v : graph_[i].inputs) used[v.node] = true;
+      for (const int32_t c : graph_[i].controls) used[c] = true;
+    }
+  }
+
+  // Values whose bytes become results: these are where the user asked.
+  void find_escaping() {
+    for (const ValueRef& v : graph_.outputs) escapes_[v.node] = true;
+    for (int32_t i = graph_.size() - 1; i >= 0; --i) {
+      const Node& n = graph_[i];
+      if (escapes_[i] && n.op->kind() == OpKind::kAlias) {
+        escapes_[n.inputs[0].node] = true;
+      }
     }
   }
 
@@ -66,11 +110,13 @@ class Partitioner {
   void find_cuts() {
     std::vector<bool> at_home(graph_.nodes.size(), false);
     for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (dead_[i]) continue;
+      const bool copy = escapes_[i] && graph_[i].op->kind() == OpKind::kAlias;
       for (const ValueRef& v : graph_[i].inputs) {
-        if (device_[v.node] == device_[i]) {
+        if (device_[v.node] == device_[i] || is_transfer(i)) {
           at_home[v.node] = true;
         } else if (graph_.spec(v).dtype != resource) {
-          want(v, device_[i]);
+          want(v, device_[i], copy);
         }
       }
     }
@@ -88,11 +134,13 @@ class Partitioner {
     for (const auto& cuts : wanted_) any_ = any_ || !cuts.empty();
   }
 
-  void want(const ValueRef& v, int32_t device) {
-    for (const Cut& c : wanted_[v.node]) {
-      if (c.output == v.output && c.device == device) return;
+  void want(const ValueRef& v, int32_t device, bool copy) {
+    for (Cut& c : wanted_[v.node]) {
+      if (c.output != v.output || c.device != device) continue;
+      c.copy = c.copy || copy;
+      return;
     }
-    wanted_[v.node].push_back({v.output, device, -1});
+    wanted_[v.node].push_back({v.output, device, -1, copy});
   }
 
   // Copies the graph with the transfers of a value right behind its producer.
@@ -102,7 +150,8 @@ class Partitioner {
     std::vector<int32_t> new_id(old.size());
     int32_t next = 0;
     for (size_t i = 0; i < old.size(); ++i) {
-      new_id[i] = next;
+      new_id[i] = dead_[i] ? -1 : next;
+      if (dead_[i]) continue;
       next += 1 + static_cast<int32_t>(wanted_[i].size());
     }
     graph_.nodes.reserve(static_cast<size_t>(next));
@@ -110,12 +159,13 @@ class Partitioner {
     std::unordered_map<std::string, int> taken;
     for (const Node& n : old) taken.try_emplace(n.name, 1);
     for (size_t i = 0; i < old.size(); ++i) {
+      if (dead_[i]) continue;
       Node& n = old[i];
       for (ValueRef& v : n.inputs) v = moved(v, device_[i], new_id);
       for (int32_t& c : n.controls) c = new_id[c];
       if (n.follows >= 0) n.follows = new_id[n.follows];
       graph_.add(std::move(n));
-      for (Cut& cut : wanted_[i]) add_cut(new_id[i], cut, taken);
+      for (Cut& cut : wanted_[i]) add_cut(new_id[i], device_[i], cut, taken);
     }
     for (int32_t& a : graph_.args) a = new_id[a];
     for (ValueRef& v : graph_.outputs) v.node = new_id[v.node];
@@ -131,7 +181,7 @@ class Partitioner {
     return {new_id[v.node], v.output};
   }
 
-  void add_cut(int32_t from, Cut& cut,
+  void add_cut(int32_t from, int32_t device, Cut& cut,
                std::unordered_map<std::string, int>& taken) {
     const Node& producer = graph_[from];
     Node n;
@@ -140,7 +190,9 @@ class Partitioner {
       n.attrs = producer.attrs;
       n.controls = producer.controls;
     } else {
-      n.op = &transfer_op_;
+      const bool here = memory_[device] == memory_[cut.device];
+      const bool text = producer.outputs[cut.output].dtype == string_;
+      n.op = here && !cut.copy && !text ? &hand_over_op_ : &transfer_op_;
       n.inputs = {{from, cut.output}};
     }
     n.outputs = {producer.outputs[cut.output]};
@@ -164,9 +216,13 @@ class Partitioner {
   Graph& graph_;
   const OpDef& const_op_;
   const OpDef& transfer_op_;
-  std::vector<std::string> names_;  // of the devices
-  std::vector<int32_t> device_;     // per node
+  const OpDef& hand_over_op_;
+  std::vector<std::string> names_;   // of the devices
+  std::vector<std::string> memory_;  // per device: whose it has
+  std::vector<int32_t> device_;      // per node
   std::vector<std::vector<Cut>> wanted_;
+  std::vector<bool> dead_;     // per node: nobody needs it
+  std::vector<bool> escapes_;  // per node: a result has its bytes
   bool any_ = false;
 };
 

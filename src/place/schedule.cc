@@ -53,6 +53,13 @@ class Scheduler {
       if (fresh) result_.streams.push_back({name, false});
       device_[i] = it->second;
     }
+    // Aliases of what was handed over are in the memory of the giver.
+    memory_ = device_;
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (graph_[i].op->kind() == OpKind::kAlias) {
+        memory_[i] = memory_[graph_[i].inputs[0].node];
+      }
+    }
     copy_stream_.assign(numbers.size(), -1);
     for (int32_t i = 0; i < graph_.size(); ++i) {
       int32_t& stream = copy_stream_[device_[i]];
@@ -119,9 +126,9 @@ class Scheduler {
     touch(device_[step.node]);
     const bool transfer = work_.is_transfer[step.node];
     for (const ValueRef& v : graph_[step.node].inputs) {
-      touch(device_[v.node]);
+      touch(memory_[v.node]);
       if (transfer && work_.is_source(v.node)) {
-        start_after(step.stream, device_[v.node]);
+        start_after(step.stream, memory_[v.node]);
       }
     }
     if (transfer) start_after(step.stream, device_[step.node]);
@@ -147,6 +154,7 @@ class Scheduler {
   const Work work_;
   Schedule result_;
   std::vector<int32_t> device_;              // per node: its compute stream
+  std::vector<int32_t> memory_;              // per node: where its bytes are
   std::vector<int32_t> copy_stream_;         // per device, -1: none
   std::vector<int32_t> step_of_;             // per node
   std::vector<int32_t> latest_;              // per stream; all -1 between steps

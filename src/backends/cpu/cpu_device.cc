@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "device/backend_registry.h"
 #include "device/cpu_layout.h"
+#include "device/engine_thread.h"
 #include "device/inline_stream.h"
 #include "device/thread_stream.h"
 
@@ -19,33 +20,43 @@ namespace berth {
 
 namespace {
 
-// A device of its own thread runs what it is given there; /CPU:0 runs it on
-// the calling thread.
+// Who computes what a device is given.
+enum class Runs : uint8_t {
+  kOnCaller,  // the calling thread
+  kBoth,      // the calling thread; plans may use the device's own
+  kOnThread,  // the device's own thread
+};
+
 class CpuDevice final : public Device {
  public:
   CpuDevice(int index, const KernelTable* kernels, const CpuLayout::Part& part,
-            bool own_thread)
+            Runs runs)
       : Device({"localhost", 0, 0, "CPU", index}, describe(part), kernels),
         allocator_(this, host_memory_source(), part.memory_limit_bytes),
         inline_(this),
-        pool_(pool_options(part)) {
-    if (!own_thread) return;
-    thread_ = std::make_unique<ThreadStream>(this, stream_options(part));
+        on_caller_(runs != Runs::kOnThread),
+        pool_(pool_options(short_name(), part)) {
+    if (runs == Runs::kOnCaller) return;
+    thread_ = std::make_unique<ThreadStream>(
+        this, stream_options(short_name(), part));
   }
 
-  bool runs_inline() const override { return thread_ == nullptr; }
+  bool runs_inline() const override { return on_caller_; }
   Allocator& allocator() override { return allocator_; }
   Stream& compute_stream() override {
-    return thread_ ? static_cast<Stream&>(*thread_) : inline_;
+    return on_caller_ ? inline_ : static_cast<Stream&>(*thread_);
   }
   Stream& copy_stream() override { return compute_stream(); }
+  Stream& plan_stream() override {
+    return thread_ ? static_cast<Stream&>(*thread_) : inline_;
+  }
   ThreadPool* pool() override { return &pool_; }
   void copy_to_host(void* target, const void* source, size_t bytes) override {
     std::memcpy(target, source, bytes);
   }
   void copy_from_host(void* target, const void* source, size_t bytes) override {
     // The memory may have had another owner, whose work is still queued.
-    if (thread_) finish(thread_->record());
+    if (!on_caller_) finish(thread_->record());
     std::memcpy(target, source, bytes);
   }
   void reset_error() override {
@@ -58,29 +69,40 @@ class CpuDevice final : public Device {
                        part.cores.size() == 1 ? "" : "s", part.cores.str(),
                        part.shared ? ", shared" : "");
   }
-  static ThreadPoolOptions pool_options(const CpuLayout::Part& part) {
+  static ThreadPoolOptions pool_options(const std::string& name,
+                                        const CpuLayout::Part& part) {
     ThreadPoolOptions options;
     options.cores = part.cores;
     options.size = part.workers;
     options.shared = part.shared;
-    options.on_start = [](int) { cpu::use_one_openmp_thread(); };
+    const bool alone = binds_alone(part);
+    options.on_start = [name, cores = part.cores, alone](int worker) {
+      enter_device_thread(name, alone ? CoreSet({cores[worker]}) : cores);
+      cpu::use_one_openmp_thread();
+    };
     return options;
   }
+  static bool binds_alone(const CpuLayout::Part& part) {
+    return !part.shared && part.workers <= part.cores.size();
+  }
   // The stream's thread is worker 0 of the pool.
-  static ThreadStreamOptions stream_options(const CpuLayout::Part& part) {
-    const bool alone = !part.shared && part.workers <= part.cores.size();
+  static ThreadStreamOptions stream_options(const std::string& name,
+                                            const CpuLayout::Part& part) {
+    const bool alone = binds_alone(part);
     const CoreSet mine = alone ? CoreSet({part.cores[0]}) : part.cores;
     ThreadStreamOptions options;
-    options.on_start = [mine] {
-      bind_current_thread(mine);
+    options.on_start = [name, mine] {
+      enter_device_thread(name, mine);
       cpu::use_one_openmp_thread();
     };
     options.spin_us = alone ? 500 : 0;
+    options.wait_spin_us = alone ? 50 : 0;
     return options;
   }
 
   Allocator allocator_;
   InlineStream inline_;
+  const bool on_caller_;
   ThreadPool pool_;
   std::unique_ptr<ThreadStream> thread_;  // ends before the pool
 };
@@ -95,12 +117,20 @@ class CpuBackend final : public Backend {
     if (!config.cpu_reference_only) table_.append(cpu::kernels());
     table_.append(reference::kernels());
     reference::add_strings(table_);
-    const CpuLayout layout = lay_out_cpus(config, CoreSet::allowed());
+    const CoreSet allowed = CoreSet::allowed();
+    const CpuLayout layout = lay_out_cpus(config, allowed);
+    set_host_thread_cores(layout.host.empty() ? layout.devices[0].cores
+                                              : layout.host);
+    // One device that owns all there is needs no thread but the caller's.
+    const bool divided =
+        layout.devices.size() > 1 || !(layout.devices[0].cores == allowed);
     std::vector<std::unique_ptr<Device>> devices;
     for (const CpuLayout::Part& part : layout.devices) {
       const int index = static_cast<int>(devices.size());
-      devices.push_back(
-          std::make_unique<CpuDevice>(index, &table_, part, index > 0));
+      devices.push_back(std::make_unique<CpuDevice>(
+          index, &table_, part,
+          index > 0 ? Runs::kOnThread
+                    : (divided ? Runs::kBoth : Runs::kOnCaller)));
     }
     return devices;
   }

@@ -1,0 +1,106 @@
+#include "cli/place_input.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "berth/config.h"
+#include "berth/errors.h"
+#include "cli/commands.h"
+#include "device/device_manager.h"
+#include "place/place_text.h"
+
+namespace berth::cli {
+
+namespace {
+
+// The kernels of this engine; of GPUs those of a simulated one where there is
+// none. Null: the engine has no such devices.
+const KernelTable* kernels_of(const std::string& type) {
+  for (const Device* d : DeviceManager::get().devices()) {
+    if (d->type() == type) return &d->kernels();
+  }
+  return nullptr;
+}
+
+// Creates the devices of this process, whose kernel tables are asked.
+void create_devices() {
+  try {
+    if (config::list_physical_devices("GPU").empty()) {
+      config::set_simulated_devices("GPUx1");
+    }
+    DeviceManager::get();
+  } catch (const errors::Error& e) {
+    throw UsageError(std::string("place: ") + e.what());
+  }
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  struct Close {
+    void operator()(std::FILE* f) const {
+      if (f != stdin) std::fclose(f);
+    }
+  };
+  const std::unique_ptr<std::FILE, Close> file(
+      path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
+  const auto fail = [&] {
+    throw UsageError(fmt::format("{}: {}; expected a file that can be read",
+                                 path, std::strerror(errno)));
+  };
+  if (!file) fail();
+  std::string text;
+  char buffer[1 << 16];
+  while (const size_t n = std::fread(buffer, 1, sizeof(buffer), file.get())) {
+    text.append(buffer, n);
+    if (text.size() > kMaxGraphBytes) {
+      throw UsageError(
+          fmt::format("{}: more than {} bytes; expected a graph "
+                      "text",
+                      path, kMaxGraphBytes));
+    }
+  }
+  if (std::ferror(file.get())) fail();
+  return text;
+}
+
+PlaceInput read_place_input(const std::string& path,
+                            const std::string& device_list) {
+  const std::string bytes = read_file(path);
+  create_devices();
+  PlaceInput input;
+  const char* part = path.c_str();
+  try {
+    input.text = parse_text(bytes);
+    if (input.text.graph.nodes.empty()) {
+      throw UsageError(
+          fmt::format("{}: no node stands outside of the {} functions; "
+                      "expected node lines: "
+                      "what is in a function is placed where a node calls it",
+                      path, input.text.functions.size()));
+    }
+    part = "--devices";
+    if (!device_list.empty()) {
+      input.devices = devices_of_list(device_list);
+    } else {
+      part = path.c_str();
+      input.devices = devices_of_text(input.text);
+    }
+  } catch (const errors::InvalidArgument& e) {
+    throw UsageError(fmt::format("{}: {}", part, e.what()));
+  }
+  if (input.devices.empty()) {
+    throw UsageError(fmt::format(
+        "{}: no devices to place on; expected --devices, for example "
+        "\"CPUx1,GPUx2\", or device lines in the text",
+        path));
+  }
+  input.options = place_options(input.text, input.devices, kernels_of);
+  return input;
+}
+
+}  // namespace berth::cli

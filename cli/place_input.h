@@ -1,0 +1,34 @@
+// What `berth place` reads: a graph text, devices, the kernels of the engine.
+
+#ifndef BERTH_CLI_PLACE_INPUT_H_
+#define BERTH_CLI_PLACE_INPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "graph/graph_text.h"
+#include "place/place.h"
+
+namespace berth::cli {
+
+// Files of more bytes are refused.
+inline constexpr size_t kMaxGraphBytes = size_t{1} << 30;
+
+// Returns the contents of a file; "-" is standard input. Throws UsageError.
+std::string read_file(const std::string& path);
+
+struct PlaceInput {
+  GraphText text;
+  std::vector<std::string> devices;  // full names, in order of preference
+  PlaceOptions options;              // refers to the ops of `text`
+};
+
+// Reads and parses `path`. Devices are those of `device_list`, or, when that is
+// empty, of the text. Throws UsageError: no such file, "PATH: line N, column
+// C: ...", no nodes, no devices.
+PlaceInput read_place_input(const std::string& path,
+                            const std::string& device_list);
+
+}  // namespace berth::cli
+
+#endif  // BERTH_CLI_PLACE_INPUT_H_

@@ -1,0 +1,79 @@
+// Eager calls that fetch more than they give back. The program has two
+// simulated GPUs (eager_test.cc).
+
+#include "eager/lint_moves.h"
+
+#include <gtest/gtest.h>
+
+#include "base/heard.h"
+#include "berth/berth.h"
+
+namespace berth {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Tensor on(const char* name, const Shape& shape) {
+  const auto scope = device(name);
+  return ones(shape);
+}
+
+TEST(LintMoves, NamesTheLineThatFetchesTwoMebibytesForOneNumber) {
+  const Tensor scores = on("/GPU:1", {512, 1024});
+  const Heard heard;
+  for (int step = 0; step < 3; ++step) {
+    const auto host = device("/CPU:0");
+    math::reduce_max(scores);
+  }
+  const std::string line =
+      "(lint_moves_test.cc:" + std::to_string(__LINE__ - 3) + ")";
+  const std::string text = heard.text_of("reduce-placement");
+  EXPECT_TRUE(has(text, line)) << text;
+  EXPECT_TRUE(has(text, "on CPU:0, which fetches 2 MiB from GPU:1")) << text;
+  EXPECT_TRUE(has(text, "would send 4 bytes")) << text;
+  EXPECT_EQ(debugging::diagnostic_counts().at("reduce-placement"), 3);
+}
+
+TEST(LintMoves, IsSilentWhereTheInputIs) {
+  const Tensor scores = on("/GPU:1", {512, 1024});
+  const Heard heard;
+  const auto there = device("/GPU:1");
+  math::reduce_max(scores);
+  EXPECT_EQ(heard.text_of("reduce-placement"), "0");
+}
+
+TEST(LintMoves, IsSilentWithoutAScopeOfTheUser) {
+  const Tensor rows = on("/CPU:0", {512, 1024});
+  const Heard heard;
+  math::reduce_max(rows);  // GPU:0, as everything else
+  EXPECT_EQ(heard.text_of("reduce-placement"), "0");
+}
+
+TEST(LintMoves, IsSilentAboutSmallTensors) {
+  const Tensor scores = on("/GPU:1", {64, 64});
+  const Heard heard;
+  const auto host = device("/CPU:0");
+  math::reduce_max(scores);
+  EXPECT_EQ(heard.text_of("reduce-placement"), "0");
+}
+
+TEST(LintMoves, IsSilentWhenTheResultIsAsLarge) {
+  const Tensor scores = on("/GPU:1", {512, 1024});
+  const Heard heard;
+  const auto host = device("/CPU:0");
+  math::exp(scores);
+  EXPECT_EQ(heard.text_of("reduce-placement"), "0");
+}
+
+TEST(LintMoves, IsSilentAboutArithmeticThatIsWorthTheWay) {
+  const Tensor wide = on("/CPU:0", {128, 1 << 12});
+  const Heard heard;
+  const auto fast = device("/GPU:0");
+  linalg::matmul(wide, wide, {.transpose_b = true});  // 64 flops per byte
+  EXPECT_EQ(heard.text_of("reduce-placement"), "0");
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,49 @@
+// Costs measured on the devices of this process.
+//
+// Acts when explain, a report or `berth calibrate` asks. Variables are never
+// touched: what is measured runs on scratch of its own. Results go to the
+// CostStore. Thread-safe, but measurements of several threads disturb each
+// other.
+
+#ifndef BERTH_EXEC_MEASURE_COSTS_H_
+#define BERTH_EXEC_MEASURE_COSTS_H_
+
+#include <functional>
+#include <string>
+
+#include "graph/graph.h"
+#include "place/costs.h"
+
+namespace berth {
+
+struct MeasureOptions {
+  double op_budget_ms = 20;  // for one op on one device
+  double budget_s = 2;       // for all that is missing
+  // Turns a graph of one node into what a plan can run (lowers composites);
+  // null: nothing.
+  std::function<void(Graph&)> prepare = nullptr;
+  // Called before each measurement.
+  std::function<void(int done, int of, const std::string& what)> progress =
+      nullptr;
+};
+
+// Returns the devices of this process: kept or measured rates and links where
+// there are any, else assumed ones. Simulated devices have the rates that they
+// declare.
+Machine this_machine();
+
+// Measures rates of every class and links of every pair of classes, and keeps
+// them. `quick`: a quarter of the time.
+Machine measure_machine(bool quick, const MeasureOptions& options = {});
+
+// Returns the estimated costs of a placed graph on this machine, with kept
+// measurements in their place.
+CostTable kept_costs(const Graph& placed);
+
+// The same; measures, within the budget, what is missing: first every op on
+// its own device, the dearest first, then on the others.
+CostTable measured_costs(const Graph& placed, const MeasureOptions& options);
+
+}  // namespace berth
+
+#endif  // BERTH_EXEC_MEASURE_COSTS_H_

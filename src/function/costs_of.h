@@ -1,0 +1,19 @@
+// costs_of: the costs that explain and reports reckon with.
+
+#ifndef BERTH_FUNCTION_COSTS_OF_H_
+#define BERTH_FUNCTION_COSTS_OF_H_
+
+#include "graph/graph.h"
+#include "place/costs.h"
+
+namespace berth {
+
+// Returns the costs of a placed graph (fused and partitioned, or as placed) on
+// the devices of this process; CostTable::error is that of this machine's
+// predictions. `may_measure`: takes up to 2 s the first time; what it measures
+// is kept on disk. Otherwise what was kept before, else estimates.
+CostTable costs_of(const Graph& placed, bool may_measure);
+
+}  // namespace berth
+
+#endif  // BERTH_FUNCTION_COSTS_OF_H_

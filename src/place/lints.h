@@ -1,0 +1,46 @@
+// Lints of a placed graph: requests that are obeyed and cost more than what
+// they save.
+//
+// Acts once per compiled graph, between placing and partitioning. Pure; one
+// thread per graph. What each id means: docs/diagnostics.md.
+
+#ifndef BERTH_PLACE_LINTS_H_
+#define BERTH_PLACE_LINTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "place/place.h"
+
+namespace berth {
+
+// Savings below this many bytes per step are not worth a word.
+inline constexpr int64_t kLintBytes = 64 << 10;
+
+// What would have been better. Bytes are those sent between devices per step
+// because of these ops.
+struct PlaceLint {
+  std::string id;      // "reduce-placement", "ping-pong", ...
+  int32_t node = -1;   // the op, or the read of the variable
+  std::string device;  // where it would cost less, full name
+  int64_t bytes = 0;   // as placed
+  int64_t bytes_there = 0;
+  std::string text;  // one sentence, with what to do
+};
+
+// Returns what there is to say about a graph whose nodes are all assigned,
+// before partition(). Only ops that run where somebody asked for them, and
+// their gradients, are judged.
+//   reduce-placement    gives far less than it reads from another device
+//   expand-placement    gives far more to another device than it reads
+//   ping-pong           stands alone between ops of another device
+//   variable-elsewhere  a variable that only other devices read
+//   gradient-elsewhere  gradients pinned away from their forward ops
+std::vector<PlaceLint> lint_placement(const Graph& graph,
+                                      const PlaceOptions& options);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_LINTS_H_

@@ -1,0 +1,169 @@
+#include "place/place_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+#include "berth/errors.h"
+#include "device/device_name.h"
+#include "device/runtime_config.h"
+#include "op/kernel.h"
+
+namespace berth {
+
+namespace {
+
+const DeviceName& here() {
+  static const DeviceName name{"localhost", 0, 0, {}, {}};
+  return name;
+}
+
+auto preference(const DeviceName& d) {
+  const int type = *d.type == "GPU" ? 0 : *d.type == "CPU" ? 1 : 2;
+  const bool elsewhere = !here().matches(d);
+  return std::make_tuple(type, type == 2 ? *d.type : "", elsewhere, *d.job,
+                         *d.replica, *d.task, *d.id);
+}
+
+std::vector<std::string> in_order(std::vector<DeviceName> devices) {
+  if (devices.size() > kMaxPlaceDevices) {
+    throw errors::InvalidArgument(
+        fmt::format("{} devices to place on; expected at most {}",
+                    devices.size(), kMaxPlaceDevices));
+  }
+  std::stable_sort(devices.begin(), devices.end(),
+                   [](const DeviceName& a, const DeviceName& b) {
+                     return preference(a) < preference(b);
+                   });
+  std::vector<std::string> names;
+  for (const DeviceName& d : devices) {
+    names.push_back(d.str());
+    if (names.size() > 1 && names[names.size() - 2] == names.back()) {
+      throw errors::InvalidArgument(
+          fmt::format("device \"{}\" is there twice; expected distinct devices",
+                      names.back()));
+    }
+  }
+  return names;
+}
+
+std::string upper(std::string s) {
+  for (char& c : s) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return s;
+}
+
+// The kernel lines for one device type.
+class DeclaredKernels {
+ public:
+  DeclaredKernels(const GraphText& text, const std::string& type) {
+    std::unordered_map<std::string_view, const OpDef*> ops;
+    for (const auto& op : text.graph.declared_ops) {
+      ops.emplace(op->name(), op.get());
+    }
+    for (const KernelDecl& kernel : text.kernels) {
+      const auto it = ops.find(kernel.op);
+      const OpDef* op =
+          it != ops.end() ? it->second : OpRegistry::get().find(kernel.op);
+      // An op with a kernel elsewhere has none here.
+      std::vector<Kernel>& list = kernels_[op];
+      for (const std::string& t : kernel.device_types) {
+        if (upper(t) != type) continue;
+        list.push_back({kernel.dtypes, kernel.priority});
+      }
+    }
+  }
+
+  bool declares(const OpDef& op) const { return kernels_.contains(&op); }
+  bool runs(const OpDef& op, DType dtype) const {
+    for (const Kernel& k : kernels_.at(&op)) {
+      if (k.dtypes & dtype_bit(dtype)) return true;
+    }
+    return false;
+  }
+  // That of the best kernel.
+  int priority(const OpDef& op, DType dtype) const {
+    const auto it = kernels_.find(&op);
+    if (it == kernels_.end()) return 0;
+    int best = 0;
+    bool any = false;
+    for (const Kernel& k : it->second) {
+      if (!(k.dtypes & dtype_bit(dtype))) continue;
+      best = any ? std::max(best, k.priority) : k.priority;
+      any = true;
+    }
+    return best;
+  }
+
+ private:
+  struct Kernel {
+    DTypeSet dtypes;
+    int priority;
+  };
+  std::unordered_map<const OpDef*, std::vector<Kernel>> kernels_;
+};
+
+}  // namespace
+
+std::vector<std::string> devices_of_list(std::string_view list) {
+  std::vector<DeviceName> devices;
+  std::unordered_map<std::string, int> next;
+  for (const DeviceListEntry& e : parse_device_list(list)) {
+    for (int i = 0; i < e.count; ++i) {
+      DeviceName d = here();
+      d.type = e.type;
+      d.id = next[e.type]++;
+      devices.push_back(std::move(d));
+    }
+    if (devices.size() > kMaxPlaceDevices) break;
+  }
+  if (devices.empty()) {
+    throw errors::InvalidArgument(fmt::format(
+        "device list '{}' has no device; expected for example 'CPUx1,GPUx2'",
+        list));
+  }
+  return in_order(std::move(devices));
+}
+
+std::vector<std::string> devices_of_text(const GraphText& text) {
+  std::vector<DeviceName> devices;
+  for (const DeviceDecl& decl : text.devices) {
+    DeviceName d = DeviceName::parse(decl.name).merged_over(here());
+    if (!d.id) d.id = 0;
+    devices.push_back(std::move(d));
+  }
+  return in_order(std::move(devices));
+}
+
+PlaceOptions place_options(const GraphText& text,
+                           const std::vector<std::string>& devices,
+                           const KernelsOfType& kernels) {
+  PlaceOptions options;
+  std::unordered_map<std::string, std::shared_ptr<const DeclaredKernels>> types;
+  for (const std::string& name : devices) {
+    const std::string type = *DeviceName::parse(name).type;
+    auto& declared = types[type];
+    if (!declared) {
+      declared = std::make_shared<const DeclaredKernels>(text, type);
+    }
+    const KernelTable* table = kernels ? kernels(type) : nullptr;
+    const bool all = !kernels && (type == "CPU" || type == "GPU");
+    PlaceDevice d;
+    d.name = name;
+    d.runs = [declared, table, all](const OpDef& op, DType dtype) {
+      if (declared->declares(op)) return declared->runs(op, dtype);
+      if (op.id() == kDetachedOp) return false;
+      return all || (table && can_run(*table, op, dtype));
+    };
+    d.priority = [declared](const OpDef& op, DType dtype) {
+      return declared->priority(op, dtype);
+    };
+    options.devices.push_back(std::move(d));
+  }
+  return options;
+}
+
+}  // namespace berth

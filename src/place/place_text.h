@@ -1,0 +1,45 @@
+// What a graph text and a device list say, as options of place().
+//
+// Devices are hypothetical: no device is created, no name looked up. Pure
+// functions.
+
+#ifndef BERTH_PLACE_PLACE_TEXT_H_
+#define BERTH_PLACE_PLACE_TEXT_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph_text.h"
+#include "place/place.h"
+
+namespace berth {
+
+// Returns the full names of a device list, "CPUx2,GPUx2", in order of
+// preference: GPUs, CPUs, others; of a type first those of this process
+// (/job:localhost/replica:0/task:0), then by job, replica, task and number.
+// Throws errors::InvalidArgument: the list is malformed, empty or longer than
+// kMaxPlaceDevices.
+std::vector<std::string> devices_of_list(std::string_view list);
+
+// Returns the same of the text's device lines; parts that a name leaves open
+// are those of this process and number 0. Throws errors::InvalidArgument also
+// when two lines name one device.
+std::vector<std::string> devices_of_text(const GraphText& text);
+
+// Returns the built-in kernels of a device type ("CPU"); null: none.
+using KernelsOfType = std::function<const KernelTable*(const std::string&)>;
+
+// Returns the options that place the text's graph on these devices. An op with
+// kernel lines runs where they say; another op of the catalogue where
+// `kernels` has it (a null function: on every CPU and GPU); another op of the
+// text nowhere. The options refer to the ops of `text`, which must outlive
+// them, and to nothing else of it.
+PlaceOptions place_options(const GraphText& text,
+                           const std::vector<std::string>& devices,
+                           const KernelsOfType& kernels = nullptr);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLACE_TEXT_H_

@@ -1,0 +1,114 @@
+// SimulatedGraph: a graph as the simulator walks it.
+
+#include <algorithm>
+
+#include "op/op_registry.h"
+#include "place/schedule.h"
+#include "place/simulate.h"
+
+namespace berth {
+
+namespace {
+
+using Kind = SimulatedGraph::Kind;
+
+Kind kind_of(const Node& n) {
+  static const OpDef& transfer = op_named("_Transfer");
+  if (n.op == &transfer) return Kind::kTransfer;
+  switch (n.op->kind()) {
+    case OpKind::kPlaceholder:
+      return Kind::kSource;
+    case OpKind::kAlias:
+    case OpKind::kReadVariable:
+      return Kind::kAlias;
+    default:
+      return Kind::kOp;
+  }
+}
+
+bool is_small_const(const Node& n) {
+  static const OpDef& constant = op_named("Const");
+  if (n.op != &constant) return false;
+  const OutSpec& s = n.outputs[0];
+  const int64_t elements = s.shape.num_elements();
+  return elements >= 0 && static_cast<size_t>(elements) * size_of(s.dtype) <=
+                              kMaxDuplicatedConstBytes;
+}
+
+int64_t bytes_behind(const Node& n) {
+  int64_t bytes = 0;
+  for (const OutSpec& s : n.outputs) {
+    if (s.dtype != resource || s.variable == DType::kInvalid) continue;
+    bytes += std::max<int64_t>(s.shape.num_elements(), 0) *
+             static_cast<int64_t>(size_of(s.variable));
+  }
+  return bytes;
+}
+
+void sort_unique(std::vector<int32_t>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+// Per item, the rows that have it.
+Rows<int32_t> inverse(const Rows<int32_t>& rows, int32_t num_items) {
+  std::vector<std::vector<int32_t>> lists(static_cast<size_t>(num_items));
+  for (int32_t i = 0; i < rows.size(); ++i) {
+    for (int32_t item : rows[i]) lists[item].push_back(i);
+  }
+  return Rows<int32_t>(lists);
+}
+
+}  // namespace
+
+SimulatedGraph::SimulatedGraph(const Graph& g) : graph(g) {
+  const auto n = static_cast<size_t>(g.size());
+  kind.reserve(n);
+  variable_bytes.assign(n, 0);
+  std::vector<int32_t> row;
+  for (int32_t i = 0; i < g.size(); ++i) {
+    kind.push_back(kind_of(g[i]));
+    if (kind[i] == Kind::kSource) variable_bytes[i] = bytes_behind(g[i]);
+    const bool small = is_small_const(g[i]);
+    row.clear();
+    for (const OutSpec& s : g[i].outputs) {
+      row.push_back(static_cast<int32_t>(producer.size()));
+      producer.push_back(i);
+      everywhere.push_back(small || s.dtype == resource);
+    }
+    values.add(row);
+  }
+  lives_on.assign(producer.size(), 0);
+  // What transfers bring is what their input is.
+  const auto number = [&](ValueRef v) {
+    while (kind[v.node] == Kind::kTransfer) v = g[v.node].inputs[0];
+    return values.begin_of(v.node) + v.output;
+  };
+  for (const ValueRef& v : g.outputs) lives_on[number(v)] = 1;
+  alias_of.assign(n, -1);
+  for (int32_t i = 0; i < g.size(); ++i) {
+    row.clear();
+    if (kind[i] != Kind::kTransfer) {
+      for (const ValueRef& v : g[i].inputs) row.push_back(number(v));
+      if (kind[i] == Kind::kAlias && !row.empty()) alias_of[i] = row[0];
+    }
+    sort_unique(row);
+    reads.add(row);
+    row.clear();
+    for (int32_t c : g[i].controls) {
+      if (kind[i] == Kind::kTransfer) break;
+      if (kind[c] == Kind::kTransfer) c = producer[number({c, 0})];
+      row.push_back(c);
+    }
+    sort_unique(row);
+    std::erase_if(row, [&](int32_t c) {
+      return std::any_of(reads[i].begin(), reads[i].end(),
+                         [&](int32_t v) { return producer[v] == c; });
+    });
+    controls.add(row);
+  }
+  readers = inverse(reads, static_cast<int32_t>(producer.size()));
+  followers = inverse(controls, g.size());
+}
+
+}  // namespace berth

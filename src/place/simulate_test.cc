@@ -1,0 +1,360 @@
+// The simulator's rules one by one: schedules worked out by hand. Times are
+// microseconds; links bring 1 byte per microsecond after 1.
+
+#include "place/simulate.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "berth/errors.h"
+#include "graph/graph_text.h"
+#include "op/op_registry.h"
+#include "place/schedule.h"
+
+namespace berth {
+namespace {
+
+const char kHead[] =
+    "berth-graph 1\n"
+    "op Make () -> (y)\n"
+    "op Fn (x: any repeated) -> (y)\n"
+    "op Pair (x: any) -> (y, z)\n";
+
+std::string gpu(int i) {
+  return fmt::format("/job:localhost/replica:0/task:0/device:GPU:{}", i);
+}
+
+// A line of text: a node of `bytes` bytes on GPU:`device` that takes `us`.
+std::string node(const std::string& name, const std::string& call, int device,
+                 int us, int bytes = 4) {
+  return fmt::format(
+      "node {} = {} -> float32[{}] at \"{}\" time GPU {} bytes {}\n", name,
+      call, bytes / 4, gpu(device), us, bytes);
+}
+
+std::string arg(const std::string& name, int device, int bytes = 4) {
+  return fmt::format(
+      "node {} = _Arg() {{index = 0, dtype = float32, shape = shape[{}]}} -> "
+      "float32[{}] at \"{}\"\n",
+      name, bytes / 4, bytes / 4, gpu(device));
+}
+
+struct Case {
+  explicit Case(const std::string& body, int devices = 2,
+                CopyRule rule = CopyRule::kOverlap)
+      : text(parse_text(kHead + body)), graph(text.graph) {
+    std::vector<std::string> names;
+    for (int d = 0; d < devices; ++d) names.push_back(gpu(d));
+    Machine m = assumed_machine(names);
+    for (DeviceCost& d : m.devices) d.copies = rule;
+    for (LinkCost& l : m.links) l = {1, 1, -1, CostOrigin::kDeclared};
+    costs = estimate_costs(text.graph, m, {nullptr, &text.costs});
+    plan = plan_of(text.graph, costs);
+  }
+
+  int32_t id(const std::string& name) const {
+    for (int32_t i = 0; i < text.graph.size(); ++i) {
+      if (text.graph[i].name == name) return i;
+    }
+    return -1;
+  }
+  Simulation run() { return simulate(graph, costs, plan); }
+  // "start-end" of a node.
+  static std::string span(double a, double b) {
+    return fmt::format("{}-{}", a, b);
+  }
+  std::string when(const Simulation& s, const std::string& name) const {
+    return span(s.start_us[id(name)], s.end_us[id(name)]);
+  }
+  // "value>to start-end ..." in order.
+  std::string copies(const Simulation& s) const {
+    std::string out;
+    for (const SimulatedTransfer& t : s.transfers) {
+      out += fmt::format("{}>{} {} ", text.graph[t.value.node].name, t.to,
+                         span(t.start_us, t.end_us));
+    }
+    return out;
+  }
+
+  GraphText text;
+  SimulatedGraph graph;
+  CostTable costs;
+  SimulatedPlan plan;
+};
+
+// a and b on device 0; c on device 1 reads a.
+std::string fork_over_devices() {
+  return node("a", "Make()", 0, 10) + node("b", "Fn(a:0)", 0, 7) +
+         node("c", "Fn(a:0)", 1, 3) + "return b:0, c:0\n";
+}
+
+TEST(Simulate, ACopyRunsBesideComputeWhenDevicesOverlap) {
+  Case t(fork_over_devices());
+  const Simulation s = t.run();
+  EXPECT_EQ(t.when(s, "a"), "0-10");
+  EXPECT_EQ(t.when(s, "b"), "10-17");
+  EXPECT_EQ(t.copies(s), "a>1 10-15 ");  // 1 + 4 bytes
+  EXPECT_EQ(t.when(s, "c"), "15-18");
+  EXPECT_EQ(s.step_us, 18);
+  EXPECT_EQ(s.busy_us, (std::vector<double>{17, 3}));
+  EXPECT_EQ(s.copy_busy_us, (std::vector<double>{0, 5}));
+  EXPECT_EQ(s.sent_bytes, 4);
+}
+
+TEST(Simulate, ACopyKeepsBothDevicesBusyUnderTheSumRule) {
+  Case t(fork_over_devices(), 2, CopyRule::kBoth);
+  const Simulation s = t.run();
+  EXPECT_EQ(t.copies(s), "a>1 10-15 ");
+  EXPECT_EQ(t.when(s, "b"), "15-22");  // not before the copy has left
+  EXPECT_EQ(t.when(s, "c"), "15-18");
+  EXPECT_EQ(s.step_us, 22);
+}
+
+TEST(Simulate, AReceivingDeviceComputesNothingMeanwhile) {
+  const std::string busy = node("d", "Make()", 1, 12);
+  Case t(node("a", "Make()", 0, 10) + node("b", "Fn(a:0)", 0, 7) + busy +
+             node("c", "Fn(a:0)", 1, 3) + node("e", "Make()", 1, 9),
+         2, CopyRule::kReceiving);
+  const Simulation s = t.run();
+  EXPECT_EQ(t.when(s, "b"), "10-17");  // the sender goes on
+  EXPECT_EQ(t.when(s, "d"), "0-12");
+  EXPECT_EQ(t.copies(s), "a>1 12-17 ");
+  EXPECT_EQ(t.when(s, "c"), "17-20");
+  EXPECT_EQ(t.when(s, "e"), "20-29");
+}
+
+TEST(Simulate, ACopyThatWaitsForItsSenderKeepsItsDestination) {
+  // Device 1 is free at 5, but device 0 is busy until 20: under the sum rule
+  // what device 1 would have done next waits with it.
+  Case t(node("a", "Make()", 0, 5) + node("b", "Make()", 0, 15) +
+             node("c", "Make()", 1, 6) + node("d", "Fn(a:0)", 1, 1) +
+             node("e", "Make()", 1, 2),
+         2, CopyRule::kBoth);
+  t.plan.order[1] = {t.id("c"), t.id("e"), t.id("d")};
+  const Simulation s = t.run();
+  // At 5 the copy waits for device 1; b starts. At 6 device 1 is free and the
+  // turn is the copy's, which waits for b.
+  EXPECT_EQ(t.when(s, "b"), "5-20");
+  EXPECT_EQ(t.copies(s), "a>1 20-25 ");
+  EXPECT_EQ(t.when(s, "e"), "25-27");
+  EXPECT_EQ(t.when(s, "d"), "27-28");
+}
+
+TEST(Simulate, OneTransferPerValueAndDestination) {
+  Case t(node("a", "Make()", 0, 10) + node("c", "Fn(a:0, a:0)", 1, 3) +
+             node("d", "Fn(a:0, c:0)", 1, 3) + node("e", "Fn(a:0)", 2, 3),
+         3);
+  const Simulation s = t.run();
+  EXPECT_EQ(t.copies(s), "a>1 10-15 a>2 10-15 ");
+  EXPECT_EQ(s.sent_bytes, 8);
+  EXPECT_EQ(t.when(s, "d"), "18-21");
+}
+
+TEST(Simulate, CopiesToOneDeviceGoOneAtATimeInOrderOfReadiness) {
+  const std::string two = fmt::format(
+      "node p = Pair(a:0) -> float32[2], float32[1] at \"{}\" "
+      "time GPU 4 bytes 8, 4\n",
+      gpu(0));
+  // b is ready at 6 on device 2; both outputs of p at 14 on device 0.
+  Case t(node("b", "Make()", 2, 6, 20) + node("a", "Make()", 0, 10) + two +
+             node("c", "Fn(b:0, p:1, p:0)", 1, 1),
+         3);
+  const Simulation s = t.run();
+  EXPECT_EQ(t.copies(s), "b>1 6-27 p>1 27-36 p>1 36-41 ");
+  EXPECT_EQ(s.transfers[1].value.output, 0);  // of equal readiness, by number
+}
+
+TEST(Simulate, ASharedLinkIsUsedByOneTransferAtATime) {
+  const std::string body = node("a", "Make()", 0, 10) +
+                           node("c", "Fn(a:0)", 1, 1) +
+                           node("d", "Fn(a:0)", 2, 1);
+  Case alone(body, 3);
+  EXPECT_EQ(alone.copies(alone.run()), "a>1 10-15 a>2 10-15 ");
+  Case t(body, 3);
+  t.costs.links[1].shared = t.costs.links[2].shared = 0;
+  EXPECT_EQ(t.copies(t.run()), "a>1 10-15 a>2 15-20 ");
+}
+
+TEST(Simulate, AControlAcrossDevicesCostsNothing) {
+  Case t(node("a", "Make()", 0, 10) + node("c", "Make(^a)", 1, 3));
+  const Simulation s = t.run();
+  EXPECT_EQ(t.when(s, "c"), "10-13");
+  EXPECT_TRUE(s.transfers.empty());
+}
+
+TEST(Simulate, TheOrderOfThePlanIsKept) {
+  Case t(node("a", "Make()", 0, 10) + node("b", "Fn(a:0)", 1, 5) +
+         node("c", "Make()", 1, 2));
+  EXPECT_EQ(t.when(t.run(), "c"), "20-22");  // behind b, though it could run
+  t.plan.order[1] = {t.id("c"), t.id("b")};
+  EXPECT_EQ(t.when(t.run(), "c"), "0-2");
+}
+
+TEST(Simulate, SmallConstantsAndHandlesAreEverywhere) {
+  Case t(fmt::format(
+             "node k = Const() {{value = tensor(float32[1], 1)}} -> float32[1] "
+             "at \"{0}\"\n"
+             "node v = VarHandleOp() {{shared_name = \"v\", dtype = float32, "
+             "shape = shape[3]}} -> resource(float32)[3] at \"{0}\"\n",
+             gpu(0)) +
+         node("a", "Fn(k:0)", 1, 2) +
+         fmt::format("node r = ReadVariableOp(v:0) -> float32[3] at \"{}\" "
+                     "bytes 12\n",
+                     gpu(0)) +
+         node("b", "Fn(r:0)", 1, 2) + "return b:0\n");
+  const Simulation s = t.run();
+  EXPECT_EQ(t.copies(s), "r>1 0-13 ");
+  EXPECT_EQ(t.when(s, "a"), "0-2");
+  EXPECT_EQ(t.when(s, "r"), "0-0");  // shares the bytes of the variable
+  EXPECT_EQ(t.when(s, "b"), "13-15");
+  // At home the constant and the variable; on device 1 the constant, then the
+  // copy, and b with it. (a has gone.)
+  EXPECT_EQ(s.peak_bytes, (std::vector<int64_t>{4 + 12, 4 + 12 + 4}));
+}
+
+TEST(Simulate, PeakBytesFollowLifetimes) {
+  // x is an argument; a dies when b and the copy are done; b is a result.
+  const std::string alias = fmt::format(
+      "node s = Identity(a:0) -> float32[25] at \"{}\" bytes 100\n", gpu(0));
+  Case t(arg("x", 0, 40) + node("a", "Fn(x:0)", 0, 10, 100) + alias +
+         node("b", "Fn(s:0)", 0, 5, 8) + node("c", "Fn(b:0)", 0, 5, 16) +
+         node("d", "Fn(c:0)", 0, 200, 60) + "return b:0\n");
+  Simulation s = t.run();
+  // 40; a: 140; b: 148; c: 40 + 8 + 16; d: 40 + 8 + 16 + 60.
+  EXPECT_EQ(s.peak_bytes[0], 148);
+  // The same, but the alias is read on device 1 at the end of the copy (101).
+  Case far(arg("x", 0, 40) + node("a", "Fn(x:0)", 0, 10, 100) + alias +
+           node("b", "Fn(s:0)", 0, 5, 8) + node("c", "Fn(b:0)", 0, 5, 16) +
+           node("d", "Fn(c:0)", 0, 200, 60) + node("e", "Fn(s:0)", 1, 1, 4) +
+           "return b:0\n");
+  s = far.run();
+  EXPECT_EQ(s.peak_bytes[0], 40 + 100 + 8 + 16 + 60);
+  EXPECT_EQ(s.peak_bytes[1], 104);
+}
+
+TEST(Simulate, WorkspaceCountsWhileItsOpRuns) {
+  Case t(node("a", "Make()", 0, 10, 100) + node("b", "Fn(a:0)", 0, 5, 8));
+  t.costs.workspace[t.id("a")] = 1000;
+  EXPECT_EQ(t.run().peak_bytes[0], 1100);
+}
+
+TEST(Simulate, APartitionedGraphBehavesAsTheWholeOne) {
+  const std::string body =
+      arg("x", 0, 40) + node("a", "Fn(x:0)", 0, 10, 100) +
+      node("b", "Fn(a:0, x:0)", 1, 5, 8) + node("c", "Fn(b:0, a:0)", 0, 5, 16) +
+      node("d", "Fn(c:0, b:0, a:0)", 1, 5, 16) + "return d:0\n";
+  Case whole(body);
+  const Simulation expected = whole.run();
+  Case t(body);
+  Graph cut = t.text.graph;
+  partition(cut);
+  ASSERT_EQ(cut.size(), whole.text.graph.size() + 4);
+  // Nodes keep the order of the whole graph, with transfers between them.
+  GraphText text;
+  for (int32_t i = 0, k = 0; i < cut.size(); ++i) {
+    const bool fresh = cut[i].op->name() == "_Transfer";
+    text.costs.push_back(fresh ? NodeCost{} : t.text.costs[k++]);
+  }
+  const CostTable costs = estimate_costs(cut, t.costs, {nullptr, &text.costs});
+  const Simulation s =
+      simulate(SimulatedGraph(cut), costs, plan_of(cut, costs));
+  EXPECT_EQ(s.step_us, expected.step_us);
+  EXPECT_EQ(s.peak_bytes, expected.peak_bytes);
+  EXPECT_EQ(s.sent_bytes, expected.sent_bytes);
+  ASSERT_EQ(s.transfers.size(), 4u);
+  for (size_t i = 0; i < s.transfers.size(); ++i) {
+    EXPECT_EQ(s.transfers[i].start_us, expected.transfers[i].start_us);
+  }
+  for (int32_t i = 0; i < cut.size(); ++i) {  // the nodes of transfers, too
+    if (cut[i].name == "a/to_GPU:1") {
+      EXPECT_EQ(s.start_us[i], 41);  // behind x
+    }
+  }
+}
+
+std::string error_of(Case& t) {
+  try {
+    t.run();
+  } catch (const errors::InvalidArgument& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Simulate, NamesTheOpsOfADeadlock) {
+  Case t(node("a", "Make()", 0, 1) + node("b", "Fn(a:0)", 1, 1) +
+         node("c", "Make()", 1, 1) + node("d", "Fn(c:0)", 0, 1));
+  t.plan.order = {{t.id("d"), t.id("a")}, {t.id("b"), t.id("c")}};
+  const std::string e = error_of(t);
+  EXPECT_NE(e.find("GPU:0 is at Fn \"d\", which needs Make \"c\""),
+            std::string::npos)
+      << e;
+  EXPECT_NE(e.find("GPU:1 is at Fn \"b\", which needs Make \"a\""),
+            std::string::npos)
+      << e;
+}
+
+TEST(Simulate, RefusesPlansThatCannotBe) {
+  const std::string body =
+      node("a", "Make()", 0, 1) + node("b", "Fn(a:0)", 1, 1);
+  const auto refuses = [&](const char* text, auto&& change) {
+    Case t(body);
+    change(t);
+    const std::string e = error_of(t);
+    EXPECT_NE(e.find(text), std::string::npos) << text << "\n" << e;
+  };
+  refuses("is in no order", [](Case& t) { t.plan.order[1].clear(); });
+  refuses("is elsewhere",
+          [](Case& t) { std::swap(t.plan.order[0], t.plan.order[1]); });
+  refuses("twice", [](Case& t) { t.plan.order[0].push_back(t.id("a")); });
+  refuses("has node 7", [](Case& t) { t.plan.order[0].push_back(7); });
+  refuses("is on device 5", [](Case& t) { t.plan.device[0] = 5; });
+  refuses("a plan of 1 nodes", [](Case& t) { t.plan.device.pop_back(); });
+  refuses("no kernel", [](Case& t) { t.costs.times[0].us = kNoKernel; });
+  refuses("another graph", [](Case& t) { t.costs.times.pop_back(); });
+}
+
+TEST(Simulate, RunsAgainWithoutTracesOfTheLastPlan) {
+  Case t(fork_over_devices());
+  Simulator simulator(t.graph, t.costs);
+  const Simulation first = simulator.run(t.plan);
+  SimulatedPlan other = t.plan;
+  other.device[t.id("c")] = 0;
+  other.order = {{t.id("a"), t.id("c"), t.id("b")}, {}};
+  EXPECT_EQ(simulator.run(other).step_us, 20);
+  const Simulation again = simulator.run(t.plan);
+  EXPECT_EQ(again.start_us, first.start_us);
+  EXPECT_EQ(again.end_us, first.end_us);
+  EXPECT_EQ(again.peak_bytes, first.peak_bytes);
+  EXPECT_EQ(again.transfers.size(), 1u);
+}
+
+TEST(PriceMove, IsTheStepWithTheOpThere) {
+  Case t(fork_over_devices());  // 18 us, 4 bytes
+  const int32_t c = t.id("c");
+  const Price home = price_move(t.graph, t.costs, t.plan, {{c}}, 0);
+  // All on device 0. c follows b: both could start at 10, and b was earlier.
+  EXPECT_EQ(home.step_us, 20);
+  EXPECT_EQ(home.delta_us, 2);
+  EXPECT_EQ(home.delta_bytes, -4);
+  const Price away = price_move(t.graph, t.costs, t.plan, {{t.id("b")}}, 1);
+  EXPECT_EQ(away.step_us, 10 + 5 + 7 + 3);
+  EXPECT_EQ(away.delta_bytes, 0);
+  const Price same = price_move(t.graph, t.costs, t.plan, {{c}}, 1);
+  EXPECT_EQ(same.delta_us, 0);
+  t.costs.classes.push_back(t.costs.classes[0]);
+  t.costs.devices[1].device_class = 1;
+  std::vector<OpTime> times;
+  for (const OpTime& time : t.costs.times) {
+    times.push_back(time);
+    times.push_back({});
+  }
+  t.costs.times = times;
+  t.costs.workspace.clear();
+  t.plan.device.assign(t.plan.device.size(), 0);
+  t.plan.order = {{t.id("a"), t.id("b"), c}, {}};
+  EXPECT_EQ(price_move(t.graph, t.costs, t.plan, {{c}}, 1).step_us, -1);
+}
+
+}  // namespace
+}  // namespace berth
