@@ -81,6 +81,7 @@ class FunctionCore {
   std::string text(const std::string& stage) const;
   FunctionPlanInfo plan_info() const;
   berth::placement::Report placement() const;
+  std::vector<berth::placement::Report> placements() const;
   berth::placement::Explanation explain(const std::string& op) const;
   int num_traces() const;
 
@@ -132,6 +133,10 @@ class Function<R(Args...)> {
   // errors::FailedPrecondition before the first call.
   berth::placement::Report placement() const {
     return shared_->core.placement();
+  }
+  // The same for every signature that is kept, the last called first.
+  std::vector<berth::placement::Report> placements() const {
+    return shared_->core.placements();
   }
   // Why an op of the last signature is where it is, and what would move it.
   //   op  its name as traced or compiled, or a layer or op that it lies under:

@@ -175,6 +175,8 @@ struct Report {
 
   // Tables for people.
   std::string str() const;
+  // The table of devices, and a line each for transfers and fallbacks.
+  std::string brief() const;
   // One line: "fallbacks: 2 ops, 1.2 MB per step"; "" when all is as asked.
   std::string summary() const;
   // docs/json.md, "placement".

@@ -276,6 +276,21 @@ placement::Report FunctionCore::placement() const {
   return impl_->last()->callable->placement();
 }
 
+std::vector<placement::Report> FunctionCore::placements() const {
+  std::vector<std::shared_ptr<Impl::Traced>> traced;
+  {
+    std::lock_guard lock(impl_->mutex_);
+    traced.assign(impl_->traced_.begin(), impl_->traced_.end());
+  }
+  std::vector<placement::Report> reports;
+  for (const auto& t : traced) {
+    for (placement::Report& r : t->callable->placements()) {
+      reports.push_back(std::move(r));
+    }
+  }
+  return reports;
+}
+
 placement::Explanation FunctionCore::explain(const std::string& op) const {
   return impl_->last()->callable->explain(op);
 }

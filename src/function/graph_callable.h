@@ -62,10 +62,12 @@ class GraphCallable final : public Callable {
   FunctionPlanInfo plan_info() const;
   // Of the plan used last, else of the last call under a tape. Throw
   // errors::FailedPrecondition before a call (placement.cc).
-  placement::Report placement() const;
+  placement::Report placement();
+  // Of all plans, used last first.
+  std::vector<placement::Report> placements();
   // Throws errors::NotFound, with the nearest names, for an op that there is
   // not.
-  placement::Explanation explain(const std::string& op) const;
+  placement::Explanation explain(const std::string& op);
 
   // Throws errors::InvalidArgument, with the nearest names, when a contract of
   // the options, or a block of contracts in the graph, names an op that the
@@ -91,6 +93,9 @@ class GraphCallable final : public Callable {
   std::shared_ptr<Compiled> compiled_for(std::span<const Tensor* const> in);
   std::shared_ptr<Compiled> last() const;
   // placement.cc
+  placement::Report report(Compiled& c) const;
+  // The variant for tapes when it alone was called; else null.
+  std::shared_ptr<GraphCallable> used_variant();
   void note_contracts(Compiled& c) const;
   [[noreturn]] void fail_not_found(const Compiled& c,
                                    const std::string& op) const;

@@ -96,29 +96,35 @@ void add_names(const PlacedGraph& placed, std::vector<std::string>& names) {
 
 }  // namespace
 
-placement::Report GraphCallable::placement() const {
-  {
-    std::unique_lock lock(mutex_);
-    if (plans_.empty() && taped_) {
-      const std::shared_ptr<GraphCallable> taped = taped_;
-      lock.unlock();
-      return taped->placement();
-    }
-  }
-  const auto c = last();
-  placement::Report report = work_of(*c->plan, c->placed).report;
+placement::Report GraphCallable::report(Compiled& c) const {
+  placement::Report report = work_of(*c.plan, c.placed).report;
   return report;
 }
 
-placement::Explanation GraphCallable::explain(const std::string& op) const {
+std::shared_ptr<GraphCallable> GraphCallable::used_variant() {
+  std::lock_guard lock(mutex_);
+  return plans_.empty() ? taped_ : nullptr;
+}
+
+placement::Report GraphCallable::placement() {
+  if (const auto taped = used_variant()) return taped->placement();
+  return report(*last());
+}
+
+std::vector<placement::Report> GraphCallable::placements() {
+  if (const auto taped = used_variant()) return taped->placements();
+  std::list<std::shared_ptr<Compiled>> plans;
   {
-    std::unique_lock lock(mutex_);
-    if (plans_.empty() && taped_) {
-      const std::shared_ptr<GraphCallable> taped = taped_;
-      lock.unlock();
-      return taped->explain(op);
-    }
+    std::lock_guard lock(mutex_);
+    plans = plans_;
   }
+  std::vector<placement::Report> reports;
+  for (const auto& c : plans) reports.push_back(report(*c));
+  return reports;
+}
+
+placement::Explanation GraphCallable::explain(const std::string& op) {
+  if (const auto taped = used_variant()) return taped->explain(op);
   const auto c = last();
   Found found = find(c->placed, op);
   if (!found.in) found = find_under(c->placed, op);

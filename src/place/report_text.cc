@@ -164,29 +164,50 @@ std::string Report::summary() const {
                      in_bytes(fallback_bytes()));
 }
 
-std::string Report::str() const {
-  std::string s = fmt::format("placement of \"{}\"", name);
-  s += steps == 0 ? ", as planned: not run yet"
-                  : fmt::format(", {} step{}", steps, steps == 1 ? "" : "s");
-  if (measured_step_us >= 0) {
-    s += fmt::format(", {} us a step", in_us(measured_step_us));
+namespace {
+
+// One line, and the table of devices.
+std::string head(const Report& r) {
+  std::string s = fmt::format("placement of \"{}\"", r.name);
+  s += r.steps == 0
+           ? ", as planned: not run yet"
+           : fmt::format(", {} step{}", r.steps, r.steps == 1 ? "" : "s");
+  if (r.measured_step_us >= 0) {
+    s += fmt::format(", {} us a step", in_us(r.measured_step_us));
   }
-  if (estimated_step_us >= 0) {
-    s += fmt::format(" (estimated {})", in_us(estimated_step_us));
+  if (r.estimated_step_us >= 0) {
+    s += fmt::format(" (estimated {})", in_us(r.estimated_step_us));
   }
   s += "\n";
-  s += listed(Table({"device", "ops", "busy us", "estimated", "peak", "arena",
-                     "results", "variables"}),
-              devices, 1, [](const DeviceRow& d) {
-                return std::vector<std::string>{
-                    shown(d.device),           std::to_string(d.ops),
-                    in_us(d.measured_busy_us), in_us(d.estimated_busy_us),
-                    in_bytes(d.peak_bytes),    in_bytes(d.arena_bytes),
-                    in_bytes(d.output_bytes),  in_bytes(d.variable_bytes)};
-              });
+  return s +
+         listed(Table({"device", "ops", "busy us", "estimated", "peak", "arena",
+                       "results", "variables"}),
+                r.devices, 1, [](const DeviceRow& d) {
+                  return std::vector<std::string>{
+                      shown(d.device),           std::to_string(d.ops),
+                      in_us(d.measured_busy_us), in_us(d.estimated_busy_us),
+                      in_bytes(d.peak_bytes),    in_bytes(d.arena_bytes),
+                      in_bytes(d.output_bytes),  in_bytes(d.variable_bytes)};
+                });
+}
+
+std::string transfers_line(const Report& r) {
+  if (r.transfers.empty()) return "";
+  return fmt::format("transfers: {}, {} per step\n", r.transfers.size(),
+                     in_bytes(r.transfer_bytes()));
+}
+
+}  // namespace
+
+std::string Report::brief() const {
+  std::string s = head(*this) + transfers_line(*this);
+  if (!fallbacks.empty()) s += summary() + "\n";
+  return s;
+}
+
+std::string Report::str() const {
+  std::string s = head(*this) + transfers_line(*this);
   if (!transfers.empty()) {
-    s += fmt::format("transfers: {}, {} per step\n", transfers.size(),
-                     in_bytes(transfer_bytes()));
     s += listed(
         Table({"value", "from", "to", "per step", "cause"}), transfers, 3,
         [&](const TransferRow& t) {
