@@ -95,6 +95,7 @@ void run(int nodes, bool interleaved, double seconds) {
   const Graph graph = training_step(nodes, interleaved);
   berth::PlaceOptions options;
   for (int i = 0; i < 4; ++i) options.devices.push_back({device(i)});
+  options.keep_assigned = false;
   Graph placed = graph;
   const auto place = berth_bench::measure_blocks(
       [&] { berth::place(placed, options); }, seconds / 3, 1);

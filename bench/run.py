@@ -16,6 +16,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OPENBLAS = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
@@ -250,6 +251,18 @@ def python_row(runner, model, cores):
     return ours / fastest["best_us"], {"best_us": ours, "peers_us": peers}
 
 
+def place_row(runner, nodes, bench):
+    """Reads and places a training graph of tools/make_graph on four GPUs and a CPU."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        subprocess.run([sys.executable, str(ROOT / "tools" / "make_graph"), "--nodes", str(nodes),
+                        "--width", "8", "--devices", "4", "--training"], stdout=file, check=True)
+        file.flush()
+        best = min(field(runner.ours("bench_place_text", "--model", file.name, fresh=True),
+                         bench, "best_ms")
+                   for _ in range(runner.options.rounds))
+    return best, {}
+
+
 def busy_row(runner, model, cores):
     """Median step with two spinning processes beside it over the median without."""
     def median():
@@ -282,6 +295,12 @@ ROWS = [
     ("resnet18_peak_memory_over_bound", "x", 1.10, 1.03, lambda r: memory_row(r, "resnet18")),
     ("cnn_first_call", "ms", 100, 20, lambda r: first_call_row(r, "cnn")),
     ("resnet18_first_call", "ms", 300, 60, lambda r: first_call_row(r, "resnet18")),
+]
+ROWS += [
+    (f"{_bench}_{_nodes // 1000}k_nodes", "ms", _must, _must / 5,
+     lambda r, n=_nodes, b=_bench: place_row(r, n, b))
+    for _nodes, _must in ((10000, 50), (100000, 1000))
+    for _bench in ("place_text", "place_text_tensorflow", "place_text_parse")
 ]
 MODELS = ("mlp", "cnn", "resnet18", "gpt")
 for _model in ("mlp", "cnn"):

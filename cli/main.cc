@@ -1,5 +1,6 @@
 // berth: the command line.
 //
+//   berth devices [--why] [--json]                   what there is
 //   berth ops [--device NAME] [--markdown | --json]   what computes what
 //   berth place GRAPH [--devices LIST] ...            what runs where
 
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
                    "berth");
   try {
     program.require_subcommand(1);
+    berth::cli::add_devices(program);
     berth::cli::add_ops(program);
     berth::cli::add_place(program);
     program.parse(argc, argv);

@@ -1,7 +1,8 @@
 // config: which devices exist and how they are set up (tf.config).
 //
 // set_* functions act before the first tensor, variable or device query and
-// throw errors::FailedPrecondition afterwards. Thread-safe.
+// throw errors::FailedPrecondition afterwards, unless they say otherwise; the
+// message names the call that created the devices and its line. Thread-safe.
 
 #ifndef BERTH_CONFIG_H_
 #define BERTH_CONFIG_H_
@@ -25,7 +26,7 @@ struct LogicalDevice {
 // Lists the devices, of one type when `device_type` is not empty
 // (tf.config.list_logical_devices).
 std::vector<LogicalDevice> list_logical_devices(
-    const std::string& device_type = "");
+    const std::string& device_type = "", Site site = Site::here());
 
 // A device as the machine has it, before it is shown or cut.
 struct PhysicalDevice {
@@ -95,6 +96,12 @@ void set_simulated_devices(const std::string& device_list,
 
 // Sets how many threads the CPU device uses; 0: one per allowed core.
 void set_intra_op_parallelism_threads(int threads, Site site = Site::here());
+int get_intra_op_parallelism_threads();
+
+// Accepted as TensorFlow does, kept and given back; it changes nothing: ops of
+// one device run in order, on all its threads, and devices run side by side.
+void set_inter_op_parallelism_threads(int threads, Site site = Site::here());
+int get_inter_op_parallelism_threads();
 
 // What happens when the device that was asked for does not exist or has no
 // kernel. The op then runs on the first device, in order of preference, of the
@@ -112,6 +119,23 @@ void set_soft_device_placement(bool enabled);
 SoftPlacement soft_device_placement();
 bool get_soft_device_placement();  // false: kError
 
+// What happens to an input of an eager op that is on another device than the
+// op. Variables are never copied; identity() copies under every policy.
+enum class DevicePolicy : uint8_t {
+  kSilent,          // copied, to begin with
+  kSilentForInt32,  // int32 is copied; else as kExplicit
+  kWarn,            // copied; diagnostic "input-copied", once per op and route
+  kExplicit,        // errors::InvalidArgument
+};
+
+// May change at any time (tf.config.experimental.set_device_policy). The names
+// are "silent", "silent_for_int32", "warn", "explicit"; another one throws
+// errors::InvalidArgument.
+void set_device_policy(DevicePolicy policy);
+void set_device_policy(const std::string& name);
+DevicePolicy device_policy();
+std::string get_device_policy();  // the name
+
 struct DeviceMemoryInfo {
   size_t current_bytes = 0;
   size_t peak_bytes = 0;
@@ -119,9 +143,11 @@ struct DeviceMemoryInfo {
   size_t limit_bytes = 0;  // 0: none
 };
 
-// Returns memory statistics of a device (tf.config.experimental
-// .get_memory_info). Throws errors::InvalidArgument for an unknown device.
-DeviceMemoryInfo get_memory_info(const std::string& device);
+// Returns memory statistics of a device, also of a CPU, where TensorFlow has
+// none (tf.config.experimental.get_memory_info). Throws errors::InvalidArgument
+// for an unknown device.
+DeviceMemoryInfo get_memory_info(const std::string& device,
+                                 Site site = Site::here());
 
 // Lets a device that failed accept work again. Variables that the failed work
 // was writing stay torn until they are assigned.
@@ -133,14 +159,20 @@ void reset_memory_stats(const std::string& device);
 // TensorFlow's older names.
 namespace experimental {
 using VirtualDeviceConfiguration = LogicalDeviceConfiguration;
+using config::get_device_policy;
 using config::get_memory_growth;
 using config::get_memory_info;
 using config::get_visible_devices;
 using config::list_logical_devices;
 using config::list_physical_devices;
 using config::reset_memory_stats;
+using config::set_device_policy;
 using config::set_memory_growth;
 using config::set_visible_devices;
+inline std::vector<VirtualDeviceConfiguration> get_virtual_device_configuration(
+    const PhysicalDevice& device) {
+  return get_logical_device_configuration(device);
+}
 inline void set_virtual_device_configuration(
     const PhysicalDevice& device,
     const std::vector<VirtualDeviceConfiguration>& parts,
@@ -150,6 +182,9 @@ inline void set_virtual_device_configuration(
 }  // namespace experimental
 
 namespace threading {
+using config::get_inter_op_parallelism_threads;
+using config::get_intra_op_parallelism_threads;
+using config::set_inter_op_parallelism_threads;
 using config::set_intra_op_parallelism_threads;
 }  // namespace threading
 

@@ -1,7 +1,8 @@
 // device: says where the ops of a block run (tf.device).
 //
 // Scopes nest: parts that the inner one leaves open come from the outer one.
-// They travel into traced functions. Each thread has its own.
+// They travel into traced functions, cond and while bodies. Guards may close
+// in any order. Each thread has its own.
 
 #ifndef BERTH_DEVICE_H_
 #define BERTH_DEVICE_H_
@@ -16,9 +17,15 @@ namespace berth {
 
 struct DeviceScope;
 
+// device(no_device) forgets the outer scopes: ops go where they would go
+// without any (tf.device(None)). device("") keeps them.
+struct NoDevice {};
+inline constexpr NoDevice no_device{};
+
 class [[nodiscard]] DeviceGuard {
  public:
   DeviceGuard(std::string_view name, Site site);
+  DeviceGuard(NoDevice, Site site);
   ~DeviceGuard();
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
@@ -28,10 +35,16 @@ class [[nodiscard]] DeviceGuard {
 };
 
 // Opens a scope until the guard ends: auto on = berth::device("/GPU:0");
-// Throws errors::InvalidArgument for a malformed name.
+// Throws errors::InvalidArgument for a malformed name. A name that no device
+// has is for config::set_soft_device_placement to judge, at each op.
 [[nodiscard]] inline DeviceGuard device(std::string_view name,
                                         Site site = Site::here()) {
   return DeviceGuard(name, site);
+}
+
+[[nodiscard]] inline DeviceGuard device(NoDevice none,
+                                        Site site = Site::here()) {
+  return DeviceGuard(none, site);
 }
 
 // Runs `fn` in a scope and returns what it returns.

@@ -76,7 +76,10 @@ class Tensor {
   TensorSpec spec() const;
 
   // The full name of the device where the op that made this ran, and of the
-  // device that holds the bytes.
+  // device that holds the bytes. They differ for what is known or kept on the
+  // host: shape(), size() and rank() of a tensor on a GPU give numbers in host
+  // memory, and the GPU does nothing for it. Integers and all else that kernels
+  // compute lie where the kernel ran. "" in a trace: not placed yet.
   std::string device() const;
   std::string backing_device() const;
 

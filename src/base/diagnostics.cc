@@ -75,6 +75,11 @@ bool report_once(const std::string& key, const debugging::Diagnostic& d) {
   return true;
 }
 
+void count_diagnostic(const std::string& id) {
+  std::lock_guard lock(state().mutex);
+  ++state().counts[id];
+}
+
 void reset_diagnostics_for_testing() {
   State& s = state();
   std::lock_guard lock(s.mutex);

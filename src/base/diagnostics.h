@@ -21,6 +21,9 @@ void report(const debugging::Diagnostic& diagnostic);
 bool report_once(const std::string& key,
                  const debugging::Diagnostic& diagnostic);
 
+// Counts a diagnostic that nobody wants to hear.
+void count_diagnostic(const std::string& id);
+
 // Forgets what report_once() has seen, and the counts (tests).
 void reset_diagnostics_for_testing();
 

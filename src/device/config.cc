@@ -9,10 +9,16 @@
 
 namespace berth::config {
 
-std::vector<LogicalDevice> list_logical_devices(
-    const std::string& device_type) {
+namespace {
+constexpr int kMostThreads = 32;
+}  // namespace
+
+std::vector<LogicalDevice> list_logical_devices(const std::string& device_type,
+                                                Site site) {
   std::vector<LogicalDevice> list;
-  for (const Device* d : DeviceManager::get().devices()) {
+  const DeviceManager& m =
+      DeviceManager::get("config::list_logical_devices()", site);
+  for (const Device* d : m.devices()) {
     if (!device_type.empty() && d->type() != device_type) continue;
     list.push_back({d->str(), d->type(), d->description(), d->simulated()});
   }
@@ -36,16 +42,34 @@ void set_simulated_devices(const std::string& device_list, Site site) {
       [gpus](RuntimeConfig& c) { c.simulated_gpus = gpus; });
 }
 
+namespace {
+void check_threads(const char* what, int threads) {
+  if (threads >= 0 && threads <= kMostThreads) return;
+  throw errors::InvalidArgument(
+      fmt::format("{}: {} threads asked for; expected 0 (one per core) to {}",
+                  what, threads, kMostThreads));
+}
+}  // namespace
+
 void set_intra_op_parallelism_threads(int threads, Site site) {
-  if (threads < 0 || threads > 32) {
-    throw errors::InvalidArgument(
-        fmt::format("set_intra_op_parallelism_threads: {} threads asked for; "
-                    "expected 0 (one per core) to 32",
-                    threads));
-  }
+  const char* what = "config::set_intra_op_parallelism_threads";
+  check_threads(what, threads);
   DeviceManager::configure(
-      "config::set_intra_op_parallelism_threads", site,
-      [threads](RuntimeConfig& c) { c.cpu_workers = threads; });
+      what, site, [threads](RuntimeConfig& c) { c.cpu_workers = threads; });
+}
+int get_intra_op_parallelism_threads() {
+  return DeviceManager::planned_config().cpu_workers;
+}
+
+void set_inter_op_parallelism_threads(int threads, Site site) {
+  const char* what = "config::set_inter_op_parallelism_threads";
+  check_threads(what, threads);
+  DeviceManager::configure(what, site, [threads](RuntimeConfig& c) {
+    c.inter_op_threads = threads;
+  });
+}
+int get_inter_op_parallelism_threads() {
+  return DeviceManager::planned_config().inter_op_threads;
 }
 
 namespace {
@@ -64,9 +88,41 @@ bool get_soft_device_placement() {
   return soft_device_placement() != SoftPlacement::kError;
 }
 
-DeviceMemoryInfo get_memory_info(const std::string& device) {
-  const MemoryInfo i =
-      DeviceManager::get().lookup(DeviceName::parse(device)).allocator().info();
+namespace {
+
+constexpr const char* kPolicyNames[] = {"silent", "silent_for_int32", "warn",
+                                        "explicit"};
+
+std::atomic<DevicePolicy> g_device_policy{DevicePolicy::kSilent};
+
+}  // namespace
+
+void set_device_policy(DevicePolicy policy) { g_device_policy.store(policy); }
+
+void set_device_policy(const std::string& name) {
+  for (int i = 0; i < 4; ++i) {
+    if (name == kPolicyNames[i]) {
+      return set_device_policy(static_cast<DevicePolicy>(i));
+    }
+  }
+  throw errors::InvalidArgument(
+      fmt::format("config::set_device_policy: '{}'; expected silent, "
+                  "silent_for_int32, warn or explicit",
+                  name));
+}
+
+DevicePolicy device_policy() { return g_device_policy.load(); }
+
+std::string get_device_policy() {
+  return kPolicyNames[static_cast<int>(device_policy())];
+}
+
+DeviceMemoryInfo get_memory_info(const std::string& device, Site site) {
+  const DeviceName name = DeviceName::parse(device);
+  const MemoryInfo i = DeviceManager::get("config::get_memory_info()", site)
+                           .lookup(name)
+                           .allocator()
+                           .info();
   return {i.current_bytes, i.peak_bytes, i.reserved_bytes, i.limit_bytes};
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "berth/errors.h"
@@ -23,6 +24,28 @@ std::vector<std::function<void(RuntimeConfig&)>>& changes() {
   return c;
 }
 
+std::string place_of(Site site) {
+  if (!site.file) return "";
+  const std::string_view file = site.file;
+  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), site.line);
+}
+
+// "constant() at model.cc:41", what is known of it.
+std::string call_text(std::string_view what, Site site) {
+  const std::string place = place_of(site);
+  if (what.empty()) return place.empty() ? "an earlier call" : place;
+  return std::string(what) + (place.empty() ? "" : " at " + place);
+}
+
+int rank_of_type(const Device& d) {
+  return d.type() == "GPU" ? 0 : d.type() == "CPU" ? 1 : 2;
+}
+
+bool preferred(const Device* a, const Device* b) {
+  return std::pair(rank_of_type(*a), *a->name().id) <
+         std::pair(rank_of_type(*b), *b->name().id);
+}
+
 RuntimeConfig configured() {
   RuntimeConfig config = runtime_config_from_environment();
   for (const auto& change : changes()) change(config);
@@ -35,11 +58,11 @@ void DeviceManager::configure(
     const char* what, Site site,
     const std::function<void(RuntimeConfig&)>& change) {
   std::lock_guard lock(setup_mutex());
-  if (instance_.load()) {
+  if (const DeviceManager* m = instance_.load()) {
     throw errors::FailedPrecondition(fmt::format(
-        "{} ({}:{}) came after the devices were created; expected before the "
+        "{} came too late: the devices were created by {}; expected before the "
         "first tensor, variable or device query: move it to the start of main",
-        what, site.file ? site.file : "?", site.line));
+        call_text(what, site), m->created_by_));
   }
   changes().push_back(change);
 }
@@ -50,7 +73,7 @@ RuntimeConfig DeviceManager::planned_config() {
   return configured();
 }
 
-DeviceManager& DeviceManager::create() {
+DeviceManager& DeviceManager::create(std::string_view what, Site site) {
   std::lock_guard lock(setup_mutex());
   if (DeviceManager* m = instance_.load()) return *m;
   std::unique_ptr<DeviceManager> m(new DeviceManager);
@@ -62,7 +85,8 @@ DeviceManager& DeviceManager::create() {
   if (m->host_ == nullptr) {
     throw errors::Internal("no backend provides /CPU:0");
   }
-  if (m->default_ == nullptr) m->default_ = m->host_;
+  m->created_by_ = call_text(what, site);
+  m->order();
   instance_.store(m.get(), std::memory_order_release);
   return *m.release();
 }
@@ -76,17 +100,23 @@ void DeviceManager::add(std::unique_ptr<Device> device) {
   if (device->type() == "CPU" && *device->name().id == 0) {
     host_ = device.get();
   }
-  if (device->type() == "GPU" &&
-      (!default_ || *device->name().id < *default_->name().id)) {
-    default_ = device.get();
-  }
   devices_.push_back(device.get());
   owned_.push_back(std::move(device));
 }
 
+void DeviceManager::order() {
+  preferred_ = devices_;
+  std::stable_sort(preferred_.begin(), preferred_.end(), &preferred);
+  default_ = preferred_.front();
+  position_.resize(devices_.size());
+  for (size_t i = 0; i < preferred_.size(); ++i) {
+    preferred_names_.push_back(&preferred_[i]->name());
+    position_[static_cast<size_t>(preferred_[i]->slot())] = static_cast<int>(i);
+  }
+}
+
 Device* DeviceManager::find(const DeviceName& name) const {
-  if (name.matches(default_->name())) return default_;
-  for (Device* d : devices_) {
+  for (Device* d : preferred_) {
     if (name.matches(d->name())) return d;
   }
   return nullptr;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/site.h"
@@ -22,9 +23,12 @@ class DeviceManager {
  public:
   // Returns the manager; creates the devices on the first call. Throws what
   // the environment or a backend refuses; the next call tries again.
-  static DeviceManager& get() {
+  static DeviceManager& get() { return get("", {}); }
+  // The same; `what` and `site` are the user's call, which configuration that
+  // comes too late names.
+  static DeviceManager& get(std::string_view what, Site site) {
     DeviceManager* m = instance_.load(std::memory_order_acquire);
-    return m ? *m : create();
+    return m ? *m : create(what, site);
   }
   static bool initialised() { return instance_.load() != nullptr; }
 
@@ -38,12 +42,23 @@ class DeviceManager {
   static RuntimeConfig planned_config();
 
   const std::vector<Device*>& devices() const { return devices_; }
+  // The same in order of preference: GPUs, CPUs, others, each by number; and
+  // the names in that order (DeviceSet::SortPrioritizedDeviceVector, which
+  // sorts GPU:10 before GPU:2).
+  const std::vector<Device*>& by_preference() const { return preferred_; }
+  const std::vector<const DeviceName*>& names_by_preference() const {
+    return preferred_names_;
+  }
+  // The place of a device in these lists.
+  int position_of(const Device& device) const {
+    return position_[static_cast<size_t>(device.slot())];
+  }
   Device& host() const { return *host_; }  // /CPU:0
   // Where an op goes when nobody asked: the first GPU, else /CPU:0.
   Device& default_device() const { return *default_; }
 
-  // Returns the first device that `name` matches (parts left open match any;
-  // no type: the default device first). Null when there is none.
+  // Returns the first device, in order of preference, that `name` matches
+  // (parts left open match any). Null when there is none.
   Device* find(const DeviceName& name) const;
   // The same; throws errors::InvalidArgument listing the devices.
   Device& lookup(const DeviceName& name) const;
@@ -53,14 +68,18 @@ class DeviceManager {
 
  private:
   DeviceManager() = default;
-  static DeviceManager& create();
+  static DeviceManager& create(std::string_view what, Site site);
   void add(std::unique_ptr<Device> device);
+  void order();  // once all are there
 
   static std::atomic<DeviceManager*> instance_;
   RuntimeConfig config_;
+  std::string created_by_;  // "constant() at model.cc:41"
   BackendRegistry backends_;
   std::vector<std::unique_ptr<Device>> owned_;
-  std::vector<Device*> devices_;
+  std::vector<Device*> devices_, preferred_;
+  std::vector<const DeviceName*> preferred_names_;
+  std::vector<int> position_;  // by slot
   Device* host_ = nullptr;
   Device* default_ = nullptr;
 };

@@ -63,7 +63,8 @@ struct RuntimeConfig {
   bool sim_real_clock = false;  // work takes the time it would take
   std::string sim_faults;       // backends/sim/faults.h
   bool cpu_reference_only = false;
-  int cpu_workers = 0;  // 0: one per allowed core
+  int cpu_workers = 0;       // 0: one per allowed core
+  int inter_op_threads = 0;  // kept for get_*, without effect
   size_t cpu_memory_limit_bytes = 0;
   // By device type: what adds kernels of the user's own, in order.
   std::vector<std::pair<std::string, std::function<void(KernelTable&)>>>

@@ -6,11 +6,13 @@
 #include <array>
 #include <memory>
 
+#include "base/diagnostics.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "eager/kernel_cache.h"
 #include "eager/lint_moves.h"
 #include "eager/parts.h"
+#include "eager/pick_device.h"
 #include "eager/variable_locks.h"
 #include "op/callable.h"
 #include "op/contract_scope.h"
@@ -63,52 +65,6 @@ class Buffer {
       "{}: the result would have shape {}{}; expected dimensions of at least "
       "0 (only reshape takes a -1, for what is left)",
       op.name(), shape.str(), where_text()));
-}
-
-[[noreturn]] void no_kernel(const OpDef& op, DType dtype, const Device* device,
-                            std::string_view asked) {
-  std::string have;
-  for (const Device* d : DeviceManager::get().devices()) {
-    if (can_run(d->kernels(), op, dtype)) have += " " + d->short_name();
-  }
-  DTypeSet taken = 0;
-  for (int d = 1; d < kNumDTypes; ++d) {
-    const auto other = static_cast<DType>(d);
-    const Device& asks =
-        device ? *device : DeviceManager::get().default_device();
-    if (asks.kernels().supports(op, other)) taken |= dtype_bit(other);
-  }
-  throw errors::Unimplemented(fmt::format(
-      "{}: no kernel for {} on {}{}{}; {}{}", op.name(), name_of(dtype),
-      device ? device->short_name() : std::string(asked),
-      asked.empty() ? "" : fmt::format(" (asked for by device(\"{}\"))", asked),
-      where_text(),
-      have.empty() ? "no device has one" : "these devices have one:" + have,
-      taken ? "; there it takes " + dtype_list(taken) : ""));
-}
-
-// The device of a call: an explicit scope; else the first variable's device;
-// else the first device, in order of preference, that has a kernel.
-Device& choose_device(const OpDef& op, std::span<const Tensor* const> in,
-                      DType dtype) {
-  if (op.has_variables()) {
-    for (const Tensor* t : in) {
-      if (t->dtype() == resource) return *t->impl()->device;
-    }
-  }
-  if (Device* asked = scope_device(op.name())) {
-    if (!can_run(asked->kernels(), op, dtype)) {
-      no_kernel(op, dtype, asked, t_state.scope->name.str());
-    }
-    return *asked;
-  }
-  if (dtype == string_) return DeviceManager::get().host();
-  Device& first = DeviceManager::get().default_device();
-  if (can_run(first.kernels(), op, dtype)) return first;
-  for (Device* d : DeviceManager::get().devices()) {
-    if (can_run(d->kernels(), op, dtype)) return *d;
-  }
-  no_kernel(op, dtype, nullptr, "");
 }
 
 void run_inline(Device& device, const OpDef& op,
@@ -274,7 +230,8 @@ void run_async(Device& device, const OpDef& op,
 }
 
 void decompose(const OpDef& op, std::span<const Tensor* const> in,
-               const Attrs* attrs, std::span<Tensor> out, Device& device) {
+               const Attrs* attrs, std::span<Tensor> out,
+               const PickedDevice& picked) {
   if (++t_state.depth > kMaxDepth) {
     t_state.depth = 0;
     throw errors::Internal(
@@ -283,7 +240,10 @@ void decompose(const OpDef& op, std::span<const Tensor* const> in,
   struct Leave {
     ~Leave() { t_state.depth = t_state.depth > 0 ? t_state.depth - 1 : 0; }
   } leave;
-  const OnDevice on(&device);
+  // Parts of what was asked for are asked for.
+  const bool asked = picked.rule == ChoiceRule::kRequest && t_state.scope;
+  const OnDevice on(picked.device,
+                    asked ? t_state.scope->kind : ScopeKind::kEngine);
   std::vector<Tensor> args;
   for (const Tensor* t : in) args.push_back(*t);
   Tensors results = op.decompose()(args, op, attrs);
@@ -306,10 +266,33 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
     if (s.shape.num_elements() < 0) unknown_result(op, s.shape);
   }
   const DType dtype = kernel_dtype(specs.span(), outs.span());
-  Device& device = choose_device(op, in, dtype);
-  if (contracts_open()) check_eager_call(op, device, in, outs.span());
+  const bool on_host = runs_on_host(op, outs.span());
+  const bool alias = op.kind() == OpKind::kAlias;
+  PickedDevice picked;
+  std::shared_ptr<const BoundKernel> kernel;
+  DeviceBits refused = 0;
+  for (;;) {
+    picked = pick_device(op, in, dtype, refused);
+    Device& at = on_host ? DeviceManager::get().host() : *picked.device;
+    if (alias) break;
+    kernel = cached_kernel(
+        at, {&op, attrs, specs.span(), outs.span(), default_slices(at)});
+    if (kernel->def || op.decompose()) break;
+    refused |= DeviceBits{1}
+               << DeviceManager::get().position_of(*picked.device);
+  }
+  if (picked.rule == ChoiceRule::kFallback) [[unlikely]] {
+    report_pick(op, in, outs.span(), picked);
+  }
+  if (g_log_device_placement.load(std::memory_order_relaxed)) [[unlikely]] {
+    log_placement(op, *picked.device);
+  }
 
   // Inputs that live elsewhere come over.
+  Device& device = on_host ? DeviceManager::get().host() : *picked.device;
+  if (contracts_open()) [[unlikely]] {
+    check_eager_call(op, {*picked.device, device}, in, outs.span());
+  }
   Buffer<Tensor, 4> moved(in.size());
   Buffer<const Tensor*, 6> args(in.size());
   size_t moved_bytes = 0;
@@ -325,7 +308,8 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
                         op.name(), t.variable->name, t.device->short_name(),
                         device.short_name(), where_text()));
       }
-    } else if (t.block->device != &device) {
+    } else if (t.block->device != &device && !on_host) {
+      check_policy(op, static_cast<int>(i), *in[i], device);
       moved[i] = copy_to_device(*in[i], device);
       args[i] = &moved[i];
       moved_bytes += t.size_bytes();
@@ -334,16 +318,11 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
   if (moved_bytes >= kLintMovedBytes) [[unlikely]] {
     lint_moves(op, in, {op, attrs, specs.span(), outs.span()}, dtype, device);
   }
-  if (op.kind() == OpKind::kAlias) {
+  if (alias) {
     out[0] = make_alias(*args[0], outs[0].shape);
     return;
   }
-  std::shared_ptr<const BoundKernel> kernel = cached_kernel(
-      device, {&op, attrs, specs.span(), outs.span(), default_slices(device)});
-  if (!kernel->def) {
-    if (!op.decompose()) no_kernel(op, dtype, &device, "");
-    return decompose(op, args.span(), attrs, out, device);
-  }
+  if (!kernel->def) return decompose(op, args.span(), attrs, out, picked);
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = make_tensor(device, outs[i].dtype, outs[i].shape);
   }
@@ -352,6 +331,9 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
     run_inline(device, op, args.span(), attrs, out, *kernel, c);
   } else {
     run_async(device, op, args.span(), attrs, out, std::move(kernel), c);
+  }
+  if (on_host) {
+    for (Tensor& t : out) t.impl()->device = picked.device;
   }
 }
 
@@ -365,7 +347,10 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
   }
   Device* device = t_state.scope ? t_state.scope_device
                                  : &DeviceManager::get().default_device();
-  if (device == nullptr || !device->runs_inline()) return false;
+  if (device == nullptr || !device->runs_inline() ||
+      g_log_device_placement.load(std::memory_order_relaxed)) {
+    return false;
+  }
   const TensorImpl* a = in[0]->impl();
   const TensorImpl* b = in.back()->impl();
   if (a == nullptr || b == nullptr) return false;
@@ -416,6 +401,9 @@ void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
     case OpKind::kAlias:
       return compute(op, in, attrs, out);
     case OpKind::kReadVariable:
+      if (g_log_device_placement.load(std::memory_order_relaxed)) [[unlikely]] {
+        log_placement(op, *in[0]->impl()->device);
+      }
       out[0] = read_variable(*in[0]);
       return;
     case OpKind::kCall:

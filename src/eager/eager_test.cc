@@ -161,9 +161,11 @@ TEST(EagerDevice, AMissingKernelNamesTheDevicesThatHaveOne) {
   const Tensor y = scaled(x, 3, "TestHostOnly");
   EXPECT_TRUE(says(y.device(), "CPU:0"));
   EXPECT_EQ(y.to_vector<float>(), (Floats{3, 6}));
+  config::set_soft_device_placement(config::SoftPlacement::kError);
   const auto on = device("/GPU:1");
   const std::string m =
       message_of<errors::Unimplemented>([&] { scaled(x, 3, "TestHostOnly"); });
+  config::set_soft_device_placement(true);
   EXPECT_TRUE(says(m, "TestHostOnly: no kernel for float32 on GPU:1"));
   EXPECT_TRUE(says(m, "asked for by device(\"/device:GPU:1\")"));
   EXPECT_TRUE(says(m, "these devices have one: CPU:0"));

@@ -210,6 +210,7 @@ void PlanBuilder::add_values() {
     step.kind = computes ? p_.ops[step.first_op].kind : StepKind::kNothing;
     if (step.parts > 1) {
       step.kind = StepKind::kKernel;
+      step.forks = step.estimate_us >= region_costs().worth_us;
       add_slices_memory(step, at);
     }
   }

@@ -99,6 +99,7 @@ struct PlanStep {
   int partials = -1;  // buffer
   size_t private_bytes = 0;  // of one slice
   double estimate_us = 0;
+  bool forks = true;  // false: too little for more than one thread
   Cost cost;
   std::vector<int32_t> waits;  // steps
   bool signals = false;        // somebody waits for it

@@ -7,36 +7,27 @@
 #include <unordered_map>
 
 #include "base/thread_pool.h"
+#include "exec/cuts.h"
 #include "exec/region_order.h"
 
 namespace berth {
 
 namespace {
 
-constexpr int8_t kWhole = SplitSignature::kWhole;
-constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
-
 // How far behind the last member a region looks for the next.
 constexpr int kReach = 512;
-constexpr double kBytesPerUs = 10e3, kFlopsPerUs = 20e3;
-
-double bytes_of(const OutSpec& s) {
-  const DType dtype = s.dtype == resource ? s.variable : s.dtype;
-  return static_cast<double>(s.shape.num_elements()) *
-         static_cast<double>(size_of(dtype));
-}
-
 // Steps of one stream between two meetings with other streams.
 class Segment {
  public:
   Segment(const Graph& graph, const RegionStream& stream,
-          const RegionOrder& order, PartBinder& binder, std::vector<bool>& done)
+          const RegionOrder& order, PartBinder& binder, Cuts& cuts,
+          std::vector<bool>& done)
       : graph_(graph),
         stream_(stream),
         order_(order),
         binder_(binder),
-        done_(done),
-        add_(op_named("AddV2")) {}
+        cuts_(cuts),
+        done_(done) {}
 
   // Appends the regions of `nodes`, in an order that runs.
   void run(std::vector<int32_t> nodes, std::vector<Region>& out) {
@@ -73,11 +64,7 @@ class Segment {
     double gain() const { return us * (1 - 1.0 / parts) - extra; }
   };
 
-  const OpEstimate& cost(int32_t node) {
-    const auto [it, fresh] = estimates_.try_emplace(node);
-    if (fresh) it->second = estimate(graph_, node);
-    return it->second;
-  }
+  const OpEstimate& cost(int32_t node) { return cuts_.cost(node); }
   // Steps that do nothing at run time.
   bool is_free(int32_t node) const {
     const OpKind kind = graph_[node].op->kind();
@@ -184,7 +171,7 @@ class Segment {
     if (node.outputs.empty()) return true;
     for (const RegionMember& m : g.members) {
       for (const ValueRef& v : graph_[m.node].inputs) {
-        if (bytes_of(graph_.spec(v)) < costs_.tiny_us * kBytesPerUs) continue;
+        if (Cuts::us_to_move(graph_.spec(v)) < costs_.tiny_us) continue;
         if (std::find(node.inputs.begin(), node.inputs.end(), v) !=
             node.inputs.end()) {
           return true;
@@ -243,7 +230,13 @@ class Segment {
   bool join(Growth& g, int32_t n, int index) {
     const SplitSignature& split =
         binder_.signatures(n)[static_cast<size_t>(index)];
-    const double extra = cost_of_cut(n, split, g.parts);
+    // Where sums are cut must not depend on the company.
+    const Cuts::Sum& sum = cuts_.sum(n, stream_);
+    if (sum.signature >= 0 ? index != sum.signature || g.parts != sum.parts
+                           : Cuts::adds(split)) {
+      return false;
+    }
+    const double extra = cuts_.extra_us(n, split, g.parts, *stream_.device);
     if (extra < 0) return false;
     const PartKernels* kernels =
         binder_.bind(n, index, g.parts, *stream_.device);
@@ -258,41 +251,9 @@ class Segment {
     return true;
   }
 
-  // What cutting the op costs beyond its share, in microseconds; -1: too much.
-  double cost_of_cut(int32_t n, const SplitSignature& split, int parts) {
-    if (binder_.cut_length(n, split) < parts) return -1;
-    const Node& node = graph_[n];
-    double partial = 0, bytes = 0;
-    for (size_t o = 0; o < split.outputs.size(); ++o) {
-      const OutSpec& s = node.outputs[o];
-      if (split.outputs[o] == kWhole) return -1;
-      if (split.outputs[o] == kPartialSum) {
-        if (!stream_.device->kernels().fast(add_.id(), s.dtype)) return -1;
-        partial += bytes_of(s);
-      }
-      bytes += bytes_of(s) / (split.outputs[o] >= 0 ? parts : 1);
-    }
-    if (is_free(n)) return 0;
-    for (size_t i = 0; i < split.inputs.size(); ++i) {
-      bytes += bytes_of(graph_.spec(node.inputs[i])) /
-               (split.inputs[i] >= 0 ? parts : 1);
-    }
-    const OpEstimate& whole = cost(n);
-    const double ideal = whole.us / parts;
-    const double slice =
-        std::max(whole.cost.flops / parts / kFlopsPerUs, bytes / kBytesPerUs);
-    // Written and added once per slice, on as many threads as there are.
-    const double add = 2 * partial / kBytesPerUs;
-    if (slice > 1.5 * ideal + costs_.slack_us + add) return -1;
-    if (add > std::max(costs_.sums_us, 0.05 * ideal)) return -1;
-    return add + std::max(0.0, slice - ideal);
-  }
-
   void emit_whole(int32_t n, std::vector<Region>& out) {
     done_[n] = true;
-    Region r;
-    r.members.push_back({n});
-    out.push_back(std::move(r));
+    out.push_back(cuts_.alone(n, stream_));
   }
 
   void emit(Growth& g, std::vector<Region>& out) {
@@ -308,11 +269,10 @@ class Segment {
   const RegionStream& stream_;
   const RegionOrder& order_;
   PartBinder& binder_;
+  Cuts& cuts_;
   std::vector<bool>& done_;  // by node
-  const OpDef& add_;
   const RegionCosts costs_ = region_costs();
   std::vector<int32_t> left_;
-  std::unordered_map<int32_t, OpEstimate> estimates_;
 };
 
 // Cuts the streams into segments and puts the schedule together again.
@@ -323,6 +283,7 @@ class Grower {
       : graph_(graph),
         streams_(streams),
         binder_(binder),
+        cuts_(graph, binder),
         schedule_(schedule),
         order_(find_order(graph, schedule)),
         done_(graph.nodes.size(), true),
@@ -361,9 +322,8 @@ class Grower {
  private:
   void add_alone(int32_t node, int32_t stream) {
     done_[node] = true;
-    Region r;
+    Region r = cuts_.alone(node, streams_[stream]);
     r.stream = stream;
-    r.members.push_back({node});
     regions_.push_back(std::move(r));
   }
 
@@ -373,7 +333,7 @@ class Grower {
       add_alone(nodes[0], stream);
     } else if (!nodes.empty()) {
       const size_t first = regions_.size();
-      Segment(graph_, streams_[stream], order_, binder_, done_)
+      Segment(graph_, streams_[stream], order_, binder_, cuts_, done_)
           .run(std::move(nodes), regions_);
       for (size_t r = first; r < regions_.size(); ++r) {
         regions_[r].stream = stream;
@@ -411,6 +371,7 @@ class Grower {
   const Graph& graph_;
   const std::vector<RegionStream>& streams_;
   PartBinder& binder_;
+  Cuts cuts_;
   Schedule& schedule_;
   const RegionOrder order_;
   std::vector<bool> done_;
@@ -421,23 +382,6 @@ class Grower {
 };
 
 }  // namespace
-
-RegionCosts& region_costs() {
-  static RegionCosts costs;
-  return costs;
-}
-
-OpEstimate estimate(const Graph& graph, int32_t node) {
-  const Node& n = graph[node];
-  if (n.op->kind() == OpKind::kPlaceholder) return {};
-  std::vector<SpecView> in;
-  for (const ValueRef& v : n.inputs) in.push_back(graph.spec(v).view());
-  std::vector<OutSpec> out = n.outputs;
-  OpEstimate e;
-  e.cost = n.op->cost(InferContext(*n.op, n.attrs.get(), in, out));
-  e.us = std::max(e.cost.flops / kFlopsPerUs, e.cost.bytes / kBytesPerUs);
-  return e;
-}
 
 std::vector<Region> grow_regions(const Graph& graph,
                                  const std::vector<RegionStream>& streams,

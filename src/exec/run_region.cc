@@ -63,7 +63,7 @@ struct RegionRun {
 void Plan::Impl::run_region(const PlanStep& step, Instance& run) const {
   const int workers = options.workers > 0 ? options.workers : step.parts;
   RegionRun region{*this, step, run, std::min(workers, step.parts)};
-  ThreadPool* pool = devices[step.device]->pool();
+  ThreadPool* pool = step.forks ? devices[step.device]->pool() : nullptr;
   try {
     if (!pool) {
       for (int c = 0; c < region.chunks; ++c) region.chunk(c);

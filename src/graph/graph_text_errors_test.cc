@@ -207,6 +207,7 @@ TEST(GraphTextErrors, OfDevicesAndLinks) {
       {"class a on CPU launch |-0.5", "launch -0.5, expected a finite number"},
       {"class a on CPU\nclass |a on CPU", "'a' again"},
       {"class a on CPU |slow", "in this order"},
+      {"class a on gpu\ndevice |CPU class a", "'CPU' is no gpu"},
       {"device CPU\nlink |CPU -> GPU latency 1 bandwidth 1",
        "device 'GPU' is not declared"},
       {"device CPU\nlink CPU |CPU latency 1 bandwidth 1", "expected '->'"},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "berth/errors.h"
@@ -87,8 +88,10 @@ class Parser {
       text_.kernels.push_back(parse_kernel(line, names_));
     } else if (word == "class") {
       declare(line, text_.classes, parse_class, seen_classes_);
+      class_types_.emplace(text_.classes.back().name,
+                           text_.classes.back().type);
     } else if (word == "device") {
-      declare(line, text_.devices, parse_device, seen_devices_);
+      declare_device(line);
     } else if (word == "link") {
       declare_link(line);
     } else if (word == "function") {
@@ -122,6 +125,17 @@ class Parser {
                                        declared.name));
     }
     list.push_back(std::move(declared));
+  }
+
+  void declare_device(TextLine& line) {
+    const int64_t column = line.column();
+    declare(line, text_.devices, parse_device, seen_devices_);
+    const DeviceDecl& device = text_.devices.back();
+    const auto of = class_types_.find(device.device_class);
+    if (of == class_types_.end() || is_of_type(device.name, of->second)) return;
+    line.fail_at(column, fmt::format("'{}' is no {}, expected one for class "
+                                     "'{}'",
+                                     device.name, of->second, of->first));
   }
 
   void declare_link(TextLine& line) {
@@ -182,6 +196,7 @@ class Parser {
   std::optional<GraphReader> body_;         // while a function is open
   std::shared_ptr<DeclaredFunction> open_;  // its declaration
   std::unordered_set<std::string> seen_classes_, seen_devices_, seen_links_;
+  std::unordered_map<std::string, std::string> class_types_;
   int64_t number_ = 0;
 };
 

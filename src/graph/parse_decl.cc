@@ -321,6 +321,15 @@ DeviceDecl parse_device(TextLine& line) {
   return device;
 }
 
+bool is_of_type(const std::string& device, const std::string& type) {
+  const std::string have = *DeviceName::parse(device).type;
+  return std::equal(
+      have.begin(), have.end(), type.begin(), type.end(), [](char a, char b) {
+        return a == b ||
+               (b >= 'a' && b <= 'z' && a == static_cast<char>(b - 'a' + 'A'));
+      });
+}
+
 LinkDecl parse_link(TextLine& line) {
   LinkDecl link;
   link.from = device_name(line);

@@ -49,6 +49,9 @@ std::shared_ptr<const OpDef> parse_op(TextLine& line);
 KernelDecl parse_kernel(TextLine& line, const TextNames& names);
 ClassDecl parse_class(TextLine& line);
 DeviceDecl parse_device(TextLine& line);
+// True when the device named so, a name that parse_device() took, is of the
+// type; capitals and small letters are the same.
+bool is_of_type(const std::string& device, const std::string& type);
 LinkDecl parse_link(TextLine& line);
 std::shared_ptr<DeclaredFunction> parse_function(TextLine& line,
                                                  const TextNames& names);

@@ -11,14 +11,7 @@ namespace berth {
 
 namespace {
 
-constexpr int64_t kFewElements = 64;
-
 bool is_cpu(const DeviceName& name) { return name.type == "CPU"; }
-
-// What a request is without the parts that soft placement drops.
-bool asks(const DeviceName* request) {
-  return request && (request->type || request->id);
-}
 
 // The request without type and number; all devices when there is none.
 DeviceName task_of(const DeviceName* request) {
@@ -46,8 +39,8 @@ bool small_integers_on_cpus(const DeviceCall& call) {
   if (call.inputs.empty() || call.op->random()) return false;
   return std::all_of(
       call.inputs.begin(), call.inputs.end(), [&](const ChoiceInput& in) {
-        return (in.dtype == int32 || in.dtype == int64) && in.device >= 0 &&
-               in.elements <= kFewElements && is_cpu(*call.devices[in.device]);
+        return few_integers(in.dtype, in.elements) && in.device >= 0 &&
+               is_cpu(*call.devices[in.device]);
       });
 }
 
@@ -132,13 +125,14 @@ DeviceChoice choose_device(const DeviceCall& call) {
     const int handle = first_variable(call);
     if (handle >= 0) {
       const int device = call.inputs[handle].device;
+      if (!call.can_run(device)) return choice;
       const bool ignored =
           call.request && !call.request->matches(*call.devices[device]);
       return {device, ChoiceRule::kResource, handle, ignored};
     }
   }
   const DeviceName wanted = call.request ? *call.request : DeviceName();
-  if (!asks(call.request)) {
+  if (!asks_for_device(call.request)) {
     if (choose_unasked(call, &choice)) return choice;
     choice.position =
         select_device(wanted, call.devices, false, call.can_run).position;
@@ -180,8 +174,11 @@ std::string reason_of(const DeviceCall& call, const DeviceChoice& choice) {
 }
 
 ChoiceFailure failure_of(const DeviceCall& call, const std::string& place) {
+  const int handle = call.op->has_variables() ? first_variable(call) : -1;
   const DeviceName wanted = call.request ? *call.request : DeviceName();
-  const std::string on = matching(call, wanted);
+  const std::string on =
+      handle < 0 ? matching(call, wanted)
+                 : call.devices[call.inputs[handle].device]->short_str();
   const auto all = [](int) { return true; };
   if (on.empty()) {
     return {
@@ -198,10 +195,11 @@ ChoiceFailure failure_of(const DeviceCall& call, const std::string& place) {
   const std::string have = list_devices(call, call.can_run);
   const std::string rest =
       have.empty() ? "no device has one" : "these devices have one: " + have;
-  if (!asks(call.request)) {
+  if (handle >= 0 || !asks_for_device(call.request)) {
     return {errors::Code::kUnimplemented,
-            fmt::format("{}: {}{}; {}", call.op->name(), no_kernel(call, on),
-                        place, rest)};
+            fmt::format("{}: {}{}{}; {}", call.op->name(), no_kernel(call, on),
+                        handle < 0 ? "" : ", where its variable lives", place,
+                        rest)};
   }
   return {
       errors::Code::kUnimplemented,

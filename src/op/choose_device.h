@@ -31,6 +31,16 @@ namespace berth {
 
 class OpDef;
 
+// Lengths, axes and the like: wanted on the host, too few for a GPU.
+inline bool few_integers(DType dtype, int64_t elements) {
+  return (dtype == int32 || dtype == int64) && elements <= 64;
+}
+
+// True when a request gives a type or a number; null: there is none.
+inline bool asks_for_device(const DeviceName* request) {
+  return request && (request->type || request->id);
+}
+
 // What the rules look at in one input.
 struct ChoiceInput {
   DType dtype = DType::kInvalid;  // resource: a variable's handle

@@ -115,6 +115,7 @@ namespace {
 struct EagerCall {
   const OpDef& op;
   const Device& device;
+  Device& memory;
   std::span<const Tensor* const> in;
   std::span<const OutSpec> out;
 
@@ -152,10 +153,9 @@ void check_place(const placement::ScopeState& s, const EagerCall& call) {
 void check_memory(const placement::ScopeState& s, const EagerCall& call) {
   const ParsedContract& c = s.parsed;
   for (size_t i = 0; i < c.memory.size(); ++i) {
-    if (!c.memory[i].matches(call.device.name())) continue;
-    auto& device = const_cast<Device&>(call.device);
+    if (!c.memory[i].matches(call.memory.name())) continue;
     const auto held =
-        static_cast<int64_t>(device.allocator().info().current_bytes);
+        static_cast<int64_t>(call.memory.allocator().info().current_bytes);
     int64_t more = 0;
     for (const OutSpec& o : call.out) more += bytes_of(o.shape, o.dtype);
     const placement::MemoryLimit& limit = c.contract.peak_memory[i];
@@ -164,7 +164,7 @@ void check_memory(const placement::ScopeState& s, const EagerCall& call) {
         c.contract, s.site,
         fmt::format("at most {} bytes on \"{}\"", limit.bytes, limit.device),
         {call.line(fmt::format("needs {} bytes on {}, where {} are in use",
-                               more, device.short_name(), held))});
+                               more, call.memory.short_name(), held))});
   }
 }
 
@@ -190,16 +190,16 @@ void count_moves(placement::ScopeState& s, const EagerCall& call) {
   for (const Tensor* t : call.in) {
     const TensorImpl& i = *t->impl();
     if (i.kind != TensorKind::kConcrete) continue;
-    if (i.block->device == &call.device) continue;
+    if (i.block->device == &call.memory) continue;
     const int64_t bytes = bytes_of(i.shape, i.dtype);
     const DeviceName& from = i.block->device->name();
     all += bytes;
     lines.push_back(call.line(fmt::format("brings {} bytes from {} to {}",
                                           bytes, i.block->device->short_name(),
-                                          call.device.short_name())));
+                                          call.memory.short_name())));
     for (size_t l = 0; l < more.size(); ++l) {
       const ParsedContract::Link& link = c.transfers[l];
-      if (link.from.matches(from) && link.to.matches(call.device.name())) {
+      if (link.from.matches(from) && link.to.matches(call.memory.name())) {
         more[l] += bytes;
       }
     }
@@ -219,10 +219,10 @@ void count_moves(placement::ScopeState& s, const EagerCall& call) {
 
 }  // namespace
 
-void check_eager_call(const OpDef& op, const Device& device,
+void check_eager_call(const OpDef& op, CallPlace place,
                       std::span<const Tensor* const> in,
                       std::span<const OutSpec> out) {
-  const EagerCall call{op, device, in, out};
+  const EagerCall call{op, place.device, place.memory, in, out};
   for (const ContractChain* at = t_open.get(); at; at = at->outer.get()) {
     placement::ScopeState& s = *at->scope;
     std::lock_guard lock(s.mutex);

@@ -92,9 +92,16 @@ class ContractsSwap {
   ContractChainRef saved_;
 };
 
-// Checks an eager call that is about to run on `device` against the open
-// contracts and counts what it moves. Throws errors::FailedPrecondition.
-void check_eager_call(const OpDef& op, const Device& device,
+// Where an eager call runs; small integers that only tell shapes are computed
+// on the host for any device.
+struct CallPlace {
+  const Device& device;
+  Device& memory;  // where its operands and results are
+};
+
+// Checks an eager call that is about to run against the open contracts and
+// counts what it moves. Throws errors::FailedPrecondition.
+void check_eager_call(const OpDef& op, CallPlace place,
                       std::span<const Tensor* const> in,
                       std::span<const OutSpec> out);
 

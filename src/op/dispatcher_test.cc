@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
@@ -146,7 +147,11 @@ TEST(DeviceScope, AMalformedNameOpensNothing) {
   EXPECT_EQ(scope(), "-");
 }
 
-TEST(DeviceScope, AnUnknownDeviceIsAnErrorAtTheFirstOp) {
+TEST(DeviceScope, WithoutSoftPlacementAnUnknownDeviceIsAnErrorAtTheFirstOp) {
+  config::set_soft_device_placement(false);
+  const struct Restore {
+    ~Restore() { config::set_soft_device_placement(true); }
+  } restore;
   const auto on = device("/GPU:5");
   try {
     constant({1.f});

@@ -11,6 +11,7 @@
 #include "berth/errors.h"
 #include "berth/ops/math.h"
 #include "device/device_manager.h"
+#include "op/choose_device.h"
 #include "op/device_scope.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
@@ -20,44 +21,41 @@ namespace berth {
 
 namespace {
 
-Device* asked_device() {
-  // Nobody gives constants a line; the last op's would mislead.
-  const Site last = std::exchange(t_state.site, Site{});
-  Device* device = scope_device("constant");
-  t_state.site = last;
-  return device;
+// The device that a scope asks for, null: none does.
+Device* asked_device(Site site) {
+  const Site last = std::exchange(t_state.site, site);
+  struct Restore {
+    Site last;
+    ~Restore() { t_state.site = last; }
+  } restore{last};
+  const DeviceScope* scope = t_state.scope;
+  return scope && asks_for_device(&scope->name) ? scope_device("constant")
+                                                : nullptr;
 }
 
 // Where a new constant lives: in a trace it stays on the host until the graph
 // places it.
-Tensor to_scope(const Tensor& host) {
+Tensor to_scope(const Tensor& host, Site site) {
   if (tracing()) return host;
-  Device* device = asked_device();
-  return copy_to_device(
-      host, device ? *device : DeviceManager::get().default_device());
-}
-
-// Text stays on the host unless a scope asks for another device.
-Tensor constant_text(const std::vector<std::string>& values,
-                     const Shape& shape) {
-  const Tensor t = make_strings(values, shape);
-  Device* device = tracing() ? nullptr : asked_device();
-  return device ? copy_to_device(t, *device) : t;
+  if (Device* device = asked_device(site)) return copy_to_device(host, *device);
+  if (few_integers(host.dtype(), host.num_elements())) return host;
+  return copy_to_device(host, DeviceManager::get().default_device());
 }
 
 template <class T>
-Tensor constant_of(const T* values, const Shape& shape) {
-  Tensor t = make_tensor(DeviceManager::get().host(), dtype_of<T>, shape);
+Tensor constant_of(const T* values, const Shape& shape, Site site) {
+  DeviceManager& devices = DeviceManager::get("constant()", site);
+  Tensor t = make_tensor(devices.host(), dtype_of<T>, shape);
   if (t.num_elements() > 0) {
     std::memcpy(t.impl()->data(), values, t.impl()->size_bytes());
   }
-  return to_scope(t);
+  return to_scope(t, site);
 }
 
 }  // namespace
 
 template <class T>
-Tensor constant(std::span<const T> values, const Shape& shape) {
+Tensor constant(std::span<const T> values, const Shape& shape, Site site) {
   if (static_cast<int64_t>(values.size()) != shape.num_elements()) {
     throw errors::InvalidArgument(
         fmt::format("constant: {} values for shape {}; expected {}",
@@ -66,32 +64,37 @@ Tensor constant(std::span<const T> values, const Shape& shape) {
   using Text =
       std::conditional_t<std::is_same_v<T, const char*>, std::string, T>;
   if constexpr (std::is_same_v<Text, std::string>) {
-    return constant_text(std::vector<std::string>(values.begin(), values.end()),
-                         shape);
+    DeviceManager::get("constant()", site);
+    return make_strings(std::vector<std::string>(values.begin(), values.end()),
+                        shape);
   } else {
-    return constant_of(values.data(), shape);
+    return constant_of(values.data(), shape, site);
   }
 }
-template Tensor constant(std::span<const float>, const Shape&);
-template Tensor constant(std::span<const double>, const Shape&);
-template Tensor constant(std::span<const int32_t>, const Shape&);
-template Tensor constant(std::span<const int64_t>, const Shape&);
-template Tensor constant(std::span<const uint8_t>, const Shape&);
-template Tensor constant(std::span<const bool>, const Shape&);
-template Tensor constant(std::span<const int8_t>, const Shape&);
-template Tensor constant(std::span<const bfloat16_t>, const Shape&);
-template Tensor constant(std::span<const float16_t>, const Shape&);
-template Tensor constant(std::span<const std::complex<float>>, const Shape&);
-template Tensor constant(std::span<const std::complex<double>>, const Shape&);
-template Tensor constant(std::span<const std::string>, const Shape&);
-template Tensor constant(std::span<const char* const>, const Shape&);
+template Tensor constant(std::span<const float>, const Shape&, Site);
+template Tensor constant(std::span<const double>, const Shape&, Site);
+template Tensor constant(std::span<const int32_t>, const Shape&, Site);
+template Tensor constant(std::span<const int64_t>, const Shape&, Site);
+template Tensor constant(std::span<const uint8_t>, const Shape&, Site);
+template Tensor constant(std::span<const bool>, const Shape&, Site);
+template Tensor constant(std::span<const int8_t>, const Shape&, Site);
+template Tensor constant(std::span<const bfloat16_t>, const Shape&, Site);
+template Tensor constant(std::span<const float16_t>, const Shape&, Site);
+template Tensor constant(std::span<const std::complex<float>>, const Shape&,
+                         Site);
+template Tensor constant(std::span<const std::complex<double>>, const Shape&,
+                         Site);
+template Tensor constant(std::span<const std::string>, const Shape&, Site);
+template Tensor constant(std::span<const char* const>, const Shape&, Site);
 
-Tensor constant(float value) { return constant_of(&value, {}); }
-Tensor constant(double value) { return constant_of(&value, {}); }
-Tensor constant(int value) { return constant_of(&value, {}); }
-Tensor constant(int64_t value) { return constant_of(&value, {}); }
-Tensor constant(bool value) { return constant_of(&value, {}); }
-Tensor constant(const char* value) { return constant_text({value}, {}); }
+Tensor constant(float v, Site site) { return constant_of(&v, {}, site); }
+Tensor constant(double v, Site site) { return constant_of(&v, {}, site); }
+Tensor constant(int v, Site site) { return constant_of(&v, {}, site); }
+Tensor constant(int64_t v, Site site) { return constant_of(&v, {}, site); }
+Tensor constant(bool v, Site site) { return constant_of(&v, {}, site); }
+Tensor constant(const char* value, Site site) {
+  return constant(std::span<const char* const>(&value, 1), Shape{}, site);
+}
 
 Tensor zeros_like(const Tensor& x, Site site) {
   static const OpDef& op = op_named("ZerosLike");

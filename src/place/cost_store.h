@@ -27,14 +27,14 @@ class CostStore {
   // The process's. Never destroyed.
   static CostStore& get();
 
-  // A store of its own. `path` "": in memory alone. What `version` (build and
-  // instruction set) of Berth measured, no other reads.
+  // A store of its own. `path` "": in memory alone. What one `version` of
+  // Berth measured, no other reads.
   CostStore(std::string path, std::string version);
   ~CostStore();
   CostStore(const CostStore&) = delete;
   CostStore& operator=(const CostStore&) = delete;
 
-  // Keys: op_key() below; names of classes; "<class> -> <class>".
+  // Keys: op_key(); names of classes; "<class> -> <class>".
   std::optional<OpTime> find_op(const std::string& key) const;
   std::optional<DeviceClass> find_class(const std::string& name) const;
   std::optional<LinkCost> find_link(const std::string& key) const;
@@ -59,13 +59,16 @@ class CostStore {
   const std::unique_ptr<Impl> impl_;
 };
 
-// Returns what the time of a node on devices of a class depends on: op,
-// attributes, dtypes and shapes; "": the node cannot be named so (it holds
+// Returns what the time of a node depends on: op, attributes, dtypes, shapes,
+// and `where` (class and kernel). "": the node cannot be named so (it holds
 // functions or unknown dimensions).
-std::string op_key(const Graph& graph, int32_t node,
-                   const std::string& class_name);
+std::string op_key(const Graph& graph, int32_t node, const std::string& where);
 
-// The same on the process's store, saved at once.
+// Returns the version of Berth and how it was built: "0.1.0, not optimised".
+std::string cost_version();
+
+// Takes note of a step on the process's store, and saves it. Returns the
+// median error (CostStore::error) with it.
 double record_prediction(double predicted_us, double measured_us);
 
 }  // namespace berth

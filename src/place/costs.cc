@@ -102,8 +102,10 @@ class Estimator {
   OpTime time_on(int32_t i, const DeviceClass& on) const {
     const Node& n = graph_[i];
     if (const NodeCost* d = declared(i)) {
-      for (const auto& [type, us] : d->time_us) {
-        if (type == on.type) return {us, 0, CostOrigin::kDeclared};
+      for (const std::string* key : {&on.name, &on.type}) {
+        for (const auto& [of, us] : d->time_us) {
+          if (of == *key) return {us, 0, CostOrigin::kDeclared};
+        }
       }
     }
     if (!takes_time(*n.op)) return {0, 0, CostOrigin::kEstimated};
@@ -154,7 +156,7 @@ class Estimator {
   }
 
   const Graph& graph_;
-  const EstimateOptions& options_;
+  const EstimateOptions options_;
   CostTable table_;
 };
 

@@ -10,8 +10,8 @@
 
 #include "base/bytes_text.h"
 #include "base/where.h"
-#include "op/kernel.h"
 #include "place/placer.h"
+#include "place/traffic.h"
 
 namespace berth {
 
@@ -28,23 +28,16 @@ constexpr int64_t kSaving = 4;
 // other, with their gradients.
 struct Island {
   std::vector<int32_t> nodes;
-  bool keeps_state = false;  // reads a variable of its own device
+  bool keeps_state = false;  // reads or updates a variable of its own device
 };
 
 class Linter {
  public:
   Linter(const Graph& graph, const PlaceOptions& options)
-      : graph_(graph), options_(options), readers_(graph.nodes.size()) {}
+      : graph_(graph), t_(graph, options) {}
 
   std::vector<PlaceLint> run() {
-    number_devices();
-    if (names_.size() < 2) return {};
-    outputs_.insert(graph_.outputs.begin(), graph_.outputs.end());
-    for (int32_t i = 0; i < graph_.size(); ++i) {
-      for (const ValueRef& v : graph_[i].inputs) {
-        readers_[v.node].push_back({v.output, i});
-      }
-    }
+    if (t_.num_devices() < 2) return {};
     find_asked();
     for (const Island& island : islands()) judge(island);
     for (int32_t i = 0; i < graph_.size(); ++i) judge_variable(i);
@@ -53,40 +46,17 @@ class Linter {
   }
 
  private:
-  struct Reader {
-    int32_t output;
-    int32_t node;
-  };
-
-  void number_devices() {
-    std::unordered_map<std::string, int32_t> numbers;
-    for (const Node& n : graph_.nodes) {
-      const auto [it, fresh] =
-          numbers.try_emplace(n.assigned, static_cast<int32_t>(names_.size()));
-      if (fresh) names_.push_back(n.assigned);
-      device_.push_back(it->second);
-    }
-    placed_ = device_;
-    for (const std::string& name : names_) {
-      parsed_.push_back(DeviceName::parse(name));
-      const auto it =
-          std::find_if(options_.devices.begin(), options_.devices.end(),
-                       [&](const PlaceDevice& d) { return d.name == name; });
-      given_.push_back(it == options_.devices.end() ? nullptr : &*it);
-    }
-  }
-
   // A request that was obeyed. One that was not has been reported already.
   bool obeyed(int32_t i) {
     const Node& n = graph_[i];
     if (n.requested.empty()) return false;
     const auto [it, fresh] = requests_.try_emplace(n.requested);
     if (fresh) it->second = DeviceName::parse(n.requested);
-    return it->second.matches(parsed_[device_[i]]);
+    return it->second.matches(t_.parsed(t_.device(i)));
   }
+  // A gradient that a request keeps from where it would run by itself.
   bool pinned(int32_t i) const {
-    const int32_t f = graph_[i].follows;
-    return f >= 0 && device_[f] != device_[i] && asked_[i];
+    return graph_[i].follows >= 0 && home_[i] != t_.device(i) && asked_[i];
   }
 
   // What has no inputs is data: where it is made is where it is.
@@ -98,28 +68,36 @@ class Linter {
   }
 
   void find_asked() {
-    asked_.assign(graph_.nodes.size(), false);
+    static const OpDef& arg = op_named("_Arg");
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      const int32_t f = graph_[i].follows;
-      asked_[i] = obeyed(i) || (graph_[i].requested.empty() && f >= 0 &&
-                                f < i && asked_[f] && device_[f] == device_[i]);
+      const Node& n = graph_[i];
+      const int32_t f = n.follows;
+      home_.push_back(t_.device(i));
+      if (f >= 0 && graph_[f].op == &arg) {
+        // Arguments go where they are read.
+        if (!n.inputs.empty()) home_[i] = home_[n.inputs[0].node];
+      } else if (f >= 0) {
+        home_[i] = t_.device(f);
+      }
+      const bool follows = n.requested.empty() && f >= 0 && f < i && asked_[f];
+      asked_.push_back(obeyed(i) || (follows && t_.device(f) == t_.device(i)));
     }
   }
 
   std::vector<Island> islands() const {
-    const auto member = [&](int32_t i) {
-      return asked_[i] && movable(graph_[i]) && !pinned(i);
-    };
     std::vector<int32_t> root(graph_.nodes.size());
     std::iota(root.begin(), root.end(), 0);
     const auto find = [&](int32_t i) {
       while (root[i] != i) i = root[i] = root[root[i]];
       return i;
     };
+    const auto member = [&](int32_t i) {
+      return asked_[i] && movable(graph_[i]) && !pinned(i);
+    };
     for (int32_t i = 0; i < graph_.size(); ++i) {
       if (!member(i)) continue;
       for (const ValueRef& v : graph_[i].inputs) {
-        if (member(v.node) && device_[v.node] == device_[i]) {
+        if (member(v.node) && t_.device(v.node) == t_.device(i)) {
           root[find(i)] = find(v.node);
         }
       }
@@ -129,122 +107,26 @@ class Linter {
       if (!member(i)) continue;
       Island& island = found[find(i)];
       island.nodes.push_back(i);
-      for (const ValueRef& v : graph_[i].inputs) {
-        island.keeps_state |=
-            graph_[v.node].op->has_variables() && device_[v.node] == device_[i];
-      }
+      island.keeps_state |= touches_variable(i);
     }
     std::vector<Island> list;
     for (auto& [first, island] : found) list.push_back(std::move(island));
     return list;
   }
 
-  // Bytes of a value on the wire, 0 when unknown or never sent.
-  int64_t bytes_of(ValueRef v) const {
-    const OutSpec& s = graph_.spec(v);
-    if (s.dtype == resource || s.dtype == string_ || s.dtype == variant) {
-      return 0;
-    }
-    // What has no inputs and nobody asked for is made where it is used.
-    const Node& n = graph_[v.node];
-    if (n.inputs.empty() && n.requested.empty() && n.op->name() != "_Arg") {
-      return 0;
-    }
-    const int64_t elements = s.shape.num_elements();
-    return elements < 0 ? 0 : elements * static_cast<int64_t>(size_of(s.dtype));
-  }
-
-  // Bytes sent for a value: once to each other device that reads it. A result
-  // of the function counts as read where its op was placed.
-  int64_t sent(ValueRef v) const {
-    const int64_t bytes = bytes_of(v);
-    if (bytes == 0) return 0;
-    std::vector<int32_t> to;
-    const auto add = [&](int32_t d) {
-      if (d != device_[v.node] &&
-          std::find(to.begin(), to.end(), d) == to.end())
-        to.push_back(d);
+  // True when a neighbour of node i reads or writes a variable of its device.
+  bool touches_variable(int32_t i) const {
+    const auto touches = [&](int32_t other) {
+      return graph_[other].op->has_variables() &&
+             t_.device(other) == t_.device(i);
     };
-    for (const Reader& r : readers_[v.node]) {
-      if (r.output == v.output) add(device_[r.node]);
-    }
-    if (outputs_.contains(v)) add(placed_[v.node]);
-    return bytes * static_cast<int64_t>(to.size());
-  }
-
-  // Values that go into `nodes`, and those that come out of them.
-  struct Border {
-    std::vector<ValueRef> in, out;
-  };
-  Border border_of(const std::vector<int32_t>& nodes) const {
-    Border b;
-    for (int32_t i : nodes) {
-      for (const ValueRef& v : graph_[i].inputs) {
-        if (!std::binary_search(nodes.begin(), nodes.end(), v.node)) {
-          b.in.push_back(v);
-        }
-      }
-      for (size_t o = 0; o < graph_[i].outputs.size(); ++o) {
-        b.out.push_back({i, static_cast<int32_t>(o)});
-      }
-    }
-    std::sort(b.in.begin(), b.in.end());
-    b.in.erase(std::unique(b.in.begin(), b.in.end()), b.in.end());
-    return b;
-  }
-  int64_t sent(const std::vector<ValueRef>& values) const {
-    int64_t sum = 0;
-    for (const ValueRef& v : values) sum += sent(v);
-    return sum;
-  }
-  // The same for all values of the border, with node i on where(i).
-  template <class Where>
-  int64_t sent_with(const std::vector<int32_t>& nodes, const Border& border,
-                    Where&& where) {
-    for (int32_t i : nodes) device_[i] = where(i);
-    const int64_t bytes = sent(border.in) + sent(border.out);
-    for (int32_t i : nodes) device_[i] = placed_[i];
-    return bytes;
-  }
-
-  bool can_run(int32_t i, int32_t device) const {
-    const PlaceDevice* d = given_[device];
-    const Node& n = graph_[i];
-    if (d == nullptr || n.op->kind() != OpKind::kCompute) return true;
-    const DType dtype = kernel_dtype(input_specs(n), n.outputs);
-    if (d->runs) return d->runs(*n.op, dtype);
-    return d->kernels == nullptr || berth::can_run(*d->kernels, *n.op, dtype);
-  }
-
-  std::vector<SpecView> input_specs(const Node& n) const {
-    std::vector<SpecView> in;
-    for (const ValueRef& v : n.inputs) in.push_back(graph_.spec(v).view());
-    return in;
-  }
-
-  double flops(const std::vector<int32_t>& nodes) const {
-    double sum = 0;
-    for (int32_t i : nodes) {
-      const Node& n = graph_[i];
-      if (n.op->kind() != OpKind::kCompute) continue;
-      const std::vector<SpecView> in = input_specs(n);
-      std::vector<OutSpec> out = n.outputs;
-      sum += n.op->cost(InferContext(*n.op, n.attrs.get(), in, out)).flops;
-    }
-    return sum;
-  }
-
-  std::vector<int32_t> neighbours(const Border& border) const {
-    std::vector<int32_t> list;
-    const auto add = [&](int32_t d) {
-      if (std::find(list.begin(), list.end(), d) == list.end())
-        list.push_back(d);
-    };
-    for (const ValueRef& v : border.in) add(device_[v.node]);
-    for (const ValueRef& v : border.out) {
-      for (const Reader& r : readers_[v.node]) add(device_[r.node]);
-    }
-    return list;
+    const auto& in = graph_[i].inputs;
+    const auto& readers = t_.readers(i);
+    return std::any_of(in.begin(), in.end(),
+                       [&](const ValueRef& v) { return touches(v.node); }) ||
+           std::any_of(
+               readers.begin(), readers.end(),
+               [&](const Traffic::Reader& r) { return touches(r.node); });
   }
 
   static bool worth_it(int64_t now, int64_t then, int64_t times) {
@@ -253,141 +135,146 @@ class Linter {
 
   void judge(const Island& island) {
     if (island.keeps_state) return;
-    const int32_t home = device_[island.nodes[0]];
-    const Border border = border_of(island.nodes);
-    const int64_t in = sent(border.in), out = sent(border.out);
-    if (in + out < kLintBytes) return;
+    const Traffic::Border border = t_.border_of(island.nodes);
+    const int64_t now = t_.sent(border);
+    if (now < kLintBytes || said(border)) return;
     int32_t best = -1;
-    int64_t least = in + out;
-    for (int32_t d : neighbours(border)) {
-      if (d == home) continue;
+    int64_t least = now;
+    for (int32_t d : t_.neighbours(border)) {
+      if (d == t_.device(island.nodes[0])) continue;
       const bool all = std::all_of(island.nodes.begin(), island.nodes.end(),
-                                   [&](int32_t i) { return can_run(i, d); });
+                                   [&](int32_t i) { return t_.can_run(i, d); });
       if (!all) continue;
-      const int64_t there =
-          sent_with(island.nodes, border, [d](int32_t) { return d; });
+      const int64_t there = t_.sent_if(
+          island.nodes, std::vector<int32_t>(island.nodes.size(), d), border);
       if (there < least) {
         least = there;
         best = d;
       }
     }
-    if (best < 0 || said(border) || !worth_it(in + out, least, kSaving)) return;
-    const auto saved = static_cast<double>(in + out - least);
-    if (flops(island.nodes) > kFlopsPerByte * saved) return;
-    const char* id = std::min(in, out) * 4 >= std::max(in, out) ? "ping-pong"
-                     : in >= out ? "reduce-placement"
-                                 : "expand-placement";
-    say_moved(id, island, border, best, in + out, least);
+    if (best < 0 || !worth_it(now, least, kSaving)) return;
+    const auto saved = static_cast<double>(now - least);
+    if (t_.flops(island.nodes) > kFlopsPerByte * saved) return;
+    say_moved(island, border, best, now, least);
   }
 
   // One word per value that crosses: the first of two neighbours gets it.
-  bool said(const Border& border) const {
+  bool said(const Traffic::Border& border) const {
     const auto heard = [&](const ValueRef& v) { return said_.contains(v); };
     return std::any_of(border.in.begin(), border.in.end(), heard) ||
            std::any_of(border.out.begin(), border.out.end(), heard);
   }
 
-  void say_moved(const char* id, const Island& island, const Border& border,
+  void say_moved(const Island& island, const Traffic::Border& border,
                  int32_t best, int64_t now, int64_t then) {
     for (const auto* side : {&border.in, &border.out}) {
       for (const ValueRef& v : *side) {
-        if (sent(v) > 0) said_.insert(v);
+        if (t_.sent(v) > 0) said_.insert(v);
       }
     }
-    const int32_t node = speaker(island, border, id[0] == 'e');
+    const int64_t in = t_.sent({border.in, {}}), out = now - in;
+    const char* id = std::min(in, out) * 4 >= std::max(in, out) ? "ping-pong"
+                     : in >= out ? "reduce-placement"
+                                 : "expand-placement";
+    const int32_t node = in >= out ? most_reading(island) : most_giving(border);
     const size_t others = island.nodes.size() - 1;
     const std::string more = others == 0
                                  ? ""
                                  : fmt::format(" (with {} more op{})", others,
                                                others == 1 ? "" : "s");
-    const std::string there = short_device(names_[best]);
+    const std::string there = short_device(t_.name(best));
     lints_.push_back(
-        {id, node, names_[best], now, then,
+        {id, node, t_.name(best), now, then,
          fmt::format("{}{} was asked for on {}, which sends {} between devices "
                      "per call; on {} it would send {}: ask for \"/{}\" there, "
                      "or leave the scope out",
-                     describe(node), more, short_device(names_[device_[node]]),
-                     bytes_text(now), there, bytes_text(then), there)});
+                     describe(node), more, device_text(node), bytes_text(now),
+                     there, bytes_text(then), there)});
   }
 
-  // The member to name: the one with the most bytes across the border, on the
-  // side that costs.
-  int32_t speaker(const Island& island, const Border& border,
-                  bool gives) const {
+  // The members to name: those with the most bytes across the border.
+  int32_t most_reading(const Island& island) const {
     int32_t node = island.nodes[0];
     int64_t most = -1;
-    const auto offer = [&](int32_t i, int64_t bytes) {
-      if (graph_[i].requested.empty() || bytes <= most) return;
-      node = i;
-      most = bytes;
-    };
-    if (gives) {
-      for (const ValueRef& v : border.out) offer(v.node, sent(v));
-      return node;
-    }
     for (int32_t i : island.nodes) {
       for (const ValueRef& v : graph_[i].inputs) {
-        if (device_[v.node] != device_[i]) offer(i, bytes_of(v));
+        if (t_.device(v.node) == t_.device(i) || graph_[i].requested.empty() ||
+            t_.bytes_of(v) <= most) {
+          continue;
+        }
+        most = t_.bytes_of(v);
+        node = i;
       }
     }
     return node;
+  }
+  int32_t most_giving(const Traffic::Border& border) const {
+    const auto less = [&](const ValueRef& a, const ValueRef& b) {
+      return t_.sent(a) < t_.sent(b);
+    };
+    return std::max_element(border.out.begin(), border.out.end(), less)->node;
   }
 
   // A variable whose value is read, step by step, on another device alone.
   void judge_variable(int32_t i) {
     const Node& n = graph_[i];
-    if (n.op->kind() != OpKind::kReadVariable || readers_[i].empty()) return;
+    if (n.op->kind() != OpKind::kReadVariable || t_.readers(i).empty()) return;
     int32_t there = -1;
     bool somebody_asked = false;
-    for (const Reader& r : readers_[i]) {
-      const int32_t d = device_[r.node];
-      if (d == device_[i] || (there >= 0 && d != there)) return;
+    for (const Traffic::Reader& r : t_.readers(i)) {
+      const int32_t d = t_.device(r.node);
+      if (d == t_.device(i) || (there >= 0 && d != there)) return;
       there = d;
       somebody_asked |= obeyed(r.node);
     }
-    const int64_t bytes = bytes_of({i, 0});
-    if (!somebody_asked || bytes < kLintBytes || outputs_.contains({i, 0})) {
-      return;
-    }
+    const int64_t bytes = t_.bytes_of({i, 0});
+    if (!somebody_asked || bytes < kLintBytes || t_.is_result({i, 0})) return;
     const Node& handle = graph_[n.inputs[0].node];
-    const std::string d = short_device(names_[there]);
+    const std::string d = short_device(t_.name(there));
     lints_.push_back(
-        {"variable-elsewhere", i, names_[there], bytes, 0,
+        {"variable-elsewhere", i, t_.name(there), bytes, 0,
          fmt::format("variable \"{}\"{} lives on {} but only {} reads it, {} "
                      "per call; create it in a scope of device \"/{}\"",
-                     handle.name, place_of(handle),
-                     short_device(names_[device_[i]]), d, bytes_text(bytes),
-                     d)});
+                     handle.name, place_of(handle), device_text(i), d,
+                     bytes_text(bytes), d)});
   }
 
   // Gradients that a scope or an option keeps from their forward ops.
   void judge_pinned() {
     std::map<int32_t, std::vector<int32_t>> by_device;
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      const int32_t f = graph_[i].follows;
-      if (pinned(i) && movable(graph_[i]) && can_run(i, device_[f])) {
-        by_device[device_[i]].push_back(i);
+      if (pinned(i) && movable(graph_[i]) && t_.can_run(i, home_[i])) {
+        by_device[t_.device(i)].push_back(i);
       }
     }
+    t_.forget_results();
     for (const auto& [d, nodes] : by_device) {
-      const Border border = border_of(nodes);
-      const int64_t now = sent(border.in) + sent(border.out);
-      const int64_t then = sent_with(
-          nodes, border, [&](int32_t i) { return placed_[graph_[i].follows]; });
-      if (!worth_it(now, then, 2)) continue;
-      const int32_t f = graph_[nodes[0]].follows;
-      const std::string here = short_device(names_[d]);
-      lints_.push_back(
-          {"gradient-elsewhere", nodes[0], names_[device_[f]], now, then,
-           fmt::format("{} gradient op{} pinned to {} while the forward ops "
-                       "({}, ...) ran on {}, which sends {} between devices "
-                       "per call; without the pin it would be {}",
-                       nodes.size(), nodes.size() == 1 ? " is" : "s are", here,
-                       describe(f), short_device(names_[device_[f]]),
-                       bytes_text(now), bytes_text(then))});
+      const Traffic::Border border = t_.border_of(nodes);
+      std::vector<int32_t> homes;
+      for (int32_t i : nodes) homes.push_back(home_[i]);
+      const int64_t now = t_.sent(border);
+      const int64_t then = t_.sent_if(nodes, homes, border);
+      if (worth_it(now, then, 2)) say_pinned(nodes, now, then);
     }
   }
 
+  void say_pinned(const std::vector<int32_t>& nodes, int64_t now,
+                  int64_t then) {
+    const int32_t first = nodes[0];
+    const std::string& home = t_.name(home_[first]);
+    lints_.push_back(
+        {"gradient-elsewhere", first, home, now, then,
+         fmt::format("{} gradient op{} pinned to {} while the forward ops ({}, "
+                     "...) ran on {}, which sends {} between devices per call; "
+                     "without the pin it would be {}",
+                     nodes.size(), nodes.size() == 1 ? " is" : "s are",
+                     device_text(first), describe(graph_[first].follows),
+                     short_device(home), bytes_text(now), bytes_text(then))});
+  }
+
+  std::string device_text(int32_t i) const {
+    return short_device(t_.name(t_.device(i)));
+  }
   static std::string place_of(const Node& n) {
     return n.sources.empty() ? "" : where_text(nullptr, n.sources[0].site);
   }
@@ -397,17 +284,11 @@ class Linter {
   }
 
   const Graph& graph_;
-  const PlaceOptions& options_;
-  std::vector<std::vector<Reader>> readers_;
-  std::vector<std::string> names_;         // of the devices
-  std::vector<DeviceName> parsed_;         // the same
-  std::vector<const PlaceDevice*> given_;  // the same; null: hypothetical
-  std::vector<int32_t> placed_;            // per node
-  std::vector<int32_t> device_;  // the same, but while something is tried out
-  std::set<ValueRef> outputs_;   // of the graph
-  std::set<ValueRef> said_;
+  Traffic t_;
   std::unordered_map<std::string, DeviceName> requests_;
-  std::vector<bool> asked_;  // per node: obeyed, or follows one that was
+  std::vector<bool> asked_;    // obeyed, or follows one that was
+  std::vector<int32_t> home_;  // where gradients would be without a pin
+  std::set<ValueRef> said_;
   std::vector<PlaceLint> lints_;
 };
 

@@ -69,8 +69,7 @@ struct PlaceReason {
 
 // Something the user should know: what was asked for and not done.
 struct PlaceNote {
-  // Stable: "request-ignored", "colocation-ignored", "variable-moved".
-  std::string id;
+  std::string id;  // stable: "request-ignored", "colocation-ignored"
   int32_t node = -1;
   std::string text;
 };

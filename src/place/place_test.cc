@@ -95,9 +95,15 @@ Result placed(const std::string& body,
   return r;
 }
 
+PlaceOptions strict() {
+  PlaceOptions options = gpus_and_cpu();
+  options.soft = config::SoftPlacement::kError;
+  return options;
+}
+
 template <class Error>
 std::string error_of(const std::string& body,
-                     const PlaceOptions& options = gpus_and_cpu()) {
+                     const PlaceOptions& options = strict()) {
   try {
     placed(body, options);
   } catch (const Error& e) {
@@ -279,8 +285,8 @@ TEST(Place, ConflictingVariablesAreAnErrorThatNamesBoth) {
       handle("v", "on \"/GPU:1\"") + handle("m", "on \"/GPU:0\"") +
       effect("u", "Both(v:0, m:0)"));
   EXPECT_PRED2(has, e, "Both \"u\"");
-  EXPECT_PRED2(has, e, "\"v\" was asked for on GPU:1");
-  EXPECT_PRED2(has, e, "\"m\" was asked for on GPU:0");
+  EXPECT_PRED2(has, e, "\"v\" was asked for on \"/GPU:1\"");
+  EXPECT_PRED2(has, e, "\"m\" was asked for on \"/GPU:0\"");
   // Partial requests that have a device in common are no conflict.
   EXPECT_EQ(placed(handle("v", "on \"/GPU:1\"") + handle("m", "on GPU") +
                    effect("u", "Both(v:0, m:0)"))

@@ -20,6 +20,12 @@ const DeviceName& here() {
   return name;
 }
 
+DeviceName full_name(const std::string& name) {
+  DeviceName d = DeviceName::parse(name).merged_over(here());
+  if (!d.id) d.id = 0;
+  return d;
+}
+
 auto preference(const DeviceName& d) {
   const int type = *d.type == "GPU" ? 0 : *d.type == "CPU" ? 1 : 2;
   const bool elsewhere = !here().matches(d);
@@ -131,9 +137,7 @@ std::vector<std::string> devices_of_list(std::string_view list) {
 std::vector<std::string> devices_of_text(const GraphText& text) {
   std::vector<DeviceName> devices;
   for (const DeviceDecl& decl : text.devices) {
-    DeviceName d = DeviceName::parse(decl.name).merged_over(here());
-    if (!d.id) d.id = 0;
-    devices.push_back(std::move(d));
+    devices.push_back(full_name(decl.name));
   }
   return in_order(std::move(devices));
 }
@@ -164,6 +168,101 @@ PlaceOptions place_options(const GraphText& text,
     options.devices.push_back(std::move(d));
   }
   return options;
+}
+
+namespace {
+
+// The machine of a text, built up line by line.
+class MachineReader {
+ public:
+  MachineReader(const GraphText& text, const std::vector<std::string>& devices)
+      : text_(text), machine_(assumed_machine(devices)) {
+    for (DeviceClass& c : machine_.classes) {
+      const ClassDecl* decl = find_class(c.type);
+      if (decl && upper(decl->type) == c.type) apply(*decl, &c);
+    }
+  }
+
+  Machine run() {
+    for (const DeviceDecl& decl : text_.devices) read_device(decl);
+    for (const LinkDecl& decl : text_.links) read_link(decl);
+    return std::move(machine_);
+  }
+
+ private:
+  const ClassDecl* find_class(const std::string& name) const {
+    for (const ClassDecl& c : text_.classes) {
+      if (c.name == name) return &c;
+    }
+    return nullptr;
+  }
+
+  static void apply(const ClassDecl& decl, DeviceClass* c) {
+    c->name = decl.name;
+    c->flops_per_us = decl.flops_per_us.value_or(c->flops_per_us);
+    c->bytes_per_us = decl.bytes_per_us.value_or(c->bytes_per_us);
+    c->launch_us = decl.launch_us.value_or(c->launch_us);
+    c->origin = CostOrigin::kDeclared;
+  }
+
+  void read_device(const DeviceDecl& decl) {
+    const int32_t d = machine_.find(full_name(decl.name).str());
+    if (d < 0) return;  // another list of devices is in use
+    DeviceCost& device = machine_.devices[static_cast<size_t>(d)];
+    device.memory_limit = decl.memory_limit.value_or(0);
+    if (decl.copies == "overlap") device.copies = CopyRule::kOverlap;
+    if (decl.copies == "receiving") device.copies = CopyRule::kReceiving;
+    if (decl.copies == "both") device.copies = CopyRule::kBoth;
+    if (decl.device_class.empty()) return;
+    device.device_class = class_number(decl.device_class, machine_.class_of(d));
+  }
+
+  // A class begins as that of its devices' type.
+  int32_t class_number(const std::string& name, DeviceClass like) {
+    for (size_t i = 0; i < machine_.classes.size(); ++i) {
+      if (machine_.classes[i].name == name) return static_cast<int32_t>(i);
+    }
+    like.name = name;
+    if (const ClassDecl* decl = find_class(name)) apply(*decl, &like);
+    machine_.classes.push_back(std::move(like));
+    return static_cast<int32_t>(machine_.classes.size()) - 1;
+  }
+
+  void read_link(const LinkDecl& decl) {
+    const int32_t from = machine_.find(full_name(decl.from).str());
+    const int32_t to = machine_.find(full_name(decl.to).str());
+    if (from < 0 || to < 0) return;
+    const size_t n = machine_.devices.size();
+    machine_.links[static_cast<size_t>(from) * n + static_cast<size_t>(to)] = {
+        decl.latency_us, decl.bytes_per_us, decl.shared, CostOrigin::kDeclared};
+  }
+
+  const GraphText& text_;
+  Machine machine_;
+};
+
+}  // namespace
+
+Machine machine_of(const GraphText& text,
+                   const std::vector<std::string>& devices) {
+  return MachineReader(text, devices).run();
+}
+
+CostTable costs_of_text(const GraphText& text, const Machine& machine,
+                        const PlaceOptions& options) {
+  EstimateOptions estimate;
+  estimate.declared = &text.costs;
+  estimate.runs = [&](const OpDef& op, DType dtype, const DeviceClass& on) {
+    for (size_t d = 0; d < machine.devices.size(); ++d) {
+      const int32_t c = machine.devices[d].device_class;
+      if (machine.classes[static_cast<size_t>(c)].name != on.name) continue;
+      // The placer asks about computations alone.
+      return op.kind() != OpKind::kCompute ||
+             options.devices[d].runs(op, dtype);
+    }
+    return true;
+  };
+  return estimate_costs(text.graph, machine, estimate);
 }
 
 }  // namespace berth

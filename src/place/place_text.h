@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graph/graph_text.h"
+#include "place/costs.h"
 #include "place/place.h"
 
 namespace berth {
@@ -39,6 +40,18 @@ using KernelsOfType = std::function<const KernelTable*(const std::string&)>;
 PlaceOptions place_options(const GraphText& text,
                            const std::vector<std::string>& devices,
                            const KernelsOfType& kernels = nullptr);
+
+// Returns the devices with what the text says of their speed, memory and links;
+// the rest is assumed_machine()'s. Devices of one class are equally fast, those
+// without one are of the class named like their type.
+Machine machine_of(const GraphText& text,
+                   const std::vector<std::string>& devices);
+
+// Returns what the text's graph costs on that machine: declared, else
+// estimated; no kernel where `options` has none. `options.devices` are those of
+// the machine.
+CostTable costs_of_text(const GraphText& text, const Machine& machine,
+                        const PlaceOptions& options);
 
 }  // namespace berth
 

@@ -107,5 +107,64 @@ TEST(PlaceText, BuiltInKernelsSayWhereOpsOfTheCatalogueRun) {
   EXPECT_FALSE(o.devices[0].runs(add, float32));
 }
 
+TEST(PlaceText, TheMachineIsAsDeclaredAndElseAssumed) {
+  const GraphText text = parse_text(
+      "berth-graph 1\n"
+      "class CPU on CPU flops 7 bandwidth 8 launch 9\n"
+      "class fast on GPU flops 10\n"
+      "device CPU memory 100\n"
+      "device \"GPU:0\" class fast copies both\n"
+      "device \"GPU:1\"\n"
+      "device \"GPU:2\" class fast\n"
+      "device \"GPU:3\" class own\n"
+      "link \"GPU:0\" -> CPU latency 1.5 bandwidth 20 shared 4\n");
+  const std::vector<std::string> names = devices_of_text(text);
+  const Machine m = machine_of(text, names);
+  const Machine assumed = assumed_machine(names);
+  ASSERT_EQ(m.devices.size(), 5u);  // GPU:0 to 3, CPU:0
+  EXPECT_EQ(m.devices[4].memory_limit, 100);
+  EXPECT_EQ(m.devices[4].copies, assumed.devices[4].copies);
+  EXPECT_EQ(m.class_of(4).flops_per_us, 7);
+  EXPECT_EQ(m.class_of(4).bytes_per_us, 8);
+  EXPECT_EQ(m.class_of(4).launch_us, 9);
+  EXPECT_EQ(m.class_of(4).origin, CostOrigin::kDeclared);
+  EXPECT_EQ(m.devices[0].copies, CopyRule::kBoth);
+  EXPECT_EQ(m.class_of(0).name, "fast");
+  EXPECT_EQ(m.class_of(0).flops_per_us, 10);
+  EXPECT_EQ(m.class_of(0).launch_us, assumed.class_of(0).launch_us);
+  EXPECT_EQ(m.devices[2].device_class, m.devices[0].device_class);
+  EXPECT_EQ(m.class_of(1).flops_per_us, assumed.class_of(1).flops_per_us);
+  EXPECT_EQ(m.class_of(3).name, "own");
+  EXPECT_EQ(m.class_of(3).flops_per_us, assumed.class_of(3).flops_per_us);
+  EXPECT_EQ(m.link(0, 4).latency_us, 1.5);
+  EXPECT_EQ(m.link(0, 4).bytes_per_us, 20);
+  EXPECT_EQ(m.link(0, 4).shared, 4);
+  EXPECT_EQ(m.link(4, 0).shared, -1);
+  EXPECT_EQ(m.link(4, 0).latency_us, assumed.link(4, 0).latency_us);
+}
+
+TEST(PlaceText, CostsAreThoseOfTheClassElseOfTheTypeElseEstimated) {
+  const GraphText text = parse_text(
+      "berth-graph 1\n"
+      "op Make () -> (y)\n"
+      "kernel Make on GPU\n"
+      "class fast on GPU\n"
+      "device \"GPU:0\" class fast\n"
+      "device \"GPU:1\"\n"
+      "device CPU\n"
+      "node a = Make() -> float32[4] time GPU 3, fast 2 bytes 5\n"
+      "node b = Make() -> float32[4]\n");
+  const std::vector<std::string> names = devices_of_text(text);
+  const PlaceOptions options = place_options(text, names);
+  const CostTable c = costs_of_text(text, machine_of(text, names), options);
+  EXPECT_EQ(c.time(0, 0).us, 2);
+  EXPECT_EQ(c.time(0, 1).us, 3);
+  EXPECT_EQ(c.time(0, 2).us, kNoKernel);
+  EXPECT_EQ(c.time(1, 2).us, kNoKernel);
+  EXPECT_EQ(c.time(1, 0).origin, CostOrigin::kEstimated);
+  EXPECT_EQ(c.bytes_of({0, 0}), 5);
+  EXPECT_EQ(c.bytes_of({1, 0}), 16);
+}
+
 }  // namespace
 }  // namespace berth

@@ -3,200 +3,236 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "berth/errors.h"
-#include "op/device_scope.h"
-#include "op/kernel.h"
+#include <bit>
 
 namespace berth {
 
-std::string short_device(const std::string& full_name) {
-  const DeviceName n = DeviceName::parse(full_name);
-  std::string s = n.type.value_or("?") + ":" + std::to_string(n.id.value_or(0));
-  if (n.job.value_or("localhost") == "localhost" && n.task.value_or(0) == 0) {
-    return s;
+Placer::Placer(Graph& g, const PlaceOptions& o)
+    : graph(g), options(o), devices(o), sets(g, o, devices) {
+  sets.connect();
+  for (const auto& c : sets.ignored_groups) {
+    notes_.push_back(
+        {"colocation-ignored", c.node,
+         fmt::format("{} is in colocation group \"{}\" with \"{}\", but no "
+                     "device suits both; it is placed by itself",
+                     describe(graph, c.node), c.name, graph[c.with].name)});
   }
-  return fmt::format("{}:{}/{}", n.job.value_or("localhost"),
-                     n.task.value_or(0), s);
-}
-
-namespace {
-
-DType node_dtype(const Graph& graph, const Node& node) {
-  for (const ValueRef& v : node.inputs) {
-    const OutSpec& s = graph.spec(v);
-    if (s.dtype != resource) return s.dtype;
-  }
-  if (!node.outputs.empty()) return node.outputs[0].dtype;
-  return node.inputs.empty() ? float32 : graph.spec(node.inputs[0]).variable;
-}
-
-}  // namespace
-
-PlacerState::PlacerState(Graph& g, const PlaceOptions& options)
-    : graph(g), arg_op(op_named("_Arg")) {
-  if (options.devices.empty()) {
-    throw errors::InvalidArgument(
-        "place: the list of devices is empty; expected at least one");
-  }
-  const DeviceName local = DeviceName::parse("/job:localhost/replica:0/task:0");
-  bool have_host = false;
-  for (const PlaceDevice& d : options.devices) {
-    DeviceName name = DeviceName::parse(d.name).merged_over(local);
-    if (name.type && !name.id) name.id = 0;
-    if (!name.is_complete()) {
-      throw errors::InvalidArgument(fmt::format(
-          "place: device \"{}\" has no type; expected a full name like "
-          "\"/job:localhost/replica:0/task:0/device:GPU:0\"",
-          d.name));
-    }
-    std::string full = name.str();
-    if (find(full) >= 0) {
-      throw errors::InvalidArgument(
-          fmt::format("place: device \"{}\" is listed twice", full));
-    }
-    if (!have_host && *name.type == "CPU") {
-      have_host = true;
-      host = static_cast<int32_t>(devices.size());
-    }
-    devices.push_back({std::move(name), std::move(full), &d});
-  }
-  device_of.assign(graph.nodes.size(), -1);
-  placement.reasons.resize(graph.nodes.size());
+  const size_t n = static_cast<size_t>(sets.num_elements());
+  device_of.assign(n, -1);
+  decisions_.resize(n);
+  root_.resize(graph.nodes.size());
+  bool joined = false;
   for (int32_t i = 0; i < graph.size(); ++i) {
-    if (graph[i].follows >= graph.size()) {
-      throw errors::InvalidArgument(fmt::format(
-          "place: {} is colocated with node {}, but there are only {}",
-          describe(i), graph[i].follows, graph.size()));
-    }
+    root_[i] = sets.find(i);
+    joined = joined || root_[i] != i;
   }
+  if (joined) list_members();
 }
 
-bool PlacerState::can_run(int32_t node, int32_t device) const {
-  const Node& n = graph[node];
-  const PlaceDevice& d = *devices[device].given;
-  if (d.runs) {
-    return n.op->kind() != OpKind::kCompute ||
-           d.runs(*n.op, node_dtype(graph, n));
+void Placer::list_members() {
+  first_member_.assign(device_of.size() + 1, 0);
+  for (const int32_t r : root_) ++first_member_[r + 1];
+  for (size_t r = 1; r < first_member_.size(); ++r) {
+    first_member_[r] += first_member_[r - 1];
   }
-  return !d.kernels || berth::can_run(*d.kernels, *n.op, node_dtype(graph, n));
+  members_.resize(root_.size());
+  std::vector<int32_t> next(first_member_.begin(), first_member_.end() - 1);
+  for (int32_t i = 0; i < graph.size(); ++i) members_[next[root_[i]]++] = i;
 }
 
-const std::vector<int32_t>& PlacerState::matches(const std::string& request,
-                                                 int32_t node) {
-  const auto [it, fresh] = matches_.try_emplace(request);
-  if (fresh) {
-    DeviceName name;
-    try {
-      name = DeviceName::parse(request);
-    } catch (const errors::InvalidArgument& e) {
-      throw errors::InvalidArgument(
-          fmt::format("{}: {}", describe(node), e.what()));
-    }
-    for (size_t d = 0; d < devices.size(); ++d) {
-      if (name.matches(devices[d].name)) {
-        it->second.push_back(static_cast<int32_t>(d));
-      }
-    }
-  }
-  if (it->second.empty()) {
-    throw errors::InvalidArgument(fmt::format(
-        "{} was asked to run on \"{}\", but no such device exists; expected "
-        "one of {}",
-        describe(node), request, list_devices()));
-  }
-  return it->second;
+std::span<const int32_t> Placer::members(int32_t root) const {
+  if (first_member_.empty()) return {&root_[root], 1};
+  const int32_t first = first_member_[root];
+  return {members_.data() + first,
+          static_cast<size_t>(first_member_[root + 1] - first)};
 }
 
-int32_t PlacerState::find(const std::string& full_name) const {
-  for (size_t d = 0; d < devices.size(); ++d) {
-    if (devices[d].full_name == full_name) return static_cast<int32_t>(d);
+void Placer::decide(int32_t root, int32_t device, PlaceRule rule,
+                    int32_t decider, int32_t because) {
+  device_of[root] = device;
+  decisions_[root] = {rule, decider, because};
+}
+
+bool Placer::try_decide(int32_t root, int32_t device, PlaceRule rule,
+                        int32_t decider, int32_t because) {
+  if (!allows(root, device)) return false;
+  decide(root, device, rule, decider, because);
+  return true;
+}
+
+DeviceMask Placer::candidates(int32_t root) {
+  const ConstraintSets::Set& s = set(root);
+  if (s.pinned) return s.allowed;
+  if (const DeviceMask m = s.allowed & devices.mask(s.requested)) return m;
+  if (!sets.hard()) {
+    for (const auto keep : {s.resource, DeviceTable::kAny}) {
+      const auto relaxed = devices.relax(s.requested, keep);
+      if (const DeviceMask m = s.allowed & devices.mask(relaxed)) return m;
+    }
+  }
+  sets.fail(members(root)[0]);
+}
+
+bool Placer::obey(int32_t root) {
+  const ConstraintSets::Set& s = set(root);
+  if (!s.pinned && s.requested == DeviceTable::kAny) return false;
+  const int32_t d = sets.kernels().first(candidates(root), s.priorities);
+  if (s.pinned) {
+    const int32_t m = pinned_member(root);
+    const bool assigned = options.keep_assigned && !graph[m].assigned.empty();
+    decide(root, d, assigned ? PlaceRule::kAssigned : PlaceRule::kVariable, m);
+  } else {
+    const int32_t m = decider_of_request(root, d);
+    decide(root, d, sets.handle(m) ? PlaceRule::kVariable : PlaceRule::kRequest,
+           m);
+  }
+  return true;
+}
+
+void Placer::use_default(int32_t root) {
+  const ConstraintSets::Set& s = set(root);
+  decide(root, sets.kernels().first(s.allowed, s.priorities),
+         PlaceRule::kDefault, members(root)[0]);
+}
+
+int32_t Placer::pinned_member(int32_t root) const {
+  for (const int32_t m : members(root)) {
+    if (options.keep_assigned && !graph[m].assigned.empty()) return m;
+    if (graph[m].variable.defined()) return m;
+  }
+  return members(root)[0];
+}
+
+// Whose request it was: a handle's, else one that is obeyed, else the first.
+int32_t Placer::decider_of_request(int32_t root, int32_t device) {
+  int32_t obeyed = -1, first = -1;
+  for (const int32_t m : members(root)) {
+    const auto asked = sets.request(m);
+    if (asked == DeviceTable::kAny) continue;
+    if (first < 0) first = m;
+    if (!(devices.mask(asked) >> device & 1)) continue;
+    if (sets.handle(m)) return m;
+    if (obeyed < 0) obeyed = m;
+  }
+  if (obeyed >= 0) return obeyed;
+  return first >= 0 ? first : members(root)[0];
+}
+
+void Placer::note_colocation_ignored(int32_t node, int32_t with) {
+  notes_.push_back(
+      {"colocation-ignored", node,
+       fmt::format("{} belongs to \"{}\" on {}, which has no kernel for it; "
+                   "it runs on {}",
+                   describe(graph, node), graph[with].name,
+                   short_device(devices[device_of[root_[with]]].full_name),
+                   short_device(devices[device_of[root_[node]]].full_name))});
+}
+
+// The first handle that a node touches, -1: none.
+int32_t Placer::handle_of(int32_t node) const {
+  for (const ValueRef& v : graph[node].inputs) {
+    if (graph.spec(v).dtype == resource && root_[v.node] == root_[node]) {
+      return v.node;
+    }
   }
   return -1;
 }
 
-void PlacerState::set(int32_t node, int32_t device, PlaceRule rule,
-                      int32_t because) {
-  device_of[node] = device;
-  placement.reasons[node] = {rule, because};
-}
-
-bool PlacerState::try_set(int32_t node, int32_t device, PlaceRule rule,
-                          int32_t because) {
-  if (!can_run(node, device)) return false;
-  set(node, device, rule, because);
-  return true;
-}
-
-void PlacerState::obey_request(int32_t node) {
-  const std::string& request = graph[node].requested;
-  const std::vector<int32_t>& fit = matches(request, node);
-  for (int32_t d : fit) {
-    if (try_set(node, d, PlaceRule::kRequest, -1)) return;
+PlaceReason Placer::reason_of(int32_t node) const {
+  const Decision& d = decisions_[root_[node]];
+  if (node == d.decider) {
+    const bool own = d.rule == PlaceRule::kVariable && d.because < 0;
+    return {d.rule, own ? node : d.because};
   }
-  fail_no_kernel(node, short_device(devices[fit[0]].full_name),
-                 fmt::format("asked for by \"{}\"", request));
-}
-
-void PlacerState::use_default(int32_t node) {
-  for (size_t d = 0; d < devices.size(); ++d) {
-    if (try_set(node, static_cast<int32_t>(d), PlaceRule::kDefault, -1)) {
-      return;
+  if (sets.handle(d.decider)) {
+    if (sets.handle(node)) return {PlaceRule::kVariable, d.decider};
+    if (const int32_t h = handle_of(node); h >= 0) {
+      return {PlaceRule::kVariable, h};
     }
   }
-  fail_no_kernel(node, "any device", "nobody asked for one");
+  return {PlaceRule::kGroup, d.decider};
 }
 
-void PlacerState::note_colocation_ignored(int32_t node, int32_t with) {
-  placement.notes.push_back(
-      {"colocation-ignored", node,
-       fmt::format("{} belongs to \"{}\" on {}, which has no kernel for it; "
-                   "it runs on {}",
-                   describe(node), graph[with].name,
-                   short_device(devices[device_of[with]].full_name),
-                   short_device(devices[device_of[node]].full_name))});
+Placement Placer::finish() {
+  Placement p;
+  p.reasons.resize(graph.nodes.size());
+  p.device.resize(graph.nodes.size());
+  p.notes = std::move(notes_);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const int32_t d = device_of[root_[i]];
+    p.reasons[i] = reason_of(i);
+    p.device[i] = devices[d].position;
+    graph[i].assigned = devices[d].full_name;
+    const auto asked = sets.request(i);
+    if (!(devices.mask(asked) >> d & 1)) compare_request(i, &p);
+  }
+  return p;
 }
 
-void PlacerState::fail_no_kernel(int32_t node, const std::string& on,
-                                 const std::string& why) const {
-  std::string have;
-  for (size_t d = 0; d < devices.size(); ++d) {
-    if (can_run(node, static_cast<int32_t>(d))) {
-      have += " " + short_device(devices[d].full_name);
+// Says why a request was not obeyed: a fallback when nothing but a missing
+// device or kernel is to blame.
+void Placer::compare_request(int32_t i, Placement* p) {
+  const int32_t root = root_[i];
+  const ConstraintSets::Set& s = set(root);
+  const std::string& text = graph[i].requested;
+  const std::string at = short_device(devices[device_of[root]].full_name);
+  const DeviceMask asked = devices.mask(sets.request(i));
+  const auto fallback = [&](std::string reason) {
+    p->fallbacks.push_back({i, text, std::move(reason)});
+  };
+  const auto ignored = [&](const std::string& why) {
+    p->notes.push_back({"request-ignored", i,
+                        fmt::format("{} was asked for on \"{}\" but {}, on {}",
+                                    describe(graph, i), text, why, at)});
+  };
+  if (asked == 0) return fallback(fmt::format("there is no \"{}\"", text));
+  const DeviceMask first = asked & (~asked + 1);
+  if ((asked & sets.kernels().of(graph, graph[i]).devices) == 0) {
+    return fallback(fmt::format("no kernel for {} on {}",
+                                name_of(node_dtype(graph, graph[i])),
+                                devices.list(first)));
+  }
+  const PlaceReason reason = p->reasons[i];
+  const int32_t because =
+      reason.because >= 0 ? reason.because : decisions_[root].decider;
+  const bool bound = s.pinned || (asked & devices.mask(s.resource)) == 0;
+  if (bound && reason.rule == PlaceRule::kVariable && because != i) {
+    return ignored(
+        fmt::format("touches variable \"{}\" and runs where that lives",
+                    graph[because].name));
+  }
+  if (bound && s.pinned) {
+    return because == i ? ignored("its variable lives elsewhere")
+                        : ignored(fmt::format("shares a device with \"{}\"",
+                                              graph[because].name));
+  }
+  if ((asked & s.allowed) == 0) return fallback(missing_in_set(root, asked));
+  ignored(fmt::format("shares a device with \"{}\"{}", graph[because].name,
+                      graph[because].requested.empty()
+                          ? ""
+                          : fmt::format(", which was asked for on \"{}\"",
+                                        graph[because].requested)));
+}
+
+// Names the member that keeps the set from the devices asked for.
+std::string Placer::missing_in_set(int32_t root, DeviceMask asked) {
+  if (missing_.root != root || missing_.asked != asked) {
+    missing_ = {root, asked, "no device suits all that must share one"};
+    for (const int32_t m : members(root)) {
+      if (asked & sets.kernels().of(graph, graph[m]).devices) continue;
+      missing_.text =
+          fmt::format("{} must be with it and has no kernel for {} on {}",
+                      describe(graph, m), name_of(node_dtype(graph, graph[m])),
+                      devices.list(asked & (~asked + 1)));
+      break;
+    }
+    if ((asked & devices.hosts()) == 0 && set(root).allowed != 0 &&
+        (set(root).allowed & ~devices.hosts()) == 0 &&
+        missing_.text.starts_with("no device")) {
+      missing_.text = "its data can only be on the host";
     }
   }
-  throw errors::Unimplemented(fmt::format(
-      "{}: no kernel for {} on {} ({}); {}", describe(node),
-      name_of(node_dtype(graph, graph[node])), on, why,
-      have.empty() ? "no device has one; listed are " + list_devices()
-                   : "these devices have one:" + have));
-}
-
-void PlacerState::fail_cycle(const std::vector<int32_t>& chain) const {
-  std::string names;
-  for (size_t i = 0; i < std::min<size_t>(chain.size(), 8); ++i) {
-    names += fmt::format("\"{}\" -> ", graph[chain[i]].name);
-  }
-  throw errors::InvalidArgument(fmt::format(
-      "{} follows itself through others: {}...; expected a chain "
-      "that ends",
-      describe(chain[0]), names));
-}
-
-std::string PlacerState::describe(int32_t node) const {
-  const Node& n = graph[node];
-  return fmt::format(
-      "{} \"{}\"{}", n.op->name(), n.name,
-      n.sources.empty() ? "" : where_text(nullptr, n.sources[0].site));
-}
-
-std::string PlacerState::list_devices() const {
-  std::string s;
-  for (const Candidate& d : devices) {
-    if (!s.empty()) s += ", ";
-    s += d.full_name;
-  }
-  return s;
+  return missing_.text;
 }
 
 }  // namespace berth

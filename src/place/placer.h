@@ -1,73 +1,87 @@
-// PlacerState: devices, decisions and messages shared by the placing rules.
+// Placer: what the rules of both policies share: sets, decisions, messages.
 //
-// Internal to the room. Devices are small numbers here: positions in the
-// caller's order of preference. One thread.
+// Internal to the room. A rule decides for a set by its root; finish() tells
+// every member. One thread.
 
 #ifndef BERTH_PLACE_PLACER_H_
 #define BERTH_PLACE_PLACER_H_
 
+#include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "device/device_name.h"
-#include "place/place.h"
+#include "place/constraint_sets.h"
 
 namespace berth {
 
-// Returns "GPU:1", for devices of other jobs "worker:1/GPU:1".
-std::string short_device(const std::string& full_name);
-
-class PlacerState {
+class Placer {
  public:
-  struct Candidate {
-    DeviceName name;
-    std::string full_name;
-    const PlaceDevice* given;
-  };
+  // Throws what DeviceTable and ConstraintSets throw.
+  Placer(Graph& graph, const PlaceOptions& options);
 
-  // Throws errors::InvalidArgument for an empty list, names that are
-  // malformed or repeated, and references that leave the graph.
-  PlacerState(Graph& graph, const PlaceOptions& options);
+  int32_t root(int32_t node) const { return root_[node]; }
+  // In order of number; only sets of several have a list.
+  std::span<const int32_t> members(int32_t root) const;
+  const ConstraintSets::Set& set(int32_t root) const {
+    return sets.at_root(root);
+  }
+  bool decided(int32_t root) const { return device_of[root] >= 0; }
+  bool allows(int32_t root, int32_t device) const {
+    return set(root).allowed >> device & 1;
+  }
 
-  bool can_run(int32_t node, int32_t device) const;
-  // Returns the devices that fit a request, in order of preference.
-  // Throws errors::InvalidArgument naming `node` when there is none.
-  const std::vector<int32_t>& matches(const std::string& request, int32_t node);
-  // Returns the device of exactly this name, -1: none.
-  int32_t find(const std::string& full_name) const;
-
-  void set(int32_t node, int32_t device, PlaceRule rule, int32_t because = -1);
-  // Returns false and does nothing when the device cannot run the node.
-  bool try_set(int32_t node, int32_t device, PlaceRule rule, int32_t because);
-  // Throws errors::Unimplemented unless a device that fits can run the node.
-  void obey_request(int32_t node);
-  void use_default(int32_t node);
+  void decide(int32_t root, int32_t device, PlaceRule rule, int32_t decider,
+              int32_t because = -1);
+  // Returns false and does nothing when the device cannot run the set.
+  bool try_decide(int32_t root, int32_t device, PlaceRule rule, int32_t decider,
+                  int32_t because);
+  // The devices among which assignments, variables and requests leave the
+  // choice: select_device()'s rule, on masks, but that what the set's handles
+  // were asked for is given up last. Throws PlaceInvalid and PlaceNoKernel.
+  DeviceMask candidates(int32_t root);
+  // What is assigned, a variable or asked for decides. False: nothing is.
+  bool obey(int32_t root);
+  // The first device that has all kernels.
+  void use_default(int32_t root);
   void note_colocation_ignored(int32_t node, int32_t with);
 
-  // Throws errors::Unimplemented; `why` says why `device` was wanted.
-  [[noreturn]] void fail_no_kernel(int32_t node, const std::string& on,
-                                   const std::string& why) const;
-  [[noreturn]] void fail_cycle(const std::vector<int32_t>& chain) const;
-  // Returns `MatMul "dense/MatMul" (model.cc:41)`.
-  std::string describe(int32_t node) const;
-  std::string list_devices() const;
+  // Writes devices and reasons of all nodes; returns the placement.
+  Placement finish();
 
   Graph& graph;
-  const OpDef& arg_op;
-  std::vector<Candidate> devices;
-  int32_t host = 0;                // the first CPU, else the first device
-  std::vector<int32_t> device_of;  // per node, -1: not yet
-  Placement placement;
+  const PlaceOptions& options;
+  DeviceTable devices;
+  ConstraintSets sets;
+  std::vector<int32_t> device_of;  // per root, -1: not yet
 
  private:
-  std::unordered_map<std::string, std::vector<int32_t>> matches_;
+  struct Decision {
+    PlaceRule rule = PlaceRule::kNone;
+    int32_t decider = -1;  // the member for which the rule speaks
+    int32_t because = -1;
+  };
+  void list_members();
+  int32_t decider_of_request(int32_t root, int32_t device);
+  int32_t pinned_member(int32_t root) const;
+  PlaceReason reason_of(int32_t node) const;
+  int32_t handle_of(int32_t node) const;
+  void compare_request(int32_t node, Placement* placement);
+  std::string missing_in_set(int32_t root, DeviceMask asked);
+
+  std::vector<int32_t> root_;
+  std::vector<Decision> decisions_;              // at roots
+  std::vector<int32_t> members_, first_member_;  // of sets of several
+  std::vector<PlaceNote> notes_;
+  struct {
+    int32_t root = -1;
+    DeviceMask asked = 0;
+    std::string text;
+  } missing_;  // the last answer
 };
 
-// Places the handles of variables and every op that touches one: ops and
-// handles connected by resource edges form groups of one device. Calls are
-// left out: a callee may use variables of many devices.
-void place_variables(PlacerState& state);
+// The rules; all sets of `placer` are decided afterwards.
+void place_by_berths_rules(Placer& placer);
+void place_by_tensorflows_rules(Placer& placer);
 
 }  // namespace berth
 

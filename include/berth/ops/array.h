@@ -20,49 +20,52 @@
 namespace berth {
 
 // Makes a tensor from numbers in row-major order (tf.constant). It lives on
-// the device of the innermost scope, else on the default device; inside a
-// trace it becomes part of the graph.
+// the device of the innermost scope, else on the default device, at most 64
+// integers on the host; inside a trace it becomes part of the graph.
 //   constant(2.5f)                scalar float32
 //   constant({1.f, 2.f})          [2]
 //   constant({{1, 2}, {3, 4}})    [2, 2]
 //   constant(values, {2, 3})      values.size() == 6
 // Elements are of any dtype's C++ type, or text: tensors of text stay on the
-// host and take part in shapes and comparisons only; another device is an
-// error.
+// host, whatever the scope, and take part in shapes and comparisons only.
 //   constant("a"), constant({"a", "b"})
 template <class T>
-Tensor constant(std::span<const T> values, const Shape& shape);
-Tensor constant(float value);
-Tensor constant(double value);
-Tensor constant(int value);
-Tensor constant(int64_t value);
-Tensor constant(bool value);
-Tensor constant(const char* value);
+Tensor constant(std::span<const T> values, const Shape& shape,
+                Site site = Site::here());
+Tensor constant(float value, Site site = Site::here());
+Tensor constant(double value, Site site = Site::here());
+Tensor constant(int value, Site site = Site::here());
+Tensor constant(int64_t value, Site site = Site::here());
+Tensor constant(bool value, Site site = Site::here());
+Tensor constant(const char* value, Site site = Site::here());
 // int8_t, bfloat16_t, float16_t, std::complex<float or double>, std::string:
 // a template, so that no list of two numbers is taken for one of these.
 template <class T>
 requires(dtype_of<T> == int8 || dtype_of<T> == bfloat16 ||
          dtype_of<T> == float16 || is_complex(dtype_of<T>) ||
-         std::is_same_v<T, std::string>) Tensor constant(const T& value) {
-  return constant(std::span<const T>(&value, 1), Shape{});
+         std::is_same_v<T, std::string>) Tensor
+    constant(const T& value, Site site = Site::here()) {
+  return constant(std::span<const T>(&value, 1), Shape{}, site);
 }
 template <class T>
-Tensor constant(const std::vector<T>& values, const Shape& shape) {
-  return constant(std::span<const T>(values), shape);
+Tensor constant(const std::vector<T>& values, const Shape& shape,
+                Site site = Site::here()) {
+  return constant(std::span<const T>(values), shape, site);
 }
 template <class T>
-Tensor constant(std::initializer_list<T> values) {
+Tensor constant(std::initializer_list<T> values, Site site = Site::here()) {
   return constant(std::span<const T>(values.begin(), values.size()),
-                  Shape{static_cast<int64_t>(values.size())});
+                  Shape{static_cast<int64_t>(values.size())}, site);
 }
 template <class T>
-Tensor constant(std::initializer_list<std::initializer_list<T>> rows) {
+Tensor constant(std::initializer_list<std::initializer_list<T>> rows,
+                Site site = Site::here()) {
   std::vector<T> all;
   const int64_t width =
       rows.size() ? static_cast<int64_t>(rows.begin()->size()) : 0;
   for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
   return constant(std::span<const T>(all),
-                  Shape{static_cast<int64_t>(rows.size()), width});
+                  Shape{static_cast<int64_t>(rows.size()), width}, site);
 }
 
 // A tensor of one value, of zeros, of ones.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "berth/errors.h"
@@ -28,6 +29,7 @@ SimDevice::SimDevice(int index, const KernelTable* kernels,
       memory_(std::move(memory)),
       scheduler_(std::move(scheduler)),
       memory_bytes_(memory_bytes),
+      real_clock_(speed.real_clock),
       compute_(this, scheduler_, fmt::format("GPU:{} compute", index), speed,
                false, &faults_),
       copy_(this, scheduler_, fmt::format("GPU:{} copy", index), speed, true,
@@ -61,6 +63,11 @@ void SimDevice::copy_from_host(void* target, const void* source, size_t bytes) {
   // The memory may have had another owner, whose work is still queued.
   copy_.wait_for_reuse(compute_.record());
   copy_now(target, source, bytes, "CopyFromHost");
+}
+
+double SimDevice::clock_us() {
+  if (real_clock_) return -1;
+  return std::max(compute_.clock_us(), copy_.clock_us());
 }
 
 void SimDevice::reset_error() {

@@ -25,6 +25,7 @@ class SimDevice final : public Device {
 
   bool runs_inline() const override { return false; }
   bool simulated() const override { return true; }
+  double clock_us() override;
   Allocator& allocator() override { return allocator_; }
   Stream& compute_stream() override { return compute_; }
   Stream& copy_stream() override { return copy_; }
@@ -46,6 +47,7 @@ class SimDevice final : public Device {
   const std::shared_ptr<SimMemory> memory_;
   const std::shared_ptr<Scheduler> scheduler_;
   const size_t memory_bytes_;
+  const bool real_clock_;
   FaultPlan faults_;  // guarded by the scheduler
   SimStream compute_;
   SimStream copy_;

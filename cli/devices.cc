@@ -1,0 +1,258 @@
+// berth devices: what this process has, and why.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/core_set.h"
+#include "berth/config.h"
+#include "berth/errors.h"
+#include "cli/commands.h"
+#include "device/cpu_layout.h"
+#include "device/device_manager.h"
+
+namespace berth::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string devices;
+  bool json = false, why = false;
+};
+
+struct Logical {
+  std::string name, type, description, physical, cores, why;
+  int workers = 0;
+  size_t memory_limit_bytes = 0;
+  bool simulated = false, is_default = false;
+};
+
+struct Physical {
+  std::string name, type, why;
+  bool simulated = false, visible = false;
+};
+
+struct Absent {
+  std::string type, why;
+};
+
+std::string count(size_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+// "BERTH_SIM=GPUx2", or "" when it is not set.
+std::string setting(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value ? fmt::format("{}={}", variable, value) : "";
+}
+
+// Knows how the answers came about; made before the devices are, whose
+// creation binds this thread to cores.
+class Survey {
+ public:
+  explicit Survey(std::string list)
+      : list_(std::move(list)), bound_(current_thread_cores()) {
+    if (!list_.empty()) config::set_device_list(list_);
+    config_ = DeviceManager::planned_config();
+    allowed_ = CoreSet::allowed();
+    layout_ = lay_out_cpus(config_, allowed_);
+  }
+
+  std::vector<Physical> physical() const {
+    std::vector<Physical> all;
+    const auto visible = config::get_visible_devices();
+    for (const auto& d : config::list_physical_devices()) {
+      all.push_back(
+          {d.name, d.device_type,
+           d.device_type == "CPU" ? why_cores() : why_simulated(), d.simulated,
+           std::find(visible.begin(), visible.end(), d) != visible.end()});
+    }
+    return all;
+  }
+
+  std::vector<Logical> logical() const {
+    std::vector<Logical> all;
+    DeviceManager& m = DeviceManager::get();
+    for (Device* d : m.devices()) {
+      Logical l = {d->str(), d->type(), d->description()};
+      l.simulated = d->simulated();
+      l.is_default = d == &m.default_device();
+      l.memory_limit_bytes = d->allocator().info().limit_bytes;
+      if (d->type() == "CPU") {
+        add_cores(static_cast<size_t>(*d->name().id), &l);
+      } else if (d->simulated()) {
+        l.physical = fmt::format("/physical_device:GPU:{}", *d->name().id);
+        l.why = why_simulated();
+      } else {
+        l.why = "a backend provides it";
+      }
+      all.push_back(std::move(l));
+    }
+    return all;
+  }
+
+  std::vector<Absent> absent() const {
+    if (config_.simulated_gpus > 0) return {};
+    BackendRegistry registry;
+    register_all_backends(registry);
+    std::string built;
+    for (const auto& b : registry.backends()) {
+      built += std::string(built.empty() ? "" : ", ") + b->name();
+    }
+    return {{"GPU", fmt::format("this build has no backend for GPUs (it has: "
+                                "{}); {}",
+                                built,
+                                list_.empty()
+                                    ? "BERTH_SIM is not set: BERTH_SIM=GPUx2 "
+                                      "simulates two"
+                                    : "--devices " + list_ + " names none")}};
+  }
+
+ private:
+  std::string why_cores() const {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    std::string s =
+        fmt::format("the machine has {}, this process may use {}",
+                    count(static_cast<size_t>(online), "core"), bound_.str());
+    if (allowed_.size() < bound_.size()) {
+      s += fmt::format("; the CPU quota of its control group leaves {}: {}",
+                       allowed_.size(), allowed_.str());
+    }
+    return s;
+  }
+
+  std::string why_simulated() const {
+    const std::string by = setting("BERTH_SIM");
+    return fmt::format("simulated: {}", !list_.empty() ? "--devices " + list_
+                                        : by.empty()
+                                            ? "asked for by the program"
+                                            : by);
+  }
+
+  void add_cores(size_t i, Logical* l) const {
+    const CpuLayout::Part& part = layout_.devices.at(i);
+    l->physical = "/physical_device:CPU:0";
+    l->cores = part.cores.str();
+    l->workers = part.workers;
+    const std::string workers = setting("BERTH_CPU_WORKERS");
+    if (layout_.devices.size() > 1) {
+      l->why = fmt::format("part {} of {} of cores {} ({})", i + 1,
+                           layout_.devices.size(), allowed_.str(),
+                           list_.empty() ? "configured" : "--devices " + list_);
+    } else {
+      l->why = "the CPU always is a device; it owns every core that " +
+               std::string("this process may use");
+    }
+    if (layout_.devices.size() == 1 && config_.cpu_workers > 0) {
+      l->why += fmt::format("; {} by {}", count(part.workers, "worker"),
+                            workers.empty() ? "the program" : workers);
+    }
+  }
+
+  std::string list_;
+  CoreSet bound_, allowed_;
+  RuntimeConfig config_;
+  CpuLayout layout_;
+};
+
+Json to_json(const std::vector<Physical>& physical,
+             const std::vector<Logical>& logical,
+             const std::vector<Absent>& absent) {
+  Json all = {{"logical", Json::array()},
+              {"physical", Json::array()},
+              {"absent", Json::array()}};
+  for (const Logical& d : logical) {
+    Json one = {{"name", d.name},
+                {"type", d.type},
+                {"description", d.description},
+                {"simulated", d.simulated},
+                {"default", d.is_default},
+                {"physical", d.physical},
+                {"memory_limit_bytes", d.memory_limit_bytes},
+                {"why", d.why}};
+    if (!d.cores.empty()) {
+      one["cores"] = d.cores;
+      one["workers"] = d.workers;
+    }
+    all["logical"].push_back(std::move(one));
+  }
+  for (const Physical& d : physical) {
+    all["physical"].push_back({{"name", d.name},
+                               {"type", d.type},
+                               {"simulated", d.simulated},
+                               {"visible", d.visible},
+                               {"why", d.why}});
+  }
+  for (const Absent& a : absent) {
+    all["absent"].push_back({{"type", a.type}, {"why", a.why}});
+  }
+  return all;
+}
+
+void print_text(const std::vector<Physical>& physical,
+                const std::vector<Logical>& logical,
+                const std::vector<Absent>& absent, bool why) {
+  for (const Logical& d : logical) {
+    fmt::print(
+        "{}: {}{}{}{}\n", d.name, d.description,
+        d.workers > 0 ? fmt::format(", {}", count(d.workers, "worker")) : "",
+        d.memory_limit_bytes > 0
+            ? fmt::format(", at most {} bytes", d.memory_limit_bytes)
+            : "",
+        d.is_default ? " (default)" : "");
+    if (why) fmt::print("    {}\n", d.why);
+  }
+  for (const Physical& d : physical) {
+    fmt::print("{}: {}{}\n", d.name, d.simulated ? "simulated" : "real",
+               d.visible ? "" : ", not visible");
+    if (why) fmt::print("    {}\n", d.why);
+  }
+  if (!why) return;
+  for (const Absent& a : absent) fmt::print("no {}: {}\n", a.type, a.why);
+}
+
+std::unique_ptr<Survey> survey(const std::string& list) {
+  try {
+    auto s = std::make_unique<Survey>(list);
+    DeviceManager::get();
+    return s;
+  } catch (const errors::InvalidArgument& e) {
+    throw UsageError(std::string("devices: ") + e.what());
+  }
+}
+
+void run(const Options& o) {
+  const auto s = survey(o.devices);
+  if (o.json) {
+    fmt::print("{}\n",
+               to_json(s->physical(), s->logical(), s->absent())
+                   .dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    print_text(s->physical(), s->logical(), s->absent(), o.why);
+  }
+}
+
+}  // namespace
+
+void add_devices(CLI::App& program) {
+  auto o = std::make_shared<Options>();
+  CLI::App* devices = program.add_subcommand(
+      "devices", "Lists the devices of a process of this machine");
+  devices->add_option("--devices", o->devices,
+                      "as a program has them that configures this list, for "
+                      "example CPUx2,GPUx2");
+  devices->add_flag("--why", o->why, "why each is there, or is not");
+  devices->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  devices->callback([o] { run(*o); });
+}
+
+}  // namespace berth::cli

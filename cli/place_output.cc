@@ -1,0 +1,175 @@
+#include "cli/place_output.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iterator>
+
+namespace berth::cli {
+
+namespace {
+
+const char* rule_name(PlaceRule rule) {
+  switch (rule) {
+    case PlaceRule::kNone:
+      return "none";
+    case PlaceRule::kAssigned:
+      return "assigned";
+    case PlaceRule::kVariable:
+      return "variable";
+    case PlaceRule::kRequest:
+      return "request";
+    case PlaceRule::kGroup:
+      return "group";
+    case PlaceRule::kColocated:
+      return "colocation";
+    case PlaceRule::kConsumers:
+      return "consumers";
+    case PlaceRule::kInput:
+      return "input";
+    case PlaceRule::kHost:
+      return "host";
+    case PlaceRule::kDefault:
+      return "default";
+  }
+  return "none";
+}
+
+std::string value_name(const Graph& graph, ValueRef v) {
+  return fmt::format("{}:{}", graph[v.node].name, v.output);
+}
+
+Json node_json(const PlaceResult& r, int32_t i) {
+  const Node& n = r.graph[i];
+  const PlaceReason& reason = r.placement.reasons[i];
+  Json node = {{"name", n.name},
+               {"op", n.op->name()},
+               {"device", n.assigned},
+               {"rule", rule_name(reason.rule)}};
+  if (!n.requested.empty()) node["requested"] = n.requested;
+  if (reason.because >= 0 && reason.because != i) {
+    node["because"] = r.graph[reason.because].name;
+  }
+  if (r.simulation) {
+    node["start_us"] = r.simulation->start_us[i];
+    node["end_us"] = r.simulation->end_us[i];
+  }
+  return node;
+}
+
+Json simulation_json(const PlaceResult& r) {
+  const Simulation& s = *r.simulation;
+  Json devices = Json::array(), transfers = Json::array();
+  for (size_t d = 0; d < r.costs->devices.size(); ++d) {
+    devices.push_back(
+        {{"name", r.costs->devices[d].name},
+         {"busy_us", s.busy_us[d]},
+         {"copy_busy_us", s.copy_busy_us[d]},
+         {"peak_bytes", s.peak_bytes[d]},
+         {"memory_limit_bytes", r.costs->devices[d].memory_limit}});
+  }
+  for (const SimulatedTransfer& t : s.transfers) {
+    transfers.push_back({{"value", value_name(r.graph, t.value)},
+                         {"from", r.costs->devices[t.from].name},
+                         {"to", r.costs->devices[t.to].name},
+                         {"bytes", t.bytes},
+                         {"start_us", t.start_us},
+                         {"end_us", t.end_us}});
+  }
+  return {{"step_us", s.step_us},
+          {"sent_bytes", s.sent_bytes},
+          {"devices", std::move(devices)},
+          {"transfers", std::move(transfers)}};
+}
+
+void append_simulation(const PlaceResult& r, std::string* out) {
+  const Simulation& s = *r.simulation;
+  const auto to = std::back_inserter(*out);
+  fmt::format_to(to, "simulated: step {:.1f} us, {} transfers, {} bytes sent\n",
+                 s.step_us, s.transfers.size(), s.sent_bytes);
+  for (size_t d = 0; d < r.costs->devices.size(); ++d) {
+    const DeviceCost& device = r.costs->devices[d];
+    const bool fits =
+        device.memory_limit == 0 || s.peak_bytes[d] <= device.memory_limit;
+    fmt::format_to(
+        to,
+        "  {}: busy {:.1f} us, copies in {:.1f} us, peak {} bytes"
+        "{}\n",
+        device.name, s.busy_us[d], s.copy_busy_us[d], s.peak_bytes[d],
+        fits ? "" : fmt::format(", more than its {}", device.memory_limit));
+  }
+}
+
+Json conflict_json(const std::exception& error) {
+  Json list = Json::array();
+  const auto* failure = dynamic_cast<const PlaceFailure*>(&error);
+  if (failure == nullptr) return list;
+  for (const PlaceConstraint& c : failure->conflict().constraints) {
+    Json one = {{"text", c.text}};
+    if (c.site.file != nullptr) {
+      one["file"] = c.site.file;
+      one["line"] = c.site.line;
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+}  // namespace
+
+void print(const Json& document) {
+  fmt::print("{}\n",
+             document.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+Json to_json(const PlaceResult& r) {
+  Json nodes = Json::array(), notes = Json::array(), fallbacks = Json::array();
+  for (int32_t i = 0; i < r.graph.size(); ++i) nodes.push_back(node_json(r, i));
+  for (const PlaceNote& n : r.placement.notes) {
+    notes.push_back(
+        {{"id", n.id}, {"node", r.graph[n.node].name}, {"text", n.text}});
+  }
+  for (const PlaceFallback& f : r.placement.fallbacks) {
+    fallbacks.push_back({{"node", r.graph[f.node].name},
+                         {"requested", f.requested},
+                         {"device", r.graph[f.node].assigned},
+                         {"reason", f.reason}});
+  }
+  Json all = {{"nodes", std::move(nodes)},
+              {"notes", std::move(notes)},
+              {"fallbacks", std::move(fallbacks)}};
+  if (r.simulation) all["simulation"] = simulation_json(r);
+  if (!r.explanation.empty()) all["explanation"] = r.explanation_json;
+  if (!r.partitioned.empty()) all["partitioned"] = r.partitioned;
+  return all;
+}
+
+void print_text(const PlaceResult& r) {
+  std::string out;
+  const auto to = std::back_inserter(out);
+  for (const Node& n : r.graph.nodes) {
+    if (!r.explanation.empty()) break;
+    fmt::format_to(to, "{}: ({}): {}\n", n.name, n.op->name(), n.assigned);
+  }
+  for (const PlaceNote& n : r.placement.notes) {
+    fmt::format_to(to, "note {}: {}\n", n.id, n.text);
+  }
+  for (const PlaceFallback& f : r.placement.fallbacks) {
+    const Node& n = r.graph[f.node];
+    fmt::format_to(to, "fallback: {} was asked for on \"{}\", runs on {}: {}\n",
+                   n.name, f.requested, n.assigned, f.reason);
+  }
+  if (r.simulation) append_simulation(r, &out);
+  out += r.explanation;
+  if (!r.partitioned.empty()) out += "\n" + r.partitioned;
+  std::fwrite(out.data(), 1, out.size(), stdout);
+}
+
+void print_error(const char* kind, const std::exception& error) {
+  print({{"error",
+          {{"kind", kind},
+           {"message", error.what()},
+           {"conflict", conflict_json(error)}}}});
+}
+
+}  // namespace berth::cli

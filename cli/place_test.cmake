@@ -1,0 +1,129 @@
+# berth place: what it prints and how it exits.
+unset(ENV{BERTH_SIM})
+set(graph ${WORK}/place_test.txt)
+
+function(check wanted)
+  execute_process(COMMAND ${BERTH} place ${ARGN} INPUT_FILE ${graph} OUTPUT_VARIABLE out
+    ERROR_VARIABLE err RESULT_VARIABLE status)
+  if(NOT status STREQUAL "${wanted}")
+    message(FATAL_ERROR "berth place ${ARGN}: exit code ${status}, expected ${wanted}\n${err}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+  set(err "${err}" PARENT_SCOPE)
+endfunction()
+function(expect text)
+  foreach(part ${ARGN})
+    string(FIND "${text}" "${part}" at)
+    if(at EQUAL -1)
+      message(FATAL_ERROR "expected \"${part}\" in:\n${text}")
+    endif()
+  endforeach()
+endfunction()
+function(expect_json text wanted)
+  string(JSON value ERROR_VARIABLE error GET "${text}" ${ARGN})
+  if(NOT value STREQUAL "${wanted}")
+    message(FATAL_ERROR "${ARGN} is \"${value}\" (${error}), expected \"${wanted}\" in:\n${text}")
+  endif()
+endfunction()
+
+set(gpu /job:localhost/replica:0/task:0/device:GPU)
+set(cpu /job:localhost/replica:0/task:0/device:CPU)
+set(ops "berth-graph 1
+op Make () -> (y)
+op One (x: any) -> (y)
+op OnGpu (x: any) -> (y)
+kernel Make on GPU, CPU
+kernel One on GPU, CPU
+kernel OnGpu on GPU
+")
+file(WRITE ${graph} "${ops}
+node a = Make() -> float32[4] on \"/CPU:1\" from a (net.cc:3)
+node b = One(a:0) -> float32[4]
+node c = Neg(b:0) -> float32[4] on \"/GPU:1\"
+node d = Neg(c:0) -> float32[4] with c
+return d:0
+")
+
+# One line per node, in the order of the graph; a file and standard input.
+foreach(from ${graph} -)
+  check(0 ${from} --devices CPUx2,GPUx2)
+  expect("${out}" "a: (Make): ${cpu}:1\nb: (One): ${gpu}:0\nc: (Neg): ${gpu}:1\nd: (Neg): ")
+endforeach()
+check(0 ${graph} --devices CPUx2,GPUx2 --json)
+expect_json("${out}" "b" nodes 1 name)
+expect_json("${out}" "One" nodes 1 op)
+expect_json("${out}" "${gpu}:0" nodes 1 device)
+expect_json("${out}" "default" nodes 1 rule)
+expect_json("${out}" "/GPU:1" nodes 2 requested)
+expect_json("${out}" "request" nodes 2 rule)
+check(0 ${graph} --devices CPUx2,GPUx2 --explain c)
+expect("${out}" "GPU:1")
+check(0 ${graph} --devices CPUx2,GPUx2 --partition)
+expect("${out}" "_Transfer(" "berth-graph 1\n")
+check(0 ${graph} --devices CPUx2,GPUx2 --simulate)
+expect("${out}" "simulated: step ")
+check(0 ${graph} --devices CPUx2,GPUx2 --policy tensorflow --soft silent)
+
+# A request that cannot be obeyed.
+check(1 ${graph} --devices CPUx2 --soft error)
+expect("${err}" "\"/GPU:1\"" "c")
+check(1 ${graph} --devices CPUx2 --soft error --json)
+expect_json("${out}" "InvalidArgument" error kind)
+file(WRITE ${graph} "${ops}
+node a = Make() -> float32[4]
+node b = OnGpu(a:0) -> float32[4] from b (net.cc:7)
+")
+check(1 ${graph} --devices CPUx1)
+expect("${err}" "OnGpu" "net.cc:7")
+check(1 ${graph} --devices CPUx1 --json)
+expect_json("${out}" "Unimplemented" error kind)
+check(0 ${graph} --devices GPUx1)
+
+# Devices of the text.
+file(WRITE ${graph} "${ops}
+device \"/job:worker/task:1/device:GPU:0\"
+device \"/job:worker/task:1/device:CPU:0\"
+node a = Make() -> float32[4]
+")
+check(0 ${graph})
+expect("${out}" "a: (Make): /job:worker/replica:0/task:1/device:GPU:0")
+check(0 ${graph} --devices CPUx1)
+expect("${out}" "a: (Make): ${cpu}:0")
+
+# Bad arguments and bad input.
+check(2)
+check(2 ${graph} --soft loud)
+check(2 ${graph} --policy mine)
+check(2 ${graph} --devices CPUxx)
+check(2 ${graph} --devices ,)
+check(2 ${graph} --devices CPUx60,GPUx60)
+check(2 ${graph} --explain nobody)
+expect("${err}" "nobody")
+check(2 ${graph} --no-such-flag)
+check(2 ${WORK})
+check(2 ${WORK}/no_such_file)
+check(2 ${WORK}/no_such_file --json)
+expect_json("${out}" "BadInput" error kind)
+function(check_bad text message)
+  file(WRITE ${graph} "${text}")
+  check(2 ${graph} --devices CPUx1 --json)
+  expect("${err}" "${message}")
+  expect_json("${out}" "BadInput" error kind)
+endfunction()
+check_bad("" "line 1, column 1: found the end of the line, expected 'berth-graph 1'")
+check_bad("berth-graph 1\nnode a = One(b:0)\n" "line 2, column 10: op 'One' is unknown")
+check_bad("${ops}\nnode a = One(b:0)\n" "line 9, column 14: node 'b' is not there")
+check_bad("berth-graph 1\n" "no node")
+check_bad("berth-graph 1\nfunction f () -> () {\nnode n = Make()\n}\n" "line 3, column 10")
+check_bad("${ops}function f () -> () {\nnode n = Make() -> int32[]\n}\n" "1 function")
+check_bad("berth-graph 1\ndevice CPU\ndevice \"CPU:0\"\n" "")
+file(WRITE ${graph} "${ops}node a = Make() -> float32[4]\n")
+check(2 ${graph})
+expect("${err}" "--devices")
+file(WRITE ${graph} "${ops}device CPU\ndevice \"CPU:0\"\nnode a = Make() -> float32[4]\n")
+check(2 ${graph})
+expect("${err}" "twice")
+set(ENV{BERTH_SIM} nonsense)
+check(2 ${graph} --devices CPUx1)
+expect("${err}" "BERTH_SIM")
+file(REMOVE ${graph})

@@ -1,0 +1,63 @@
+// What the programs of this folder share: their flag, their tables, their end.
+
+#ifndef EXAMPLES_ARTICLES_ARTICLE_H_
+#define EXAMPLES_ARTICLES_ARTICLE_H_
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "berth/berth.h"
+
+namespace article {
+
+// "GPU:0 (simulated, 1 GiB), CPU:0 (4 cores: 0-3)".
+inline void print_devices() {
+  std::string list;
+  for (const auto& d : berth::config::list_logical_devices()) {
+    list +=
+        fmt::format("{}{} ({})", list.empty() ? "" : ", ",
+                    d.name.substr(d.name.rfind("device:") + 7), d.description);
+  }
+  fmt::print("devices: {}\n", list);
+}
+
+// What ran where: of a function or a model that has run.
+template <class Runs>
+void print_placement(const Runs& runs) {
+  fmt::print("{}\n", runs.text("place"));
+}
+
+// Runs one of the two; an error ends in its line and 1.
+inline int main_of(const std::string& name, int argc, char** argv,
+                   const std::function<int()>& sensible,
+                   const std::function<int()>& as_printed) {
+  CLI::App app(name);
+  bool printed = false;
+  app.add_flag("--as-printed", printed, "as the article prints it");
+  try {
+    app.parse(argc, argv);
+    return printed ? as_printed() : sensible();
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  } catch (const berth::errors::Error& e) {
+    std::fflush(stdout);
+    fmt::print(stderr, "{}: {}: {}\n", name, code_name(e.code()), e.what());
+  } catch (const std::out_of_range& e) {
+    std::fflush(stdout);
+    fmt::print(stderr, "{}: OUT_OF_RANGE: {}\n", name, e.what());
+  } catch (const std::exception& e) {
+    std::fflush(stdout);
+    fmt::print(stderr, "{}: {}\n", name, e.what());
+  }
+  return 1;
+}
+
+}  // namespace article
+
+#endif  // EXAMPLES_ARTICLES_ARTICLE_H_

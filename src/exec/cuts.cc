@@ -1,0 +1,130 @@
+#include "exec/cuts.h"
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+
+namespace berth {
+
+namespace {
+
+constexpr int8_t kWhole = SplitSignature::kWhole;
+constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
+
+constexpr double kBytesPerUs = 10e3, kFlopsPerUs = 20e3;
+
+double bytes_of(const OutSpec& s) {
+  const DType dtype = s.dtype == resource ? s.variable : s.dtype;
+  return static_cast<double>(s.shape.num_elements()) *
+         static_cast<double>(size_of(dtype));
+}
+
+}  // namespace
+
+RegionCosts& region_costs() {
+  static RegionCosts costs;
+  return costs;
+}
+
+OpEstimate estimate(const Graph& graph, int32_t node) {
+  const Node& n = graph[node];
+  if (n.op->kind() == OpKind::kPlaceholder) return {};
+  std::vector<SpecView> in;
+  for (const ValueRef& v : n.inputs) in.push_back(graph.spec(v).view());
+  std::vector<OutSpec> out = n.outputs;
+  OpEstimate e;
+  e.cost = n.op->cost(InferContext(*n.op, n.attrs.get(), in, out));
+  e.us = std::max(e.cost.flops / kFlopsPerUs, e.cost.bytes / kBytesPerUs);
+  return e;
+}
+
+Cuts::Cuts(const Graph& graph, PartBinder& binder)
+    : graph_(graph), binder_(binder), add_(op_named("AddV2")) {}
+
+const OpEstimate& Cuts::cost(int32_t node) {
+  const auto [it, fresh] = estimates_.try_emplace(node);
+  if (fresh) it->second = estimate(graph_, node);
+  return it->second;
+}
+
+bool Cuts::adds(const SplitSignature& split) {
+  return std::find(split.outputs.begin(), split.outputs.end(), kPartialSum) !=
+         split.outputs.end();
+}
+
+double Cuts::us_to_move(const OutSpec& value) {
+  return bytes_of(value) / kBytesPerUs;
+}
+
+const Cuts::Sum& Cuts::sum(int32_t node, const RegionStream& stream) {
+  const auto [it, fresh] = sums_.try_emplace(node);
+  if (fresh) it->second = find_sum(node, stream);
+  return it->second;
+}
+
+Cuts::Sum Cuts::find_sum(int32_t node, const RegionStream& stream) {
+  if (stream.slices < 2) return {};
+  const auto& rules = binder_.signatures(node);
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (!adds(rules[i]) || rules[i].inputs.empty() || rules[i].inputs[0] != 0) {
+      continue;
+    }
+    const int64_t length = binder_.cut_length(node, rules[i]);
+    const auto parts = static_cast<int>(
+        std::min<int64_t>({stream.slices, length, ThreadPool::kMaxChunks}));
+    if (parts < 2 || extra_us(node, rules[i], parts, *stream.device) < 0) {
+      continue;
+    }
+    const int index = static_cast<int>(i);
+    const PartKernels* kernels =
+        binder_.bind(node, index, parts, *stream.device);
+    if (kernels) return {index, parts, kernels};
+  }
+  return {};
+}
+
+Region Cuts::alone(int32_t node, const RegionStream& stream) {
+  const Sum& s = sum(node, stream);
+  Region r;
+  r.parts = s.parts;
+  r.members.push_back({node});
+  if (s.signature >= 0) {
+    const auto& rules = binder_.signatures(node);
+    r.members[0].split = &rules[static_cast<size_t>(s.signature)];
+    r.members[0].kernels = s.kernels;
+  }
+  return r;
+}
+
+double Cuts::extra_us(int32_t n, const SplitSignature& split, int parts,
+                      const Device& device) {
+  const RegionCosts& costs = region_costs();
+  if (binder_.cut_length(n, split) < parts) return -1;
+  const Node& node = graph_[n];
+  double partial = 0, bytes = 0;
+  for (size_t o = 0; o < split.outputs.size(); ++o) {
+    const OutSpec& s = node.outputs[o];
+    if (split.outputs[o] == kWhole) return -1;
+    if (split.outputs[o] == kPartialSum) {
+      if (!device.kernels().fast(add_.id(), s.dtype)) return -1;
+      partial += bytes_of(s);
+    }
+    bytes += bytes_of(s) / (split.outputs[o] >= 0 ? parts : 1);
+  }
+  if (node.op->kind() == OpKind::kAlias) return 0;
+  for (size_t i = 0; i < split.inputs.size(); ++i) {
+    bytes += bytes_of(graph_.spec(node.inputs[i])) /
+             (split.inputs[i] >= 0 ? parts : 1);
+  }
+  const OpEstimate& whole = cost(n);
+  const double ideal = whole.us / parts;
+  const double slice =
+      std::max(whole.cost.flops / parts / kFlopsPerUs, bytes / kBytesPerUs);
+  // Written and added once per slice, on as many threads as there are.
+  const double add = 2 * partial / kBytesPerUs;
+  if (slice > 1.5 * ideal + costs.slack_us + add) return -1;
+  if (add > std::max(costs.sums_us, 0.05 * ideal)) return -1;
+  return add + std::max(0.0, slice - ideal);
+}
+
+}  // namespace berth

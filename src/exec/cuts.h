@@ -1,0 +1,58 @@
+// Cuts: what cutting an op into parts costs, and which ops are added up from
+// parts.
+//
+// A result that is a sum over the parts has other bits than the same result
+// computed at once. So whether, along which axis and into how many parts such
+// an op is cut follows from the op and the number of slices alone: never from
+// the region that it is in, nor from the devices of its neighbours. Used while
+// a plan is built.
+
+#ifndef BERTH_EXEC_CUTS_H_
+#define BERTH_EXEC_CUTS_H_
+
+#include <unordered_map>
+
+#include "exec/regions.h"
+
+namespace berth {
+
+class Cuts {
+ public:
+  Cuts(const Graph& graph, PartBinder& binder);
+
+  // How a sum is cut: by signature number `signature` (-1: it is not) into
+  // `parts` parts.
+  struct Sum {
+    int signature = -1;
+    int parts = 1;
+    const PartKernels* kernels = nullptr;
+  };
+  // The batch is the first axis of the first operand: an op that adds up over
+  // it is cut there, if that pays, in every region and alone.
+  const Sum& sum(int32_t node, const RegionStream& stream);
+
+  // Returns the region of `node` alone: whole, or by its sum().
+  Region alone(int32_t node, const RegionStream& stream);
+
+  // Returns what cutting costs beyond the op's share; negative: too much.
+  double extra_us(int32_t node, const SplitSignature& split, int parts,
+                  const Device& device);
+  const OpEstimate& cost(int32_t node);
+
+  // True when a result of the cut is a sum over the parts.
+  static bool adds(const SplitSignature& split);
+  static double us_to_move(const OutSpec& value);
+
+ private:
+  Sum find_sum(int32_t node, const RegionStream& stream);
+
+  const Graph& graph_;
+  PartBinder& binder_;
+  const OpDef& add_;
+  std::unordered_map<int32_t, OpEstimate> estimates_;
+  std::unordered_map<int32_t, Sum> sums_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_EXEC_CUTS_H_

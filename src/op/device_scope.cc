@@ -1,0 +1,129 @@
+#include "op/device_scope.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "base/diagnostics.h"
+#include "berth/config.h"
+#include "berth/device.h"
+#include "device/device_manager.h"
+#include "op/dispatcher.h"
+#include "op/select_device.h"
+
+namespace berth {
+
+namespace {
+
+std::atomic<uint64_t> scope_serial{0};
+
+void set_scope(const DeviceScope* scope) {
+  t_state.scope = scope;
+  t_state.scope_device = scope ? scope->device : nullptr;
+}
+
+}  // namespace
+
+void push_scope(DeviceScope* scope, DeviceName name, Site site, bool forget) {
+  const DeviceManager& devices = DeviceManager::get("device()", site);
+  const DeviceScope* outer = t_state.scope;
+  scope->name =
+      outer && !forget ? name.merged_over(outer->name) : std::move(name);
+  scope->device = devices.find(scope->name);
+  scope->outer = outer;
+  scope->site = site;
+  scope->serial = ++scope_serial;
+  set_scope(scope);
+}
+
+void pop_scope(DeviceScope* scope) {
+  if (t_state.scope == scope) {
+    set_scope(scope->outer);
+    return;
+  }
+  for (auto* s = const_cast<DeviceScope*>(t_state.scope); s;
+       s = const_cast<DeviceScope*>(s->outer)) {
+    if (s->outer == scope) {
+      s->outer = scope->outer;
+      return;
+    }
+  }
+}
+
+bool soft_placement_here() {
+  return config::get_soft_device_placement() ||
+         (t_state.scope && t_state.scope->kind == ScopeKind::kEngine);
+}
+
+Device* scope_device(const std::string& what) {
+  const DeviceScope* scope = t_state.scope;
+  if (scope == nullptr || t_state.scope_device) return t_state.scope_device;
+  const DeviceManager& devices = DeviceManager::get();
+  const SelectedDevice selected =
+      select_device(scope->name, devices.names_by_preference(),
+                    soft_placement_here(), [](int) { return true; });
+  const std::string none =
+      fmt::format("no device matches \"{}\"", scope->name.str());
+  if (selected.position < 0) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: {}{}; expected one of {}{}", what, none, where_text(),
+                    devices.list(),
+                    soft_placement_here()
+                        ? ""
+                        : ", or config::set_soft_device_placement(true)"));
+  }
+  Device* device =
+      devices.by_preference()[static_cast<size_t>(selected.position)];
+  report_fallback(what, none, *device, 0);
+  return device;
+}
+
+void report_fallback(const std::string& what, const std::string& reason,
+                     const Device& device, int64_t bytes) {
+  constexpr const char* kId = "fallback";
+  if (config::soft_device_placement() == config::SoftPlacement::kSilent) {
+    return count_diagnostic(kId);
+  }
+  const std::string key =
+      fmt::format("{}\n{}\n{}", what, reason, device.short_name());
+  const std::string cost =
+      bytes > 0 ? fmt::format("; each call moves {} bytes because of it", bytes)
+                : "";
+  report_once(
+      key, {kId, debugging::Severity::kWarning,
+            fmt::format("{} runs on {}, not where device(\"{}\") asks{}: {}{}",
+                        what, device.short_name(), t_state.scope->name.str(),
+                        where_text(), reason, cost),
+            t_state.site});
+}
+
+uint64_t next_scope_serial() { return scope_serial.load() + 1; }
+
+OnDevice::OnDevice(Device* device, ScopeKind kind) {
+  if (device == nullptr) return;
+  scope_.name = device->name();
+  scope_.device = device;
+  scope_.kind = kind;
+  scope_.outer = t_state.scope;
+  scope_.serial = ++scope_serial;
+  set_scope(&scope_);
+  open_ = true;
+}
+
+OnDevice::~OnDevice() {
+  if (open_) pop_scope(&scope_);
+}
+
+DeviceGuard::DeviceGuard(std::string_view name, Site site)
+    : scope_(std::make_unique<DeviceScope>()) {
+  push_scope(scope_.get(), DeviceName::parse(name), site);
+}
+
+DeviceGuard::DeviceGuard(NoDevice, Site site)
+    : scope_(std::make_unique<DeviceScope>()) {
+  push_scope(scope_.get(), {}, site, true);
+}
+
+DeviceGuard::~DeviceGuard() { pop_scope(scope_.get()); }
+
+}  // namespace berth

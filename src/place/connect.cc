@@ -1,0 +1,126 @@
+// The constraints that connect nodes, as a graph says them.
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "place/constraint_sets.h"
+
+namespace berth {
+
+namespace {
+
+using Kind = PlaceConstraint::Kind;
+
+bool calls_functions(const Node& n) {
+  if (n.op->kind() == OpKind::kCall || n.op->kind() == OpKind::kControl) {
+    return true;
+  }
+  if (n.attrs.get() == nullptr) return false;
+  for (const auto& [name, value] : n.attrs.get()->pairs()) {
+    if (std::holds_alternative<std::shared_ptr<Callable>>(value)) return true;
+  }
+  return false;
+}
+
+// A callee may use variables of many devices, and IdentityN passes on values
+// of as many.
+bool exempt_from_resource_edges(const Node& n) {
+  return calls_functions(n) || n.op->name() == "IdentityN";
+}
+
+bool makes_one_variant(const Node& n) {
+  return n.outputs.size() == 1 && n.outputs[0].dtype == variant;
+}
+
+// The value behind aliases.
+ValueRef origin(const Graph& graph, ValueRef v) {
+  while (graph[v.node].op->kind() == OpKind::kAlias &&
+         !graph[v.node].inputs.empty()) {
+    v = graph[v.node].inputs[0];
+  }
+  return v;
+}
+
+bool host_only(const Graph& graph, ValueRef v) {
+  const ValueRef from = origin(graph, v);
+  return graph[from.node].op->output_on_host(from.output);
+}
+
+// "loc:@name" is TensorFlow's spelling.
+std::string_view group_name(std::string_view text) {
+  constexpr std::string_view kPrefix = "loc:@";
+  return text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text;
+}
+
+}  // namespace
+
+void ConstraintSets::connect_edges() {
+  const bool berth = options_.policy == PlacePolicy::kBerth;
+  for (int32_t i = 0; i < graph_.size(); ++i) {
+    const Node& n = graph_[i];
+    bool host = false, strings = false;
+    const bool args = !n.op->inputs().empty();
+    for (size_t k = 0; k < n.inputs.size(); ++k) {
+      const ValueRef v = n.inputs[k];
+      const DType type = graph_.spec(v).dtype;
+      if (type == resource) {
+        if (!exempt_from_resource_edges(n)) {
+          unite_edge(element_of(v), i, Kind::kResourceEdge);
+        }
+      } else if (args && n.op->input(static_cast<int>(k)).ref) {
+        unite_edge(element_of(v), i, Kind::kRefEdge);
+      } else if (type == variant) {
+        host = host || host_only(graph_, v);
+        if (makes_one_variant(n) && makes_one_variant(graph_[v.node])) {
+          unite_edge(element_of(v), i, Kind::kVariantEdge);
+        }
+      } else if (type == string_) {
+        strings = true;
+        host = host || host_only(graph_, v);
+      }
+    }
+    for (const OutSpec& s : n.outputs) strings = strings || s.dtype == string_;
+    host = host || (berth && strings && !calls_functions(n));
+    if (host && (!berth || devices_.hosts() != 0)) on_host_.push_back(i);
+  }
+}
+
+void ConstraintSets::connect_groups() {
+  std::unordered_map<std::string_view, int32_t> heads;  // -1: nobody yet
+  for (const Node& n : graph_.nodes) {
+    for (const std::string& g : n.colocated) heads.emplace(group_name(g), -1);
+  }
+  if (heads.empty()) return;
+  const auto join = [&](std::string_view name, int32_t i) {
+    const auto it = heads.find(name);
+    if (it == heads.end() || it->second == i) return;
+    if (it->second < 0) {
+      it->second = i;
+      return;
+    }
+    const int32_t id = static_cast<int32_t>(group_names_.size());
+    group_names_.emplace_back(name);
+    if (unite(it->second, i, Kind::kGroup, id)) return;
+    if (hard()) {
+      active_requests_ = {set_of(it->second).requested, set_of(i).requested};
+      link(it->second, i, Kind::kGroup, id);
+      fail(i);
+    }
+    ignored_groups.push_back({i, it->second, group_names_.back()});
+  };
+  for (int32_t i = 0; i < graph_.size(); ++i) {
+    for (const std::string& g : graph_[i].colocated) join(group_name(g), i);
+    join(graph_[i].name, i);
+  }
+}
+
+void ConstraintSets::restrict_to_host(int32_t i) {
+  Set& s = set_of(i);
+  const DeviceMask left = s.allowed & devices_.hosts();
+  if (left == 0) fail(i);
+  s.allowed = left;
+  if (s.pinned && (left & devices_.mask(s.resource)) == 0) fail(i);
+}
+
+}  // namespace berth

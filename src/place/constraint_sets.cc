@@ -1,0 +1,203 @@
+#include "place/constraint_sets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/where.h"
+#include "berth/errors.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+
+std::string describe(const Graph& graph, int32_t node) {
+  const Node& n = graph[node];
+  return fmt::format("{} \"{}\"{}", n.op->name(), n.name,
+                     where_text(nullptr, site_of(graph, node)));
+}
+
+Site site_of(const Graph& graph, int32_t node) {
+  const Node& n = graph[node];
+  return n.sources.empty() ? Site{} : n.sources[0].site;
+}
+
+ConstraintSets::ConstraintSets(const Graph& graph, const PlaceOptions& options,
+                               DeviceTable& devices)
+    : graph_(graph),
+      options_(options),
+      devices_(devices),
+      kernels_(devices),
+      parent_(graph.nodes.size()),
+      sets_(graph.nodes.size()),
+      requests_(graph.nodes.size()) {
+  std::iota(parent_.begin(), parent_.end(), 0);
+  for (int32_t i = 0; i < graph.size(); ++i) init(i);
+}
+
+bool ConstraintSets::handle(int32_t i) const {
+  const Node& n = graph_[i];
+  if (!n.inputs.empty() || n.outputs.size() != 1) return false;
+  if (n.op->kind() == OpKind::kCall || n.op->kind() == OpKind::kControl) {
+    return false;
+  }
+  return n.outputs[0].dtype == resource || n.op->output_is_ref(0);
+}
+
+void ConstraintSets::init(int32_t i) {
+  const Node& n = graph_[i];
+  const NodeKernels::Class& kernels = kernels_.of(graph_, n);
+  Set& s = sets_[i];
+  s.first = i;
+  s.allowed = kernels.devices;
+  s.priorities = kernels.priorities;
+  const bool stays = !n.assigned.empty() && options_.keep_assigned;
+  if (!n.requested.empty() && !stays) read_request(i);
+  if (stays) {
+    const DeviceMask at = devices_.mask(devices_.parse(n.assigned));
+    if (at == 0) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: its assigned device \"{}\" does not match any device; expected "
+          "one of {}",
+          describe(graph_, i), n.assigned, devices_.list()));
+    }
+    s.allowed = at & (~at + 1);  // the first
+    s.pinned = true;
+  } else if (n.variable.defined()) {
+    const std::string& name = variable_state(n.variable).device->str();
+    const int32_t d = devices_.find(name);
+    if (d < 0) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: the variable lives on {}, which is not among the devices to "
+          "place on: {}",
+          describe(graph_, i), name, devices_.list()));
+    }
+    s.allowed &= device_bit(d);
+    s.pinned = true;
+    s.requested = s.resource = DeviceTable::kAny;
+  }
+  if (s.allowed == 0) fail(i);
+}
+
+void ConstraintSets::read_request(int32_t i) {
+  const std::string& text = graph_[i].requested;
+  if (last_request_ == nullptr || text != *last_request_) {
+    try {
+      last_name_ = devices_.parse(text);
+    } catch (const errors::InvalidArgument& e) {
+      throw errors::InvalidArgument(
+          fmt::format("{}: {}", describe(graph_, i), e.what()));
+    }
+    last_request_ = &text;
+  }
+  const NameId id = last_name_;
+  requests_[i] = id;
+  sets_[i].requested = id;
+  if (devices_.mask(id) == 0 && hard()) fail(i);
+  if (handle(i)) sets_[i].resource = resource_of(i);
+}
+
+// In kBerth a request that cannot be obeyed binds nobody, but for the task.
+DeviceTable::NameId ConstraintSets::resource_of(int32_t i) {
+  const NameId id = requests_[i];
+  const bool binds = devices_.mask(id) != 0 || hard() ||
+                     options_.policy == PlacePolicy::kTensorFlow;
+  return binds ? id : devices_.relax(id, DeviceTable::kAny);
+}
+
+void ConstraintSets::connect() {
+  connect_calls();
+  connect_edges();
+  connect_groups();
+  for (const int32_t i : on_host_) restrict_to_host(i);
+}
+
+bool ConstraintSets::merge(const Set& a, const Set& b, Kind kind, Set* both) {
+  both->allowed = a.allowed & b.allowed;
+  if (both->allowed == 0 || !devices_.compatible(a.resource, b.resource)) {
+    return false;
+  }
+  both->pinned = a.pinned || b.pinned;
+  both->resource = devices_.merge(a.resource, b.resource);
+  if (both->pinned && (both->allowed & devices_.mask(both->resource)) == 0) {
+    return false;
+  }
+  NameId asked;
+  if (devices_.compatible(a.requested, b.requested)) {
+    asked = devices_.merge(a.requested, b.requested);
+  } else if (kind != Kind::kGroup) {
+    asked = a.requested;  // the source of an edge wins
+  } else if (hard()) {
+    return false;
+  } else if (options_.policy == PlacePolicy::kTensorFlow) {
+    asked = devices_.merge_soft(a.requested, b.requested);
+    if (asked < 0) return false;
+  } else {
+    asked = a.first < b.first ? a.requested : b.requested;
+  }
+  both->requested = devices_.specialise(asked, both->resource);
+  both->priorities =
+      a.priorities == 0 && b.priorities == 0
+          ? 0
+          : kernels_.merge(a.priorities, b.priorities, both->allowed);
+  both->first = std::min(a.first, b.first);
+  both->size = a.size + b.size;
+  return true;
+}
+
+bool ConstraintSets::unite(int32_t from, int32_t to, Kind kind, int32_t name) {
+  const int32_t a = find(from), b = find(to);
+  if (a == b) return true;
+  Set both;
+  if (!merge(sets_[a], sets_[b], kind, &both)) return false;
+  link(from, to, kind, name);
+  sets_[find(from)] = both;
+  return true;
+}
+
+// Joins two sets and remembers why. The set of the one root is to be written.
+void ConstraintSets::link(int32_t from, int32_t to, Kind kind, int32_t name) {
+  const int32_t a = find(from), b = find(to);
+  const bool a_is_small = sets_[a].size < sets_[b].size;
+  const int32_t small = a_is_small ? a : b, large = a_is_small ? b : a;
+  const int32_t in_small = a_is_small ? from : to;
+  proofs_.resize(sets_.size());
+  root_proofs_at(in_small);
+  proofs_[in_small] = {a_is_small ? to : from,
+                       static_cast<int32_t>(links_.size())};
+  links_.push_back({from, to, kind, name});
+  parent_[small] = large;
+}
+
+// Turns the pointers around between `i` and the root of its tree.
+void ConstraintSets::root_proofs_at(int32_t i) {
+  Proof up = proofs_[i];
+  proofs_[i] = {};
+  for (int32_t child = i; up.parent >= 0;) {
+    const Proof next = proofs_[up.parent];
+    proofs_[up.parent] = {child, up.link};
+    child = up.parent;
+    up = next;
+  }
+}
+
+void ConstraintSets::unite_edge(int32_t from, int32_t to, Kind kind) {
+  if (unite(from, to, kind)) return;
+  link(from, to, kind, -1);
+  fail(from);
+}
+
+int32_t ConstraintSets::element_of(ValueRef v) const {
+  if (first_call_value_.empty() || first_call_value_[v.node] < 0) {
+    return v.node;
+  }
+  for (size_t k = static_cast<size_t>(first_call_value_[v.node]);
+       k < call_values_.size() && call_values_[k].value.node == v.node; ++k) {
+    if (call_values_[k].value == v) {
+      return graph_.size() + static_cast<int32_t>(k);
+    }
+  }
+  return v.node;
+}
+
+}  // namespace berth

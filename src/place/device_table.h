@@ -1,0 +1,87 @@
+// DeviceTable: the devices to place on, and partial names of them as numbers.
+//
+// Devices are numbered in order of preference, a set of them is a DeviceMask.
+// A partial device name gets a number the first time it is seen; what is asked
+// about names is computed once per number or pair. One thread.
+
+#ifndef BERTH_PLACE_DEVICE_TABLE_H_
+#define BERTH_PLACE_DEVICE_TABLE_H_
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "device/device_name.h"
+#include "place/place.h"
+
+namespace berth {
+
+// Returns "GPU:1", for devices of other jobs "worker:1/GPU:1".
+std::string short_device(const std::string& full_name);
+
+constexpr DeviceMask device_bit(int32_t device) {
+  return DeviceMask{1} << device;
+}
+
+class DeviceTable {
+ public:
+  using NameId = int32_t;
+  static constexpr NameId kAny = 0;  // the empty name
+
+  struct Entry {
+    DeviceName name;
+    std::string full_name;
+    const PlaceDevice* given;
+    int32_t position;  // in the caller's list
+    int32_t type;      // number of the device type
+  };
+
+  // Throws errors::InvalidArgument for an empty or too long list, and for
+  // names that are malformed or repeated.
+  explicit DeviceTable(const PlaceOptions& options);
+
+  int32_t size() const { return static_cast<int32_t>(devices_.size()); }
+  const Entry& operator[](int32_t d) const { return devices_[d]; }
+  DeviceMask all() const { return all_; }
+  int32_t num_types() const { return num_types_; }
+  int32_t host() const { return host_; }          // first CPU, else device 0
+  DeviceMask hosts() const { return hosts_; }     // all CPUs
+  int32_t find(const std::string& full) const;    // -1: none
+  std::string list() const;                       // full names
+  std::string list(DeviceMask devices) const;     // short names
+  DeviceMask as_given(DeviceMask devices) const;  // in the caller's order
+
+  // Throws errors::InvalidArgument for a malformed name.
+  NameId parse(const std::string& text);
+  const DeviceName& name(NameId n) const { return names_[n]; }
+  DeviceMask mask(NameId n) const { return masks_[n]; }
+  bool compatible(NameId a, NameId b) const;
+  // The parts of both, which are compatible.
+  NameId merge(NameId a, NameId b);
+  // The parts of both, without type and id where these differ; -1: job,
+  // replica or task do (MergeDevNames with allow_soft_placement).
+  NameId merge_soft(NameId a, NameId b);
+  // Name `a` with the parts that `base` has (EnsureSpecification).
+  NameId specialise(NameId a, NameId base);
+  // Name `a` without type and id, but for those that `keep` has.
+  NameId relax(NameId a, NameId keep);
+
+ private:
+  NameId add(const DeviceName& name);
+  template <class Fn>
+  NameId once(int what, NameId a, NameId b, Fn&& fn);
+
+  std::vector<Entry> devices_;
+  std::unordered_map<std::string, int32_t> by_name_;
+  DeviceMask all_ = 0, hosts_ = 0;
+  int32_t host_ = 0, num_types_ = 0;
+  std::vector<DeviceName> names_;
+  std::vector<DeviceMask> masks_;
+  std::unordered_map<std::string, NameId> by_text_, by_str_;
+  std::unordered_map<uint64_t, NameId> pairs_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_DEVICE_TABLE_H_

@@ -1,0 +1,17 @@
+// Errors of place(), in words.
+
+#ifndef BERTH_PLACE_FAILURE_H_
+#define BERTH_PLACE_FAILURE_H_
+
+#include "place/constraint_sets.h"
+
+namespace berth {
+
+// Throws PlaceNoKernel when kernels are missing, else PlaceInvalid: node, op,
+// source line, what was asked for, what there is, and one suggested change.
+[[noreturn]] void throw_conflict(ConstraintSets& sets, int32_t element,
+                                 const PlaceConflict& conflict);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_FAILURE_H_

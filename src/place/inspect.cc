@@ -1,0 +1,117 @@
+// Calls that return resources: their bodies say where these are.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "berth/errors.h"
+#include "op/control_flow.h"
+#include "place/constraint_sets.h"
+
+namespace berth {
+
+namespace {
+
+// Bodies in bodies, deeper than any program has them.
+constexpr int kMaxDepth = 64;
+thread_local int t_depth = 0;
+
+struct Depth {
+  Depth() { ++t_depth; }
+  ~Depth() { --t_depth; }
+};
+
+bool returns_resource(const Node& n) {
+  return std::any_of(n.outputs.begin(), n.outputs.end(),
+                     [](const OutSpec& s) { return s.dtype == resource; });
+}
+
+// Which input of the node each argument of a callee is.
+std::vector<int> inputs_of(const Node& n, const Callable& callee) {
+  if (n.op->kind() == OpKind::kControl) {
+    return callee_inputs(*n.op, n.attrs.get(), callee);
+  }
+  std::vector<int> same(callee.body()->args.size());
+  for (size_t i = 0; i < same.size(); ++i) same[i] = static_cast<int>(i);
+  return same;
+}
+
+}  // namespace
+
+void ConstraintSets::connect_calls() {
+  for (int32_t i = 0; i < graph_.size(); ++i) {
+    const Node& n = graph_[i];
+    if (n.attrs.get() != nullptr && returns_resource(n)) connect_call(i);
+  }
+}
+
+int32_t ConstraintSets::add_call_value(const CallValue& value, int32_t after) {
+  if (first_call_value_.empty()) {
+    first_call_value_.assign(graph_.nodes.size(), -1);
+  }
+  int32_t& first = first_call_value_[value.value.node];
+  if (first < 0) first = static_cast<int32_t>(call_values_.size());
+  call_values_.push_back(value);
+  Set s;
+  s.allowed = value.allowed;
+  s.resource = s.requested = value.resource;
+  s.pinned = value.pinned;
+  s.first = after;
+  const int32_t element = num_elements();
+  sets_.push_back(s);
+  parent_.push_back(element);
+  return element;
+}
+
+void ConstraintSets::connect_call(int32_t i) {
+  if (t_depth >= kMaxDepth) return;
+  const Depth depth;
+  const Node& n = graph_[i];
+  for (const auto& [name, attr] : n.attrs.get()->pairs()) {
+    const auto* f = std::get_if<std::shared_ptr<Callable>>(&attr);
+    if (f == nullptr || *f == nullptr || (*f)->body() == nullptr) continue;
+    Graph body = *(*f)->body();
+    // What the call asks for travels into a body that asks for nothing.
+    for (Node& b : body.nodes) {
+      if (b.requested.empty() && b.op->name() != "_Arg") {
+        b.requested = n.requested;
+      }
+    }
+    ConstraintSets inside(body, options_, devices_);
+    inside.connect();
+    const std::vector<int> in = inputs_of(n, **f);
+    // Per set of the body, the element here that stands for it.
+    std::vector<std::pair<int32_t, int32_t>> known;
+    const auto join = [&](int32_t root, int32_t element) {
+      for (const auto& [r, other] : known) {
+        if (r == root) return unite_edge(other, element, Kind::kCall);
+      }
+      known.emplace_back(root, element);
+    };
+    for (size_t k = 0; k < body.outputs.size() && k < n.outputs.size(); ++k) {
+      if (n.outputs[k].dtype != resource) continue;
+      const int32_t root = inside.find(inside.element_of(body.outputs[k]));
+      const Set& s = inside.sets_[root];
+      const ValueRef v = {i, static_cast<int32_t>(k)};
+      // A second branch adds to what the first said.
+      const int32_t old = element_of(v);
+      const int32_t element =
+          add_call_value({v, s.allowed, s.resource, s.pinned}, i);
+      if (old != i) unite_edge(old, element, Kind::kCall);
+      join(root, element);
+    }
+    for (size_t a = 0; a < body.args.size() && a < in.size(); ++a) {
+      const auto k = static_cast<size_t>(in[a]);
+      if (k >= n.inputs.size()) continue;
+      if (graph_.spec(n.inputs[k]).dtype != resource) continue;
+      const int32_t root = inside.find(body.args[a]);
+      for (const auto& [r, element] : known) {
+        if (r != root) continue;
+        unite_edge(element_of(n.inputs[k]), element, Kind::kCall);
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,92 @@
+// What a placement has to tell the user: fallbacks, and where every node is.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/diagnostics.h"
+#include "base/where.h"
+#include "place/constraint_sets.h"
+#include "place/device_table.h"
+
+namespace berth {
+
+namespace {
+
+int64_t bytes_of(const OutSpec& s) {
+  const int64_t n = s.shape.num_elements();
+  const bool counts = n > 0 && s.dtype != resource && s.dtype != variant &&
+                      s.dtype != string_ && s.dtype != DType::kInvalid;
+  for (int d = 0; d < s.shape.rank(); ++d) {
+    if (s.shape[d] < 0) return 0;
+  }
+  return counts ? n * static_cast<int64_t>(size_of(s.dtype)) : 0;
+}
+
+// The bytes that cross devices into and out of each of the nodes.
+std::vector<int64_t> crossing(const Graph& graph,
+                              const std::vector<int32_t>& nodes) {
+  std::vector<int32_t> place(graph.nodes.size(), -1);
+  std::vector<int64_t> bytes(nodes.size(), 0);
+  std::vector<std::set<std::pair<ValueRef, std::string>>> sent(nodes.size());
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    place[nodes[k]] = static_cast<int32_t>(k);
+  }
+  const auto count = [&](int32_t k, ValueRef v, const std::string& to) {
+    if (k >= 0 && sent[k].emplace(v, to).second) {
+      bytes[k] += bytes_of(graph.spec(v));
+    }
+  };
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    for (const ValueRef& v : graph[i].inputs) {
+      if (graph[v.node].assigned == graph[i].assigned) continue;
+      count(place[i], v, graph[i].assigned);
+      if (v.node != i) count(place[v.node], v, graph[i].assigned);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int64_t crossing_bytes(const Graph& graph, int32_t node) {
+  return crossing(graph, {node})[0];
+}
+
+void report_fallbacks(const Graph& graph, const Placement& placement,
+                      config::SoftPlacement soft) {
+  if (placement.fallbacks.empty()) return;
+  std::vector<int32_t> nodes;
+  for (const PlaceFallback& f : placement.fallbacks) nodes.push_back(f.node);
+  const std::vector<int64_t> bytes = crossing(graph, nodes);
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    const PlaceFallback& f = placement.fallbacks[k];
+    debugging::Diagnostic d;
+    d.id = "fallback";
+    d.severity = debugging::Severity::kWarning;
+    d.site = site_of(graph, f.node);
+    d.text = fmt::format(
+        "{} was asked for on \"{}\" and runs on {}: {}; {} bytes per step "
+        "move because of it; ask for a device that has it, or allow this "
+        "silently",
+        describe(graph, f.node), f.requested,
+        short_device(graph[f.node].assigned), f.reason, bytes[k]);
+    if (soft == config::SoftPlacement::kSilent) {
+      count_diagnostic(d.id);
+    } else {
+      report_once(graph[f.node].op->name() + '\0' + f.reason, d);
+    }
+  }
+}
+
+void log_placement(const Graph& graph) {
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Node& n = graph[i];
+    report({"placement", debugging::Severity::kInfo,
+            fmt::format("{}: ({}): {}", n.name, n.op->name(), n.assigned),
+            site_of(graph, i)});
+  }
+}
+
+}  // namespace berth

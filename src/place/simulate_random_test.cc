@@ -1,0 +1,505 @@
+// The simulator on random graphs, against a slow one that looks at every
+// microsecond, and a count of live bytes at every microsecond.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+
+#include "op/op_registry.h"
+#include "place/simulate.h"
+
+namespace berth {
+namespace {
+
+using Random = std::mt19937;
+
+int pick(Random& r, int n) {
+  return std::uniform_int_distribution<int>(0, n - 1)(r);
+}
+
+struct Sample {
+  Graph graph;
+  CostTable costs;
+  SimulatedPlan plan;
+};
+
+const OpDef& any_op() {
+  static const std::shared_ptr<const OpDef> op = [] {
+    OpBuilder b(nullptr, "Any");
+    b.any_inputs("x", kAnyType).output("y...");
+    return b.detach();
+  }();
+  return *op;
+}
+
+// Adds a node with a number of outputs. Sizes stand in the costs.
+void add_node(Sample& s, const OpDef& op, std::vector<ValueRef> in,
+              int num_outputs) {
+  Node n;
+  n.name = fmt::format("n{}", s.graph.size());
+  n.op = &op;
+  n.inputs = std::move(in);
+  for (int o = 0; o < num_outputs; ++o) {
+    n.outputs.push_back({float32, Shape({1 << 20})});
+  }
+  s.graph.add(std::move(n));
+}
+
+std::vector<ValueRef> some_values(Random& r, const Graph& g, int most) {
+  std::vector<ValueRef> in;
+  const int n = g.size() == 0 ? 0 : pick(r, most + 1);
+  for (int k = 0; k < n; ++k) {
+    const int32_t back = 1 + pick(r, std::min(g.size(), 8));
+    const int32_t p = g.size() - back;
+    const auto outputs = static_cast<int>(g[p].outputs.size());
+    if (outputs > 0) in.push_back({p, pick(r, outputs)});
+  }
+  return in;
+}
+
+// A random order of the ops that can be followed, cut by device.
+void choose_order(Random& r, Sample& s) {
+  std::vector<int> rank(s.graph.nodes.size());
+  for (int32_t i = 0; i < s.graph.size(); ++i) {
+    rank[i] = pick(r, 20);
+    for (const ValueRef& v : s.graph[i].inputs) {
+      rank[i] = std::max(rank[i], rank[v.node] + 1);
+    }
+    for (int32_t c : s.graph[i].controls) {
+      rank[i] = std::max(rank[i], rank[c] + 1);
+    }
+  }
+  std::vector<int32_t> order;
+  for (int32_t i = 0; i < s.graph.size(); ++i) order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return std::tie(rank[a], a) < std::tie(rank[b], b);
+  });
+  s.plan.order.assign(s.costs.devices.size(), {});
+  for (int32_t i : order) s.plan.order[s.plan.device[i]].push_back(i);
+}
+
+Machine random_machine(Random& r) {
+  const int devices = 1 + pick(r, 4);
+  Machine m;
+  m.classes.resize(2);
+  for (int d = 0; d < devices; ++d) {
+    const auto rule = static_cast<CopyRule>(pick(r, 3));
+    m.devices.push_back({fmt::format("d{}", d), pick(r, 2), 0, rule});
+  }
+  for (int l = 0; l < devices * devices; ++l) {
+    m.links.push_back({static_cast<double>(pick(r, 3)), 1, pick(r, 3) - 1,
+                       CostOrigin::kDeclared});
+  }
+  return m;
+}
+
+Sample random_sample(unsigned seed) {
+  Random r(seed);
+  Sample s;
+  static_cast<Machine&>(s.costs) = random_machine(r);
+  const auto devices = static_cast<int>(s.costs.devices.size());
+  const int n = 2 + pick(r, 40);
+  for (int k = 0; k < n; ++k) {
+    const int kind = pick(r, 10);
+    std::vector<ValueRef> in = some_values(r, s.graph, 3);
+    if (kind == 0) {
+      add_node(s, op_named("_Arg"), {}, 1);
+    } else if (kind <= 2 && !in.empty()) {
+      add_node(s, op_named("Identity"), {in[0]}, 1);
+    } else {
+      add_node(s, any_op(), std::move(in), pick(r, 3));
+    }
+    Node& node = s.graph.nodes.back();
+    if (pick(r, 4) == 0 && k > 0) node.controls = {pick(r, k)};
+    s.plan.device.push_back(pick(r, devices));
+  }
+  for (int k = pick(r, 3); k > 0; --k) {
+    for (const ValueRef& v : some_values(r, s.graph, 1)) {
+      s.graph.outputs.push_back(v);
+    }
+  }
+  const Machine m = s.costs;
+  s.costs = estimate_costs(s.graph, m);
+  for (int32_t i = 0; i < s.graph.size(); ++i) {
+    for (int64_t& b : s.costs.bytes[i]) b = 1 + pick(r, 9);
+    for (int c = 0; c < 2; ++c) {
+      s.costs.times[2 * i + c].us = 1 + pick(r, 9);
+      s.costs.workspace[2 * i + c] = pick(r, 3);
+    }
+  }
+  choose_order(r, s);
+  return s;
+}
+
+// The rules of simulate.h, read naively, a microsecond at a time.
+class Slow {
+ public:
+  explicit Slow(const Sample& s) : s_(s), g_(s.graph) {
+    start.assign(g_.nodes.size(), -1);
+    end.assign(g_.nodes.size(), -1);
+  }
+
+  struct Copy {
+    ValueRef value;
+    int to = 0;
+    int ready = 0, start = -1, end = -1;
+  };
+  std::vector<int> start, end;
+  std::vector<Copy> copies;
+  int step = 0;
+
+  void run() {
+    for (t_ = 0; t_ < 100000; ++t_) {
+      settle();
+      start_copies();
+      start_ops();
+      if (all_done()) break;
+    }
+    step = 0;
+    for (int e : end) step = std::max(step, e);
+    for (const Copy& c : copies) step = std::max(step, c.end);
+  }
+
+ private:
+  int dev(int32_t i) const { return s_.plan.device[i]; }
+  bool untimed(int32_t i) const {
+    return g_[i].op->name() == "_Arg" || g_[i].op->name() == "Identity";
+  }
+  bool done(int32_t i) const { return end[i] >= 0 && end[i] <= t_; }
+
+  bool has_inputs(int32_t i) const {
+    for (const ValueRef& v : g_[i].inputs) {
+      if (dev(v.node) == dev(i) ? !done(v.node) : !copied(v, dev(i))) {
+        return false;
+      }
+    }
+    return std::all_of(g_[i].controls.begin(), g_[i].controls.end(),
+                       [&](int32_t c) { return done(c); });
+  }
+  bool copied(const ValueRef& v, int to) const {
+    return std::any_of(copies.begin(), copies.end(), [&](const Copy& c) {
+      return c.value == v && c.to == to && c.end >= 0 && c.end <= t_;
+    });
+  }
+
+  // Untimed nodes, and copies of what is ready now.
+  void settle() {
+    for (int32_t i = 0; i < g_.size(); ++i) {  // numbers are an order
+      if (untimed(i) && end[i] < 0 && has_inputs(i)) start[i] = end[i] = t_;
+    }
+    for (int32_t i = 0; i < g_.size(); ++i) {
+      for (const ValueRef& v : g_[i].inputs) {
+        if (dev(v.node) == dev(i) || !done(v.node)) continue;
+        const bool known = std::any_of(
+            copies.begin(), copies.end(),
+            [&](const Copy& c) { return c.value == v && c.to == dev(i); });
+        if (!known) copies.push_back({v, dev(i), t_});
+      }
+    }
+    std::sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) {
+      return std::tie(a.ready, a.value, a.to) <
+             std::tie(b.ready, b.value, b.to);
+    });
+  }
+
+  std::set<std::string> wants(const Copy& c) const {
+    const int from = dev(c.value.node);
+    const auto rule = [&](int d) { return s_.costs.devices[d].copies; };
+    std::set<std::string> w;
+    w.insert(fmt::format(
+        "{}{}", rule(c.to) == CopyRule::kOverlap ? "copy" : "compute", c.to));
+    if (rule(from) == CopyRule::kBoth) w.insert(fmt::format("compute{}", from));
+    const int group = s_.costs.link(from, c.to).shared;
+    if (group >= 0) w.insert(fmt::format("shared{}", group));
+    return w;
+  }
+  std::set<std::string> in_use() const {
+    std::set<std::string> used;
+    for (int32_t i = 0; i < g_.size(); ++i) {
+      if (!untimed(i) && start[i] >= 0 && end[i] > t_) {
+        used.insert(fmt::format("compute{}", dev(i)));
+      }
+    }
+    for (const Copy& c : copies) {
+      if (c.start >= 0 && c.end > t_) used.merge(wants(c));
+    }
+    return used;
+  }
+
+  void start_copies() {
+    kept_.clear();
+    std::set<int> had_turn;
+    for (Copy& c : copies) {
+      if (c.start >= 0 || !had_turn.insert(c.to).second) continue;
+      const std::set<std::string> w = wants(c), used = in_use();
+      const auto free = [&](const std::string& x) {
+        return !used.count(x) && !kept_.count(x);
+      };
+      const bool own = s_.costs.devices[c.to].copies == CopyRule::kOverlap
+                           ? free(fmt::format("copy{}", c.to))
+                           : free(fmt::format("compute{}", c.to));
+      if (!own) continue;
+      if (std::all_of(w.begin(), w.end(), free)) {
+        c.start = t_;
+        const LinkCost& l = s_.costs.link(dev(c.value.node), c.to);
+        c.end = t_ + static_cast<int>(l.latency_us) +
+                static_cast<int>(s_.costs.bytes_of(c.value));
+      } else {
+        kept_.insert(w.begin(), w.end());
+      }
+    }
+  }
+
+  void start_ops() {
+    const std::set<std::string> used = in_use();
+    for (size_t d = 0; d < s_.plan.order.size(); ++d) {
+      const std::string compute = fmt::format("compute{}", d);
+      if (used.count(compute) || kept_.count(compute)) continue;
+      for (int32_t i : s_.plan.order[d]) {
+        if (untimed(i) || start[i] >= 0) continue;
+        if (has_inputs(i)) {
+          start[i] = t_;
+          end[i] = t_ + static_cast<int>(s_.costs.time(i, dev(i)).us);
+        }
+        break;
+      }
+    }
+  }
+
+  bool all_done() const {
+    for (int32_t i = 0; i < g_.size(); ++i) {
+      if (end[i] < 0 || end[i] > t_) return false;
+    }
+    return std::all_of(copies.begin(), copies.end(), [&](const Copy& c) {
+      return c.end >= 0 && c.end <= t_;
+    });
+  }
+
+  const Sample& s_;
+  const Graph& g_;
+  int t_ = 0;
+  std::set<std::string> kept_;
+};
+
+constexpr unsigned kSeeds = 400;
+
+TEST(SimulateRandom, AgreesWithTheSlowOne) {
+  int copies = 0;
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    const Sample s = random_sample(seed);
+    const Simulation fast = simulate(SimulatedGraph(s.graph), s.costs, s.plan);
+    Slow slow(s);
+    slow.run();
+    ASSERT_EQ(fast.step_us, slow.step) << "seed " << seed;
+    for (int32_t i = 0; i < s.graph.size(); ++i) {
+      ASSERT_EQ(fast.start_us[i], slow.start[i]) << seed << " node " << i;
+      ASSERT_EQ(fast.end_us[i], slow.end[i]) << seed << " node " << i;
+    }
+    ASSERT_EQ(fast.transfers.size(), slow.copies.size()) << "seed " << seed;
+    for (const SimulatedTransfer& t : fast.transfers) {
+      const auto it = std::find_if(
+          slow.copies.begin(), slow.copies.end(),
+          [&](const auto& c) { return c.value == t.value && c.to == t.to; });
+      ASSERT_NE(it, slow.copies.end()) << "seed " << seed;
+      ASSERT_EQ(t.start_us, it->start) << "seed " << seed;
+      ASSERT_EQ(t.end_us, it->end) << "seed " << seed;
+    }
+    copies += static_cast<int>(slow.copies.size());
+  }
+  EXPECT_GT(copies, 10 * static_cast<int>(kSeeds) / 2);  // not for nothing
+}
+
+// Live bytes of every device at one microsecond, from the times alone.
+std::vector<int64_t> live_at(const Sample& s, const Slow& slow, int t) {
+  const Graph& g = s.graph;
+  const auto dev = [&](int32_t i) { return s.plan.device[i]; };
+  using Buffer = std::pair<ValueRef, int>;  // root, device
+  // The buffer in which device d sees a value.
+  const std::function<Buffer(ValueRef, int)> see = [&](ValueRef v, int d) {
+    if (dev(v.node) != d) return Buffer{v, d};  // a copy
+    if (g[v.node].op->name() == "Identity") return see(g[v.node].inputs[0], d);
+    return Buffer{v, d};
+  };
+  struct Life {
+    int begin = INT32_MAX, end = 0;
+    int64_t bytes = 0;
+  };
+  std::map<Buffer, Life> lives;
+  for (int32_t i = 0; i < g.size(); ++i) {
+    if (g[i].op->name() == "Identity") continue;
+    for (int o = 0; o < static_cast<int>(g[i].outputs.size()); ++o) {
+      Life& l = lives[{{i, o}, dev(i)}];
+      l.begin = slow.start[i];
+      l.end = g[i].op->name() == "_Arg" ? INT32_MAX : slow.end[i];
+      l.bytes = s.costs.bytes_of({i, o});
+    }
+  }
+  for (const Slow::Copy& c : slow.copies) {
+    Life& l = lives[{c.value, c.to}];
+    l.begin = c.start;
+    l.end = std::max(l.end, c.end);
+    l.bytes = s.costs.bytes_of(c.value);
+    Life& from = lives[see(c.value, dev(c.value.node))];
+    from.end = std::max(from.end, c.end);
+  }
+  for (int32_t i = 0; i < g.size(); ++i) {
+    for (const ValueRef& v : g[i].inputs) {
+      Life& l = lives[see(v, dev(i))];
+      l.end = std::max(l.end, slow.end[i]);
+    }
+  }
+  for (const ValueRef& v : g.outputs) {
+    lives[see(v, dev(v.node))].end = INT32_MAX;
+  }
+  std::vector<int64_t> live(s.costs.devices.size(), 0);
+  for (const auto& [buffer, l] : lives) {
+    if (l.begin <= t && t < l.end) live[buffer.second] += l.bytes;
+  }
+  for (int32_t i = 0; i < g.size(); ++i) {
+    if (g[i].op == &any_op() && slow.start[i] <= t && t < slow.end[i]) {
+      live[dev(i)] +=
+          s.costs.workspace[2 * i + s.costs.devices[dev(i)].device_class];
+    }
+  }
+  return live;
+}
+
+TEST(SimulateRandom, PeakBytesAreThoseOfBruteForceLiveness) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    const Sample s = random_sample(seed);
+    const Simulation fast = simulate(SimulatedGraph(s.graph), s.costs, s.plan);
+    Slow slow(s);
+    slow.run();
+    std::vector<int64_t> peak(s.costs.devices.size(), 0);
+    for (int t = 0; t <= slow.step; ++t) {
+      const std::vector<int64_t> live = live_at(s, slow, t);
+      for (size_t d = 0; d < live.size(); ++d) {
+        peak[d] = std::max(peak[d], live[d]);
+      }
+    }
+    ASSERT_EQ(fast.peak_bytes, peak) << "seed " << seed;
+  }
+}
+
+TEST(SimulateRandom, NoStepIsShorterThanItsPathsAndItsWork) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    const Sample s = random_sample(seed);
+    const Simulation r = simulate(SimulatedGraph(s.graph), s.costs, s.plan);
+    std::vector<double> work(s.costs.devices.size(), 0);
+    std::vector<double> path(s.graph.nodes.size(), 0);
+    for (int32_t i = 0; i < s.graph.size(); ++i) {
+      const int d = s.plan.device[i];
+      const double us = s.graph[i].op == &any_op() ? s.costs.time(i, d).us : 0;
+      work[d] += us;
+      const auto after = [&](int32_t p, double gap) {
+        path[i] = std::max(path[i], path[p] + gap);
+        EXPECT_GE(r.start_us[i], r.end_us[p] + gap) << "seed " << seed;
+      };
+      for (const ValueRef& v : s.graph[i].inputs) {
+        const int from = s.plan.device[v.node];
+        after(v.node, from == d
+                          ? 0
+                          : s.costs.link(from, d).time_us(s.costs.bytes_of(v)));
+      }
+      for (int32_t c : s.graph[i].controls) after(c, 0);
+      path[i] += us;
+      EXPECT_GE(r.step_us, path[i]);
+    }
+    EXPECT_EQ(r.busy_us, work) << "seed " << seed;
+    for (double w : work) EXPECT_GE(r.step_us, w);
+  }
+}
+
+// The same graph with its nodes in another order.
+Sample renumbered(const Sample& s, unsigned seed, std::vector<int32_t>& to) {
+  Random r(seed);
+  const Graph& g = s.graph;
+  std::vector<int32_t> order;
+  to.assign(g.nodes.size(), -1);
+  while (order.size() < g.nodes.size()) {
+    const int32_t i = pick(r, g.size());
+    const auto placed = [&](int32_t p) { return to[p] >= 0; };
+    const bool ready =
+        std::all_of(g[i].inputs.begin(), g[i].inputs.end(),
+                    [&](const ValueRef& v) { return placed(v.node); }) &&
+        std::all_of(g[i].controls.begin(), g[i].controls.end(), placed);
+    if (!ready || placed(i)) continue;
+    to[i] = static_cast<int32_t>(order.size());
+    order.push_back(i);
+  }
+  Sample n;
+  static_cast<Machine&>(n.costs) = s.costs;
+  for (const int32_t i : order) {
+    Node node = g[i];
+    for (ValueRef& v : node.inputs) v.node = to[v.node];
+    for (int32_t& c : node.controls) c = to[c];
+    n.graph.add(std::move(node));
+    n.plan.device.push_back(s.plan.device[i]);
+    n.costs.bytes.add(s.costs.bytes[i]);
+    for (int c = 0; c < 2; ++c) {
+      n.costs.times.push_back(s.costs.times[2 * i + c]);
+      n.costs.workspace.push_back(s.costs.workspace[2 * i + c]);
+    }
+  }
+  for (ValueRef v : g.outputs)
+    n.graph.outputs.push_back({to[v.node], v.output});
+  n.plan.order = s.plan.order;
+  for (auto& list : n.plan.order) {
+    for (int32_t& i : list) i = to[i];
+  }
+  return n;
+}
+
+TEST(SimulateRandom, NumbersOfNodesMeanNothing) {
+  int compared = 0;
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    Sample s = random_sample(seed);
+    // Numbers break ties between copies that are ready at once: outputs of
+    // one op, arguments, aliases. Of others, real numbers leave none.
+    Random r(seed + 1000);
+    std::uniform_real_distribution<double> share(0.5, 1.5);
+    for (OpTime& t : s.costs.times) t.us *= share(r);
+    const Simulation a = simulate(SimulatedGraph(s.graph), s.costs, s.plan);
+    std::vector<int32_t> to;
+    const Sample n = renumbered(s, seed, to);
+    const Simulation b = simulate(SimulatedGraph(n.graph), n.costs, n.plan);
+    std::set<double> ready;
+    bool tied = false;
+    for (const SimulatedTransfer& t : a.transfers) {
+      tied |= !ready.insert(a.end_us[t.value.node]).second;
+    }
+    if (tied) continue;
+    ++compared;
+    ASSERT_EQ(a.step_us, b.step_us) << "seed " << seed;
+    ASSERT_EQ(a.peak_bytes, b.peak_bytes) << "seed " << seed;
+    for (int32_t i = 0; i < s.graph.size(); ++i) {
+      ASSERT_EQ(a.start_us[i], b.start_us[to[i]]) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(compared, static_cast<int>(kSeeds) / 5);
+}
+
+TEST(SimulateRandom, MovedOpsNeverDeadlock) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    const Sample s = random_sample(seed);
+    const SimulatedGraph graph(s.graph);
+    Random r(seed);
+    const int32_t node = pick(r, s.graph.size());
+    const auto devices = static_cast<int>(s.costs.devices.size());
+    const int32_t to = pick(r, devices);
+    const Price p = price_move(graph, s.costs, s.plan, {{node}}, to);
+    EXPECT_GE(p.step_us, 0);
+    if (to == s.plan.device[node]) {
+      EXPECT_EQ(p.delta_bytes, 0) << "seed " << seed;
+      EXPECT_EQ(p.delta_us, 0) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth
