@@ -9,16 +9,11 @@
 #include <functional>
 
 #include "berth/placement.h"
+#include "place/costs.h"
 #include "place/place.h"
 
 namespace berth {
 
-// What the whole step would cost with one node on another device.
-struct Price {
-  double step_us = -1;      // -1: unknown
-  double delta_us = 0;      // against the step as placed
-  int64_t delta_bytes = 0;  // sent between devices per step
-};
 // device: index into PlaceOptions::devices.
 using PriceFn = std::function<Price(int32_t node, int32_t device)>;
 
