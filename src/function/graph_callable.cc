@@ -28,6 +28,7 @@ double now_seconds() {
 
 PlaceOptions real_devices() {
   PlaceOptions options;
+  options.soft = config::soft_device_placement();
   DeviceManager& m = DeviceManager::get();
   options.devices.push_back(
       {m.default_device().str(), &m.default_device().kernels()});

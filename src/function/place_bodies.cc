@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/debugging.h"
 #include "device/device_manager.h"
 #include "function/lint_graph.h"
 #include "graph/body.h"
@@ -70,11 +71,17 @@ void own_results(Graph& g, const std::string& device, size_t num_vars) {
   }
 }
 
+void place_and_report(Graph& graph, const PlaceOptions& devices) {
+  const Placement placement = place(graph, devices);
+  report_fallbacks(graph, placement, devices.soft);
+  if (debugging::get_log_device_placement()) log_placement(graph);
+  lint_graph(graph, devices);
+}
+
 void place_body(Graph& body, const std::string& device, size_t num_vars,
                 const PlaceOptions& devices, bool optimize) {
   for (const int32_t a : body.args) body[a].requested = device;
-  place(body, devices);
-  lint_graph(body, devices);
+  place_and_report(body, devices);
   own_results(body, device, num_vars);
   lower_and_cut(body, devices, optimize);
 }
@@ -102,8 +109,7 @@ void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize) {
 }  // namespace
 
 void place_all(Graph& graph, const PlaceOptions& devices, bool optimize) {
-  place(graph, devices);
-  lint_graph(graph, devices);
+  place_and_report(graph, devices);
   lower_and_cut(graph, devices, optimize);
 }
 
