@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/debugging.h"
 #include "device/device_manager.h"
 #include "function/lint_graph.h"
 #include "graph/body.h"
@@ -71,12 +72,19 @@ void own_results(Graph& g, const std::string& device, size_t num_vars) {
   }
 }
 
+Placement place_and_report(Graph& graph, const PlaceOptions& devices) {
+  Placement placement = place(graph, devices);
+  report_fallbacks(graph, placement, devices.soft);
+  if (debugging::get_log_device_placement()) log_placement(graph);
+  lint_graph(graph, devices);
+  return placement;
+}
+
 void place_body(Graph& body, const std::string& device, size_t num_vars,
                 const PlaceOptions& devices, bool optimize,
                 PlacedGraph& placed) {
   for (const int32_t a : body.args) body[a].requested = device;
-  placed.placement = place(body, devices);
-  lint_graph(body, devices);
+  placed.placement = place_and_report(body, devices);
   placed.graph = body;
   own_results(body, device, num_vars);
   lower_and_cut(body, devices, optimize, placed);
@@ -112,8 +120,7 @@ void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize,
 PlacedGraph place_all(Graph& graph, const PlaceOptions& devices,
                       bool optimize) {
   PlacedGraph placed;
-  placed.placement = place(graph, devices);
-  lint_graph(graph, devices);
+  placed.placement = place_and_report(graph, devices);
   placed.graph = graph;
   lower_and_cut(graph, devices, optimize, placed);
   return placed;

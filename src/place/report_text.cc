@@ -1,4 +1,4 @@
-// Reports and explanations for people and for programs (docs/json.md).
+// Reports for people and for programs (docs/json.md).
 
 #include <fmt/format.h>
 
@@ -270,95 +270,6 @@ std::string Report::json() const {
                         {"sources", o.sources},
                         {"site", site_json(o.site)}});
   }
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::string to_string(const Change& c) {
-  const std::string at = where_text(nullptr, c.site);
-  switch (c.kind) {
-    case Change::Kind::kRequest:
-      return fmt::format("ask for \"{}\" at \"{}\"{}", c.to, c.op, at);
-    case Change::Kind::kWithdrawRequest:
-      return fmt::format("ask for no device at \"{}\"{}", c.op, at);
-    case Change::Kind::kWithdrawGroup:
-      return fmt::format("take \"{}\"{} out of the colocation group of \"{}\"",
-                         c.op, at, c.to);
-    case Change::Kind::kMoveVariable:
-      return fmt::format("create variable \"{}\"{} on \"{}\"", c.op, at, c.to);
-    case Change::Kind::kAddKernel:
-      return fmt::format("give {} a kernel of \"{}\"{}", c.to, c.op, at);
-  }
-  return "";
-}
-
-namespace {
-
-std::string alternative_text(const Alternative& a) {
-  if (!a.possible) return "not possible: " + a.why_not;
-  if (a.step_us < 0) return "possible; its cost is not known";
-  return fmt::format("step {} us ({}{} us), {}{} per step", in_us(a.step_us),
-                     a.delta_us < 0 ? "-" : "+", in_us(std::abs(a.delta_us)),
-                     a.delta_bytes < 0 ? "-" : "+",
-                     in_bytes(std::abs(static_cast<double>(a.delta_bytes))));
-}
-
-}  // namespace
-
-std::string Explanation::str() const {
-  std::string s =
-      fmt::format("\"{}\" is on {}: rule {}\n", op, shown(device), rule);
-  for (const Because& b : chain) {
-    s += fmt::format("  {}{}\n", b.text, where_text(nullptr, b.site));
-  }
-  for (const Alternative& a : alternatives) {
-    s += fmt::format("on {}: {}\n", shown(a.device), alternative_text(a));
-    for (const Move& m : moves) {
-      if (m.device != a.device) continue;
-      for (const Change& c : m.changes) {
-        s += fmt::format("  to move it there: {}\n", to_string(c));
-      }
-    }
-  }
-  if (estimate_error >= 0) {
-    s += fmt::format("such estimates are off by {:.0f} % here\n",
-                     estimate_error * 100);
-  }
-  return s;
-}
-
-std::string Explanation::json() const {
-  Json j = {{"op", op}, {"device", device}, {"rule", rule}};
-  for (const char* list : {"chain", "alternatives", "moves"}) {
-    j[list] = Json::array();
-  }
-  for (const Because& b : chain) {
-    j["chain"].push_back({{"text", b.text}, {"site", site_json(b.site)}});
-  }
-  for (const Alternative& a : alternatives) {
-    const bool priced = a.possible && a.step_us >= 0;
-    j["alternatives"].push_back(
-        {{"device", a.device},
-         {"possible", a.possible},
-         {"why_not", a.why_not},
-         {"step_us", priced ? Json(a.step_us) : Json(nullptr)},
-         {"delta_us", priced ? Json(a.delta_us) : Json(nullptr)},
-         {"delta_bytes", priced ? Json(a.delta_bytes) : Json(nullptr)}});
-  }
-  for (const Move& m : moves) {
-    Json changes = Json::array();
-    for (const Change& c : m.changes) {
-      static constexpr const char* kKinds[] = {"request", "withdraw-request",
-                                               "withdraw-group",
-                                               "move-variable", "add-kernel"};
-      changes.push_back({{"kind", kKinds[static_cast<int>(c.kind)]},
-                         {"op", c.op},
-                         {"to", c.to},
-                         {"site", site_json(c.site)},
-                         {"text", to_string(c)}});
-    }
-    j["moves"].push_back({{"device", m.device}, {"changes", changes}});
-  }
-  j["estimate_error"] = time_json(estimate_error);
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
