@@ -37,6 +37,7 @@ void PlanBuilder::build() {
   add_arenas();
   add_calls();
   count();
+  p_.record.steps.resize(p_.steps.size());
 }
 
 void PlanBuilder::add_streams() {

@@ -7,6 +7,7 @@
 
 #include "backends/sim/sim_testing.h"
 #include "berth/config.h"
+#include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/function.h"
