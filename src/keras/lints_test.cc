@@ -82,6 +82,15 @@ TEST(LintLayers, ModelsThatAreTriedOutOneByOneAreLeftAlone) {
   EXPECT_EQ(heard.of(kLayers).size(), 0u);
 }
 
+TEST(LintLayers, LayersOfDifferentShapesAreLeftAlone) {
+  const Heard heard;
+  for (int units = 1; units < 9; ++units) {
+    const Dense layer(units / 2 + 1);
+    layer(ones({2, 3}));
+  }
+  EXPECT_EQ(heard.of(kLayers).size(), 0u);
+}
+
 TEST(LintLayers, LayersWithoutWeightsAreLeftAlone) {
   const Heard heard;
   for (int i = 0; i < 5; ++i) Flatten()(ones({2, 3, 4}));
