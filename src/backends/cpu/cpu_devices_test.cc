@@ -130,5 +130,21 @@ TEST(CpuDevices, TheThreadOfADeviceIsBoundToItsCores) {
   IN_A_FRESH_PROCESS(threads_are_bound);
 }
 
+// A GPU's memory is its own: the thread of a CPU device must not touch it.
+void fetches_from_a_gpu() {
+  config::set_device_list("CPUx2,GPUx1");
+  const Tensor x = with_device("/GPU:0", [] { return ones({3, 5}); });
+  const auto on = device("/CPU:1");
+  const Tensor sum = math::reduce_sum(x);
+  check(sum.item<float>() == 15, "the sum of 15 ones");
+  check(sum.device().ends_with("CPU:1"), "on CPU:1");
+  const Tensor back = with_device("/GPU:0", [&] { return sum + 1.f; });
+  check(back.item<float>() == 16, "and back");
+}
+
+TEST(CpuDevices, ACpuWithAThreadFetchesFromAGpu) {
+  IN_A_FRESH_PROCESS(fetches_from_a_gpu);
+}
+
 }  // namespace
 }  // namespace berth
