@@ -153,6 +153,28 @@ TEST(LintReplicas, ModelsThatBeganDifferentAreAnEnsemble) {
   EXPECT_EQ(heard.of(kReplicas).size(), 0u);
 }
 
+TEST(LintReplicas, LargeKernelsDrawnApartAreAnEnsembleThoughBiasesAgree) {
+  if (!two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
+  const Heard heard;
+  std::vector<Layer> models;
+  std::vector<Optimizer> optimizers;
+  for (int i = 0; i < 2; ++i) {
+    const auto on = device(i == 0 ? "/GPU:0" : "/GPU:1");
+    models.push_back(Dense(150));
+    optimizers.push_back(SGD(0.01));
+  }
+  for (int step = 0; step < 5; ++step) {
+    for (int i = 0; i < 2; ++i) {
+      GradientTape tape;
+      const Tensor loss = math::reduce_sum(math::square(
+          models[i](ones({2, 150}) * static_cast<float>(step + i))));
+      const auto weights = models[i].trainable_variables();
+      optimizers[i].apply_gradients(tape.gradient(loss, weights), weights);
+    }
+  }
+  EXPECT_EQ(heard.of(kReplicas).size(), 0u);
+}
+
 TEST(LintReplicas, ModelsTrainedOneAfterTheOtherAreLeftAlone) {
   if (!two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
   const Heard heard;
