@@ -133,6 +133,8 @@ TEST(MeasureOp, AFailureLeavesTheDeviceAsItWas) {
       "float32[2,2]\n"
       "node y = Cholesky(s:0) -> float32[2,2]\n";
   for (const char* on : {"/CPU:0", "/GPU:0"}) {
+    // Zeros are refused while it runs; then ones are tried.
+    EXPECT_TRUE(measured("node y = FloorDiv(i:0, i:0) -> int32[3]\n", on));
     EXPECT_FALSE(measured(bad, on)) << on;
     EXPECT_TRUE(measured(kTanh, on)) << on;
   }

@@ -207,7 +207,12 @@ template <class Fn>
 std::optional<OpTime> attempt(Device& device, Fn&& make_and_run) {
   const DispatchGuard outside(nullptr);
   try {
-    // What failed here before is not ours to clear.
+    // What failed here before is not ours to clear. (Events from before a
+    // reset fail for ever, so there must be one since.)
+    Work nothing;
+    nothing.run = [](void*, const AddressMap&) {};
+    nothing.what = "Nothing";
+    device.compute_stream().launch(nothing);
     synchronize(device.compute_stream().record());
   } catch (const std::exception&) {
     return std::nullopt;

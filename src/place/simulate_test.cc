@@ -272,6 +272,17 @@ TEST(Simulate, APartitionedGraphBehavesAsTheWholeOne) {
   }
 }
 
+TEST(Simulate, AControlOnATransferWaitsForWhatItBrings) {
+  Case t(
+      node("a", "Make()", 0, 10) +
+      fmt::format("node t = _Transfer(a:0) -> float32[1] at \"{}\"\n", gpu(1)) +
+      node("b", "Make(^t)", 0, 3) + node("c", "Fn(t:0)", 1, 2));
+  const Simulation s = t.run();
+  EXPECT_EQ(t.when(s, "b"), "10-13");
+  EXPECT_EQ(t.when(s, "t"), "10-15");
+  EXPECT_EQ(t.when(s, "c"), "15-17");
+}
+
 std::string error_of(Case& t) {
   try {
     t.run();
