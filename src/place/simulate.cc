@@ -49,6 +49,9 @@ class Simulator::Impl {
     num_devices_ = static_cast<int32_t>(costs.devices.size());
     at_.devices = num_devices_;
     int32_t groups = 0;
+    for (const DeviceCost& d : costs.devices) {
+      copies_compute_ |= d.copies != CopyRule::kOverlap;
+    }
     for (const LinkCost& l : costs.links) {
       groups = std::max(groups, l.shared + 1);
     }
@@ -119,9 +122,10 @@ class Simulator::Impl {
     buffer_of_.resize(g_.producer.size());
     uses_.assign(g_.producer.size(), 0);
     live_.assign(d, 0);
+    held_.assign(held_.size(), 0);
     running_.clear();
     settled_.clear();
-    waiting_ = 0;
+    try_moves_ = true;
     ended_ops_ = 0;
     now_ = 0;
   }
@@ -139,7 +143,8 @@ class Simulator::Impl {
                       "nodes on {} devices",
                       p.device.size(), p.order.size(), n, num_devices_));
     }
-    if (costs_.times.size() != n * costs_.classes.size()) {
+    if (costs_.times.size() != n * costs_.classes.size() ||
+        costs_.bytes.num_items() != static_cast<int32_t>(g_.producer.size())) {
       fail("the costs are those of another graph");
     }
     for (int32_t i = 0; i < g_.num_nodes(); ++i) {
@@ -201,8 +206,10 @@ class Simulator::Impl {
   int64_t bytes_in(int32_t buffer) const {
     const auto v = static_cast<int32_t>(g_.producer.size());
     const int32_t value = buffer < v ? buffer : moves_[buffer - v].value;
-    return costs_.bytes_of(g_.value(value));
+    return bytes_of(value);
   }
+  // The costs number values as the graph does.
+  int64_t bytes_of(int32_t value) const { return costs_.bytes.item(value); }
   void grow(int32_t d, int64_t bytes) {
     live_[d] += bytes;
     result_.peak_bytes[d] = std::max(result_.peak_bytes[d], live_[d]);
@@ -237,6 +244,7 @@ class Simulator::Impl {
 
   void end_op(int32_t node) {
     busy_[at_.compute(device(node))] = 0;
+    try_moves_ |= copies_compute_;
     result_.end_us[node] = now_;
     ++ended_ops_;
     live_[device(node)] -= workspace(node);
@@ -247,6 +255,7 @@ class Simulator::Impl {
     for (int32_t r : moves_[m].wants) {
       if (r >= 0) busy_[r] = 0;
     }
+    try_moves_ = true;
     const int32_t value = moves_[m].value, to = moves_[m].to;
     for (int32_t r : g_.readers[value]) {
       if (device(r) == to) arrive(r);
@@ -279,15 +288,15 @@ class Simulator::Impl {
     const int32_t home = device(g_.producer[value]);
     buffer_of_[value] = value;
     uses_[value] = 1;
-    const int64_t bytes = costs_.bytes_of(g_.value(value));
+    const int64_t bytes = bytes_of(value);
     grow(home, bytes);
     if (!g_.everywhere[value] || bytes == 0) return;
     // One copy per device that reads it.
-    held_.assign(held_.size(), 0);
+    seen_.assign(static_cast<size_t>(num_devices_), 0);
     for (int32_t r : g_.readers[value]) {
       const int32_t d = device(r);
-      if (d == home || held_[d]) continue;
-      held_[d] = 1;
+      if (d == home || seen_[d]) continue;
+      seen_[d] = 1;
       grow(d, bytes);
     }
   }
@@ -352,15 +361,16 @@ class Simulator::Impl {
       queue[k] = queue[k - 1];
       queue[--k] = number;
     }
-    ++waiting_;
+    try_moves_ = true;
     return 1;
   }
 
   // --- What starts.
 
   void start_moves() {
-    held_.assign(held_.size(), 0);
-    if (waiting_ == 0) return;
+    if (!try_moves_) return;
+    try_moves_ = false;
+    std::fill(held_.begin(), held_.end(), 0);
     heads_.clear();
     for (Queue& q : queues_) {
       if (!q.empty()) heads_.push_back(q.moves[q.first]);
@@ -385,8 +395,7 @@ class Simulator::Impl {
   void start_move(int32_t m) {
     Move& move = moves_[m];
     ++queues_[move.to].first;
-    --waiting_;
-    const int64_t bytes = costs_.bytes_of(g_.value(move.value));
+    const int64_t bytes = bytes_of(move.value);
     const double us = costs_.link(move.from, move.to).time_us(bytes);
     move.result = static_cast<int32_t>(result_.transfers.size());
     result_.transfers.push_back(
@@ -422,7 +431,7 @@ class Simulator::Impl {
     int64_t bytes = workspace(node);
     for (int32_t v : g_.values[node]) {
       buffer_of_[v] = v;
-      bytes += costs_.bytes_of(g_.value(v));
+      bytes += bytes_of(v);
     }
     grow(d, bytes);
   }
@@ -491,16 +500,18 @@ class Simulator::Impl {
   Simulation result_;
   int32_t num_devices_ = 0, num_ops_ = 0;
   Resources at_;
+  bool copies_compute_ = false;       // some copies keep devices busy
   std::vector<size_t> missing_from_;  // per node, before anything happened
 
   double now_ = 0;
   int32_t ended_ops_ = 0;
-  int32_t waiting_ = 0;            // moves that have not started
+  bool try_moves_ = true;          // something changed that moves wait for
   std::vector<size_t> missing_;    // per node: inputs and controls to come
   std::vector<size_t> position_;   // per device, in its order
   std::vector<uint8_t> in_order_;  // per node
   std::vector<uint8_t> busy_;      // per resource
   std::vector<uint8_t> held_;      // per resource: a copy waits with it
+  std::vector<uint8_t> seen_;      // per device
   std::vector<Running> running_;
   std::vector<int32_t> settled_;  // nodes without time that can be done
   std::vector<Move> moves_;
