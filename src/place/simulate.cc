@@ -2,13 +2,9 @@
 
 #include "place/simulate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 
-#include "berth/errors.h"
-#include "place/placer.h"
+#include "place/simulate_check.h"
 
 namespace berth {
 
@@ -68,7 +64,7 @@ class Simulator::Impl {
   const Simulation& run(const SimulatedPlan& plan) {
     plan_ = &plan;
     reset();
-    check();
+    check_plan(g_, costs_, plan, in_order_);
     for (int32_t i = 0; i < g_.num_nodes(); ++i) {
       if (missing_[i] == 0 && g_.kind[i] != Kind::kOp) settled_.push_back(i);
     }
@@ -80,7 +76,7 @@ class Simulator::Impl {
       end_next();
       settle();
     }
-    if (ended_ops_ < num_ops_) fail_deadlock();
+    if (ended_ops_ < num_ops_) fail_deadlock(g_, costs_, plan, position_);
     note_transfer_nodes();
     result_.step_us = now_;
     return result_;
@@ -95,10 +91,6 @@ class Simulator::Impl {
   };
 
   int32_t device(int32_t node) const { return plan_->device[node]; }
-  std::string describe(int32_t node) const {
-    return fmt::format("{} \"{}\"", g_.graph[node].op->name(),
-                       g_.graph[node].name);
-  }
 
   void reset() {
     const auto n = static_cast<size_t>(g_.num_nodes());
@@ -119,7 +111,7 @@ class Simulator::Impl {
     }
     moves_.clear();
     first_move_.assign(g_.producer.size(), -1);
-    buffer_of_.resize(g_.producer.size());
+    buffer_of_.assign(g_.producer.size(), -1);
     uses_.assign(g_.producer.size(), 0);
     live_.assign(d, 0);
     held_.assign(held_.size(), 0);
@@ -128,62 +120,6 @@ class Simulator::Impl {
     try_moves_ = true;
     ended_ops_ = 0;
     now_ = 0;
-  }
-
-  [[noreturn]] static void fail(const std::string& what) {
-    throw errors::InvalidArgument("simulate: " + what);
-  }
-
-  void check() {
-    const SimulatedPlan& p = *plan_;
-    const auto n = static_cast<size_t>(g_.num_nodes());
-    if (p.device.size() != n || p.order.size() != queues_.size()) {
-      fail(
-          fmt::format("a plan of {} nodes and {} orders for a graph of {} "
-                      "nodes on {} devices",
-                      p.device.size(), p.order.size(), n, num_devices_));
-    }
-    if (costs_.times.size() != n * costs_.classes.size() ||
-        costs_.bytes.num_items() != static_cast<int32_t>(g_.producer.size())) {
-      fail("the costs are those of another graph");
-    }
-    for (int32_t i = 0; i < g_.num_nodes(); ++i) {
-      if (device(i) < 0 || device(i) >= num_devices_) {
-        fail(fmt::format("{} is on device {}; expected 0 to {}", describe(i),
-                         device(i), num_devices_ - 1));
-      }
-    }
-    in_order_.assign(n, 0);
-    int32_t found = 0;
-    for (int32_t d = 0; d < num_devices_; ++d) {
-      for (const int32_t i : p.order[d]) check_order(i, d, found);
-    }
-    if (found == num_ops_) return;
-    for (int32_t i = 0; i < g_.num_nodes(); ++i) {
-      if (g_.kind[i] == Kind::kOp && !in_order_[i]) {
-        fail(describe(i) + " is in no order");
-      }
-    }
-  }
-
-  void check_order(int32_t i, int32_t d, int32_t& found) {
-    if (i < 0 || i >= g_.num_nodes()) {
-      fail(fmt::format("the order of {} has node {}; expected 0 to {}",
-                       costs_.devices[d].name, i, g_.num_nodes() - 1));
-    }
-    if (g_.kind[i] != Kind::kOp) return;
-    if (device(i) != d || in_order_[i]) {
-      fail(fmt::format("{} stands {} the order of {}", describe(i),
-                       in_order_[i] ? "twice in" : "in",
-                       costs_.devices[d].name) +
-           (in_order_[i] ? "" : ", and is elsewhere"));
-    }
-    if (!std::isfinite(costs_.time(i, d).us)) {
-      fail(fmt::format("{} is on {}, which has no kernel for it", describe(i),
-                       costs_.devices[d].name));
-    }
-    in_order_[i] = 1;
-    ++found;
   }
 
   // --- Memory. Buffers: values at home, by number; then moves.
@@ -438,47 +374,6 @@ class Simulator::Impl {
 
   // --- The end.
 
-  [[noreturn]] void fail_deadlock() const {
-    std::string text = "the orders cannot be followed:";
-    const char* separator = " ";
-    for (int32_t d = 0; d < num_devices_; ++d) {
-      const std::vector<int32_t>& order = plan_->order[d];
-      if (position_[d] == order.size()) continue;
-      const int32_t head = order[position_[d]];
-      text += fmt::format("{}{} is at {}", separator, costs_.devices[d].name,
-                          describe(head));
-      if (const int32_t p = waits_for(head); p >= 0) {
-        text += fmt::format(", which needs {}", describe(p));
-      }
-      separator = "; ";
-    }
-    fail(text + "; expected orders in which inputs come first");
-  }
-
-  // The op that a node waits for in the end, through aliases.
-  int32_t waits_for(int32_t node) const {
-    const auto pending = [&](int32_t p) {
-      return g_.kind[p] == Kind::kOp ? !is_over(p) : missing_[p] > 0;
-    };
-    while (true) {
-      int32_t on = -1;
-      for (int32_t v : g_.reads[node]) {
-        if (on < 0 && pending(g_.producer[v])) on = g_.producer[v];
-      }
-      for (int32_t c : g_.controls[node]) {
-        if (on < 0 && pending(c)) on = c;
-      }
-      if (on < 0 || g_.kind[on] == Kind::kOp) return on;
-      node = on;
-    }
-  }
-  bool is_over(int32_t op) const {
-    const std::vector<int32_t>& order = plan_->order[device(op)];
-    const auto done =
-        order.begin() + static_cast<ptrdiff_t>(position_[device(op)]);
-    return std::find(order.begin(), done, op) != done;
-  }
-
   void note_transfer_nodes() {
     for (int32_t i = 0; i < g_.num_nodes(); ++i) {
       if (g_.kind[i] != Kind::kTransfer) continue;
@@ -508,7 +403,7 @@ class Simulator::Impl {
   bool try_moves_ = true;          // something changed that moves wait for
   std::vector<size_t> missing_;    // per node: inputs and controls to come
   std::vector<size_t> position_;   // per device, in its order
-  std::vector<uint8_t> in_order_;  // per node
+  std::vector<uint8_t> in_order_;  // per node: scratch of check_plan
   std::vector<uint8_t> busy_;      // per resource
   std::vector<uint8_t> held_;      // per resource: a copy waits with it
   std::vector<uint8_t> seen_;      // per device

@@ -322,7 +322,10 @@ TEST(Simulate, RefusesPlansThatCannotBe) {
   refuses("is on device 5", [](Case& t) { t.plan.device[0] = 5; });
   refuses("a plan of 1 nodes", [](Case& t) { t.plan.device.pop_back(); });
   refuses("no kernel", [](Case& t) { t.costs.times[0].us = kNoKernel; });
+  refuses("no kernel", [](Case& t) { t.costs.times[0].us = -1; });
   refuses("another graph", [](Case& t) { t.costs.times.pop_back(); });
+  refuses("another graph", [](Case& t) { t.costs.links.pop_back(); });
+  refuses("another graph", [](Case& t) { t.costs.workspace.pop_back(); });
 }
 
 TEST(Simulate, RunsAgainWithoutTracesOfTheLastPlan) {
