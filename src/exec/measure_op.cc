@@ -102,7 +102,7 @@ class Bench {
       const double late = now_us() - last;
       return late < 0
                  ? samples.size() < kMostSamples
-                 : samples.size() < kFewestSamples && late < 1000 * budget_ms;
+                 : samples.size() < kFewestSamples && late < 4000 * budget_ms;
     };
     do {
       samples.push_back(time(calls));
