@@ -141,28 +141,31 @@ TEST(Conflict, NamesTheShortestChainBetweenTwoVariables) {
   }
 }
 
-TEST(Conflict, OfThreeConstraintsNamesAllThree) {
-  // Each pair has a device in common: GPU:0, GPU:1, or the CPU.
+TEST(Conflict, OfManyConstraintsNamesThoseThatAreNeeded) {
+  // Any two have a device in common. Of all five, No0 and No1 are not needed.
   PlaceOptions options = options_of(config::SoftPlacement::kError);
-  const char* lacks[] = {"No0", "No1", "NoCpu"};
-  for (int d = 0; d < 3; ++d) {
-    options.devices[d].runs = [lack = lacks[d]](const OpDef& op, DType) {
-      return op.name() != lack;
+  options.devices.push_back({"/device:CPU:1"});
+  std::string ops, nodes = handle("spare") + handle("v");
+  for (const char* lacks : {"0", "1", "2", "3", "01"}) {
+    ops += fmt::format("op No{} (v: resource write) -> (y)\n", lacks);
+    nodes += node(fmt::format("n{}", lacks), fmt::format("No{}(v:0)", lacks));
+  }
+  for (size_t d = 0; d < 4; ++d) {
+    options.devices[d].runs = [d](const OpDef& op, DType) {
+      return !has(op.name(), std::to_string(d));
     };
   }
-  const Graph g = parse_graph(
-      std::string(kHead) +
-      "op No0 (v: resource write) -> (y)\n"
-      "op No1 (v: resource write) -> (y)\nop NoCpu (v: resource write) -> "
-      "(y)\n" +
-      handle("spare") + handle("v") + node("a", "No0(v:0)") +
-      node("b", "No1(v:0)") + node("c", "NoCpu(v:0)") + node("d", "No0(v:0)"));
+  const Graph g = parse_graph(std::string(kHead) + ops + nodes);
   PlaceConflict conflict;
   places(g, options, &conflict);
-  int kernels = 0;
-  for (const auto& c : conflict.constraints) kernels += !c.binary();
-  EXPECT_EQ(kernels, 3) << conflict.str();
+  std::string named;
+  for (const auto& c : conflict.constraints) {
+    if (!c.binary()) named += g[c.node].name + " ";
+  }
   EXPECT_EQ(conflict.constraints.size(), 6u) << conflict.str();
+  EXPECT_PRED2(has, named, "n2 ");
+  EXPECT_PRED2(has, named, "n3 ");
+  EXPECT_PRED2(has, named, "n01 ");
 }
 
 TEST(Conflict, OneNodeAloneIsAConflictOfItsRequestAndItsKernels) {
