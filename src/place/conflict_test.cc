@@ -7,6 +7,7 @@
 
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "berth/berth.h"
 #include "berth/variable.h"
@@ -94,10 +95,31 @@ void take_out(const PlaceConstraint& c, Graph& graph, PlaceOptions& options) {
   }
 }
 
-// Every subset that lacks one member can be placed.
+// The constraints connect their nodes, and no device satisfies them all.
+void expect_conflict(const Graph& graph, const PlaceConflict& conflict) {
+  std::vector<int32_t> parent(graph.nodes.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto find = [&](int32_t i) {
+    while (parent[i] != i) i = parent[i];
+    return i;
+  };
+  for (const PlaceConstraint& c : conflict.constraints) {
+    if (c.binary()) parent[find(c.node)] = find(c.other);
+  }
+  DeviceMask left = 7;
+  std::set<int32_t> roots;
+  for (const PlaceConstraint& c : conflict.constraints) {
+    roots.insert(find(c.node));
+    if (!c.binary()) left &= c.mask;
+  }
+  EXPECT_EQ(left, 0u) << conflict.str();
+  EXPECT_EQ(roots.size(), 1u) << conflict.str();
+}
+
+// And every subset that lacks one member can be placed.
 void expect_minimal(const Graph& graph, const PlaceOptions& options,
                     const PlaceConflict& conflict) {
-  ASSERT_FALSE(conflict.constraints.empty());
+  expect_conflict(graph, conflict);
   for (const PlaceConstraint& c : conflict.constraints) {
     Graph less = graph;
     PlaceOptions changed = options;
@@ -212,6 +234,19 @@ TEST(Conflict, GroupsConflictWhenRequestsAreHard) {
   EXPECT_PRED2(has, e, "take \"c\" out of group \"g\"");
   expect_minimal(g, hard, conflict);
   EXPECT_EQ(places(g, options_of(config::SoftPlacement::kWarn)), "");
+}
+
+TEST(Conflict, LeavesOutRequestsThatTheSourceOverruled) {
+  const Graph g = parsed(
+      handle("spare") + handle("v") + node("a", "Touch(v:0)", "on \"/GPU:0\"") +
+      node("b", "Touch(v:0)", "on \"/GPU:1\"") + node("c", "CpuTouch(v:0)"));
+  const PlaceOptions hard = options_of(config::SoftPlacement::kError);
+  PlaceConflict conflict;
+  places(g, hard, &conflict);
+  EXPECT_EQ(texts(conflict).size(), 4u);
+  EXPECT_PRED2(has, conflict.str(), "\"a\" was asked for");
+  EXPECT_FALSE(has(conflict.str(), "\"b\"")) << conflict.str();
+  expect_conflict(g, conflict);
 }
 
 TEST(Conflict, ReferencesVariantsAndHostDataBindToo) {
