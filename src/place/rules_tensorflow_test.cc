@@ -128,6 +128,25 @@ TEST(TensorFlowRules, Rule4BodiesOfCallsSayWhereReturnedResourcesAre) {
             "v CPU:0\nc GPU:0\nt CPU:0\n");
 }
 
+TEST(TensorFlowRules, Rule4BodiesAreReadOnceHoweverOftenTheyAreCalled) {
+  // Two calls per body: 2^20 paths.
+  std::string text = "function f0 () -> (resource(float32)[4]) {\n" +
+                     handle("v", "on CPU") + "return v:0\n}\n";
+  for (int i = 1; i <= 20; ++i) {
+    text += fmt::format(
+        "function f{} () -> (resource(float32)[4]) {{\n"
+        "node a = MyCall() {{f = @f{}}} -> resource(float32)[4]\n"
+        "node b = MyCall() {{f = @f{}}} -> resource(float32)[4]\n"
+        "return b:0\n}}\n",
+        i, i - 1, i - 1);
+  }
+  EXPECT_EQ(
+      placed_text(text +
+                  "node c = MyCall() {f = @f20} -> resource(float32)[4]\n" +
+                  node("t", "Touch(c:0)")),
+      "c CPU:0\nt CPU:0\n");
+}
+
 TEST(TensorFlowRules, Rule4CallsThatReturnNoResourceAreNotInspected) {
   EXPECT_EQ(
       placed_text("function f (resource(float32)[4]) -> (float32[4])\n" +
