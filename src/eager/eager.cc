@@ -250,6 +250,14 @@ void decompose(const OpDef& op, std::span<const Tensor* const> in,
   for (size_t i = 0; i < out.size(); ++i) out[i] = std::move(results.at(i));
 }
 
+// CPU devices have one memory: an op on one reads what another has, once it is
+// there. A snapshot that shares a variable's storage is copied: its reads are
+// ordered against writes by the streams of the variable's device alone.
+bool can_hand_over(const TensorImpl& t, const Device& device) {
+  return t.block->device->type() == "CPU" && device.type() == "CPU" &&
+         t.dtype != string_ && !t.block->borrowed.load();
+}
+
 void compute(const OpDef& op, std::span<const Tensor* const> in,
              const Attrs* attrs, std::span<Tensor> out) {
   Buffer<SpecView, 6> specs(in.size());
@@ -310,6 +318,10 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
       }
     } else if (t.block->device != &device && !on_host) {
       check_policy(op, static_cast<int>(i), *in[i], device);
+      if (!alias && can_hand_over(t, device)) {
+        if (device.runs_inline()) synchronize(t.block->ready);
+        continue;
+      }
       moved[i] = copy_to_device(*in[i], device);
       args[i] = &moved[i];
       moved_bytes += t.size_bytes();
