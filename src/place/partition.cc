@@ -86,13 +86,6 @@ class Partitioner {
     return n.op->input(static_cast<int>(k)).on_host ? host_of(device) : device;
   }
 
-  // CPU devices of one process have one memory; every other has its own.
-  static std::string memory_of(const std::string& device) {
-    DeviceName name = DeviceName::parse(device);
-    if (name.type == "CPU") name.id.reset();
-    return name.str();
-  }
-
   bool is_transfer(int32_t i) const {
     return graph_[i].op == &transfer_op_ || graph_[i].op == &hand_over_op_;
   }
