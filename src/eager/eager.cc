@@ -287,6 +287,14 @@ BoundCall bind_call(const OpDef& op, std::span<const Tensor* const> in,
   return call;
 }
 
+// CPU devices have one memory: an op on one reads what another has, once it is
+// there. A snapshot that shares a variable's storage is copied: its reads are
+// ordered against writes by the streams of the variable's device alone.
+bool can_hand_over(const TensorImpl& t, const Device& device) {
+  return t.block->device->type() == "CPU" && device.type() == "CPU" &&
+         t.dtype != string_ && !t.block->borrowed.load();
+}
+
 // Copies inputs that live elsewhere to `moved` and points `args` there.
 // Returns the bytes that travel.
 size_t bring_over(const OpDef& op, const BoundCall& call,
@@ -306,6 +314,10 @@ size_t bring_over(const OpDef& op, const BoundCall& call,
     }
     if (t.block->device == call.device || call.on_host) continue;
     check_policy(op, static_cast<int>(i), *in[i], *call.device);
+    if (call.kernel != nullptr && can_hand_over(t, *call.device)) {
+      if (call.device->runs_inline()) synchronize(t.block->ready);
+      continue;
+    }
     moved[i] = copy_to_device(*in[i], *call.device);
     args[i] = &moved[i];
     bytes += t.size_bytes();
