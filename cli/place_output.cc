@@ -171,7 +171,9 @@ Json to_json(const PlaceResult& r) {
               {"notes", std::move(notes)},
               {"fallbacks", std::move(fallbacks)}};
   if (r.simulation) all["simulation"] = simulation_json(r);
-  if (!r.explanation.empty()) all["explanation"] = r.explanation_json;
+  if (r.explanation) {
+    all["explanation"] = Json::parse(r.explanation->json(), nullptr, false);
+  }
   if (!r.partitioned.empty()) all["partitioned"] = r.partitioned;
   return all;
 }
@@ -180,7 +182,7 @@ void print_text(const PlaceResult& r) {
   std::string out;
   const auto to = std::back_inserter(out);
   for (const Node& n : r.graph.nodes) {
-    if (!r.explanation.empty()) break;
+    if (r.explanation) break;  // what was asked for is easier to find alone
     fmt::format_to(to, "{}: ({}): {}\n", n.name, n.op->name(), n.assigned);
   }
   for (const PlaceNote& n : r.placement.notes) {
@@ -195,7 +197,7 @@ void print_text(const PlaceResult& r) {
                    crossing_bytes(r.graph, f.node));
   }
   if (r.simulation) append_simulation(r, &out);
-  out += r.explanation;
+  if (r.explanation) out += r.explanation->str();
   if (!r.partitioned.empty()) out += "\n" + r.partitioned;
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
