@@ -5,35 +5,11 @@
 #include <cstdio>
 #include <iterator>
 
+#include "place/explain.h"
+
 namespace berth::cli {
 
 namespace {
-
-const char* rule_name(PlaceRule rule) {
-  switch (rule) {
-    case PlaceRule::kNone:
-      return "none";
-    case PlaceRule::kAssigned:
-      return "assigned";
-    case PlaceRule::kVariable:
-      return "variable";
-    case PlaceRule::kRequest:
-      return "request";
-    case PlaceRule::kGroup:
-      return "group";
-    case PlaceRule::kColocated:
-      return "colocation";
-    case PlaceRule::kConsumers:
-      return "consumers";
-    case PlaceRule::kInput:
-      return "input";
-    case PlaceRule::kHost:
-      return "host";
-    case PlaceRule::kDefault:
-      return "default";
-  }
-  return "none";
-}
 
 std::string value_name(const Graph& graph, ValueRef v) {
   return fmt::format("{}:{}", graph[v.node].name, v.output);
@@ -116,11 +92,11 @@ const char* kind_name(PlaceConstraint::Kind kind) {
     case Kind::kHost:
       return "host";
     case Kind::kResourceEdge:
-      return "resource-edge";
+      return "resource_edge";
     case Kind::kRefEdge:
-      return "ref-edge";
+      return "ref_edge";
     case Kind::kVariantEdge:
-      return "variant-edge";
+      return "variant_edge";
     case Kind::kGroup:
       return "group";
     case Kind::kCall:

@@ -95,7 +95,7 @@ node w = Var() -> resource[] on \"/GPU:1\" from w (net.cc:2)
 node u = Use(v:0, w:0)
 ")
 check(1 ${graph} --devices CPUx2,GPUx2 --json)
-expect("${out}" "\"kind\": \"resource-edge\"" "\"node\": \"u\"" "\"file\": \"net.cc\"")
+expect("${out}" "\"kind\": \"resource_edge\"" "\"node\": \"u\"" "\"file\": \"net.cc\"")
 
 # Devices of the text.
 file(WRITE ${graph} "${ops}
