@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/placement.h"
 #include "berth/tensor.h"
 #include "berth/tree.h"
 
@@ -34,6 +35,9 @@ struct FunctionOptions {
   int slices = 0;
   // Constant folding, merging, algebra, dead code.
   bool optimize = true;
+  // Checked before the first step and on what ran; a broken one throws
+  // errors::FailedPrecondition: .contract = placement::Contract{...}.
+  placement::Contracts contract = {};
 };
 
 // Figures of one compiled signature.
@@ -76,6 +80,9 @@ class FunctionCore {
   // "plan". Throws errors::FailedPrecondition before the first call.
   std::string text(const std::string& stage) const;
   FunctionPlanInfo plan_info() const;
+  berth::placement::Report placement() const;
+  std::vector<berth::placement::Report> placements() const;
+  berth::placement::Explanation explain(const std::string& op) const;
   int num_traces() const;
 
  private:
@@ -121,6 +128,22 @@ class Function<R(Args...)> {
   }
   FunctionPlanInfo plan_info() const { return shared_->core.plan_info(); }
   int num_traces() const { return shared_->core.num_traces(); }
+
+  // What ran where, for the last signature called. Throws
+  // errors::FailedPrecondition before the first call.
+  berth::placement::Report placement() const {
+    return shared_->core.placement();
+  }
+  // The same for every signature that is kept, the last called first.
+  std::vector<berth::placement::Report> placements() const {
+    return shared_->core.placements();
+  }
+  // Why an op of the last signature is where it is, and what would move it.
+  //   op  its name as traced or compiled, or a layer or op that it lies under:
+  //       "dense/MatMul". Throws errors::NotFound with the nearest names.
+  berth::placement::Explanation explain(const std::string& op) const {
+    return shared_->core.explain(op);
+  }
 
  private:
   using Values = std::tuple<std::decay_t<Args>...>;

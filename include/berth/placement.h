@@ -3,12 +3,13 @@
 // A Contract is a condition on the placement of a function, scope or model; it
 // is checked on the plan before the first step and on what ran. A Report says
 // what ran where. An Explanation says why one op is where it is and what would
-// move it. Values; thread-safe.
+// move it. Values; thread-safe. A ContractScope belongs to its thread.
 
 #ifndef BERTH_PLACEMENT_H_
 #define BERTH_PLACEMENT_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,20 +25,21 @@ struct TransferLimit {
   int64_t bytes = 0;
 };
 
-// At most `bytes` at the peak on each device that matches `device`.
+// At most `bytes` at the peak on each device that matches `device`: arenas,
+// outputs, arguments, constants and variables of the step.
 struct MemoryLimit {
   std::string device;
   int64_t bytes = 0;
 };
 
 // Ops whose name is `op`, or lies under it ("dense" covers "dense/MatMul"),
-// run on a device that matches `device`.
+// run on a device that matches `device`. A name that no op has is an error.
 struct OpPlace {
   std::string op, device;
 };
 
 // A violation throws errors::FailedPrecondition that lists the offending
-// edges, ops or buffers, each with its source line.
+// edges, ops or buffers with bytes, devices and source lines, and the limit.
 struct Contract {
   std::string name = "contract";  // for messages
   // Every op runs here, and only arguments and results cross its border.
@@ -53,22 +55,89 @@ struct Contract {
   }
 };
 
+// One contract or several, for options:
+//   .contract = placement::Contract{.stays_on = "/GPU:0"}
+class Contracts {
+ public:
+  Contracts() = default;
+  Contracts(Contract one) : list_{std::move(one)} {}  // NOLINT
+  Contracts(std::vector<Contract> list)               // NOLINT
+      : list_(std::move(list)) {}
+  const std::vector<Contract>& list() const { return list_; }
+  bool empty() const { return list_.empty(); }
+
+ private:
+  std::vector<Contract> list_;
+};
+
+struct ScopeState;  // op/contract_scope.h
+
+// A block that keeps a contract; see contract().
+class [[nodiscard]] ContractScope {
+ public:
+  ContractScope(Contract contract, Site site);
+  ~ContractScope();
+  ContractScope(const ContractScope&) = delete;
+  ContractScope& operator=(const ContractScope&) = delete;
+
+  // Bytes that moved between devices for eager ops and calls in this block.
+  int64_t moved_bytes() const;
+  // Throws errors::InvalidArgument when an entry of `ops` has met no op yet.
+  void check() const;
+
+ private:
+  std::shared_ptr<ScopeState> state_;
+};
+
+// Opens a block whose ops keep `contract`, until the guard ends:
+//   auto keep = placement::contract({.stays_on = "/GPU:0"});
+// Ops that are traced inside are checked when their function is compiled and
+// in each of its runs, wherever it is called. Eager ops and calls of functions
+// are checked at each call, before they run; bytes add up over the block.
+// Blocks nest: all that are open hold. Throws errors::InvalidArgument for
+// malformed device names.
+[[nodiscard]] inline ContractScope contract(Contract c,
+                                            Site site = Site::here()) {
+  return ContractScope(std::move(c), site);
+}
+
 // What one device did, per step.
 struct DeviceRow {
   std::string device;  // full name
   int64_t ops = 0;
-  double estimated_busy_us = 0;
-  double measured_busy_us = -1;  // -1: not measured
-  int64_t peak_bytes = 0;
+  double estimated_busy_us = -1;  // -1: not estimated
+  double measured_busy_us = -1;   // -1: not measured
+  int64_t peak_bytes = 0;         // the sum of these:
+  int64_t arena_bytes = 0;
+  int64_t output_bytes = 0;
+  int64_t variable_bytes = 0;
+  int64_t other_bytes = 0;  // arguments and constants
+};
+
+// One op of the compiled step. Regions run several at once; their time goes to
+// the first.
+struct OpRow {
+  std::string op;      // node name; in bodies "While/body/MatMul"
+  std::string type;    // "MatMul"
+  std::string device;  // full name: where it ran
+  std::string requested;
+  std::string kernel;                // label of the kernel that ran
+  double runs_per_step = 0;          // 0: has not run
+  double measured_us = -1;           // of one run; -1: not measured
+  std::vector<std::string> sources;  // names of the ops as written
+  Site site = {};
 };
 
 // One value that goes to another device, per step.
 struct TransferRow {
   std::string value;  // "dense/MatMul:0"
   std::string from, to;
-  int64_t bytes = 0;
-  std::string cause;  // "read by \"loss/Sum\", asked for on \"/CPU:0\""
-  Site site = {};     // where the producer was written
+  int64_t bytes = 0;         // of one transfer
+  double runs_per_step = 0;  // more than 1 in loops; 0: has not run
+  std::string cause;         // "read by \"loss/Sum\", asked for on \"/CPU:0\""
+  std::vector<std::string> readers;  // ops on `to`
+  double measured_us = -1;           // of one transfer; -1: not measured
+  Site site = {};                    // where the producer was written
 };
 
 // An op that does not run where it was asked to.
@@ -81,20 +150,35 @@ struct FallbackRow {
   Site site = {};
 };
 
+// What ran, from the record that the executor keeps; requests and reasons come
+// from the placer. Times are medians or means of sampled runs: the second to
+// the fourth, then every 64th.
 struct Report {
-  std::string name;   // of the function or model
-  int64_t steps = 0;  // that ran since it was compiled
-  double estimated_step_us = 0;
-  double measured_step_us = -1;  // median; -1: not measured
+  std::string name;               // of the function or model
+  int64_t steps = 0;              // that ran since it was compiled
+  double estimated_step_us = -1;  // -1: not estimated
+  double measured_step_us = -1;   // median; -1: not measured
   std::vector<DeviceRow> devices;
   std::vector<TransferRow> transfers;
   std::vector<FallbackRow> fallbacks;
   // Ops whose request and executed device differ for another reason than a
   // missing kernel or device (a variable decided, a colocation).
   std::vector<FallbackRow> moved;
+  std::vector<OpRow> ops;
+
+  // Bytes per step between devices that match; "" matches any.
+  int64_t transfer_bytes(const std::string& from = "",
+                         const std::string& to = "") const;
+  int64_t fallback_bytes() const;
+  // The device of the op of this name, as compiled or as written; "": none.
+  std::string device_of(const std::string& op) const;
 
   // Tables for people.
   std::string str() const;
+  // The table of devices, and a line each for transfers and fallbacks.
+  std::string brief() const;
+  // One line: "fallbacks: 2 ops, 1.2 MB per step"; "" when all is as asked.
+  std::string summary() const;
   // docs/json.md, "placement".
   std::string json() const;
 };

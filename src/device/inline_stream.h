@@ -6,6 +6,7 @@
 #ifndef BERTH_DEVICE_INLINE_STREAM_H_
 #define BERTH_DEVICE_INLINE_STREAM_H_
 
+#include "base/clock.h"
 #include "device/stream.h"
 
 namespace berth {
@@ -21,7 +22,9 @@ class InlineStream final : public Stream {
         if (work.drop) work.drop(work.context);
       }
     } drop{work};
+    const double begin = work.time ? host_clock_us() : 0;
     work.run(work.context, AddressMap{});
+    if (work.time) *work.time = {begin, host_clock_us()};
   }
   Event record() override { return {}; }
   void wait(Event event) override { berth::synchronize(event); }

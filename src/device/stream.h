@@ -37,6 +37,13 @@ struct AddressMap {
   }
 };
 
+// When work ran, in microseconds of its device's clock; end < 0: not yet, or
+// never.
+struct WorkTime {
+  double begin_us = 0;
+  double end_us = -1;
+};
+
 // One piece of work. `run` does it; `drop` (may be null) is called exactly
 // once afterwards, also when the work was skipped because of an error.
 struct Work {
@@ -48,6 +55,7 @@ struct Work {
   double flops = 0;           // for devices with a declared speed
   double moved_bytes = 0;     // read and written
   bool crosses_link = false;  // moved_bytes go between devices
+  WorkTime* time = nullptr;   // filled in before the work counts as done
 };
 
 class Stream {

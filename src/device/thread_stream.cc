@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/spin.h"
 
 namespace berth {
@@ -113,7 +114,11 @@ FailureRef ThreadStream::execute(const Entry& entry) {
       std::lock_guard lock(mutex_);
       if (failures_.poisoned()) return nullptr;
     }
-    return run_work(entry.work, AddressMap{}, device());
+    WorkTime* time = entry.work.time;
+    const double begin = time ? host_clock_us() : 0;
+    FailureRef failure = run_work(entry.work, AddressMap{}, device());
+    if (time && !failure) *time = {begin, host_clock_us()};
+    return failure;
   }
   if (entry.event.stream == this) {
     std::lock_guard lock(mutex_);

@@ -15,6 +15,7 @@
 #include "eager/pick_device.h"
 #include "eager/variable_locks.h"
 #include "op/callable.h"
+#include "op/contract_scope.h"
 #include "op/control_flow.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
@@ -289,6 +290,9 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
 
   // Inputs that live elsewhere come over.
   Device& device = on_host ? DeviceManager::get().host() : *picked.device;
+  if (contracts_open()) [[unlikely]] {
+    check_eager_call(op, {*picked.device, device}, in, outs.span());
+  }
   Buffer<Tensor, 4> moved(in.size());
   Buffer<const Tensor*, 6> args(in.size());
   size_t moved_bytes = 0;
@@ -387,7 +391,7 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
 
 void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
                  const Attrs* attrs, std::span<Tensor> out) {
-  if (try_fast(op, in, attrs, out)) [[likely]]
+  if (!contracts_open() && try_fast(op, in, attrs, out)) [[likely]]
     return;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i]->defined()) empty_input(op, static_cast<int>(i));

@@ -269,6 +269,7 @@ void ControlStep::run_while(const KernelCall& call) const {
 void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
                             std::byte* const* out) {
   run.guarded = 0;
+  begin_run(run);
   for (const auto& [view, buffer] : patches) {
     const PlanBuffer& b = buffers[buffer];
     std::byte* base = b.where == Where::kArg ? in[b.index] : out[b.index];

@@ -28,8 +28,8 @@ class ControlStep {
   size_t scratch_bytes() const { return scratch_bytes_; }
   bool inline_only() const;
   // The nested plans: the branches, or the condition (may be null) and body.
-  const Plan::Impl* first() const { return first_.get(); }
-  const Plan::Impl* second() const { return second_.get(); }
+  Plan::Impl* first() const { return first_.get(); }
+  Plan::Impl* second() const { return second_.get(); }
 
   // Runs on operands at addresses of the device. Throws what the bodies throw.
   void run(const KernelCall& call) const;

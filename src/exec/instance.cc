@@ -18,6 +18,7 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
     i->views[v] = {nullptr, o.shape, o.dtype, o.run_axis, o.pitch};
   }
   i->events.resize(steps.size());
+  i->times.resize(steps.size());
   i->done.resize(streams.size());
   i->args.resize(graph.args.size());
   i->outputs.resize(outputs.size());

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/clock.h"
 #include "base/core_set.h"
 #include "base/poison.h"
 #include "base/thread_pool.h"
@@ -188,7 +189,17 @@ void run_translated(void* context, const AddressMap& map) {
 
 // Everything runs here and now, in order: nobody waits for anybody.
 void Plan::Impl::launch_inline(Instance& run) {
+  if (run.sampled) {
+    launch_program<true>(run);
+  } else {
+    launch_program<false>(run);
+  }
+}
+
+template <bool kTimed>
+void Plan::Impl::launch_program(Instance& run) {
   const Instance::Inline* at = nullptr;
+  double begin = kTimed ? host_clock_us() : 0;
   try {
     for (const Instance::Inline& i : run.program) {
       at = &i;
@@ -205,6 +216,11 @@ void Plan::Impl::launch_inline(Instance& run) {
         ops[i.step->first_op].control->run(*i.call);
       } else {
         transfer_to_host(*i.step, *this, *i.call);
+      }
+      if constexpr (kTimed) {
+        const double end = host_clock_us();
+        run.times[i.step - steps.data()] = {begin, end};
+        begin = end;
       }
     }
   } catch (const errors::Error& e) {
@@ -255,6 +271,8 @@ void Plan::Impl::launch(Instance& run) {
     if constexpr (kPoisons) {
       if (runs_here(*ps.device)) guard.before(run, static_cast<int32_t>(s));
     }
+    const bool timed_here = run.sampled && runs_here(*ps.device);
+    const double begin = timed_here ? host_clock_us() : 0;
     if (step.kind != StepKind::kNothing) {
       const KernelCall& call = run.calls[step.first_call];
       if (step.kind == StepKind::kControl) {
@@ -273,6 +291,7 @@ void Plan::Impl::launch(Instance& run) {
         work.flops = step.cost.flops;
         work.moved_bytes = step.cost.bytes;
         work.crosses_link = step.kind == StepKind::kTransfer;
+        if (run.sampled) work.time = &run.times[s];
         ps.stream->launch(work);
       } else if (step.kind == StepKind::kTransfer) {
         transfer_to_host(step, *this, call);
@@ -282,6 +301,7 @@ void Plan::Impl::launch(Instance& run) {
         ops[step.first_op].kernel.run(call);
       }
     }
+    if (timed_here) run.times[s] = {begin, host_clock_us()};
     if (step.signals) run.events[s] = ps.stream->record();
   }
   for (PlanStream& ps : streams) {
@@ -309,6 +329,7 @@ void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
         t->block->device == &device ||
         (!arg_escapes[i] && same_memory(*t->block->device, device));
     if (t->block->borrowed.load() || !near) {
+      if (!near) note_argument(i, *t->block->device);
       run.args[i] = own_copy(*in[i], device);
       t = run.args[i].impl();
     }
@@ -371,6 +392,7 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
       plan.give_back(std::move(instance));
     }
   } give_back{p, run};
+  p.begin_run(*run);
   p.bind(*run, in);
   RunLocks locks(p);
   if (!p.random_calls.empty()) {

@@ -74,6 +74,7 @@ class Plan {
   void drop_wait_for_testing(int step, int wait);
 
   struct Impl;  // exec/plan_impl.h
+  Impl& impl() { return *impl_; }
 
  private:
   explicit Plan(std::unique_ptr<Impl> impl);

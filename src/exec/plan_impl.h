@@ -17,6 +17,7 @@
 #include "exec/memory_plan.h"
 #include "exec/part_kernels.h"
 #include "exec/plan.h"
+#include "exec/run_record.h"
 #include "op/kernel.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -130,6 +131,8 @@ struct Instance {
   // Of partial sums, by tree node: how many subtrees ever arrived.
   std::unique_ptr<std::atomic<uint32_t>[]> arrived;
   std::vector<Launch> launches;  // by step
+  bool sampled = false;          // this run is timed
+  std::vector<WorkTime> times;   // by step, of a sampled run
   // Plans on inline devices need no more than this per region.
   struct Inline {
     DirectKernel direct;        // null: several parts, or no direct kernel
@@ -192,8 +195,9 @@ struct Plan::Impl {
   ArenaGuard guard;
   uint64_t step_counter = 0;
 
-  std::mutex mutex;  // step_counter and the instances
+  std::mutex mutex;  // step_counter, the instances and the record
   std::vector<std::unique_ptr<Instance>> idle;
+  RunRecord record;
 
   // Parts that forked work on a device is cut into.
   int slices_on(Device& device) const {
@@ -214,6 +218,17 @@ struct Plan::Impl {
   void bind(Instance& run, std::span<const Tensor* const> in);
   void launch(Instance& run);
   void launch_inline(Instance& run);
+  template <bool kTimed>
+  void launch_program(Instance& run);
+  // Counts a run of an instance whose last run has ended, and decides whether
+  // it is timed.
+  void begin_run(Instance& run);
+  // Adds the times of a sampled run that has ended. The caller holds the lock.
+  void harvest(Instance& run);
+  // The same for all runs so far; waits for those on their way.
+  void harvest_all();
+  // Counts that argument `index` was brought from a device.
+  void note_argument(size_t index, const Device& from);
   // The same on the thread of the plan's device when the caller may run on
   // cores that are not the device's.
   void launch_at_home(Instance& run);

@@ -11,6 +11,7 @@
 #include "berth/errors.h"
 #include "function/graph_callable.h"
 #include "graph/tracer.h"
+#include "op/contract_scope.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "ops/op_call.h"
@@ -152,6 +153,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
   }
   // Nothing of the caller but its device scope reaches the trace.
   const DispatchGuard outside(nullptr);
+  const ContractsSwap no_contracts(nullptr);
   const ThreadState saved = t_state;
   struct Restore {
     const ThreadState& saved;
@@ -182,6 +184,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
   Graph graph = tracer.finish(results);
   traced->callable =
       std::make_shared<GraphCallable>(std::move(graph), options_);
+  traced->callable->check_contract_names();
   traced->trace_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -195,6 +198,9 @@ FunctionCore::FunctionCore(FunctionOptions options)
     throw errors::InvalidArgument(
         fmt::format("{}: slices is {}; expected 0 (one per core) to {}",
                     impl_->options_.name, slices, ThreadPool::kMaxChunks));
+  }
+  for (const placement::Contract& c : impl_->options_.contract.list()) {
+    const ParsedContract well_formed(c);
   }
 }
 FunctionCore::~FunctionCore() = default;
@@ -237,7 +243,10 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
   }
   // Under tapes: one differentiable call.
   static const OpDef& op = op_named("PartitionedCall");
-  auto taped = f.taped();
+  const std::shared_ptr<GraphCallable> taped = [&] {
+    const ContractsSwap no_contracts(nullptr);
+    return f.taped();
+  }();
   Tensors args = leaves;
   for (const Tensor& v : taped->variables()) args.push_back(v);
   const AttrsRef attrs({{"f", std::shared_ptr<Callable>(taped)}});
@@ -261,6 +270,29 @@ FunctionPlanInfo FunctionCore::plan_info() const {
   FunctionPlanInfo info = last->callable->plan_info();
   info.trace_seconds = last->trace_seconds;
   return info;
+}
+
+placement::Report FunctionCore::placement() const {
+  return impl_->last()->callable->placement();
+}
+
+std::vector<placement::Report> FunctionCore::placements() const {
+  std::vector<std::shared_ptr<Impl::Traced>> traced;
+  {
+    std::lock_guard lock(impl_->mutex_);
+    traced.assign(impl_->traced_.begin(), impl_->traced_.end());
+  }
+  std::vector<placement::Report> reports;
+  for (const auto& t : traced) {
+    for (placement::Report& r : t->callable->placements()) {
+      reports.push_back(std::move(r));
+    }
+  }
+  return reports;
+}
+
+placement::Explanation FunctionCore::explain(const std::string& op) const {
+  return impl_->last()->callable->explain(op);
 }
 
 int FunctionCore::num_traces() const {

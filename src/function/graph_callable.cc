@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -24,19 +25,6 @@ double now_seconds() {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-PlaceOptions real_devices() {
-  PlaceOptions options;
-  DeviceManager& m = DeviceManager::get();
-  options.devices.push_back(
-      {m.default_device().str(), &m.default_device().kernels()});
-  for (const Device* d : m.devices()) {
-    if (d != &m.default_device()) {
-      options.devices.push_back({d->str(), &d->kernels()});
-    }
-  }
-  return options;
 }
 
 // Puts numbers in the place of symbols, in shapes and lists of attributes, in
@@ -76,6 +64,9 @@ bool is_placeholder(const Node& n) {
 
 GraphCallable::GraphCallable(Graph graph, const FunctionOptions& options)
     : options_(options), traced_(std::move(graph)), graph_(traced_) {
+  for (const placement::Contract& c : options_.contract.list()) {
+    contracts_.emplace_back(c);
+  }
   for (const Node& n : graph_.nodes) ops_traced_ += !is_placeholder(n);
   if (options_.optimize) run_device_free_passes(graph_);
   for (int32_t a : graph_.args) {
@@ -123,20 +114,20 @@ Graph GraphCallable::specialize(const std::vector<Shape>& shapes) const {
   return g;
 }
 
-GraphCallable::Compiled GraphCallable::compile(
+std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
     const std::vector<Shape>& shapes) const {
   const double start = now_seconds();
-  Compiled c;
-  c.shapes = shapes;
+  auto c = std::make_shared<Compiled>();
+  c->shapes = shapes;
   Graph g = specialize(shapes);
-  const PlaceOptions devices = real_devices();
-  place_all(g, devices, options_.optimize);
-  c.plan = Plan::build(std::move(g), {.slices = options_.slices});
-  c.seconds = now_seconds() - start;
+  c->placed = place_all(g, real_devices(), options_.optimize);
+  c->plan = Plan::build(std::move(g), {.slices = options_.slices});
+  c->seconds = now_seconds() - start;
+  note_contracts(*c);
   return c;
 }
 
-std::shared_ptr<Plan> GraphCallable::plan_for(
+std::shared_ptr<GraphCallable::Compiled> GraphCallable::compiled_for(
     std::span<const Tensor* const> in) {
   auto fits = [&](const Compiled& c) {
     for (size_t i = 0; i < c.shapes.size(); ++i) {
@@ -146,9 +137,9 @@ std::shared_ptr<Plan> GraphCallable::plan_for(
   };
   std::unique_lock lock(mutex_);
   for (auto it = plans_.begin(); it != plans_.end(); ++it) {
-    if (!fits(*it)) continue;
+    if (!fits(**it)) continue;
     if (it != plans_.begin()) plans_.splice(plans_.begin(), plans_, it);
-    return it->plan;
+    return plans_.front();
   }
   std::vector<Shape> shapes;
   for (size_t i = 0; i < num_args(); ++i) {
@@ -163,7 +154,7 @@ std::shared_ptr<Plan> GraphCallable::plan_for(
   }
   plans_.push_front(compile(shapes));
   if (plans_.size() > kMaxPlans) plans_.pop_back();
-  return plans_.front().plan;
+  return plans_.front();
 }
 
 void GraphCallable::call(std::span<const Tensor* const> in,
@@ -179,17 +170,31 @@ void GraphCallable::call(std::span<const Tensor* const> in,
     for (size_t i = 0; i < out.size(); ++i) out[i] = std::move(results[i]);
     return;
   }
-  plan_for(args)->run(args, out);
+  const ContractChainRef open = open_contracts();
+  std::shared_ptr<Compiled> compiled;
+  {
+    // Compiling computes constants, which is no business of the caller's.
+    std::optional<ContractsSwap> none;
+    if (open) none.emplace(nullptr);
+    compiled = compiled_for(args);
+  }
+  if (compiled->has_contracts || open) {
+    return run_checked(*compiled, args, out, open);
+  }
+  compiled->plan->run(args, out);
+}
+
+std::shared_ptr<GraphCallable::Compiled> GraphCallable::last() const {
+  std::lock_guard lock(mutex_);
+  if (!plans_.empty()) return plans_.front();
+  throw errors::FailedPrecondition(
+      fmt::format("{} has not run yet; call it first", name()));
 }
 
 GraphCallable::Stages GraphCallable::stages() const {
-  std::lock_guard lock(mutex_);
-  if (plans_.empty()) {
-    throw errors::FailedPrecondition(
-        fmt::format("{} has not run yet; call it first", name()));
-  }
-  const Compiled& c = plans_.front();
-  return {print(traced_), print(graph_), print(c.plan->graph()), c.plan->str()};
+  const auto c = last();
+  return {print(traced_), print(graph_), print(c->plan->graph()),
+          c->plan->str()};
 }
 
 FunctionPlanInfo GraphCallable::plan_info() const {
@@ -197,7 +202,7 @@ FunctionPlanInfo GraphCallable::plan_info() const {
   FunctionPlanInfo info;
   info.ops_traced = ops_traced_;
   if (plans_.empty()) return info;
-  const Compiled& c = plans_.front();
+  const Compiled& c = *plans_.front();
   const PlanInfo& p = c.plan->info();
   info.ops = p.ops;
   info.regions = p.regions;

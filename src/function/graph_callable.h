@@ -16,8 +16,13 @@
 #include "exec/plan.h"
 #include "graph/graph.h"
 #include "op/callable.h"
+#include "place/contracts.h"
+#include "place/placed.h"
 
 namespace berth {
+
+// Returns the devices of this process to place on, in order of preference.
+PlaceOptions real_devices();
 
 class GraphCallable final : public Callable {
  public:
@@ -55,16 +60,53 @@ class GraphCallable final : public Callable {
   // Of the plan used last. Throws errors::FailedPrecondition before a call.
   Stages stages() const;
   FunctionPlanInfo plan_info() const;
+  // Of the plan used last, else of the last call under a tape. Throw
+  // errors::FailedPrecondition before a call (placement.cc).
+  placement::Report placement();
+  // Of all plans, used last first.
+  std::vector<placement::Report> placements();
+  // Throws errors::NotFound, with the nearest names, for an op that there is
+  // not.
+  placement::Explanation explain(const std::string& op);
 
-  // Compiles for given argument shapes, or returns the plan that exists.
-  std::shared_ptr<Plan> plan_for(std::span<const Tensor* const> in);
+  // Throws errors::InvalidArgument, with the nearest names, when a contract of
+  // the options, or a block of contracts in the graph, names an op that the
+  // graph as traced does not have.
+  void check_contract_names() const;
 
  private:
   struct Compiled {
     std::vector<Shape> shapes;
     std::shared_ptr<Plan> plan;
+    PlacedGraph placed;
     double seconds = 0;
+    // Contracts of the options or of blocks in the graph.
+    bool has_contracts = false;
+    bool counts_turns = false;  // bodies that move bytes, and limits on these
+    std::mutex mutex;           // what follows
+    // Devices of the arguments that the contracts were checked with.
+    std::vector<const Device*> checked;
+    bool checked_once = false;
+    double reported_us = -1;  // the measured time that was last recorded
   };
+  // Compiles for given argument shapes, or returns what exists.
+  std::shared_ptr<Compiled> compiled_for(std::span<const Tensor* const> in);
+  std::shared_ptr<Compiled> last() const;
+  // placement.cc
+  placement::Report report(Compiled& c) const;
+  // The variant for tapes when it alone was called; else null.
+  std::shared_ptr<GraphCallable> used_variant();
+  void note_contracts(Compiled& c) const;
+  [[noreturn]] void fail_not_found(const Compiled& c,
+                                   const std::string& op) const;
+  void check_before(Compiled& c, std::span<const Tensor* const> in) const;
+  void check_after(Compiled& c, std::span<const Tensor* const> in,
+                   const std::vector<int64_t>& bodies) const;
+  void check_open(Compiled& c, std::span<const Tensor* const> in,
+                  const ContractChain* open) const;
+  void check_work(const StepWork& work) const;
+  void run_checked(Compiled& c, std::span<const Tensor* const> in,
+                   std::span<Tensor> out, const ContractChainRef& open) const;
   // How the gradient of taped outputs is computed: a second function.
   struct Backward {
     std::shared_ptr<GraphCallable> function;
@@ -75,9 +117,10 @@ class GraphCallable final : public Callable {
     size_t num_outputs = 0;            // the rest are saved values
   };
   Graph specialize(const std::vector<Shape>& shapes) const;
-  Compiled compile(const std::vector<Shape>& shapes) const;
+  std::shared_ptr<Compiled> compile(const std::vector<Shape>& shapes) const;
 
   FunctionOptions options_;
+  std::vector<ParsedContract> contracts_;  // of the options
   int ops_traced_ = 0;
   const Graph traced_;
   Graph graph_;  // optimised
@@ -86,7 +129,7 @@ class GraphCallable final : public Callable {
   std::unique_ptr<Backward> backward_;  // taped variants only
 
   mutable std::mutex mutex_;
-  std::list<Compiled> plans_;  // last used first
+  std::list<std::shared_ptr<Compiled>> plans_;  // last used first
   std::shared_ptr<GraphCallable> taped_;
 };
 

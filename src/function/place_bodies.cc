@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/debugging.h"
 #include "device/device_manager.h"
 #include "function/lint_graph.h"
 #include "graph/body.h"
@@ -36,7 +37,8 @@ bool can_merge(const std::string& device) {
   return has_kernel_of("_MultiApply", device);
 }
 
-void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize);
+void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize,
+                   PlacedGraph& placed);
 
 // Gives every result bytes of its own on `device`, but for the first
 // `num_vars` when they are the arguments of the same numbers.
@@ -70,16 +72,26 @@ void own_results(Graph& g, const std::string& device, size_t num_vars) {
   }
 }
 
-void place_body(Graph& body, const std::string& device, size_t num_vars,
-                const PlaceOptions& devices, bool optimize) {
-  for (const int32_t a : body.args) body[a].requested = device;
-  place(body, devices);
-  lint_graph(body, devices);
-  own_results(body, device, num_vars);
-  lower_and_cut(body, devices, optimize);
+Placement place_and_report(Graph& graph, const PlaceOptions& devices) {
+  Placement placement = place(graph, devices);
+  report_fallbacks(graph, placement, devices.soft);
+  if (debugging::get_log_device_placement()) log_placement(graph);
+  lint_graph(graph, devices);
+  return placement;
 }
 
-void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize) {
+void place_body(Graph& body, const std::string& device, size_t num_vars,
+                const PlaceOptions& devices, bool optimize,
+                PlacedGraph& placed) {
+  for (const int32_t a : body.args) body[a].requested = device;
+  placed.placement = place_and_report(body, devices);
+  placed.graph = body;
+  own_results(body, device, num_vars);
+  lower_and_cut(body, devices, optimize, placed);
+}
+
+void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize,
+                   PlacedGraph& placed) {
   for (Node& n : graph.nodes) {
     rewrite_bodies(n, [&](const std::string& role, Graph& body) {
       size_t num_vars = 0;
@@ -87,7 +99,11 @@ void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize) {
         num_vars =
             static_cast<size_t>(n.op->attr<int64_t>(n.attrs.get(), "num_vars"));
       }
-      place_body(body, n.assigned, num_vars, devices, optimize);
+      PlacedGraph inner;
+      inner.path =
+          (placed.path.empty() ? "" : placed.path + "/") + n.name + "/" + role;
+      place_body(body, n.assigned, num_vars, devices, optimize, inner);
+      placed.bodies.push_back(std::move(inner));
       return true;
     });
   }
@@ -101,10 +117,13 @@ void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize) {
 
 }  // namespace
 
-void place_all(Graph& graph, const PlaceOptions& devices, bool optimize) {
-  place(graph, devices);
-  lint_graph(graph, devices);
-  lower_and_cut(graph, devices, optimize);
+PlacedGraph place_all(Graph& graph, const PlaceOptions& devices,
+                      bool optimize) {
+  PlacedGraph placed;
+  placed.placement = place_and_report(graph, devices);
+  placed.graph = graph;
+  lower_and_cut(graph, devices, optimize, placed);
+  return placed;
 }
 
 }  // namespace berth

@@ -5,13 +5,14 @@
 
 #include "graph/graph.h"
 #include "place/place.h"
+#include "place/placed.h"
 
 namespace berth {
 
 // Places, lowers and partitions a graph; then the bodies of its control-flow
 // nodes, whose arguments and results lie on the device of their node.
-// With `optimize` they are fused, too.
-void place_all(Graph& graph, const PlaceOptions& devices, bool optimize);
+// With `optimize` they are fused, too. Returns the graphs as they were placed.
+PlacedGraph place_all(Graph& graph, const PlaceOptions& devices, bool optimize);
 
 }  // namespace berth
 

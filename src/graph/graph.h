@@ -17,6 +17,7 @@
 
 #include "berth/site.h"
 #include "berth/tensor.h"
+#include "op/contract_scope.h"
 #include "op/op_registry.h"
 
 namespace berth {
@@ -39,6 +40,7 @@ struct ValueRef {
 struct NodeSource {
   std::string name;
   Site site;
+  ContractChainRef contracts = nullptr;  // that were open
   bool operator==(const NodeSource& o) const {
     return name == o.name && site.file == o.site.file &&
            site.line == o.site.line;

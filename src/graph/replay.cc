@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "berth/errors.h"
+#include "op/contract_scope.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "tensor/tensor_impl.h"
@@ -19,6 +20,9 @@ class NodeContext {
   NodeContext(const Node& node, int32_t follows) : saved_(t_state) {
     t_state.site = node.sources.empty() ? Site{} : node.sources[0].site;
     t_state.follows = follows;
+    if (!node.sources.empty() && node.sources[0].contracts) {
+      contracts_.emplace(joined(node.sources[0].contracts, open_contracts()));
+    }
     if (!node.requested.empty()) {
       push_scope(&scope_.emplace(), DeviceName::parse(node.requested),
                  t_state.site);
@@ -33,6 +37,7 @@ class NodeContext {
  private:
   const ThreadState saved_;
   std::optional<DeviceScope> scope_;
+  std::optional<ContractsSwap> contracts_;
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ int32_t Tracer::add_node(const OpDef& op, const Attrs* attrs,
                          : base_name(op);
   const int n = names_[name]++;
   if (n > 0) name += "_" + std::to_string(n);
-  node.sources = {{name, s.site}};
+  node.sources = {{name, s.site, open_contracts()}};
   node.name = std::move(name);
   order_effects(node);
   return graph_.add(std::move(node));
@@ -151,7 +151,7 @@ ValueRef Tracer::capture(const Tensor& t) {
     value = {add_node(op, attrs.get(), {}), 0};
     Node& node = graph_[value.node];
     node.variable = t;
-    node.sources = {{v.name, v.site}};
+    node.sources = {{v.name, v.site, open_contracts()}};
     variables_.push_back(t);
   } else {
     static const OpDef& op = op_named("Const");

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
@@ -113,6 +115,19 @@ void run_tests(Model::Training& training, const data::Dataset& dataset,
   }
 }
 
+// Prints where the step ran when that is worth a look: several devices took
+// part, or an op could not run where it was asked to.
+void report_placement(const placement::Report& report, int verbose,
+                      History* history) {
+  history->fallback_ops = static_cast<int64_t>(report.fallbacks.size());
+  history->fallback_bytes = report.fallback_bytes();
+  const auto used = std::count_if(report.devices.begin(), report.devices.end(),
+                                  [](const auto& d) { return d.ops > 0; });
+  if (verbose == 0 || (used < 2 && report.fallbacks.empty())) return;
+  std::printf("%s", report.brief().c_str());
+  std::fflush(stdout);
+}
+
 std::optional<data::Dataset> validation_of(const FitOptions& o, Site site) {
   const ValidationData& v = o.validation_data;
   if (v.dataset) return v.dataset;
@@ -173,6 +188,7 @@ History Model::fit(const data::Dataset& dataset, const FitOptions& options,
     call_hooks(options.callbacks, &Callback::on_epoch_end, *this, epoch,
                Logs(values.begin(), values.end()));
   }
+  report_placement(placement(), options.verbose, &history);
   call_hooks(options.callbacks, &Callback::on_train_end, *this);
   return history;
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "berth/errors.h"
@@ -75,6 +76,25 @@ FunctionPlanInfo Model::train_plan_info() const {
 std::string Model::train_plan_text(const std::string& stage) const {
   return training_->last_train_step().text(stage);
 }
+placement::Report Model::placement() const {
+  std::vector<placement::Report> all =
+      training_->last_train_step().placements();
+  const auto most = std::max_element(
+      all.begin(), all.end(),
+      [](const auto& a, const auto& b) { return a.steps < b.steps; });
+  if (most == all.end()) {
+    throw errors::FailedPrecondition(fmt::format(
+        "model \"{}\" has not trained yet; call fit or train_on_batch first",
+        name()));
+  }
+  most->name = name();
+  return std::move(*most);
+}
+
+placement::Explanation Model::explain(const std::string& op) const {
+  return training_->last_train_step().explain(op);
+}
+
 int Model::num_train_traces() const {
   return training_->train_ ? training_->train_->num_traces() : 0;
 }

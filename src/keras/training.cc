@@ -36,7 +36,9 @@ Model::Training::Step& Model::Training::train_step(const char* what) {
   if (!train_) {
     train_.emplace(
         [this](const Tensors& x, const Tensors& y) { return train(x, y); },
-        FunctionOptions{.name = "train_step", .slices = options->slices});
+        FunctionOptions{.name = "train_step",
+                        .slices = options->slices,
+                        .contract = options->contracts});
   }
   return *train_;
 }

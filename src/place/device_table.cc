@@ -105,6 +105,13 @@ int32_t DeviceTable::find(const std::string& full) const {
   return it == by_name_.end() ? -1 : it->second;
 }
 
+int32_t DeviceTable::find_given(const PlaceDevice* given) const {
+  for (int32_t d = 0; d < size(); ++d) {
+    if (devices_[d].given == given) return d;
+  }
+  return -1;
+}
+
 std::string DeviceTable::list() const {
   std::string s;
   for (const Entry& d : devices_) s += (s.empty() ? "" : ", ") + d.full_name;

@@ -45,9 +45,10 @@ class DeviceTable {
   const Entry& operator[](int32_t d) const { return devices_[d]; }
   DeviceMask all() const { return all_; }
   int32_t num_types() const { return num_types_; }
-  int32_t host() const { return host_; }          // first CPU, else device 0
-  DeviceMask hosts() const { return hosts_; }     // all CPUs
-  int32_t find(const std::string& full) const;    // -1: none
+  int32_t host() const { return host_; }        // first CPU, else device 0
+  DeviceMask hosts() const { return hosts_; }   // all CPUs
+  int32_t find(const std::string& full) const;  // -1: none
+  int32_t find_given(const PlaceDevice* given) const;
   std::string list() const;                       // full names
   std::string list(DeviceMask devices) const;     // short names
   DeviceMask as_given(DeviceMask devices) const;  // in the caller's order

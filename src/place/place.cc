@@ -20,14 +20,18 @@ void check_followers(const Graph& graph) {
 
 }  // namespace
 
-Placement place(Graph& graph, const PlaceOptions& options) {
-  check_followers(graph);
-  Placer placer(graph, options);
-  if (options.policy == PlacePolicy::kTensorFlow) {
+void run_rules(Placer& placer) {
+  if (placer.options.policy == PlacePolicy::kTensorFlow) {
     place_by_tensorflows_rules(placer);
   } else {
     place_by_berths_rules(placer);
   }
+}
+
+Placement place(Graph& graph, const PlaceOptions& options) {
+  check_followers(graph);
+  Placer placer(graph, options);
+  run_rules(placer);
   return placer.finish();
 }
 

@@ -14,109 +14,13 @@
 #include "berth/variable.h"
 #include "graph/graph_text.h"
 #include "op/kernel.h"
-#include "place/placer.h"
+#include "place/test_graphs.h"
 #include "tensor/variable_state.h"
 
 namespace berth {
 namespace {
 
-// CpuOnly runs on the CPU alone, NotGpu0 on GPU:1 and the CPU, Nowhere nowhere.
-PlaceOptions gpus_and_cpu() {
-  const auto gpu = [](const OpDef& op, DType) {
-    return op.name() != "CpuOnly" && op.name() != "Nowhere" &&
-           op.name() != "NotGpu0";
-  };
-  const auto gpu1 = [](const OpDef& op, DType) {
-    return op.name() != "CpuOnly" && op.name() != "Nowhere";
-  };
-  const auto cpu = [](const OpDef& op, DType) {
-    return op.name() != "Nowhere";
-  };
-  PlaceOptions options;
-  options.devices = {
-      {"/job:localhost/replica:0/task:0/device:GPU:0", nullptr, gpu},
-      {"/job:localhost/replica:0/task:0/device:GPU:1", nullptr, gpu1},
-      {"/job:localhost/replica:0/task:0/device:CPU:0", nullptr, cpu}};
-  return options;
-}
-
-const char kHead[] = R"(berth-graph 1
-op Make () -> (y)
-op Draw () -> (y) random
-op One (x: any) -> (y)
-op Two (a: any, b: any) -> (y)
-op Size2 (x: any) -> (y) metadata
-op CpuOnly (x: any) -> (y)
-op NotGpu0 (x: any) -> (y)
-op Nowhere (x: any) -> (y)
-op Both (a: resource write, b: resource write) -> ()
-op Slot (v: resource write, m: resource write, g: any) -> ()
-)";
-
-std::string arg(const std::string& name, const std::string& more = "",
-                int index = 0) {
-  return fmt::format(
-      "node {} = _Arg() {{index = {}, dtype = float32, shape = shape[4]}} -> "
-      "float32[4] {}\n",
-      name, index, more);
-}
-
-std::string handle(const std::string& name, const std::string& more = "") {
-  return fmt::format(
-      "node {0} = VarHandleOp() {{shared_name = \"{0}\", dtype = float32, "
-      "shape = shape[4]}} -> resource(float32)[4] {1}\n",
-      name, more);
-}
-
-std::string node(const std::string& name, const std::string& call,
-                 const std::string& more = "") {
-  return fmt::format("node {} = {} -> float32[4] {}\n", name, call, more);
-}
-
-std::string effect(const std::string& name, const std::string& call,
-                   const std::string& more = "") {
-  return fmt::format("node {} = {} {}\n", name, call, more);
-}
-
-struct Result {
-  Graph graph;
-  Placement placement;
-  std::string text;
-};
-
-Result placed(const std::string& body,
-              const PlaceOptions& options = gpus_and_cpu()) {
-  Result r;
-  r.graph = parse_graph(kHead + body);
-  r.placement = place(r.graph, options);
-  for (const Node& n : r.graph.nodes) {
-    r.text += n.name + " " + short_device(n.assigned) + "\n";
-  }
-  return r;
-}
-
-PlaceOptions strict() {
-  PlaceOptions options = gpus_and_cpu();
-  options.soft = config::SoftPlacement::kError;
-  return options;
-}
-
-template <class Error>
-std::string error_of(const std::string& body,
-                     const PlaceOptions& options = strict()) {
-  try {
-    placed(body, options);
-  } catch (const Error& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    return std::string("another error: ") + e.what();
-  }
-  return "no error";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using namespace place_tests;  // NOLINT
 
 TEST(Place, WithoutRequestTakesTheFirstDeviceWithAKernel) {
   EXPECT_EQ(placed(arg("x") + node("a", "One(x:0)") +

@@ -79,7 +79,8 @@ class Placer {
   } missing_;  // the last answer
 };
 
-// The rules; all sets of `placer` are decided afterwards.
+// Decides all sets of `placer`, by the rules of its policy.
+void run_rules(Placer& placer);
 void place_by_berths_rules(Placer& placer);
 void place_by_tensorflows_rules(Placer& placer);
 

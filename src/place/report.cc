@@ -62,6 +62,8 @@ void report_fallbacks(const Graph& graph, const Placement& placement,
   const std::vector<int64_t> bytes = crossing(graph, nodes);
   for (size_t k = 0; k < nodes.size(); ++k) {
     const PlaceFallback& f = placement.fallbacks[k];
+    // Nobody asks for the place of an argument but the engine.
+    if (graph[f.node].op->name() == "_Arg") continue;
     debugging::Diagnostic d;
     d.id = "fallback";
     d.severity = debugging::Severity::kWarning;

@@ -34,6 +34,8 @@ struct CompileOptions {
   int slices = 0;
   // One per output, instead of `loss`; the sum is made small.
   std::vector<Loss> losses = {};
+  // Checked on the training step (function.h).
+  placement::Contracts contracts = {};
 };
 
 // What fit, evaluate and predict take: batches (dataset), or tensors.
@@ -69,6 +71,10 @@ struct History {
   std::vector<int> epoch;
   std::map<std::string, std::vector<double>> history;
   std::vector<double> seconds;  // per epoch, with validation
+  // Ops of the training step that did not run where they were asked to, and
+  // the bytes that move because of them, per step.
+  int64_t fallback_ops = 0;
+  int64_t fallback_bytes = 0;
 };
 
 class Model : public Layer {
@@ -130,6 +136,13 @@ class Model : public Layer {
   FunctionPlanInfo train_plan_info() const;
   std::string train_plan_text(const std::string& stage = "plan") const;
   int num_train_traces() const;
+
+  // Of the training step that ran most often: what ran where (berth/
+  // placement.h). Throws errors::FailedPrecondition before the first step.
+  berth::placement::Report placement() const;
+  // Why an op of the training step is where it is: "dense/MatMul", "dense".
+  // Throws errors::NotFound with the nearest names.
+  berth::placement::Explanation explain(const std::string& op) const;
 
   // Prints layers, output shapes, parameters and devices.
   void summary(std::ostream& out) const;

@@ -218,6 +218,7 @@ void SimStream::execute(Scheduler::Lock& lock) {
     --scheduler_->executing_;
     busy_ = false;
   }
+  if (work.time && run && !failure) *work.time = {start, start + took};
   // First complete, then drop: whoever is freed finds its uses ended.
   complete(run ? start + took : clock_us_, std::move(failure));
   if (work.drop) {

@@ -1,0 +1,88 @@
+#include "exec/run_record.h"
+
+#include <algorithm>
+
+#include "exec/plan_impl.h"
+
+namespace berth {
+
+double RunRecord::median_step_us() const {
+  if (samples == 0) return -1;
+  const auto n = std::min(static_cast<size_t>(samples), kKeptSteps);
+  std::array<double, kKeptSteps> sorted = step_us;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(n / 2);
+  std::nth_element(sorted.begin(), middle,
+                   sorted.begin() + static_cast<std::ptrdiff_t>(n));
+  return *middle;
+}
+
+namespace {
+
+// From the first begin to the last end by one clock.
+struct Span {
+  double begin = 0, end = -1;
+  void add(const WorkTime& t) {
+    begin = end < 0 ? t.begin_us : std::min(begin, t.begin_us);
+    end = std::max(end, t.end_us);
+  }
+  double us() const { return end < 0 ? 0 : end - begin; }
+};
+
+}  // namespace
+
+void Plan::Impl::begin_run(Instance& run) {
+  std::lock_guard lock(mutex);
+  if (run.sampled) harvest(run);
+  run.sampled = is_sampled(++record.runs);
+  if (run.sampled) std::fill(run.times.begin(), run.times.end(), WorkTime{});
+}
+
+void Plan::Impl::harvest(Instance& run) {
+  run.sampled = false;
+  Span host, simulated;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (steps[s].kind == StepKind::kNothing) continue;
+    const WorkTime& t = run.times[s];
+    // Control steps wait for the bodies, which have records of their own.
+    if (steps[s].kind == StepKind::kControl && t.end_us < 0) continue;
+    if (t.end_us < 0) return;  // the run failed
+    Device& device = *streams[steps[s].stream].device;
+    (device.simulated() ? simulated : host).add(t);
+  }
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (run.times[s].end_us < 0) continue;
+    ++record.steps[s].samples;
+    record.steps[s].total_us += run.times[s].end_us - run.times[s].begin_us;
+  }
+  record.add_step_us(std::max(host.us(), simulated.us()));
+}
+
+void Plan::Impl::harvest_all() {
+  std::vector<std::unique_ptr<Instance>> sampled;
+  {
+    std::lock_guard lock(mutex);
+    for (auto& instance : idle) {
+      if (instance->sampled) sampled.push_back(std::move(instance));
+    }
+    std::erase(idle, nullptr);
+  }
+  for (auto& instance : sampled) {
+    for (const Event& e : instance->done) berth::finish(e);
+    std::lock_guard lock(mutex);
+    harvest(*instance);
+    idle.push_back(std::move(instance));
+  }
+}
+
+void Plan::Impl::note_argument(size_t index, const Device& from) {
+  std::lock_guard lock(mutex);
+  for (RunRecord::Argument& a : record.arguments) {
+    if (a.index == static_cast<int32_t>(index) && a.from == from.slot()) {
+      ++a.count;
+      return;
+    }
+  }
+  record.arguments.push_back({static_cast<int32_t>(index), from.slot(), 1});
+}
+
+}  // namespace berth

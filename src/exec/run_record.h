@@ -1,0 +1,57 @@
+// RunRecord: what the runs of one plan did.
+//
+// Runs are counted always, timed when sampled: the second to the fourth, then
+// every 64th. Times come from the clock of the device that did the work, so
+// that those of different devices may not be compared, only their lengths.
+// Plain data; guarded by the lock of its plan.
+
+#ifndef BERTH_EXEC_RUN_RECORD_H_
+#define BERTH_EXEC_RUN_RECORD_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace berth {
+
+// `run` counts from 1.
+constexpr bool is_sampled(int64_t run) {
+  return (run >= 2 && run <= 4) || run % 64 == 0;
+}
+
+struct RunRecord {
+  static constexpr size_t kKeptSteps = 31;
+
+  struct Step {
+    int64_t samples = 0;
+    double total_us = 0;
+  };
+  // Arguments that the caller had on another device.
+  struct Argument {
+    int32_t index = 0;
+    int32_t from = 0;  // slot of the device
+    int64_t count = 0;
+  };
+
+  int64_t runs = 0;         // that began
+  int64_t samples = 0;      // that were timed to their end
+  std::vector<Step> steps;  // by step of the plan
+  std::vector<Argument> arguments;
+  std::array<double, kKeptSteps> step_us{};  // of the last samples
+
+  void add_step_us(double us) {
+    step_us[static_cast<size_t>(samples++) % kKeptSteps] = us;
+  }
+  // Of the last samples; -1: none.
+  double median_step_us() const;
+  // Of one run of a step; -1: not timed.
+  double mean_us(size_t step) const {
+    const Step& s = steps[step];
+    return s.samples == 0 ? -1 : s.total_us / static_cast<double>(s.samples);
+  }
+};
+
+}  // namespace berth
+
+#endif  // BERTH_EXEC_RUN_RECORD_H_

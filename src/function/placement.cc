@@ -1,0 +1,270 @@
+// Reports, explanations and contracts of a compiled function.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "exec/report.h"
+#include "function/graph_callable.h"
+#include "graph/body.h"
+#include "place/explain.h"
+#include "tensor/tensor_impl.h"
+
+namespace berth {
+
+PlaceOptions real_devices() {
+  PlaceOptions options;
+  DeviceManager& m = DeviceManager::get();
+  options.devices.push_back(
+      {m.default_device().str(), &m.default_device().kernels()});
+  for (const Device* d : m.devices()) {
+    if (d != &m.default_device()) {
+      options.devices.push_back({d->str(), &d->kernels()});
+    }
+  }
+  options.soft = config::soft_device_placement();
+  return options;
+}
+
+namespace {
+
+std::string function_text(const std::string& name) {
+  return fmt::format("function \"{}\"", name);
+}
+
+// Calls fn(path, node) for the nodes of a graph and of the bodies in it; path
+// is "While/body/" or "".
+template <class Fn>
+void for_each_node(const Graph& graph, const std::string& path, Fn&& fn) {
+  for (const Node& n : graph.nodes) {
+    fn(path, n);
+    Node copy = n;
+    rewrite_bodies(copy, [&](const std::string& role, Graph& body) {
+      for_each_node(body, path + n.name + "/" + role + "/", fn);
+      return false;
+    });
+  }
+}
+
+// A node of a placed graph or of a body in it.
+struct Found {
+  const PlacedGraph* in = nullptr;
+  int32_t node = -1;
+};
+
+bool computes(const Node& n) { return n.op->kind() != OpKind::kPlaceholder; }
+
+Found find(const PlacedGraph& placed, const std::string& name) {
+  const std::string prefix = placed.path.empty() ? "" : placed.path + "/";
+  if (const int32_t at = placed.find(name); at >= 0) return {&placed, at};
+  if (!prefix.empty() && name.starts_with(prefix)) {
+    const int32_t at = placed.find(name.substr(prefix.size()));
+    if (at >= 0) return {&placed, at};
+  }
+  for (const PlacedGraph& body : placed.bodies) {
+    if (const Found f = find(body, name); f.in) return f;
+  }
+  return {};
+}
+
+// The first op that lies under a layer or name.
+Found find_under(const PlacedGraph& placed, const std::string& name) {
+  const Graph& g = placed.graph;
+  for (int32_t i = 0; i < g.size(); ++i) {
+    if (!computes(g[i])) continue;
+    const bool lies = names_op(name, g[i].name) ||
+                      std::any_of(g[i].sources.begin(), g[i].sources.end(),
+                                  [&](const NodeSource& s) {
+                                    return names_op(name, s.name);
+                                  });
+    if (lies) return {&placed, i};
+  }
+  for (const PlacedGraph& body : placed.bodies) {
+    if (const Found f = find_under(body, name); f.in) return f;
+  }
+  return {};
+}
+
+void add_names(const PlacedGraph& placed, std::vector<std::string>& names) {
+  const std::string prefix = placed.path.empty() ? "" : placed.path + "/";
+  for (const Node& n : placed.graph.nodes) names.push_back(prefix + n.name);
+  for (const PlacedGraph& body : placed.bodies) add_names(body, names);
+}
+
+}  // namespace
+
+placement::Report GraphCallable::report(Compiled& c) const {
+  placement::Report report = work_of(*c.plan, c.placed).report;
+  return report;
+}
+
+std::shared_ptr<GraphCallable> GraphCallable::used_variant() {
+  std::lock_guard lock(mutex_);
+  return plans_.empty() ? taped_ : nullptr;
+}
+
+placement::Report GraphCallable::placement() {
+  if (const auto taped = used_variant()) return taped->placement();
+  return report(*last());
+}
+
+std::vector<placement::Report> GraphCallable::placements() {
+  if (const auto taped = used_variant()) return taped->placements();
+  std::list<std::shared_ptr<Compiled>> plans;
+  {
+    std::lock_guard lock(mutex_);
+    plans = plans_;
+  }
+  std::vector<placement::Report> reports;
+  for (const auto& c : plans) reports.push_back(report(*c));
+  return reports;
+}
+
+placement::Explanation GraphCallable::explain(const std::string& op) {
+  if (const auto taped = used_variant()) return taped->explain(op);
+  const auto c = last();
+  Found found = find(c->placed, op);
+  if (!found.in) found = find_under(c->placed, op);
+  if (!found.in) fail_not_found(*c, op);
+  return explain_placement(found.in->graph, found.in->placement, real_devices(),
+                           found.node);
+}
+
+void GraphCallable::fail_not_found(const Compiled& c,
+                                   const std::string& op) const {
+  bool was_traced = false;
+  for_each_node(traced_, "", [&](const std::string& path, const Node& n) {
+    was_traced |= names_op(op, n.name) || names_op(op, path + n.name);
+  });
+  if (was_traced) {
+    throw errors::NotFound(fmt::format(
+        "{}: nothing is left of \"{}\" in the compiled step: it was folded or "
+        "nobody reads it",
+        function_text(name()), op));
+  }
+  std::vector<std::string> names;
+  add_names(c.placed, names);
+  std::string nearest;
+  for (const std::string& n : nearest_names(op, names)) {
+    nearest += (nearest.empty() ? "\"" : ", \"") + n + "\"";
+  }
+  throw errors::NotFound(fmt::format("{} has no op \"{}\"; the nearest are {}",
+                                     function_text(name()), op, nearest));
+}
+
+void GraphCallable::check_contract_names() const {
+  std::vector<std::string> all;
+  std::map<std::shared_ptr<placement::ScopeState>, std::vector<std::string>>
+      by_scope;
+  for_each_node(traced_, "", [&](const std::string& path, const Node& n) {
+    if (n.op->name() == "_Arg") return;
+    all.push_back(path + n.name);
+    if (!path.empty()) all.push_back(n.name);
+    if (n.sources.empty()) return;
+    const ContractChain* at = n.sources[0].contracts.get();
+    for (; at != nullptr; at = at->outer.get()) {
+      by_scope[at->scope].push_back(n.name);
+      by_scope[at->scope].push_back(path + n.name);
+    }
+  });
+  const std::string what = function_text(name());
+  for (const ParsedContract& c : contracts_) check_names(c, {}, what, all);
+  for (const auto& [scope, names] : by_scope) {
+    check_names(scope->parsed, scope->site, what, names);
+  }
+}
+
+void GraphCallable::note_contracts(Compiled& c) const {
+  bool limits = false;
+  for (const ParsedContract& p : contracts_) limits |= !p.transfers.empty();
+  c.has_contracts = !contracts_.empty();
+  for_each_node(c.placed.graph, "", [&](const std::string&, const Node& n) {
+    for (const NodeSource& s : n.sources) {
+      for (auto* at = s.contracts.get(); at; at = at->outer.get()) {
+        c.has_contracts = true;
+        limits |= !at->scope->parsed.transfers.empty();
+      }
+    }
+  });
+  if (!limits || c.placed.bodies.empty()) return;
+  c.counts_turns = true;
+}
+
+void GraphCallable::check_work(const StepWork& work) const {
+  const std::string what = function_text(name());
+  for (const ParsedContract& c : contracts_) check_contract(c, {}, what, work);
+  check_scopes(what, work);
+}
+
+// The plan is fixed, so it is enough to look once per place that the
+// arguments come from.
+void GraphCallable::check_before(Compiled& c,
+                                 std::span<const Tensor* const> in) const {
+  std::lock_guard lock(c.mutex);
+  const auto same = [&] {
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (c.checked[i] != in[i]->impl()->block->device) return false;
+    }
+    return true;
+  };
+  if (c.checked_once && same()) return;
+  check_work(work_of(*c.plan, c.placed, in));
+  c.checked_once = true;
+  c.checked.clear();
+  for (const Tensor* t : in) c.checked.push_back(t->impl()->block->device);
+}
+
+// Turns of loops are known only now.
+void GraphCallable::check_after(Compiled& c, std::span<const Tensor* const> in,
+                                const std::vector<int64_t>& bodies) const {
+  check_work(work_of(*c.plan, c.placed, in, &bodies));
+}
+
+// Blocks around the call: bytes add up over them.
+void GraphCallable::check_open(Compiled& c, std::span<const Tensor* const> in,
+                               const ContractChain* open) const {
+  const StepWork work = work_of(*c.plan, c.placed, in);
+  const std::string what = function_text(name());
+  std::vector<std::string> names;
+  for (const placement::OpRow& op : work.report.ops) {
+    names.push_back(op.op);
+    names.insert(names.end(), op.sources.begin(), op.sources.end());
+  }
+  for (; open != nullptr; open = open->outer.get()) {
+    placement::ScopeState& s = *open->scope;
+    std::lock_guard lock(s.mutex);
+    for (size_t i = 0; i < s.met.size(); ++i) {
+      const std::string& op = s.parsed.contract.ops[i].op;
+      for (const std::string& n : names) {
+        if (names_op(op, n)) s.met[i] = true;
+      }
+    }
+    ParsedContract left = s.parsed;
+    std::vector<int64_t> sent = s.sent;
+    for (size_t i = 0; i < sent.size(); ++i) {
+      placement::TransferLimit& limit = left.contract.transfers[i];
+      const int64_t more = work.report.transfer_bytes(limit.from, limit.to);
+      limit.bytes = std::max<int64_t>(0, limit.bytes - sent[i]);
+      sent[i] += more;
+    }
+    check_contract(left, s.site, what, work);
+    s.sent = std::move(sent);
+    s.moved_bytes += work.report.transfer_bytes();
+  }
+}
+
+void GraphCallable::run_checked(Compiled& c, std::span<const Tensor* const> in,
+                                std::span<Tensor> out,
+                                const ContractChainRef& open) const {
+  if (c.has_contracts) check_before(c, in);
+  if (open) check_open(c, in, open.get());
+  if (!c.has_contracts || !c.counts_turns) return c.plan->run(in, out);
+  const std::vector<int64_t> before = body_runs(*c.plan);
+  c.plan->run(in, out);
+  check_after(c, in, before);
+}
+
+}  // namespace berth

@@ -1,0 +1,183 @@
+// Reports of functions: what ran where, how often, how long, and why.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "berth/berth.h"
+
+namespace berth {
+namespace {
+
+const bool kSimulated = setenv("BERTH_SIM", "GPUx2", 1) == 0;
+
+using placement::DeviceRow;
+using placement::Report;
+
+constexpr const char* kCpu = "/job:localhost/replica:0/task:0/device:CPU:0";
+constexpr const char* kGpu0 = "/job:localhost/replica:0/task:0/device:GPU:0";
+constexpr const char* kGpu1 = "/job:localhost/replica:0/task:0/device:GPU:1";
+
+Tensor on_device(const char* where, const Shape& shape, float value = 1) {
+  const auto on = device(where);
+  return fill(shape, value);
+}
+
+const DeviceRow& row(const Report& r, const std::string& name) {
+  for (const DeviceRow& d : r.devices) {
+    if (d.device == name) return d;
+  }
+  throw errors::NotFound("no row of " + name);
+}
+
+// [64, 32] x [32, 8] on GPU:0, its square on GPU:1.
+Tensor two_devices(const Tensor& x, const Variable& w) {
+  Tensor y;
+  {
+    const auto on = device("/GPU:0");
+    y = matmul(x, w);
+  }
+  const auto on = device("/GPU:1");
+  return math::square(y);
+}
+
+TEST(PlacementReport, CountsRunsOpsAndBytesOfWhatRan) {
+  const Variable w(on_device("/GPU:0", {32, 8}));
+  auto f = function([&](const Tensor& x) { return two_devices(x, w); },
+                    {.name = "two"});
+  const Tensor x = on_device("/GPU:0", {64, 32});
+  for (int i = 0; i < 5; ++i) f(x);
+  const Report r = f.placement();
+  EXPECT_EQ(r.name, "two");
+  EXPECT_EQ(r.steps, 5);
+  EXPECT_EQ(r.device_of("MatMul"), kGpu0);
+  EXPECT_EQ(r.device_of("Square"), kGpu1);
+  ASSERT_EQ(r.transfers.size(), 1u);
+  const placement::TransferRow& t = r.transfers[0];
+  EXPECT_EQ(t.value, "MatMul:0");
+  EXPECT_EQ(t.from, kGpu0);
+  EXPECT_EQ(t.to, kGpu1);
+  EXPECT_EQ(t.bytes, 64 * 8 * 4);
+  EXPECT_EQ(t.runs_per_step, 1);
+  EXPECT_EQ(t.readers, std::vector<std::string>{"Square"});
+  EXPECT_NE(t.cause.find("read by \"Square\""), t.cause.npos) << t.cause;
+  EXPECT_NE(t.cause.find("on GPU:1: asked for"), t.cause.npos) << t.cause;
+  EXPECT_GT(t.site.line, 0);
+  // The product and its copy in the arenas, the result, w and x.
+  const DeviceRow& first = row(r, kGpu0);
+  EXPECT_EQ(first.variable_bytes, 32 * 8 * 4);
+  EXPECT_EQ(first.other_bytes, 64 * 32 * 4);
+  EXPECT_EQ(first.arena_bytes, 64 * 8 * 4);
+  const DeviceRow& second = row(r, kGpu1);
+  EXPECT_EQ(second.output_bytes, 64 * 8 * 4);
+  EXPECT_EQ(second.ops, 1);
+  EXPECT_TRUE(r.fallbacks.empty());
+  EXPECT_EQ(r.summary(), "");
+}
+
+TEST(PlacementReport, TimesComeFromTheClockOfTheDevice) {
+  const Variable w(on_device("/GPU:0", {32, 8}));
+  auto f = function([&](const Tensor& x) { return two_devices(x, w); });
+  const Tensor x = on_device("/GPU:0", {64, 32});
+  f(x);
+  EXPECT_EQ(f.placement().measured_step_us, -1) << "the first run is not timed";
+  for (int i = 0; i < 3; ++i) f(x);
+  const Report r = f.placement();
+  // A simulated device takes 5 us, and what its declared speeds say.
+  EXPECT_GE(row(r, kGpu1).measured_busy_us, 5);
+  EXPECT_LT(row(r, kGpu1).measured_busy_us, 6);
+  EXPECT_GE(r.transfers[0].measured_us, 5);
+  EXPECT_GE(r.measured_step_us, 15);  // three pieces of work in a row
+}
+
+TEST(PlacementReport, ArgumentsFromElsewhereAreTransfers) {
+  auto f = function([](const Tensor& x) {
+    const auto on = device("/GPU:0");
+    return math::square(x);
+  });
+  const Tensor near = on_device("/GPU:0", {100});
+  const Tensor far = on_device("/CPU:0", {100});
+  f(near);
+  EXPECT_EQ(f.placement().transfer_bytes(), 0);
+  f(far);
+  const Report r = f.placement();
+  ASSERT_EQ(r.transfers.size(), 1u);
+  EXPECT_EQ(r.transfers[0].from, kCpu);
+  EXPECT_EQ(r.transfers[0].to, kGpu0);
+  EXPECT_EQ(r.transfers[0].runs_per_step, 0.5);  // one of two
+  EXPECT_EQ(r.transfer_bytes("/CPU:0", "GPU"), 200);
+  EXPECT_EQ(r.transfer_bytes("/GPU:0", ""), 0);
+}
+
+TEST(PlacementReport, LoopsCountTheirTurns) {
+  auto f = function([](const Tensor& x, const Tensor& n) {
+    const auto on = device("/GPU:0");
+    const Tensors r =
+        while_loop([&](const Tensors& v) { return math::less(v[0], n); },
+                   [](const Tensors& v) {
+                     Tensor y;
+                     {
+                       const auto elsewhere = device("/GPU:1");
+                       y = math::square(v[1]);
+                     }
+                     return Tensors{v[0] + 1, y + 1};
+                   },
+                   Tensors{constant(0), x});
+    return r[1];
+  });
+  const Tensor x = on_device("/GPU:0", {25});
+  for (int i = 0; i < 2; ++i) f(x, constant(3));
+  const Report r = f.placement();
+  int64_t there = 0;
+  for (const auto& t : r.transfers) {
+    if (t.to != kGpu1 || t.bytes != 100) continue;
+    EXPECT_EQ(t.runs_per_step, 3);
+    ++there;
+  }
+  EXPECT_EQ(there, 1);
+  EXPECT_EQ(r.transfer_bytes("GPU:0", "GPU:1"), 300);
+  EXPECT_EQ(r.device_of("While/body/Square"), kGpu1);
+}
+
+TEST(PlacementReport, JsonAndTablesHoldTheRows) {
+  const Variable w(on_device("/GPU:0", {32, 8}));
+  auto f = function([&](const Tensor& x) { return two_devices(x, w); },
+                    {.name = "two"});
+  f(on_device("/GPU:0", {64, 32}));
+  const Report r = f.placement();
+  const auto j = nlohmann::json::parse(r.json());
+  EXPECT_EQ(j["name"], "two");
+  EXPECT_EQ(j["steps"], 1);
+  EXPECT_TRUE(j["measured_step_us"].is_null());
+  EXPECT_EQ(j["transfers"][0]["bytes"], 2048);
+  EXPECT_EQ(j["transfers"][0]["from"], kGpu0);
+  EXPECT_EQ(j["ops"].size(), 2u);
+  const std::string s = r.str();
+  EXPECT_NE(s.find("GPU:1"), s.npos);
+  EXPECT_NE(s.find("MatMul:0"), s.npos) << s;
+  EXPECT_NE(s.find("2.0 kB"), s.npos) << s;
+}
+
+TEST(PlacementReport, BeforeTheFirstCallIsAnError) {
+  auto f = function([](const Tensor& x) { return math::square(x); });
+  EXPECT_THROW(f.placement(), errors::FailedPrecondition);
+}
+
+TEST(Explain, FindsOpsByTheirNamesAndNamesTheNearest) {
+  const Variable w(on_device("/GPU:0", {32, 8}));
+  auto f = function([&](const Tensor& x) { return two_devices(x, w); });
+  f(on_device("/GPU:0", {64, 32}));
+  EXPECT_EQ(f.explain("Square").op, "Square");
+  EXPECT_EQ(f.explain("Square").device, kGpu1);
+  try {
+    f.explain("Sqare");
+    FAIL();
+  } catch (const errors::NotFound& e) {
+    EXPECT_NE(std::string(e.what()).find("\"Square\""), std::string::npos)
+        << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace berth

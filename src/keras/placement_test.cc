@@ -1,0 +1,104 @@
+// What fit tells of placement, and contracts of models. Runs here without
+// accelerators and, as keras_test.on_simulated_accelerators, on two.
+
+#include <gtest/gtest.h>
+
+#include "berth/berth.h"
+#include "device/device_manager.h"
+
+namespace berth::keras {
+namespace {
+
+bool two_accelerators() {
+  int gpus = 0;
+  for (const Device* d : DeviceManager::get().devices()) {
+    gpus += d->type() == "GPU";
+  }
+  return gpus >= 2;
+}
+
+// Two layers on a device each; a batch of 8.
+struct Split {
+  Sequential model;
+  Tensor x = random::normal({8, 6});
+  Tensor y = random::normal({8, 2});
+
+  static std::vector<Layer> layers(const char* first, const char* second) {
+    std::vector<Layer> list;
+    {
+      const auto on = device(first);
+      list.push_back(Dense(4, {.activation = "relu", .name = "front"}));
+    }
+    const auto on = device(second);
+    list.push_back(Dense(2, {.name = "back"}));
+    return list;
+  }
+  Split(const char* first, const char* second,
+        placement::Contracts contracts = {})
+      : model(layers(first, second), {.name = "split"}) {
+    model.compile({.optimizer = SGD(0.1),
+                   .loss = "mse",
+                   .contracts = std::move(contracts)});
+  }
+  void fit(int verbose = 0) {
+    model.fit(x, y, {.epochs = 2, .batch_size = 8, .verbose = verbose});
+  }
+  std::string fit_output(int verbose) {
+    testing::internal::CaptureStdout();
+    fit(verbose);
+    return testing::internal::GetCapturedStdout();
+  }
+};
+
+TEST(ModelPlacement, OneDeviceSaysNothingUnasked) {
+  Split s("/CPU:0", "/CPU:0");
+  const auto everywhere = device("/CPU:0");
+  EXPECT_EQ(s.fit_output(2).find("placement of"), std::string::npos);
+  EXPECT_EQ(s.model.placement().steps, 2);
+}
+
+TEST(ModelPlacement, SeveralDevicesGiveATable) {
+  if (!two_accelerators()) GTEST_SKIP() << "needs two accelerators";
+  Split s("/GPU:0", "/GPU:1");
+  const std::string text = s.fit_output(2);
+  EXPECT_NE(text.find("placement of \"split\", 2 steps"), text.npos) << text;
+  EXPECT_NE(text.find("GPU:1"), text.npos) << text;
+  EXPECT_NE(text.find("transfers: "), text.npos) << text;
+  EXPECT_EQ(s.fit_output(0), "");
+  const placement::Report r = s.model.placement();
+  EXPECT_EQ(r.name, "split");
+  const std::string first = r.device_of("front/MatMul");
+  EXPECT_TRUE(first.ends_with("GPU:0")) << first;
+  EXPECT_TRUE(r.device_of("back/MatMul").ends_with("GPU:1"));
+  // The prediction [8, 2] goes to the loss on the default device, and the
+  // gradient of the activation [8, 4] to the first layer.
+  EXPECT_EQ(r.transfer_bytes("/GPU:1", "/GPU:0"), 8 * 2 * 4 + 8 * 4 * 4);
+  EXPECT_TRUE(s.model.explain("back").device.ends_with("GPU:1"));
+  EXPECT_THROW(s.model.explain("bakc"), errors::NotFound);
+}
+
+TEST(ModelPlacement, ReportsTheStepThatRanMost) {
+  Split s("/CPU:0", "/CPU:0");
+  s.model.fit(random::normal({20, 6}), random::normal({20, 2}),
+              {.epochs = 3, .batch_size = 8, .verbose = 0});
+  EXPECT_EQ(s.model.placement().steps, 6);  // 3 times 8, 8; the 4s stand apart
+}
+
+TEST(ModelContracts, HoldForTheTrainingStep) {
+  Split kept("/CPU:0", "/CPU:0",
+             placement::Contract{.ops = {{"front", "/CPU:0"}}});
+  kept.fit();
+  Split typo("/CPU:0", "/CPU:0",
+             placement::Contract{.ops = {{"frint", "/CPU:0"}}});
+  EXPECT_THROW(typo.fit(), errors::InvalidArgument);
+  if (!two_accelerators()) return;
+  Split broken("/GPU:0", "/GPU:1",
+               placement::Contract{.transfers = {{"GPU:1", "GPU:0", 191}}});
+  EXPECT_THROW(broken.fit(), errors::FailedPrecondition);
+  Split enough("/GPU:0", "/GPU:1",
+               placement::Contract{.transfers = {{"GPU:1", "GPU:0", 192}}});
+  enough.fit();
+}
+
+}  // namespace
+}  // namespace berth::keras

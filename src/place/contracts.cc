@@ -1,0 +1,298 @@
+#include "place/contracts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/where.h"
+#include "berth/errors.h"
+#include "place/placer.h"
+
+namespace berth {
+
+namespace {
+
+using placement::FallbackRow;
+using placement::OpRow;
+using placement::TransferRow;
+
+std::string at(Site site) { return where_text(nullptr, site); }
+
+bool is_named(const std::string& pattern, const OpRow& op) {
+  return names_op(pattern, op.op) ||
+         std::any_of(
+             op.sources.begin(), op.sources.end(),
+             [&](const std::string& s) { return names_op(pattern, s); });
+}
+
+class Check {
+ public:
+  Check(const ParsedContract& contract, Site made, const std::string& what,
+        const StepWork& work, const std::vector<bool>& covered)
+      : c_(contract), made_(made), what_(what), w_(work), covered_(covered) {}
+
+  void run() const {
+    if (!c_.contract.stays_on.empty()) stays_on();
+    if (c_.contract.no_fallback) no_fallback();
+    for (size_t i = 0; i < c_.transfers.size(); ++i) transfers(i);
+    for (size_t i = 0; i < c_.memory.size(); ++i) memory(i);
+    for (size_t i = 0; i < c_.ops.size(); ++i) op_place(i);
+  }
+
+ private:
+  const placement::Report& report() const { return w_.report; }
+  bool covers(int32_t op) const {
+    return op >= 0 && (covered_.empty() || covered_[static_cast<size_t>(op)]);
+  }
+  bool covers_any(const std::vector<int32_t>& ops) const {
+    return std::any_of(ops.begin(), ops.end(),
+                       [&](int32_t op) { return covers(op); });
+  }
+  // Before the first run every part is planned to run once, but branches.
+  int64_t bytes(size_t i) const {
+    const TransferRow& t = report().transfers[i];
+    const double planned = w_.edges[i].maybe ? 0 : 1;
+    const double runs = report().steps == 0 ? planned : t.runs_per_step;
+    return std::llround(static_cast<double>(t.bytes) * runs);
+  }
+
+  [[noreturn]] void broken(const std::string& rule,
+                           const std::vector<std::string>& lines) const {
+    raise_broken(c_.contract, made_, fmt::format("{}; {}", rule, what_), lines);
+  }
+  static std::string line(const OpRow& op, const std::string& why) {
+    return fmt::format("{} \"{}\"{} runs on {}{}", op.type, op.op, at(op.site),
+                       short_device(op.device), why);
+  }
+  std::string line(size_t transfer) const {
+    const TransferRow& t = report().transfers[transfer];
+    return fmt::format("\"{}\"{}: {} bytes {} -> {}, {}", t.value, at(t.site),
+                       bytes(transfer), short_device(t.from),
+                       short_device(t.to), t.cause);
+  }
+
+  std::string reason_of(const OpRow& op) const {
+    for (const auto* rows : {&report().fallbacks, &report().moved}) {
+      for (const FallbackRow& f : *rows) {
+        if (f.op == op.op || is_named(f.op, op)) return ": " + f.reason;
+      }
+    }
+    return "";
+  }
+
+  void stays_on() const {
+    std::vector<std::string> lines;
+    const auto inside = [&](const std::string& device) {
+      return c_.stays_on.matches(DeviceName::parse(device));
+    };
+    for (size_t i = 0; i < report().ops.size(); ++i) {
+      const OpRow& op = report().ops[i];
+      if (!covers(static_cast<int32_t>(i)) || inside(op.device)) continue;
+      lines.push_back(line(op, reason_of(op)));
+    }
+    for (size_t i = 0; i < report().transfers.size(); ++i) {
+      const TransferRow& t = report().transfers[i];
+      const StepWork::Edge& e = w_.edges[i];
+      if (e.argument || (inside(t.from) && inside(t.to))) continue;
+      // In a block, what comes in from outside is an argument too.
+      const bool ours =
+          covered_.empty() || (covers_any(e.readers) && covers(e.producer));
+      if (ours) lines.push_back(line(i));
+    }
+    if (lines.empty()) return;
+    broken(fmt::format("everything stays on \"{}\"", c_.contract.stays_on),
+           lines);
+  }
+
+  void no_fallback() const {
+    std::vector<std::string> lines;
+    for (const auto* rows : {&report().fallbacks, &report().moved}) {
+      for (const FallbackRow& f : *rows) {
+        if (!covers_fallback(f)) continue;
+        lines.push_back(fmt::format(
+            "\"{}\"{}: asked for on \"{}\", runs on {}: {}; {} bytes per step "
+            "move because of it",
+            f.op, at(f.site), f.requested, short_device(f.device), f.reason,
+            f.bytes));
+      }
+    }
+    if (!lines.empty()) broken("no op runs elsewhere than asked for", lines);
+  }
+  bool covers_fallback(const FallbackRow& f) const {
+    if (covered_.empty()) return true;
+    for (size_t i = 0; i < report().ops.size(); ++i) {
+      if (covered_[i] && is_named(f.op, report().ops[i])) return true;
+    }
+    return false;
+  }
+
+  void transfers(size_t i) const {
+    const placement::TransferLimit& limit = c_.contract.transfers[i];
+    const ParsedContract::Link& link = c_.transfers[i];
+    int64_t sum = 0;
+    std::vector<size_t> found;
+    for (size_t k = 0; k < report().transfers.size(); ++k) {
+      const TransferRow& t = report().transfers[k];
+      if (!link.from.matches(DeviceName::parse(t.from)) ||
+          !link.to.matches(DeviceName::parse(t.to)) || bytes(k) == 0) {
+        continue;
+      }
+      if (!covered_.empty() && !covers_any(w_.edges[k].readers)) continue;
+      sum += bytes(k);
+      found.push_back(k);
+    }
+    if (sum <= limit.bytes) return;
+    std::stable_sort(found.begin(), found.end(),
+                     [&](size_t a, size_t b) { return bytes(a) > bytes(b); });
+    std::vector<std::string> lines;
+    for (const size_t t : found) lines.push_back(line(t));
+    auto end = [](const std::string& device) {
+      return device.empty() ? std::string("any device")
+                            : fmt::format("\"{}\"", device);
+    };
+    broken(fmt::format("at most {} bytes per step from {} to {}, not {}",
+                       limit.bytes, end(limit.from), end(limit.to), sum),
+           lines);
+  }
+
+  void memory(size_t i) const {
+    const placement::MemoryLimit& limit = c_.contract.peak_memory[i];
+    for (const placement::DeviceRow& d : report().devices) {
+      if (d.peak_bytes <= limit.bytes ||
+          !c_.memory[i].matches(DeviceName::parse(d.device))) {
+        continue;
+      }
+      std::vector<std::string> lines;
+      for (const StepWork::Holder& h : w_.holders) {
+        if (h.device != d.device) continue;
+        lines.push_back(
+            fmt::format("{}: {} bytes{}", h.what, h.bytes, at(h.site)));
+      }
+      broken(fmt::format("at most {} bytes at the peak on \"{}\", not {} on {}",
+                         limit.bytes, limit.device, d.peak_bytes,
+                         short_device(d.device)),
+             lines);
+    }
+  }
+
+  void op_place(size_t i) const {
+    const placement::OpPlace& place = c_.contract.ops[i];
+    std::vector<std::string> lines;
+    for (size_t k = 0; k < report().ops.size(); ++k) {
+      const OpRow& op = report().ops[k];
+      if (!covers(static_cast<int32_t>(k)) || !is_named(place.op, op) ||
+          c_.ops[i].matches(DeviceName::parse(op.device))) {
+        continue;
+      }
+      lines.push_back(line(op, reason_of(op)));
+    }
+    if (lines.empty()) return;
+    broken(fmt::format("\"{}\" runs on \"{}\"", place.op, place.device), lines);
+  }
+
+  const ParsedContract& c_;
+  const Site made_;
+  const std::string& what_;
+  const StepWork& w_;
+  const std::vector<bool>& covered_;
+};
+
+// Edits that turn one text into the other; a shared last part counts less.
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t kept = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, kept});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+void check_contract(const ParsedContract& contract, Site made,
+                    const std::string& what, const StepWork& work,
+                    const std::vector<bool>& covered) {
+  Check(contract, made, what, work, covered).run();
+}
+
+std::vector<std::string> nearest_names(const std::string& name,
+                                       const std::vector<std::string>& names) {
+  constexpr size_t kMostCompared = 20000, kShown = 3;
+  std::multimap<size_t, std::string> by_distance;
+  std::set<std::string> seen;
+  for (const std::string& n : names) {
+    if (seen.size() >= kMostCompared) break;
+    if (seen.insert(n).second) by_distance.emplace(distance(name, n), n);
+  }
+  std::vector<std::string> nearest;
+  for (const auto& [d, n] : by_distance) {
+    if (nearest.size() == kShown) break;
+    nearest.push_back(n);
+  }
+  return nearest;
+}
+
+void check_names(const ParsedContract& contract, Site made,
+                 const std::string& what,
+                 const std::vector<std::string>& names) {
+  for (const placement::OpPlace& place : contract.contract.ops) {
+    const bool met = std::any_of(
+        names.begin(), names.end(),
+        [&](const std::string& n) { return names_op(place.op, n); });
+    if (met) continue;
+    std::string nearest;
+    for (const std::string& n : nearest_names(place.op, names)) {
+      nearest += (nearest.empty() ? "\"" : ", \"") + n + "\"";
+    }
+    throw errors::InvalidArgument(fmt::format(
+        "contract \"{}\"{}: {} has no op \"{}\"; expected the name of an op or "
+        "of a layer, such as {}",
+        contract.contract.name, at(made), what, place.op,
+        nearest.empty() ? "\"dense\"" : nearest));
+  }
+}
+
+void check_scopes(const std::string& what, const StepWork& work) {
+  std::map<std::shared_ptr<placement::ScopeState>, std::vector<bool>> covered;
+  for (size_t i = 0; i < work.contracts.size(); ++i) {
+    for (const ContractChainRef& chain : work.contracts[i]) {
+      for (const auto* c = chain.get(); c != nullptr; c = c->outer.get()) {
+        std::vector<bool>& ops = covered[c->scope];
+        ops.resize(work.report.ops.size());
+        ops[i] = true;
+      }
+    }
+  }
+  for (const auto& [scope, ops] : covered) {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (!ops[i]) continue;
+      names.push_back(work.report.ops[i].op);
+      const auto& sources = work.report.ops[i].sources;
+      names.insert(names.end(), sources.begin(), sources.end());
+    }
+    {
+      std::lock_guard lock(scope->mutex);
+      for (size_t k = 0; k < scope->met.size(); ++k) {
+        const std::string& op = scope->parsed.contract.ops[k].op;
+        for (const std::string& n : names) {
+          if (names_op(op, n)) scope->met[k] = true;
+        }
+      }
+    }
+    check_contract(scope->parsed, scope->site, what, work, ops);
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,62 @@
+// Contracts checked on what a compiled step does.
+//
+// Acts on the work of a step as the executor describes it, before the first
+// run and after runs. Pure; thread-safe.
+
+#ifndef BERTH_PLACE_CONTRACTS_H_
+#define BERTH_PLACE_CONTRACTS_H_
+
+#include <string>
+#include <vector>
+
+#include "berth/placement.h"
+#include "op/contract_scope.h"
+
+namespace berth {
+
+// What a compiled step does, or did: its report, and what contracts look up.
+struct StepWork {
+  placement::Report report;
+  // By report.ops: the contracts that were open where its sources were traced.
+  std::vector<std::vector<ContractChainRef>> contracts;
+  // By report.transfers: who reads and who made the value, in report.ops.
+  struct Edge {
+    std::vector<int32_t> readers;
+    int32_t producer = -1;  // -1: an argument or constant
+    bool argument = false;  // of the step
+    bool maybe = false;     // in a branch that need not be taken
+  };
+  std::vector<Edge> edges;
+  // Who holds memory at the peak, largest first.
+  struct Holder {
+    std::string device, what;
+    int64_t bytes = 0;
+    Site site = {};
+  };
+  std::vector<Holder> holders;
+};
+
+// Throws errors::FailedPrecondition when `work` breaks the contract: its ops
+// where `covered` (by report.ops; empty: all), the transfers that they read,
+// and the memory of the step. Before the first run every part counts as run
+// once. `what`: "function \"step\"".
+void check_contract(const ParsedContract& contract, Site made,
+                    const std::string& what, const StepWork& work,
+                    const std::vector<bool>& covered = {});
+
+// Throws errors::InvalidArgument, with the nearest names, when an entry of
+// `ops` is the name of nothing in `names`.
+void check_names(const ParsedContract& contract, Site made,
+                 const std::string& what,
+                 const std::vector<std::string>& names);
+
+// Checks all contracts that were open when ops of `work` were traced.
+void check_scopes(const std::string& what, const StepWork& work);
+
+// Returns up to three of `names` that look most like `name`.
+std::vector<std::string> nearest_names(const std::string& name,
+                                       const std::vector<std::string>& names);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_CONTRACTS_H_

@@ -1,0 +1,47 @@
+// MoveFinder: which changes of a program make a node run on another device.
+//
+// Guesses from the node's constraint set, from the smallest change to the
+// largest, and tries every guess by placing the changed graph; what is found
+// is then made minimal by deletion. Internal to the room. One thread.
+
+#ifndef BERTH_PLACE_MOVES_H_
+#define BERTH_PLACE_MOVES_H_
+
+#include <optional>
+#include <vector>
+
+#include "berth/placement.h"
+#include "place/place.h"
+
+namespace berth {
+
+class MoveFinder {
+ public:
+  // `graph` is unplaced; it is changed for a try and restored after it.
+  MoveFinder(Graph& graph, const Placement& placement,
+             const PlaceOptions& options, int32_t node);
+
+  // device: in the order of DeviceTable. Empty: nothing helps.
+  std::optional<std::vector<placement::Change>> find(int32_t device);
+
+ private:
+  using Changes = std::vector<placement::Change>;
+
+  bool works(const Changes& changes, int32_t device);
+  Changes minimal(Changes changes, int32_t device);
+  std::vector<Changes> guesses(int32_t device);
+  int32_t decider() const;
+  placement::Change change(placement::Change::Kind kind, int32_t node,
+                           std::string to) const;
+
+  Graph& graph_;
+  const Placement& placement_;
+  const PlaceOptions& options_;
+  const int32_t node_;
+};
+
+bool needs_kernel(const std::vector<placement::Change>& changes);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_MOVES_H_

@@ -1,0 +1,276 @@
+// Reports for people and for programs (docs/json.md).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/where.h"
+#include "op/contract_scope.h"
+#include "place/placer.h"
+
+namespace berth::placement {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string shown(const std::string& device) {
+  return device.empty() ? "?" : short_device(device);
+}
+
+std::string in_us(double us) {
+  return us < 0     ? "-"
+         : us < 100 ? fmt::format("{:.1f}", us)
+                    : fmt::format("{:.0f}", us);
+}
+
+std::string in_bytes(double bytes) {
+  if (bytes < 1000) return fmt::format("{:.0f} B", bytes);
+  if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes / 1e3);
+  if (bytes < 1e9) return fmt::format("{:.1f} MB", bytes / 1e6);
+  return fmt::format("{:.1f} GB", bytes / 1e9);
+}
+std::string in_bytes(int64_t bytes) {
+  return in_bytes(static_cast<double>(bytes));
+}
+
+// Per step; planned ones count once.
+int64_t step_bytes(const TransferRow& t, int64_t steps) {
+  return std::llround(static_cast<double>(t.bytes) *
+                      (steps == 0 ? 1 : t.runs_per_step));
+}
+
+// Columns as wide as their widest cell; numbers to the right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> head) { add(std::move(head)); }
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string str(size_t left) const {
+    std::vector<size_t> width(rows_[0].size());
+    for (const auto& row : rows_) {
+      for (size_t c = 0; c < row.size(); ++c) {
+        width[c] = std::max(width[c], row[c].size());
+      }
+    }
+    std::string s;
+    for (const auto& row : rows_) {
+      std::string line = " ";
+      for (size_t c = 0; c < row.size(); ++c) {
+        const bool last = c + 1 == row.size();
+        line += c < left || last ? fmt::format(" {:<{}}", row[c], width[c])
+                                 : fmt::format(" {:>{}}", row[c], width[c]);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      s += line + "\n";
+    }
+    return s;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string where(Site site) {
+  const std::string s = where_text(nullptr, site);
+  return s.empty() ? s : s.substr(2, s.size() - 3);  // without " (" and ")"
+}
+
+constexpr size_t kMostRows = 20;
+
+template <class Rows, class Add>
+std::string listed(Table table, const Rows& rows, size_t left, Add add) {
+  size_t n = 0;
+  for (const auto& row : rows) {
+    if (n++ == kMostRows) break;
+    table.add(add(row));
+  }
+  std::string s = table.str(left);
+  if (rows.size() > kMostRows) {
+    s += fmt::format("  and {} more\n", rows.size() - kMostRows);
+  }
+  return s;
+}
+
+std::string moved_table(const char* title,
+                        const std::vector<FallbackRow>& rows) {
+  if (rows.empty()) return "";
+  return fmt::format("{}\n", title) +
+         listed(Table({"op", "asked for", "ran on", "per step", "why"}), rows,
+                3, [](const FallbackRow& f) {
+                  const std::string at = where(f.site);
+                  return std::vector<std::string>{
+                      f.op, f.requested, shown(f.device), in_bytes(f.bytes),
+                      at.empty() ? f.reason
+                                 : fmt::format("{} ({})", f.reason, at)};
+                });
+}
+
+Json site_json(Site site) {
+  if (site.file == nullptr) return nullptr;
+  return Json{{"file", site.file}, {"line", site.line}};
+}
+
+Json fallback_json(const FallbackRow& f) {
+  return {{"op", f.op},         {"requested", f.requested},
+          {"device", f.device}, {"reason", f.reason},
+          {"bytes", f.bytes},   {"site", site_json(f.site)}};
+}
+
+// Times that are unknown are null.
+Json time_json(double us) { return us < 0 ? Json(nullptr) : Json(us); }
+
+}  // namespace
+
+int64_t Report::transfer_bytes(const std::string& from,
+                               const std::string& to) const {
+  const DeviceName a = DeviceName::parse(from), b = DeviceName::parse(to);
+  int64_t sum = 0;
+  for (const TransferRow& t : transfers) {
+    if (a.matches(DeviceName::parse(t.from)) &&
+        b.matches(DeviceName::parse(t.to))) {
+      sum += step_bytes(t, steps);
+    }
+  }
+  return sum;
+}
+
+int64_t Report::fallback_bytes() const {
+  int64_t sum = 0;
+  for (const FallbackRow& f : fallbacks) sum += f.bytes;
+  return sum;
+}
+
+std::string Report::device_of(const std::string& op) const {
+  for (const OpRow& row : ops) {
+    if (row.op == op) return row.device;
+  }
+  for (const OpRow& row : ops) {
+    const auto& s = row.sources;
+    if (std::find(s.begin(), s.end(), op) != s.end()) return row.device;
+  }
+  // Lowered: "loss/Softmax" became "loss/Softmax/Exp" and others.
+  for (const OpRow& row : ops) {
+    if (names_op(op, row.op)) return row.device;
+  }
+  return "";
+}
+
+std::string Report::summary() const {
+  if (fallbacks.empty()) return "";
+  return fmt::format("fallbacks: {} op{}, {} per step", fallbacks.size(),
+                     fallbacks.size() == 1 ? "" : "s",
+                     in_bytes(fallback_bytes()));
+}
+
+namespace {
+
+// One line, and the table of devices.
+std::string head(const Report& r) {
+  std::string s = fmt::format("placement of \"{}\"", r.name);
+  s += r.steps == 0
+           ? ", as planned: not run yet"
+           : fmt::format(", {} step{}", r.steps, r.steps == 1 ? "" : "s");
+  if (r.measured_step_us >= 0) {
+    s += fmt::format(", {} us a step", in_us(r.measured_step_us));
+  }
+  if (r.estimated_step_us >= 0) {
+    s += fmt::format(" (estimated {})", in_us(r.estimated_step_us));
+  }
+  s += "\n";
+  return s +
+         listed(Table({"device", "ops", "busy us", "estimated", "peak", "arena",
+                       "results", "variables"}),
+                r.devices, 1, [](const DeviceRow& d) {
+                  return std::vector<std::string>{
+                      shown(d.device),           std::to_string(d.ops),
+                      in_us(d.measured_busy_us), in_us(d.estimated_busy_us),
+                      in_bytes(d.peak_bytes),    in_bytes(d.arena_bytes),
+                      in_bytes(d.output_bytes),  in_bytes(d.variable_bytes)};
+                });
+}
+
+std::string transfers_line(const Report& r) {
+  if (r.transfers.empty()) return "";
+  return fmt::format("transfers: {}, {} per step\n", r.transfers.size(),
+                     in_bytes(r.transfer_bytes()));
+}
+
+}  // namespace
+
+std::string Report::brief() const {
+  std::string s = head(*this) + transfers_line(*this);
+  if (!fallbacks.empty()) s += summary() + "\n";
+  return s;
+}
+
+std::string Report::str() const {
+  std::string s = head(*this) + transfers_line(*this);
+  if (!transfers.empty()) {
+    s += listed(
+        Table({"value", "from", "to", "per step", "cause"}), transfers, 3,
+        [&](const TransferRow& t) {
+          const std::string at = where(t.site);
+          return std::vector<std::string>{
+              t.value, shown(t.from), shown(t.to),
+              in_bytes(step_bytes(t, steps)),
+              at.empty() ? t.cause : fmt::format("{} ({})", t.cause, at)};
+        });
+  }
+  if (!fallbacks.empty()) s += moved_table(summary().c_str(), fallbacks);
+  s += moved_table("asked for elsewhere", moved);
+  return s;
+}
+
+std::string Report::json() const {
+  Json j = {{"name", name},
+            {"steps", steps},
+            {"estimated_step_us", time_json(estimated_step_us)},
+            {"measured_step_us", time_json(measured_step_us)}};
+  for (const char* list :
+       {"devices", "transfers", "fallbacks", "moved", "ops"}) {
+    j[list] = Json::array();
+  }
+  for (const DeviceRow& d : devices) {
+    j["devices"].push_back(
+        {{"device", d.device},
+         {"ops", d.ops},
+         {"estimated_busy_us", time_json(d.estimated_busy_us)},
+         {"measured_busy_us", time_json(d.measured_busy_us)},
+         {"peak_bytes", d.peak_bytes},
+         {"arena_bytes", d.arena_bytes},
+         {"output_bytes", d.output_bytes},
+         {"variable_bytes", d.variable_bytes},
+         {"other_bytes", d.other_bytes}});
+  }
+  for (const TransferRow& t : transfers) {
+    j["transfers"].push_back({{"value", t.value},
+                              {"from", t.from},
+                              {"to", t.to},
+                              {"bytes", t.bytes},
+                              {"runs_per_step", t.runs_per_step},
+                              {"measured_us", time_json(t.measured_us)},
+                              {"cause", t.cause},
+                              {"readers", t.readers},
+                              {"site", site_json(t.site)}});
+  }
+  for (const FallbackRow& f : fallbacks) {
+    j["fallbacks"].push_back(fallback_json(f));
+  }
+  for (const FallbackRow& f : moved) j["moved"].push_back(fallback_json(f));
+  for (const OpRow& o : ops) {
+    j["ops"].push_back({{"op", o.op},
+                        {"type", o.type},
+                        {"device", o.device},
+                        {"requested", o.requested},
+                        {"kernel", o.kernel},
+                        {"runs_per_step", o.runs_per_step},
+                        {"measured_us", time_json(o.measured_us)},
+                        {"sources", o.sources},
+                        {"site", site_json(o.site)}});
+  }
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace berth::placement
