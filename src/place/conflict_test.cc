@@ -25,9 +25,9 @@ op CpuTouch (v: resource write) -> (y)
 op GpuTouch (v: resource write) -> (y)
 op Ref () -> (r ref)
 op TakeRef (r: any ref) -> (y)
-op MakeSet () -> (d)
+op NumbersDataset () -> (d)
 op Words () -> (d host)
-op MapSet (d: variant) -> (d)
+op MapDatasetV2 (d: variant) -> (d)
 )";
 
 PlaceOptions options_of(config::SoftPlacement soft) {
@@ -223,23 +223,23 @@ TEST(Conflict, ReferencesVariantsAndHostDataBindToo) {
   expect_minimal(g, soft, conflict);
 
   g = parsed(handle("spare") +
-             "node d = MakeSet() -> variant[] at "
+             "node d = NumbersDataset() -> variant[] at "
              "\"/job:localhost/replica:0/task:0/device:GPU:1\"\n"
-             "node m = MapSet(d:0) -> variant[] at "
+             "node m = MapDatasetV2(d:0) -> variant[] at "
              "\"/job:localhost/replica:0/task:0/device:GPU:0\"\n");
   places(g, soft, &conflict);
   ASSERT_EQ(conflict.constraints.size(), 3u) << conflict.str();
   EXPECT_EQ(conflict.constraints[1].kind, Kind::kVariantEdge);
   expect_minimal(g, soft, conflict);
 
-  // The variant is of words, which only the host holds; MapSet has a kernel
-  // on GPUs alone.
+  // The variant is of words, which only the host holds; MapDatasetV2 has a
+  // kernel on GPUs alone.
   PlaceOptions gpu_only = soft;
   gpu_only.devices[2].runs = [](const OpDef& op, DType) {
-    return op.name() != "MapSet";
+    return op.name() != "MapDatasetV2";
   };
   g = parsed(handle("spare") + "node d = Words() -> variant[]\n" +
-             node("m", "MapSet(d:0)"));
+             node("m", "MapDatasetV2(d:0)"));
   places(g, gpu_only, &conflict);
   ASSERT_EQ(conflict.constraints.size(), 2u) << conflict.str();
   EXPECT_EQ(conflict.constraints[1].kind == Kind::kHost ||

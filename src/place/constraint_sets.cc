@@ -63,6 +63,7 @@ void ConstraintSets::init(int32_t i) {
     }
     s.allowed = at & (~at + 1);  // the first
     s.pinned = true;
+    s.requested = devices_.only(s.allowed);
   } else if (n.variable.defined()) {
     const std::string& name = variable_state(n.variable).device->str();
     const int32_t d = devices_.find(name);
@@ -74,7 +75,12 @@ void ConstraintSets::init(int32_t i) {
     }
     s.allowed &= device_bit(d);
     s.pinned = true;
-    s.requested = s.resource = DeviceTable::kAny;
+    s.resource = DeviceTable::kAny;
+    s.requested = devices_.only(device_bit(d));
+  } else if (const DeviceMask c = devices_.compilers();
+             c != 0 && (s.requested == 0 || devices_.mask(s.requested) & ~c)) {
+    // Devices of compilers are taken only when asked for.
+    if (s.allowed & ~c) s.allowed &= ~c;
   }
   if (s.allowed == 0) fail(i);
 }
@@ -133,7 +139,9 @@ bool ConstraintSets::merge(const Set& a, const Set& b, Kind kind, Set* both) {
     asked = devices_.merge_soft(a.requested, b.requested);
     if (asked < 0) return false;
   } else {
-    asked = a.first < b.first ? a.requested : b.requested;
+    if (devices_.merge_soft(a.requested, b.requested) < 0) return false;
+    const bool first = a.pinned == b.pinned ? a.first < b.first : a.pinned;
+    asked = first ? a.requested : b.requested;
   }
   both->requested = devices_.specialise(asked, both->resource);
   both->priorities =

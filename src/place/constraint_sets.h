@@ -106,7 +106,7 @@ class ConstraintSets {
   void connect_call(int32_t i);
   int32_t add_call_value(const CallValue& value, int32_t after);
   void connect_groups();
-  void read_host_data();
+  bool host_only(ValueRef variant) const;
   void restrict_to_host(int32_t i);
 
   // The element that makes a value.
@@ -134,7 +134,8 @@ class ConstraintSets {
   std::vector<CallValue> call_values_;
   std::vector<int32_t> first_call_value_;  // per node, -1; empty: no calls
   std::vector<int32_t> on_host_;           // nodes with host data
-  std::vector<NameId> active_requests_;    // of sets that cannot be joined
+  std::vector<int32_t> reads_host_variants_;
+  std::vector<NameId> active_requests_;  // of sets that cannot be joined
 };
 
 // Returns `MatMul "dense/MatMul" (model.cc:41)`.
