@@ -116,6 +116,7 @@ DeviceTable::NameId ConstraintSets::resource_of(int32_t i) {
 void ConstraintSets::connect() {
   connect_calls();
   connect_edges();
+  if (broken_ >= 0) fail(broken_);
   connect_groups();
   for (const int32_t i : on_host_) restrict_to_host(i);
 }
@@ -193,8 +194,14 @@ void ConstraintSets::root_proofs_at(int32_t i) {
 
 void ConstraintSets::unite_edge(int32_t from, int32_t to, Kind kind) {
   if (unite(from, to, kind)) return;
+  // The other edges are read too: they may make a shorter conflict.
+  const int32_t a = find(from), b = find(to);
+  Set both = sets_[a];
+  both.allowed &= sets_[b].allowed;
+  both.size += sets_[b].size;
   link(from, to, kind, -1);
-  fail(from);
+  sets_[find(from)] = both;
+  if (broken_ < 0) broken_ = from;
 }
 
 int32_t ConstraintSets::element_of(ValueRef v) const {

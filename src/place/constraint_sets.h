@@ -135,6 +135,7 @@ class ConstraintSets {
   std::vector<int32_t> first_call_value_;  // per node, -1; empty: no calls
   std::vector<int32_t> on_host_;           // nodes with host data
   std::vector<int32_t> reads_host_variants_;
+  int32_t broken_ = -1;  // a member of a set that edges make impossible
   std::vector<NameId> active_requests_;  // of sets that cannot be joined
 };
 
