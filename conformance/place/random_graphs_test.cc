@@ -1,10 +1,13 @@
 // Random graphs, placed by TensorFlow's rules twice: by place() and by a
-// plain reference. Same devices, or an error from both.
+// plain reference: same devices, or an error from both. And what every
+// placed graph must keep.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
+#include <set>
 
 #include "berth/errors.h"
 #include "conformance/place/reference_placer.h"
@@ -200,6 +203,68 @@ TEST(RandomGraphs, ArePlacedAsTheReferenceDoes) {
         << g.text.substr(g.text.find("node "));
   }
   EXPECT_GT(errors, 500);
+  EXPECT_GT(placed, 2000);
+}
+
+// What must hold of every placed graph, whatever the rules chose.
+void expect_constraints_hold(const RandomGraph& g, const Graph& placed,
+                             const Placement& placement, bool soft) {
+  std::set<std::string> told;
+  for (const PlaceNote& n : placement.notes) {
+    told.insert(placed[n.node].name);
+  }
+  for (const PlaceFallback& f : placement.fallbacks) {
+    told.insert(placed[f.node].name);
+  }
+  std::map<std::string, std::string> group_device;
+  for (int32_t i = 0; i < placed.size(); ++i) {
+    const ReferenceNode& n = g.nodes[i];
+    const DeviceName at = DeviceName::parse(placed[i].assigned);
+    EXPECT_TRUE(n.op->name == "Identity" || n.op->kernels.contains(*at.type))
+        << placed[i].name << " has no kernel";
+    EXPECT_TRUE(DeviceName::parse(n.request).matches(at) ||
+                told.contains(placed[i].name))
+        << placed[i].name << " is elsewhere and nothing is said";
+    for (size_t k = 0; k < n.inputs.size(); ++k) {
+      if (n.op->inputs[k] == "value") continue;
+      EXPECT_EQ(placed[i].assigned, placed[n.inputs[k]].assigned)
+          << "an edge of " << placed[i].name;
+    }
+    std::vector<std::string> groups = n.groups;
+    groups.push_back(placed[i].name);
+    for (const std::string& name : groups) {
+      const auto [it, fresh] = group_device.emplace(name, placed[i].assigned);
+      EXPECT_TRUE(fresh || soft || it->second == placed[i].assigned)
+          << "group " << name;
+    }
+  }
+}
+
+TEST(RandomGraphs, KeepTheirConstraintsUnderBothPolicies) {
+  int placed = 0;
+  for (uint32_t seed = 0; seed < 4000; ++seed) {
+    Generator generator(seed, {"CPU", "GPU"});
+    const RandomGraph g = generator.make();
+    const bool soft = generator.pick(0, 1) == 1;
+    GraphText text = parse_text(g.text);
+    PlaceOptions options = place_options(text, devices_of_list("CPUx2,GPUx2"));
+    options.soft =
+        soft ? config::SoftPlacement::kWarn : config::SoftPlacement::kError;
+    options.policy =
+        seed % 3 == 0 ? PlacePolicy::kTensorFlow : PlacePolicy::kBerth;
+    SCOPED_TRACE(fmt::format("seed {}{}\n{}", seed, soft ? " softly" : "",
+                             g.text.substr(g.text.find("node "))));
+    try {
+      const Placement placement = place(text.graph, options);
+      expect_constraints_hold(g, text.graph, placement, soft);
+      ++placed;
+    } catch (const errors::Error& e) {
+      const auto* failure = dynamic_cast<const PlaceFailure*>(&e);
+      ASSERT_NE(failure, nullptr) << e.what();
+      EXPECT_FALSE(failure->conflict().constraints.empty()) << e.what();
+    }
+    if (HasFailure()) return;
+  }
   EXPECT_GT(placed, 2000);
 }
 
