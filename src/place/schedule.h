@@ -21,10 +21,11 @@ inline constexpr size_t kMaxDuplicatedConstBytes = 64 << 10;
 // Inserts one _Transfer per (value, destination device), right after its
 // producer and assigned to the destination; consumers there read it. Small
 // constants get a copy per device instead; handles of variables are never cut;
-// control edges across devices stay and become waits. A value that its op leaves
-// on the host, or that is read there, counts as being on that CPU; a value read
-// through a reference is sent to each reader on its own, right before it. Every
-// node must be assigned. Names: "<node>/to_GPU:1"; sources are the producer's.
+// control edges across devices stay and become waits. A value that its op
+// leaves on the host, or that is read there, counts as being on that CPU; a
+// value read through a reference is sent to each reader on its own, right
+// before it. Every node must be assigned. Names: "<node>/to_GPU:1"; sources are
+// the producer's.
 void partition(Graph& graph);
 
 struct StreamRef {
