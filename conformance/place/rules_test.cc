@@ -82,12 +82,71 @@ TEST(B2_6, InputsElsewhereAreCopiedAndNothingIsSaid) {
   EXPECT_TRUE(listener.texts("input-copied").empty());
 }
 
+// Restores what inputs elsewhere mean.
+class WithPolicy {
+ public:
+  explicit WithPolicy(const std::string& name) {
+    config::set_device_policy(name);
+  }
+  ~WithPolicy() { config::set_device_policy("silent"); }
+};
+
+TEST(B2_6, WarnSaysThatAnInputIsCopied) {
+  const Tensor a = on("/GPU:1", 2);
+  const WithPolicy policy("warn");
+  Listener listener;
+  const auto scope = device("/GPU:0");
+  EXPECT_EQ((a - a).item<float>(), 0);
+  const std::vector<std::string> said = listener.texts("input-copied");
+  ASSERT_FALSE(said.empty());
+  EXPECT_NE(said[0].find("GPU:1"), said[0].npos) << said[0];
+  EXPECT_NE(said[0].find("GPU:0"), said[0].npos) << said[0];
+}
+
+TEST(B2_6, ExplicitRefusesButIdentityCopies) {
+  const Tensor a = on("/GPU:1", 2);
+  const WithPolicy policy("explicit");
+  const auto scope = device("/GPU:0");
+  try {
+    a + a;
+    ADD_FAILURE() << "no error";
+  } catch (const errors::InvalidArgument& e) {
+    const std::string m = e.what();
+    EXPECT_NE(m.find("GPU:1"), m.npos) << m;
+    EXPECT_NE(m.find("GPU:0"), m.npos) << m;
+    EXPECT_NE(m.find("Add"), m.npos) << m;
+  }
+  const Tensor b = identity(a);
+  EXPECT_EQ(ran_on(b), "GPU:0");
+  EXPECT_EQ((b + b).item<float>(), 6);
+}
+
+TEST(B2_6, SilentForInt32CopiesThatTypeAlone) {
+  const Tensor a = on("/GPU:1", 2);
+  const Tensor n =
+      with_device("/GPU:1", [] { return constant(3) + constant(4); });
+  ASSERT_EQ(n.dtype(), int32);
+  const WithPolicy policy("silent_for_int32");
+  const auto scope = device("/GPU:0");
+  EXPECT_EQ((n + n).item<int32_t>(), 14);
+  EXPECT_THROW(a + a, errors::InvalidArgument);
+}
+
+TEST(B2_7, WhatIsKnownOnTheHostLiesThere) {
+  const Tensor a = on("/GPU:1", 2);
+  const Tensor s = shape(a);
+  EXPECT_EQ(ran_on(s), "GPU:1");
+  EXPECT_EQ(short_name(s.backing_device()), "CPU:0");
+  EXPECT_EQ(short_name(a.backing_device()), "GPU:1");
+}
+
 TEST(B2_8, SoftPlacementWarnsToBeginWith) {
   EXPECT_EQ(config::soft_device_placement(), config::SoftPlacement::kWarn);
   EXPECT_TRUE(config::get_soft_device_placement());
 }
 
 TEST(B2_8, ABoolIsTensorFlows) {
+  const Listener quiet;
   const config::SoftPlacement before = config::soft_device_placement();
   config::set_soft_device_placement(false);
   EXPECT_EQ(config::soft_device_placement(), config::SoftPlacement::kError);
@@ -99,6 +158,7 @@ TEST(B2_8, ABoolIsTensorFlows) {
 }
 
 TEST(B2_8, FunctionsArePlacedSoftlyAsWell) {
+  const Listener quiet;
   auto f = function([](const Tensor& x) {
     const auto scope = device("/GPU:7");
     return x + x;

@@ -99,7 +99,9 @@ void ConstraintSets::read_request(int32_t i) {
   const NameId id = last_name_;
   requests_[i] = id;
   sets_[i].requested = id;
-  if (devices_.mask(id) == 0 && hard()) fail(i);
+  // In TensorFlow the source of an edge may still take the request away.
+  const bool final = options_.policy == PlacePolicy::kBerth;
+  if (devices_.mask(id) == 0 && hard() && final) fail(i);
   if (handle(i)) sets_[i].resource = resource_of(i);
 }
 

@@ -49,11 +49,11 @@ NodeKernels::Class NodeKernels::make(const OpDef& op, DType dtype) {
     }
     typed |= device_bit(t);
   }
-  c.priorities = number(std::move(priorities), c.devices);
+  c.priorities = number(std::move(priorities));
   return c;
 }
 
-int32_t NodeKernels::number(std::vector<int> priorities, DeviceMask devices) {
+int32_t NodeKernels::number(std::vector<int> priorities) {
   if (std::all_of(priorities.begin(), priorities.end(),
                   [](int p) { return p == 0; })) {
     return 0;
@@ -61,16 +61,15 @@ int32_t NodeKernels::number(std::vector<int> priorities, DeviceMask devices) {
   const auto [it, fresh] = numbers_.try_emplace(
       priorities, static_cast<int32_t>(priorities_.size()));
   if (fresh) priorities_.push_back(std::move(priorities));
-  return prefers(devices, it->second) ? it->second : 0;
+  return it->second;
 }
 
-bool NodeKernels::prefers(DeviceMask devices, int32_t priorities) const {
+bool NodeKernels::prioritised(DeviceMask devices, int32_t priorities) const {
   if (priorities == 0) return false;
-  int seen = -1;
   for (DeviceMask m = devices; m; m &= m - 1) {
-    const int p = priorities_[priorities][devices_[std::countr_zero(m)].type];
-    if (m != devices && p != seen) return true;
-    seen = p;
+    if (priorities_[priorities][devices_[std::countr_zero(m)].type] != 0) {
+      return true;
+    }
   }
   return false;
 }
@@ -91,7 +90,7 @@ std::vector<int32_t> NodeKernels::order(DeviceMask devices,
 }
 
 int32_t NodeKernels::merge(int32_t a, int32_t b, DeviceMask devices) {
-  const bool pa = prefers(devices, a), pb = prefers(devices, b);
+  const bool pa = prioritised(devices, a), pb = prioritised(devices, b);
   if (!pa || !pb) return pa ? a : pb ? b : 0;
   return a == b || order(devices, a) == order(devices, b) ? a : 0;
 }

@@ -1,7 +1,7 @@
 // NodeKernels: which devices have a kernel of a node, and which they prefer.
 //
 // Asked once per op and dtype. Priorities belong to device types; a set of
-// them is a number, 0 when no type is preferred. One thread.
+// them is a number, 0 when all are 0. One thread.
 
 #ifndef BERTH_PLACE_NODE_KERNELS_H_
 #define BERTH_PLACE_NODE_KERNELS_H_
@@ -29,17 +29,17 @@ class NodeKernels {
   const Class& of(const Graph& graph, const Node& node);
 
   // Priorities of a set of ops, of which some have priorities `a` and others
-  // `b`, and which `devices` can run: if one side prefers a type, that; if
-  // both do and order the types alike, that order; else none.
+  // `b`, and which `devices` can run: if one side has some that are not 0,
+  // these; if both have and order the types alike, that order; else none.
   int32_t merge(int32_t a, int32_t b, DeviceMask devices);
   // The preferred one of `devices`, which are not empty.
   int32_t first(DeviceMask devices, int32_t priorities) const;
 
  private:
-  int32_t number(std::vector<int> priorities, DeviceMask devices);
+  int32_t number(std::vector<int> priorities);
   // The device types among `devices`, the preferred one first.
   std::vector<int32_t> order(DeviceMask devices, int32_t priorities) const;
-  bool prefers(DeviceMask devices, int32_t priorities) const;
+  bool prioritised(DeviceMask devices, int32_t priorities) const;
 
   Class make(const OpDef& op, DType dtype);
 

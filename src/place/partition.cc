@@ -23,6 +23,7 @@ class Partitioner {
         hand_over_op_(op_named("_HandOver")),
         device_(graph.nodes.size()),
         wanted_(graph.nodes.size()),
+        own_reads_(graph.nodes.size()),
         dead_(graph.nodes.size(), false),
         escapes_(graph.nodes.size(), false) {}
 
@@ -38,9 +39,16 @@ class Partitioner {
   // A value that is wanted on another device than its own.
   struct Cut {
     int32_t output;
-    int32_t from, device;
+    int32_t device;
     int32_t node;  // in the new graph, once made
     bool copy;     // even where the memory is the same
+  };
+
+  // An input that is sent for one read alone: who reads through a reference
+  // sees what the buffer holds then.
+  struct OwnRead {
+    size_t input;
+    Cut cut;
   };
 
   void number_devices() {
@@ -56,34 +64,45 @@ class Partitioner {
     }
   }
 
-  int32_t number_of(const std::string& device) {
+  int32_t number_of(const std::string& name) {
     const auto [it, fresh] =
-        numbers_.try_emplace(device, static_cast<int32_t>(names_.size()));
+        numbers_.try_emplace(name, static_cast<int32_t>(names_.size()));
     if (fresh) {
-      names_.push_back(device);
-      memory_.push_back(memory_of(device));
+      names_.push_back(name);
+      memory_.push_back(memory_of(name));
+      hosts_.push_back(-1);
     }
     return it->second;
   }
 
-  // The device that has the host memory of `device`.
+  // The CPU whose memory is the host memory of a device: its own, if it is one.
   int32_t host_of(int32_t device) {
-    DeviceName name = DeviceName::parse(names_[device]);
-    if (name.type == "CPU") return device;
-    name.type = "CPU";
-    name.id = 0;
-    return number_of(name.str());
+    if (hosts_[device] < 0) {
+      DeviceName host = DeviceName::parse(names_[device]);
+      if (host.type != "CPU") host.id = 0;
+      host.type = "CPU";
+      const int32_t number = number_of(host.str());
+      hosts_[device] = number;
+    }
+    return hosts_[device];
   }
 
-  // Where a value is made, and where input `k` of a node wants its own: on the
-  // node's device, in that device's memory or in the host's.
-  int32_t place_of(const ValueRef& v) {
-    return graph_[v.node].op->output_on_host(v.output)
-               ? host_of(device_[v.node])
-               : device_[v.node];
+  // Where output `i` of a node on `device` lies.
+  int32_t place_of_output(const OpDef& op, int32_t i, int32_t device) {
+    return op.output_on_host(i) ? host_of(device) : device;
   }
-  int32_t wanted_at(const Node& n, int32_t device, size_t k) {
-    return n.op->input(static_cast<int>(k)).on_host ? host_of(device) : device;
+  // Where input `k` of a node on `device` is read.
+  int32_t place_of_input(const OpDef& op, size_t k, int32_t device) {
+    const bool host =
+        !op.inputs().empty() && op.input(static_cast<int>(k)).on_host;
+    return host ? host_of(device) : device;
+  }
+
+  // CPU devices of one process have one memory; every other has its own.
+  static std::string memory_of(const std::string& device) {
+    DeviceName name = DeviceName::parse(device);
+    if (name.type == "CPU") name.id.reset();
+    return name.str();
   }
 
   bool is_transfer(int32_t i) const {
@@ -128,14 +147,20 @@ class Partitioner {
     for (int32_t i = 0; i < graph_.size(); ++i) {
       if (dead_[i]) continue;
       const bool copy = escapes_[i] && graph_[i].op->kind() == OpKind::kAlias;
-      const Node& n = graph_[i];
-      for (size_t k = 0; k < n.inputs.size(); ++k) {
-        const ValueRef& v = n.inputs[k];
-        const int32_t to = wanted_at(n, device_[i], k);
-        if (place_of(v) == to || is_transfer(i)) {
+      for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
+        const ValueRef v = graph_[i].inputs[k];
+        const OpDef& made_by = *graph_[v.node].op;
+        const int32_t place = place_of_input(*graph_[i].op, k, device_[i]);
+        if (place_of_output(made_by, v.output, device_[v.node]) == place ||
+            is_transfer(i)) {
           at_home[v.node] = true;
-        } else if (graph_.spec(v).dtype != resource) {
-          want(v, to, copy);
+        } else if (graph_.spec(v).dtype == resource) {
+          continue;
+        } else if (made_by.output_is_ref(v.output)) {
+          own_reads_[i].push_back({k, {v.output, place, -1, copy}});
+          any_ = true;
+        } else {
+          want(v, place, copy);
         }
       }
     }
@@ -159,7 +184,7 @@ class Partitioner {
       c.copy = c.copy || copy;
       return;
     }
-    wanted_[v.node].push_back({v.output, place_of(v), device, -1, copy});
+    wanted_[v.node].push_back({v.output, device, -1, copy});
   }
 
   // Copies the graph with the transfers of a value right behind its producer.
@@ -169,9 +194,9 @@ class Partitioner {
     std::vector<int32_t> new_id(old.size());
     int32_t next = 0;
     for (size_t i = 0; i < old.size(); ++i) {
+      if (!dead_[i]) next += static_cast<int32_t>(own_reads_[i].size());
       new_id[i] = dead_[i] ? -1 : next;
-      if (dead_[i]) continue;
-      next += 1 + static_cast<int32_t>(wanted_[i].size());
+      if (!dead_[i]) next += 1 + static_cast<int32_t>(wanted_[i].size());
     }
     graph_.nodes.reserve(static_cast<size_t>(next));
     // Names are checked against all old nodes, also those still to come.
@@ -180,30 +205,47 @@ class Partitioner {
     for (size_t i = 0; i < old.size(); ++i) {
       if (dead_[i]) continue;
       Node& n = old[i];
-      const bool transfer = n.op == &transfer_op_ || n.op == &hand_over_op_;
-      for (size_t k = 0; k < n.inputs.size(); ++k) {
-        const int32_t to = transfer ? -1 : wanted_at(n, device_[i], k);
-        n.inputs[k] = moved(n.inputs[k], to, new_id);
-      }
       for (int32_t& c : n.controls) c = new_id[c];
       if (n.follows >= 0) n.follows = new_id[n.follows];
-      graph_.add(std::move(n));
-      for (Cut& cut : wanted_[i]) add_cut(new_id[i], cut, taken);
+      read_moved(static_cast<int32_t>(i), n, new_id, taken);
+      const int32_t id = graph_.add(std::move(n));
+      for (Cut& cut : wanted_[i]) {
+        cut.node = add_cut(id, device_[i], cut, taken);
+      }
     }
     for (int32_t& a : graph_.args) a = new_id[a];
     for (ValueRef& v : graph_.outputs) v.node = new_id[v.node];
   }
 
-  ValueRef moved(const ValueRef& v, int32_t device,
-                 const std::vector<int32_t>& new_id) const {
-    for (const Cut& c : wanted_[v.node]) {
-      if (c.output == v.output && c.device == device) return {c.node, 0};
+  // Lets node `i` read what was sent to it; sends what it alone reads.
+  void read_moved(int32_t i, Node& n, const std::vector<int32_t>& new_id,
+                  std::unordered_map<std::string, int>& taken) {
+    for (size_t k = 0; k < n.inputs.size(); ++k) {
+      const ValueRef v = n.inputs[k];
+      n.inputs[k].node = new_id[v.node];
+      if (n.op == &transfer_op_ || n.op == &hand_over_op_) continue;
+      const int32_t place = place_of_input(*n.op, k, device_[i]);
+      const OpDef& made_by = *graph_[new_id[v.node]].op;
+      if (place_of_output(made_by, v.output, device_[v.node]) == place)
+        continue;
+      for (const Cut& c : wanted_[v.node]) {
+        if (c.output != v.output || c.device != place) continue;
+        n.inputs[k] = {c.node, 0};
+        break;
+      }
     }
-    return {new_id[v.node], v.output};
+    for (const OwnRead& read : own_reads_[i]) {
+      ValueRef& v = n.inputs[read.input];
+      const int32_t sent =
+          add_cut(v.node, number_of(graph_[v.node].assigned), read.cut, taken);
+      graph_[sent].controls = n.controls;
+      v = {sent, 0};
+    }
   }
 
-  void add_cut(int32_t from, Cut& cut,
-               std::unordered_map<std::string, int>& taken) {
+  // Adds what makes the value of node `from` on `device` be where it is wanted.
+  int32_t add_cut(int32_t from, int32_t device, const Cut& cut,
+                  std::unordered_map<std::string, int>& taken) {
     const Node& producer = graph_[from];
     Node n;
     if (producer.op == &const_op_ && small_const(from)) {
@@ -211,7 +253,8 @@ class Partitioner {
       n.attrs = producer.attrs;
       n.controls = producer.controls;
     } else {
-      const bool here = memory_[cut.from] == memory_[cut.device];
+      const int32_t lies = place_of_output(*producer.op, cut.output, device);
+      const bool here = memory_[lies] == memory_[cut.device];
       const bool text = producer.outputs[cut.output].dtype == string_;
       n.op = here && !cut.copy && !text ? &hand_over_op_ : &transfer_op_;
       n.inputs = {{from, cut.output}};
@@ -231,19 +274,21 @@ class Partitioner {
     }
     taken.emplace(name, 1);
     n.name = std::move(name);
-    cut.node = graph_.add(std::move(n));
+    return graph_.add(std::move(n));
   }
 
   Graph& graph_;
   const OpDef& const_op_;
   const OpDef& transfer_op_;
   const OpDef& hand_over_op_;
-  std::unordered_map<std::string, int32_t> numbers_;
   std::vector<std::string> names_;   // of the devices
   std::vector<std::string> memory_;  // per device: whose it has
-  std::vector<int32_t> device_;      // per node
+  std::vector<int32_t> hosts_;       // per device: host_of(), -1: not asked yet
+  std::unordered_map<std::string, int32_t> numbers_;
+  std::vector<int32_t> device_;  // per node
   std::vector<std::vector<Cut>> wanted_;
-  std::vector<bool> dead_;     // per node: nobody needs it
+  std::vector<std::vector<OwnRead>> own_reads_;  // per reader
+  std::vector<bool> dead_;                       // per node: nobody needs it
   std::vector<bool> escapes_;  // per node: a result has its bytes
   bool any_ = false;
 };
