@@ -87,7 +87,7 @@ class GraphCallable final : public Callable {
     // Devices of the arguments that the contracts were checked with.
     std::vector<const Device*> checked;
     bool checked_once = false;
-    double reported_us = -1;  // the measured time that was last recorded
+    double recorded_us = -1;  // measured, beside its prediction
   };
   // Compiles for given argument shapes, or returns what exists.
   std::shared_ptr<Compiled> compiled_for(std::span<const Tensor* const> in);

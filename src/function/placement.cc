@@ -8,9 +8,12 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "exec/report.h"
+#include "function/costs_of.h"
 #include "function/graph_callable.h"
 #include "graph/body.h"
+#include "place/cost_store.h"
 #include "place/explain.h"
+#include "place/simulate.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {
@@ -96,8 +99,36 @@ void add_names(const PlacedGraph& placed, std::vector<std::string>& names) {
 
 }  // namespace
 
+namespace {
+
+// Fills in what the simulator expects of the compiled step.
+void add_estimates(const Graph& graph, placement::Report& report) {
+  try {
+    const SimulatedGraph simulated(graph);
+    const CostTable costs = costs_of(graph, false);
+    const Simulation s = simulate(simulated, costs, plan_of(graph, costs));
+    report.estimated_step_us = s.step_us;
+    for (placement::DeviceRow& d : report.devices) {
+      const int32_t at = costs.find(d.device);
+      if (at >= 0) d.estimated_busy_us = s.busy_us[static_cast<size_t>(at)];
+    }
+  } catch (const errors::Error&) {
+    // No estimate: a report of what ran must not fail for it.
+  }
+}
+
+}  // namespace
+
 placement::Report GraphCallable::report(Compiled& c) const {
   placement::Report report = work_of(*c.plan, c.placed).report;
+  add_estimates(c.plan->graph(), report);
+  std::lock_guard lock(c.mutex);
+  if (report.measured_step_us > 0 && report.estimated_step_us > 0 &&
+      report.measured_step_us != c.recorded_us) {
+    c.recorded_us = report.measured_step_us;
+    CostStore::get().record_prediction(report.estimated_step_us,
+                                       report.measured_step_us);
+  }
   return report;
 }
 
@@ -129,8 +160,21 @@ placement::Explanation GraphCallable::explain(const std::string& op) {
   Found found = find(c->placed, op);
   if (!found.in) found = find_under(c->placed, op);
   if (!found.in) fail_not_found(*c, op);
-  return explain_placement(found.in->graph, found.in->placement, real_devices(),
-                           found.node);
+  const PlaceOptions options = real_devices();
+  const Graph& graph = found.in->graph;
+  const SimulatedGraph simulated(graph);
+  const CostTable costs = costs_of(graph, true);
+  const SimulatedPlan plan = plan_of(graph, costs);
+  const PriceFn price = [&](int32_t node, int32_t device) {
+    const int32_t to =
+        costs.find(options.devices[static_cast<size_t>(device)].name);
+    return to < 0 ? Price{}
+                  : price_move(simulated, costs, plan, {&node, 1}, to);
+  };
+  placement::Explanation e =
+      explain_placement(graph, found.in->placement, options, found.node, price);
+  e.estimate_error = costs.error;
+  return e;
 }
 
 void GraphCallable::fail_not_found(const Compiled& c,

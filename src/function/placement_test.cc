@@ -89,6 +89,9 @@ TEST(PlacementReport, TimesComeFromTheClockOfTheDevice) {
   EXPECT_LT(row(r, kGpu1).measured_busy_us, 6);
   EXPECT_GE(r.transfers[0].measured_us, 5);
   EXPECT_GE(r.measured_step_us, 15);  // three pieces of work in a row
+  // What is declared is what is simulated.
+  EXPECT_NEAR(r.estimated_step_us, r.measured_step_us, 1);
+  EXPECT_NEAR(row(r, kGpu1).estimated_busy_us, 5, 1);
 }
 
 TEST(PlacementReport, ArgumentsFromElsewhereAreTransfers) {
@@ -170,6 +173,15 @@ TEST(Explain, FindsOpsByTheirNamesAndNamesTheNearest) {
   f(on_device("/GPU:0", {64, 32}));
   EXPECT_EQ(f.explain("Square").op, "Square");
   EXPECT_EQ(f.explain("Square").device, kGpu1);
+  const placement::Explanation e = f.explain("Square");
+  EXPECT_EQ(e.rule, "request");
+  ASSERT_EQ(e.alternatives.size(), 2u);  // GPU:0 and CPU:0
+  for (const placement::Alternative& a : e.alternatives) {
+    if (a.device != kGpu0) continue;
+    EXPECT_TRUE(a.possible);
+    EXPECT_EQ(a.delta_bytes, -2048);  // the product stays where it is
+    EXPECT_LT(a.delta_us, 0);
+  }
   try {
     f.explain("Sqare");
     FAIL();
