@@ -131,6 +131,25 @@ TEST(Contracts, OpsRunWhereTheyAreSaidTo) {
                    {"\"Square\" runs on \"/GPU:1\"", "runs on GPU:0"}));
 }
 
+// 60 ops become one, which does not remember all their names.
+TEST(Contracts, SeeEveryOpThatWasFused) {
+  auto with = [](const char* where) {
+    return function(
+        [](const Tensor& x) {
+          const auto on = device("/GPU:0");
+          Tensor y = x;
+          for (int i = 0; i < 60; ++i) y = math::tanh(y);
+          return y;
+        },
+        {.contract = Contract{.ops = {{"Tanh_55", where}}}});
+  };
+  auto kept = with("/GPU:0");
+  kept(on_device("/GPU:0", {4}));
+  auto broken = with("/GPU:1");
+  EXPECT_TRUE(says(message_of([&] { broken(on_device("/GPU:0", {4})); }),
+                   {"Tanh_55", "runs on GPU:0"}));
+}
+
 TEST(Contracts, ANameThatNoOpHasIsATypo) {
   auto f = step("/GPU:0", "/GPU:0", {.ops = {{"Sqare", "/GPU:0"}}});
   EXPECT_TRUE(says(

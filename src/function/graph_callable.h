@@ -63,7 +63,8 @@ class GraphCallable final : public Callable {
   // Of the plan used last, else of the last call under a tape. Throw
   // errors::FailedPrecondition before a call (placement.cc).
   placement::Report placement();
-  // Of all plans, used last first.
+  // Of all plans, used last first; then of those for calls under a tape, and
+  // of the gradients of these.
   std::vector<placement::Report> placements();
   // Throws errors::NotFound, with the nearest names, for an op that there is
   // not.

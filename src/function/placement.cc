@@ -143,14 +143,23 @@ placement::Report GraphCallable::placement() {
 }
 
 std::vector<placement::Report> GraphCallable::placements() {
-  if (const auto taped = used_variant()) return taped->placements();
   std::list<std::shared_ptr<Compiled>> plans;
+  std::shared_ptr<GraphCallable> taped;
   {
     std::lock_guard lock(mutex_);
     plans = plans_;
+    taped = taped_;
   }
   std::vector<placement::Report> reports;
   for (const auto& c : plans) reports.push_back(report(*c));
+  const std::shared_ptr<GraphCallable> variants[] = {
+      taped, backward_ ? backward_->function : nullptr};
+  for (const auto& variant : variants) {
+    if (!variant) continue;
+    for (placement::Report& r : variant->placements()) {
+      reports.push_back(std::move(r));
+    }
+  }
   return reports;
 }
 
@@ -234,7 +243,9 @@ void GraphCallable::note_contracts(Compiled& c) const {
     }
   });
   if (!limits || c.placed.bodies.empty()) return;
-  c.counts_turns = true;
+  for (const StepWork::Edge& e : work_of(*c.plan, c.placed).edges) {
+    c.counts_turns |= e.nested;
+  }
 }
 
 void GraphCallable::check_work(const StepWork& work) const {

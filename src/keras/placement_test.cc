@@ -84,6 +84,24 @@ TEST(ModelPlacement, ReportsTheStepThatRanMost) {
   EXPECT_EQ(s.model.placement().steps, 6);  // 3 times 8, 8; the 4s stand apart
 }
 
+TEST(ModelPlacement, NamesOfLayersSurviveATapeAroundAFunction) {
+  const auto on = device("/CPU:0");
+  auto layer = Dense(4, {.name = "front"});
+  auto f = function([&](const Tensor& x) { return layer(x); });
+  const Tensor x = random::normal({8, 6});
+  {
+    GradientTape tape;
+    tape.watch(x);
+    tape.gradient(math::reduce_sum(f(x)), {x});
+  }
+  EXPECT_TRUE(f.placement().device_of("front/MatMul").ends_with("CPU:0"));
+  // Forward, and the gradient as a step of its own.
+  const std::vector<placement::Report> all = f.placements();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_TRUE(all[1].name.ends_with("_gradient")) << all[1].name;
+  EXPECT_EQ(all[1].steps, 1);
+}
+
 TEST(ModelContracts, HoldForTheTrainingStep) {
   Split kept("/CPU:0", "/CPU:0",
              placement::Contract{.ops = {{"front", "/CPU:0"}}});
