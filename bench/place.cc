@@ -99,6 +99,11 @@ void run(int nodes, bool interleaved, double seconds) {
   Graph placed = graph;
   const auto place = berth_bench::measure_blocks(
       [&] { berth::place(placed, options); }, seconds / 3, 1);
+  berth::PlaceOptions tensorflow = options;
+  tensorflow.policy = berth::PlacePolicy::kTensorFlow;
+  Graph theirs = graph;
+  const auto by_theirs = berth_bench::measure_blocks(
+      [&] { berth::place(theirs, tensorflow); }, seconds / 6, 1);
   // partition() consumes its graph: the copies are made outside the clock.
   std::vector<double> times;
   Graph cut;
@@ -126,8 +131,65 @@ void run(int nodes, bool interleaved, double seconds) {
         .print();
   };
   line("place_rules", place);
+  line("place_rules_tensorflow", by_theirs);
   line("place_partition", partition);
   line("place_schedule", order);
+}
+
+// Graphs that would show work per pair of nodes.
+enum class Adverse { kOneGroup, kGroupsOfTwo, kVariable, kFollowers, kAliases };
+
+Graph adverse(int nodes, Adverse kind) {
+  Builder b;
+  const auto arg = berth::AttrsRef({{"index", int64_t{0}},
+                                    {"dtype", berth::float32},
+                                    {"shape", Shape{64, 64}}});
+  int last = b.add("_Arg", {}, arg);
+  b.graph.args = {last};
+  if (kind == Adverse::kVariable) {
+    last = b.add("VarHandleOp", {},
+                 berth::AttrsRef({{"shared_name", std::string("w")},
+                                  {"dtype", berth::float32},
+                                  {"shape", Shape{64, 64}}}));
+  }
+  for (int i = b.graph.size(); i < nodes; ++i) {
+    switch (kind) {
+      case Adverse::kOneGroup:
+      case Adverse::kGroupsOfTwo:
+        last = b.add("Tanh", {{last, 0}});
+        b.graph[last].colocated = {
+            kind == Adverse::kOneGroup ? "g" : fmt::format("g{}", i / 2)};
+        break;
+      case Adverse::kVariable:
+        b.add("ReadVariableOp", {{last, 0}});
+        break;
+      case Adverse::kFollowers:
+        last = b.add("Tanh", {{last, 0}}, {}, i + 1 < nodes ? i + 1 : -1);
+        break;
+      case Adverse::kAliases:
+        last = b.add("Identity", {{last, 0}});
+    }
+  }
+  return std::move(b.graph);
+}
+
+void run_adverse(int nodes, double seconds) {
+  const char* names[] = {"one_group", "groups_of_two", "one_variable",
+                         "followers", "aliases"};
+  for (int k = 0; k < 5; ++k) {
+    Graph graph = adverse(nodes, static_cast<Adverse>(k));
+    berth::PlaceOptions options;
+    for (int i = 0; i < 4; ++i) options.devices.push_back({device(i)});
+    options.keep_assigned = false;
+    const auto t = berth_bench::measure_blocks(
+        [&] { berth::place(graph, options); }, seconds / 5, 1);
+    berth_bench::Line("place_rules", 1)
+        .add("nodes", graph.size())
+        .add("devices", 4)
+        .add("layers", names[k])
+        .timing(t, "ms", 1e3)
+        .print();
+  }
 }
 
 }  // namespace
@@ -138,6 +200,7 @@ int main(int argc, char** argv) {
     for (bool interleaved : {false, true}) {
       run(nodes, interleaved, args.seconds / 2);
     }
+    run_adverse(nodes, args.seconds / 2);
   }
   return 0;
 }

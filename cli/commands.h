@@ -18,6 +18,7 @@ class UsageError : public std::runtime_error {
   explicit UsageError(const std::string& what) : std::runtime_error(what) {}
 };
 
+void add_calibrate(CLI::App& program);
 void add_devices(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_place(CLI::App& program);

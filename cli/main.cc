@@ -1,5 +1,6 @@
 // berth: the command line.
 //
+//   berth calibrate [--json] [--quick] [--ops LIST]   how fast things are
 //   berth devices [--why] [--json]                   what there is
 //   berth ops [--device NAME] [--markdown | --json]   what computes what
 //   berth place GRAPH [--devices LIST] ...            what runs where
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
                    "berth");
   try {
     program.require_subcommand(1);
+    berth::cli::add_calibrate(program);
     berth::cli::add_devices(program);
     berth::cli::add_ops(program);
     berth::cli::add_place(program);

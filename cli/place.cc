@@ -44,8 +44,7 @@ config::SoftPlacement soft_policy(const std::string& name) {
                         : config::SoftPlacement::kSilent;
 }
 
-void place_text(const Options& o) {
-  PlaceInput input = read_place_input(o.graph, o.devices);
+void place_text(const Options& o, PlaceInput& input) {
   input.options.soft = soft_policy(o.soft);
   if (o.policy == "tensorflow") input.options.policy = PlacePolicy::kTensorFlow;
   Graph& graph = input.text.graph;
@@ -73,19 +72,24 @@ void place_text(const Options& o) {
 }
 
 void run(const Options& o) {
+  PlaceInput input;
+  const auto fail = [&](const char* kind, const std::exception& e) {
+    if (o.json) print_error(kind, e, &input.text.graph);
+  };
   try {
-    place_text(o);
+    input = read_place_input(o.graph, o.devices);
+    place_text(o, input);
   } catch (const UsageError& e) {
-    if (o.json) print_error("BadInput", e);
+    fail("BadInput", e);
     throw;
   } catch (const errors::Unimplemented& e) {
-    if (o.json) print_error("Unimplemented", e);
+    fail("Unimplemented", e);
     throw;
   } catch (const errors::InvalidArgument& e) {
-    if (o.json) print_error("InvalidArgument", e);
+    fail("InvalidArgument", e);
     throw;
   } catch (const std::exception& e) {
-    if (o.json) print_error("Internal", e);
+    fail("Internal", e);
     throw;
   }
 }

@@ -100,12 +100,43 @@ void append_simulation(const PlaceResult& r, std::string* out) {
   }
 }
 
-Json conflict_json(const std::exception& error) {
+const char* kind_name(PlaceConstraint::Kind kind) {
+  using Kind = PlaceConstraint::Kind;
+  switch (kind) {
+    case Kind::kAssigned:
+      return "assigned";
+    case Kind::kVariable:
+      return "variable";
+    case Kind::kResource:
+      return "resource";
+    case Kind::kRequest:
+      return "request";
+    case Kind::kKernels:
+      return "kernels";
+    case Kind::kHost:
+      return "host";
+    case Kind::kResourceEdge:
+      return "resource-edge";
+    case Kind::kRefEdge:
+      return "ref-edge";
+    case Kind::kVariantEdge:
+      return "variant-edge";
+    case Kind::kGroup:
+      return "group";
+    case Kind::kCall:
+      return "call";
+  }
+  return "none";
+}
+
+Json conflict_json(const std::exception& error, const Graph* graph) {
   Json list = Json::array();
   const auto* failure = dynamic_cast<const PlaceFailure*>(&error);
-  if (failure == nullptr) return list;
+  if (failure == nullptr || graph == nullptr) return list;
   for (const PlaceConstraint& c : failure->conflict().constraints) {
-    Json one = {{"text", c.text}};
+    Json one = {{"kind", kind_name(c.kind)}, {"text", c.text}};
+    if (c.node >= 0) one["node"] = (*graph)[c.node].name;
+    if (c.other >= 0) one["other"] = (*graph)[c.other].name;
     if (c.site.file != nullptr) {
       one["file"] = c.site.file;
       one["line"] = c.site.line;
@@ -133,7 +164,8 @@ Json to_json(const PlaceResult& r) {
     fallbacks.push_back({{"node", r.graph[f.node].name},
                          {"requested", f.requested},
                          {"device", r.graph[f.node].assigned},
-                         {"reason", f.reason}});
+                         {"reason", f.reason},
+                         {"bytes", crossing_bytes(r.graph, f.node)}});
   }
   Json all = {{"nodes", std::move(nodes)},
               {"notes", std::move(notes)},
@@ -156,8 +188,11 @@ void print_text(const PlaceResult& r) {
   }
   for (const PlaceFallback& f : r.placement.fallbacks) {
     const Node& n = r.graph[f.node];
-    fmt::format_to(to, "fallback: {} was asked for on \"{}\", runs on {}: {}\n",
-                   n.name, f.requested, n.assigned, f.reason);
+    fmt::format_to(to,
+                   "fallback: {} was asked for on \"{}\", runs on {}: {}; {} "
+                   "bytes per step\n",
+                   n.name, f.requested, n.assigned, f.reason,
+                   crossing_bytes(r.graph, f.node));
   }
   if (r.simulation) append_simulation(r, &out);
   out += r.explanation;
@@ -165,11 +200,12 @@ void print_text(const PlaceResult& r) {
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
-void print_error(const char* kind, const std::exception& error) {
+void print_error(const char* kind, const std::exception& error,
+                 const Graph* graph) {
   print({{"error",
           {{"kind", kind},
            {"message", error.what()},
-           {"conflict", conflict_json(error)}}}});
+           {"conflict", conflict_json(error, graph)}}}});
 }
 
 }  // namespace berth::cli

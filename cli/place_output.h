@@ -33,8 +33,9 @@ struct PlaceResult {
 void print_text(const PlaceResult& result);
 Json to_json(const PlaceResult& result);
 
-// Prints {"error": ...}.
-void print_error(const char* kind, const std::exception& error);
+// Prints {"error": ...}. `graph`: the one that was placed, null if none was.
+void print_error(const char* kind, const std::exception& error,
+                 const Graph* graph);
 
 }  // namespace berth::cli
 

@@ -79,6 +79,19 @@ check(1 ${graph} --devices CPUx1 --json)
 expect_json("${out}" "Unimplemented" error kind)
 check(0 ${graph} --devices GPUx1)
 
+# A conflict, as data.
+file(WRITE ${graph} "berth-graph 1
+op Var () -> (v)
+op Use (a: resource read, b: resource read) -> ()
+kernel Var on GPU, CPU
+kernel Use on GPU, CPU
+node v = Var() -> resource[] on \"/GPU:0\" from v (net.cc:1)
+node w = Var() -> resource[] on \"/GPU:1\" from w (net.cc:2)
+node u = Use(v:0, w:0)
+")
+check(1 ${graph} --devices CPUx2,GPUx2 --json)
+expect("${out}" "\"kind\": \"resource-edge\"" "\"node\": \"u\"" "\"file\": \"net.cc\"")
+
 # Devices of the text.
 file(WRITE ${graph} "${ops}
 device \"/job:worker/task:1/device:GPU:0\"

@@ -26,7 +26,8 @@ function(berth_test name)
   target_link_libraries(${name} PRIVATE berth GTest::gtest GTest::gtest_main fmt::fmt
     nlohmann_json::nlohmann_json ZLIB::ZLIB)
   gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 300 LABELS "${berth_test_labels}")
+    PROPERTIES TIMEOUT 300 LABELS "${berth_test_labels}"
+      ENVIRONMENT "BERTH_CACHE_DIR=${CMAKE_BINARY_DIR}/test_cache")
 endfunction()
 
 # Every room, then every backend. A backend exports `register_<name>(BackendRegistry&)`; the list

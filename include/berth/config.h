@@ -2,7 +2,8 @@
 //
 // set_* functions act before the first tensor, variable or device query and
 // throw errors::FailedPrecondition afterwards, unless they say otherwise; the
-// message names the call that created the devices and its line. Thread-safe.
+// message names the call that created the devices and its line. Setting what
+// is set already is allowed at any time. Thread-safe.
 
 #ifndef BERTH_CONFIG_H_
 #define BERTH_CONFIG_H_
@@ -44,9 +45,8 @@ std::vector<PhysicalDevice> list_physical_devices(
 
 // Makes only these physical devices become devices, in this order; types not
 // among them, or other than `device_type`, keep what they have. The CPU
-// cannot be hidden: the host needs it. Setting what is set already is allowed
-// at any time (tf.config.set_visible_devices). Throws errors::InvalidArgument
-// "unrecognized device".
+// cannot be hidden: the host needs it (tf.config.set_visible_devices). Throws
+// errors::InvalidArgument "unrecognized device".
 void set_visible_devices(const std::vector<PhysicalDevice>& devices,
                          const std::string& device_type = "",
                          Site site = Site::here());

@@ -183,8 +183,10 @@ TEST(GradientTape, ThreadsMayWatchTheSameTensor) {
 
 TEST(GradientTape, AConstantUnderATapeFollowsTheScope) {
   GradientTape tape;
+  config::set_soft_device_placement(false);
   EXPECT_THROW(with_device("/GPU:7", [] { return constant(1.f); }),
                errors::InvalidArgument);
+  config::set_soft_device_placement(true);
 }
 
 TEST(GradientTape, StopEndsRecording) {

@@ -61,7 +61,7 @@ namespace {
 // host's threads. Who opened it around the loop expected something else.
 void lint_scope(const Node& node, Site loop) {
   const DeviceScope* scope = t_state.scope;
-  if (scope == nullptr || scope->site.file == nullptr) return;
+  if (scope == nullptr || scope->kind != ScopeKind::kUser) return;
   const std::string type = scope->name.type.value_or("CPU");
   if (type == "CPU") return;
   const std::string where = where_text(nullptr, loop);

@@ -54,6 +54,7 @@ void check_threads(const char* what, int threads) {
 void set_intra_op_parallelism_threads(int threads, Site site) {
   const char* what = "config::set_intra_op_parallelism_threads";
   check_threads(what, threads);
+  if (threads == get_intra_op_parallelism_threads()) return;
   DeviceManager::configure(
       what, site, [threads](RuntimeConfig& c) { c.cpu_workers = threads; });
 }
@@ -64,6 +65,7 @@ int get_intra_op_parallelism_threads() {
 void set_inter_op_parallelism_threads(int threads, Site site) {
   const char* what = "config::set_inter_op_parallelism_threads";
   check_threads(what, threads);
+  if (threads == get_inter_op_parallelism_threads()) return;
   DeviceManager::configure(what, site, [threads](RuntimeConfig& c) {
     c.inter_op_threads = threads;
   });

@@ -182,6 +182,8 @@ void set_memory_growth(const PhysicalDevice& device, bool enable, Site site) {
                     "they take; expected one or the other",
                     what, device.name));
   }
+  const auto set = config.memory_growth.find(index);
+  if (set != config.memory_growth.end() && set->second == enable) return;
   DeviceManager::configure(what, site, [index, enable](RuntimeConfig& c) {
     c.memory_growth[index] = enable;
   });
@@ -206,6 +208,7 @@ void set_logical_device_configuration(
         fmt::format("{}: {} logical devices of {}; expected 1 to {}", what,
                     parts.size(), device.name, kMostParts));
   }
+  if (get_logical_device_configuration(device) == parts) return;
   std::vector<DevicePart> cut;
   for (const auto& part : parts) cut.push_back(checked(device, part));
   if (device.device_type == "CPU") {

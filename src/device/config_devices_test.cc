@@ -3,46 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <functional>
-#include <iostream>
-
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/fresh_process.h"
 
 namespace berth {
 namespace {
 
 using config::PhysicalDevice;
 
-void check(bool ok, const char* what) {
-  if (ok) return;
-  std::cerr << "not so: " << what << std::endl;
-  std::_Exit(1);
-}
-
-// `fn` throws E with `part` in its message.
-template <class E>
-void refuses(const std::function<void()>& fn, const char* part) {
-  try {
-    fn();
-  } catch (const E& e) {
-    if (std::string(e.what()).find(part) != std::string::npos) return;
-    std::cerr << "'" << part << "' not in: " << e.what() << std::endl;
-    std::_Exit(1);
-  }
-  check(false, part);
-}
-
-#define IN_A_FRESH_PROCESS(body)                  \
-  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
-  EXPECT_EXIT(                                    \
-      {                                           \
-        body();                                   \
-        std::_Exit(0);                            \
-      },                                          \
-      testing::ExitedWithCode(0), "")
+using fresh_process::check;
+using fresh_process::refuses;
 
 std::vector<PhysicalDevice> three_gpus() {
   config::set_simulated_devices("GPUx3");

@@ -27,8 +27,8 @@ int64_t size_of_value(const Tensor& t) {
 void lint_moves(const OpDef& op, std::span<const Tensor* const> in,
                 const InferContext& call, DType dtype, const Device& device) {
   const DeviceScope* scope = t_state.scope;
-  // Scopes without a line are the engine's own.
-  if (scope == nullptr || scope->site.file == nullptr || op.has_variables()) {
+  if (scope == nullptr || scope->kind == ScopeKind::kEngine ||
+      !scope->name.matches(device.name()) || op.has_variables()) {
     return;
   }
   const Tensor* largest = nullptr;

@@ -63,7 +63,7 @@ const Cuts::Sum& Cuts::sum(int32_t node, const RegionStream& stream) {
 }
 
 Cuts::Sum Cuts::find_sum(int32_t node, const RegionStream& stream) {
-  if (stream.slices < 2) return {};
+  if (stream.slices < 2 || cost(node).us < region_costs().tiny_us) return {};
   const auto& rules = binder_.signatures(node);
   for (size_t i = 0; i < rules.size(); ++i) {
     if (!adds(rules[i]) || rules[i].inputs.empty() || rules[i].inputs[0] != 0) {

@@ -28,7 +28,8 @@ class Cuts {
     const PartKernels* kernels = nullptr;
   };
   // The batch is the first axis of the first operand: an op that adds up over
-  // it is cut there, if that pays, in every region and alone.
+  // it is cut there, if that pays, in every region and alone. Tiny ones are
+  // not, so that small programs have the bits of eager execution.
   const Sum& sum(int32_t node, const RegionStream& stream);
 
   // Returns the region of `node` alone: whole, or by its sum().

@@ -125,6 +125,21 @@ class CostFinder {
 
 }  // namespace
 
+std::optional<OpTime> measure_on_class(const Graph& graph, int32_t node,
+                                       const Machine& machine,
+                                       int32_t device_class,
+                                       const MeasureOptions& options) {
+  Device& device = device_of_class(machine, device_class);
+  const DeviceClass& on = machine.classes[device_class];
+  const auto t = measure_op(graph, node, device, options);
+  const std::string key =
+      op_key(graph, node, where_text(graph, node, device, on));
+  if (t && !key.empty() && on.origin != CostOrigin::kDeclared) {
+    CostStore::get().add_op(key, *t);
+  }
+  return t;
+}
+
 CostTable kept_costs(const Graph& placed) { return CostFinder(placed).take(); }
 
 CostTable measured_costs(const Graph& placed, const MeasureOptions& options) {

@@ -9,6 +9,7 @@
 #define BERTH_EXEC_MEASURE_COSTS_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "graph/graph.h"
@@ -43,6 +44,14 @@ CostTable kept_costs(const Graph& placed);
 // The same; measures, within the budget, what is missing: first every op on
 // its own device, the dearest first, then on the others.
 CostTable measured_costs(const Graph& placed, const MeasureOptions& options);
+
+// Measures one node on devices of a class and keeps the result; a class that
+// declares its rates is measured, too, but not kept. Empty when it cannot be
+// measured.
+std::optional<OpTime> measure_on_class(const Graph& graph, int32_t node,
+                                       const Machine& machine,
+                                       int32_t device_class,
+                                       const MeasureOptions& options);
 
 }  // namespace berth
 

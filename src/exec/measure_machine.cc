@@ -3,12 +3,14 @@
 #include "exec/measure_machine.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 
+#include "base/thread_pool.h"
 #include "device/device_manager.h"
 #include "device/runtime_config.h"
 #include "exec/measure_costs.h"
@@ -121,24 +123,40 @@ double op_us(Device& d, const Graph& g, const MeasureOptions& o,
   return t ? t->us : otherwise;
 }
 
+// Second-level caches of the cores of a device, in bytes.
+double cache_bytes_of(Device& d) {
+  if (!d.pool()) return 0;
+  const long each = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return static_cast<double>(each > 0 ? each : 1 << 20) * d.pool()->size();
+}
+
 DeviceClass measure_rates(Device& d, DeviceClass c, const MeasureOptions& o) {
-  const Graph tiny = one_op("AddV2", {Shape({4}), Shape({4})});
-  const Graph large = one_op("AddV2", {Shape({1 << 20}), Shape({1 << 20})});
+  const auto sum_of = [](int64_t n) {
+    return one_op("AddV2", {Shape({n}), Shape({n})});
+  };
+  c.launch_us = op_us(d, sum_of(4), o, c.launch_us);
+  c.origin = CostOrigin::kMeasured;
+  // Quantity per microsecond, when the launch is left out.
+  const auto rate = [&](const Graph& g, double quantity, double otherwise) {
+    const double us = op_us(d, g, o, -1);
+    if (us <= 0) return otherwise;
+    return quantity / std::max(us - c.launch_us, 0.1 * us);
+  };
+  // Half of what the caches hold, and eight times it.
+  c.cache_bytes = cache_bytes_of(d);
+  const double fits = c.cache_bytes > 0 ? c.cache_bytes / 2 : 1 << 20;
+  const Graph small = sum_of(static_cast<int64_t>(fits) / 12);
+  const Graph large = sum_of(static_cast<int64_t>(fits) * 16 / 12);
+  const double small_bytes = cost_of(small, small.size() - 1).bytes;
+  c.cached_bytes_per_us = rate(small, small_bytes, c.cached_bytes_per_us);
+  const double beyond = cost_of(large, large.size() - 1).bytes - c.cache_bytes;
+  const double cached_us = c.cache_bytes / c.cached_bytes_per_us;
+  const double us = op_us(d, large, o, -1) - c.launch_us - cached_us;
+  if (us > 0) c.bytes_per_us = beyond / us;
   const Graph product =
       one_op("MatMul", {Shape({512, 512}), Shape({512, 512})});
-  c.launch_us = op_us(d, tiny, o, c.launch_us);
-  const Cost moved = cost_of(large, large.size() - 1);
-  const Cost done = cost_of(product, product.size() - 1);
-  const double moving = op_us(d, large, o, -1);
-  const double computing = op_us(d, product, o, -1);
-  if (moving > 0) {
-    c.bytes_per_us = moved.bytes / std::max(moving - c.launch_us, 0.1 * moving);
-  }
-  if (computing > 0) {
-    c.flops_per_us =
-        done.flops / std::max(computing - c.launch_us, 0.1 * computing);
-  }
-  c.origin = CostOrigin::kMeasured;
+  c.flops_per_us =
+      rate(product, cost_of(product, product.size() - 1).flops, c.flops_per_us);
   return c;
 }
 
@@ -196,8 +214,7 @@ Machine this_machine() {
     DeviceCost cost;
     cost.name = d->str();
     cost.device_class = static_cast<int32_t>(it - m.classes.begin());
-    cost.memory_limit =
-        static_cast<int64_t>(d->allocator().info().limit_bytes);
+    cost.memory_limit = static_cast<int64_t>(d->allocator().info().limit_bytes);
     cost.copies = d->pool() ? CopyRule::kReceiving : CopyRule::kOverlap;
     m.devices.push_back(cost);
   }

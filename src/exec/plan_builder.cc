@@ -240,6 +240,7 @@ void PlanBuilder::add_op(PlanStep& step, int32_t at, int index) {
     check_moves(node);
     op.kind = StepKind::kTransfer;
     p_.info.copied_bytes += bytes_of(node.outputs[0]);
+    step.cost.bytes += static_cast<double>(bytes_of(node.outputs[0]));
     ++p_.info.transfers;
   } else if (node.op->kind() == OpKind::kControl) {
     add_control(step, op, at);

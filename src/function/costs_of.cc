@@ -7,9 +7,6 @@
 
 namespace berth {
 
-namespace {
-
-// Composite ops become what their device has kernels for.
 void lower_for_devices(Graph& graph) {
   lower(graph, [&](const Node& n) {
     const Device& d =
@@ -19,8 +16,6 @@ void lower_for_devices(Graph& graph) {
     return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));
   });
 }
-
-}  // namespace
 
 CostTable costs_of(const Graph& placed, bool may_measure) {
   if (!may_measure) return kept_costs(placed);

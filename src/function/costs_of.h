@@ -14,6 +14,10 @@ namespace berth {
 // is kept on disk. Otherwise what was kept before, else estimates.
 CostTable costs_of(const Graph& placed, bool may_measure);
 
+// Turns composite ops into what their devices have kernels for: what
+// MeasureOptions::prepare needs.
+void lower_for_devices(Graph& graph);
+
 }  // namespace berth
 
 #endif  // BERTH_FUNCTION_COSTS_OF_H_

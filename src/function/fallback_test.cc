@@ -2,29 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "berth/berth.h"
+#include "device/fresh_process.h"
 
 namespace berth {
 namespace {
 
-// Each body runs in a process of its own: the kernels are chosen before the
-// first device is made.
-#define IN_A_FRESH_PROCESS(body)                  \
-  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
-  EXPECT_EXIT(                                    \
-      {                                           \
-        body();                                   \
-        std::_Exit(0);                            \
-      },                                          \
-      testing::ExitedWithCode(0), "")
-
 void check(bool holds, const std::string& what) {
-  if (holds) return;
-  std::fprintf(stderr, "does not hold: %s\n", what.c_str());
-  std::_Exit(1);
+  fresh_process::check(holds, what.c_str());
 }
 
 bool has(const std::string& text, const char* part) {

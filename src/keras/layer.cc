@@ -132,6 +132,7 @@ Tensors Layer::operator()(const Tensors& x,
       .fetch_add(1, std::memory_order_relaxed);
   Tensors y = base.call(x, call.training());
   if (first) note_shapes(base.state(), y);
+  call.report_scope(x, y);
   return y;
 }
 

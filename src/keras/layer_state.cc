@@ -6,8 +6,10 @@
 #include <map>
 #include <set>
 
+#include "base/diagnostics.h"
+#include "base/where.h"
+#include "berth/config.h"
 #include "berth/errors.h"
-#include "op/device_scope.h"
 
 namespace berth::keras {
 
@@ -68,20 +70,64 @@ void fail_in(const LayerState& state, const std::string& message) {
 }
 
 LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
-    : layer_(t_state.layer),
+    : state_(state),
+      layer_(t_state.layer),
       site_(t_state.site),
       outer_training_(t_training),
       training_(training.value_or(t_training)) {
-  if (!state.device.empty()) device_.emplace(state.device, state.site);
+  if (!state.device.empty()) {
+    const DeviceName own = DeviceName::parse(state.device);
+    const DeviceScope* at = t_state.scope;
+    if (at && at->kind == ScopeKind::kUser && !are_compatible(own, at->name)) {
+      clash_ = at;
+      if (!config::get_soft_device_placement()) {
+        throw errors::InvalidArgument(describe_clash());
+      }
+    }
+    push_scope(&scope_, own, state.site);
+    scope_.kind = ScopeKind::kLayer;
+  }
   t_state.layer = state.stable_name;
   t_state.site = state.site;
   t_training = training_;
 }
 
 LayerCall::~LayerCall() {
+  if (!state_.device.empty()) pop_scope(&scope_);
   t_state.layer = layer_;
   t_state.site = site_;
   t_training = outer_training_;
+}
+
+std::string LayerCall::describe_clash() const {
+  return fmt::format(
+      "made in device(\"{}\"){} and called in device(\"{}\"){}: the scope it "
+      "was made in counts; call it there too, or make it outside of scopes",
+      state_.device, where_text(state_.stable_name, state_.site),
+      clash_->name.str(), where_text(nullptr, clash_->site));
+}
+
+void LayerCall::report_scope(const Tensors& x, const Tensors& y) const {
+  if (clash_ == nullptr) return;
+  constexpr const char* kId = "layer-scope";
+  if (config::soft_device_placement() == config::SoftPlacement::kSilent) {
+    return count_diagnostic(kId);
+  }
+  int64_t bytes = 0;
+  bool known = true;
+  for (const Tensors* list : {&x, &y}) {
+    for (const Tensor& t : *list) {
+      const int64_t n = t.num_elements();
+      known &= n >= 0;
+      bytes +=
+          std::max<int64_t>(n, 0) * static_cast<int64_t>(size_of(t.dtype()));
+    }
+  }
+  report_once(state_.name + "\n" + clash_->name.str(),
+              {kId, debugging::Severity::kLint,
+               fmt::format("{}; each call moves {}{} bytes between them",
+                           describe_clash(), known ? "" : "at least ", bytes),
+               clash_->site});
 }
 
 }  // namespace berth::keras

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "berth/device.h"
 #include "berth/keras/layers.h"
+#include "op/device_scope.h"
 #include "op/dispatcher.h"
 
 namespace berth::keras {
@@ -52,7 +52,9 @@ class Lifted {
   const int32_t follows_;
 };
 
-// A layer runs: ops report it, its device scope is open.
+// A layer runs: ops report it, its device scope is open. Throws
+// errors::InvalidArgument under policy error when the scope that the user calls
+// it in contradicts the one that it was made in.
 class LayerCall {
  public:
   LayerCall(const LayerState& state, std::optional<bool> training);
@@ -61,13 +63,21 @@ class LayerCall {
   LayerCall& operator=(const LayerCall&) = delete;
 
   bool training() const { return training_; }
+  // Lint "layer-scope": the two scopes differ, so that arguments and results
+  // travel. Once per layer and scope.
+  void report_scope(const Tensors& x, const Tensors& y) const;
 
  private:
+  std::string describe_clash() const;
+
+  const LayerState& state_;
   const char* const layer_;
   const Site site_;
   const bool outer_training_;
   bool training_;
-  std::optional<DeviceGuard> device_;
+  // The user's scope, if it contradicts the layer's.
+  const DeviceScope* clash_ = nullptr;
+  DeviceScope scope_;  // open if the layer has one
 };
 
 // Returns "dense", then "dense_1", ... for type "Dense".

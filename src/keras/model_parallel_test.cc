@@ -173,7 +173,7 @@ keras::Optimizer optimizer(const std::string& name) {
 }
 
 constexpr int kSteps = 5;
-const int kSlices = getenv("S") ? atoi(getenv("S")) : 4;
+constexpr int kSlices = 4;
 
 // Trains a fresh model on `a` and `b`.
 Trained train(const Task& task, const std::string& a, const std::string& b,

@@ -115,6 +115,11 @@ std::vector<PlaceConstraint> ConstraintSets::connection(int32_t a,
                                                         int32_t b) const {
   std::vector<PlaceConstraint> chain;
   if (proofs_.empty() || a == b) return chain;
+  // Neighbours, as on a path: without the way to the root.
+  for (const int32_t below : {a, b}) {
+    if (proofs_[below].parent != (below == a ? b : a)) continue;
+    return {text_of(links_[proofs_[below].link])};
+  }
   std::vector<int32_t> up_a = {a};
   std::map<int32_t, size_t> place = {{a, 0}};
   for (int32_t at = a; proofs_[at].parent >= 0;) {

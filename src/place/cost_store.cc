@@ -56,6 +56,8 @@ Json to_json(const Kept& k) {
     j["classes"][key] = {{"type", c.type},
                          {"flops_per_us", c.flops_per_us},
                          {"bytes_per_us", c.bytes_per_us},
+                         {"cached_bytes_per_us", c.cached_bytes_per_us},
+                         {"cache_bytes", c.cache_bytes},
                          {"launch_us", c.launch_us}};
   }
   for (const auto& [key, l] : k.links) {
@@ -95,9 +97,12 @@ Kept from_json(const Json& j) {
     if (type != v.end() && type->is_string()) c.type = type->get<std::string>();
     c.flops_per_us = number(v, "flops_per_us", 0);
     c.bytes_per_us = number(v, "bytes_per_us", 0);
+    c.cached_bytes_per_us = number(v, "cached_bytes_per_us", 0);
+    c.cache_bytes = number(v, "cache_bytes", -1);
     c.launch_us = number(v, "launch_us", -1);
     c.origin = CostOrigin::kMeasured;
     if (positive(c.flops_per_us) && positive(c.bytes_per_us) &&
+        positive(c.cached_bytes_per_us) && c.cache_bytes >= 0 &&
         c.launch_us >= 0) {
       k.classes[key] = c;
     }

@@ -57,6 +57,8 @@ TEST(CostStore, KeepsWhatWasMeasured) {
     c.flops_per_us = 7;
     c.bytes_per_us = 8;
     c.launch_us = 9;
+    c.cached_bytes_per_us = 10;
+    c.cache_bytes = 11;
     s.add_class(c);
     s.add_link("big -> big", {2, 3, -1, CostOrigin::kMeasured, 0.5f});
     EXPECT_TRUE(s.save());
@@ -71,6 +73,7 @@ TEST(CostStore, KeepsWhatWasMeasured) {
   EXPECT_EQ(s.find_class("big")->type, "CPU");
   EXPECT_EQ(s.find_class("big")->flops_per_us, 7);
   EXPECT_EQ(s.find_class("big")->launch_us, 9);
+  EXPECT_EQ(s.find_class("big")->moving_us(21), 11.0 / 10 + 10.0 / 8);
   ASSERT_TRUE(s.find_link("big -> big"));
   EXPECT_EQ(s.find_link("big -> big")->latency_us, 2);
   EXPECT_EQ(s.find_link("big -> big")->bytes_per_us, 3);

@@ -195,7 +195,7 @@ Machine assumed_machine(const std::vector<std::string>& full_names) {
 
 double estimate_us(const Cost& cost, const DeviceClass& on) {
   return on.launch_us +
-         std::max(cost.flops / on.flops_per_us, cost.bytes / on.bytes_per_us);
+         std::max(cost.flops / on.flops_per_us, on.moving_us(cost.bytes));
 }
 
 Cost cost_of(const Graph& graph, int32_t node, bool* known) {

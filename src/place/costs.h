@@ -37,9 +37,17 @@ struct DeviceClass {
   std::string name;  // "CPU, 4 cores of <cpu model>": the key of what is kept
   std::string type;  // "CPU"
   double flops_per_us = 1e5;
-  double bytes_per_us = 1e4;                   // of its memory
+  double bytes_per_us = 1e4;  // of its memory
+  // Of the first `cache_bytes` that an op moves; 0: no caches.
+  double cached_bytes_per_us = 1e5;
+  double cache_bytes = 0;
   double launch_us = 1;                        // of one op
   CostOrigin origin = CostOrigin::kEstimated;  // of these rates
+
+  double moving_us(double bytes) const {
+    const double cached = bytes < cache_bytes ? bytes : cache_bytes;
+    return cached / cached_bytes_per_us + (bytes - cached) / bytes_per_us;
+  }
 };
 
 // Who computes nothing while a copy comes to this device, or leaves it.

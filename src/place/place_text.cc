@@ -86,7 +86,7 @@ class DeclaredKernels {
   bool declares(const OpDef& op) const { return kernels_.contains(&op); }
   bool runs(const OpDef& op, DType dtype) const {
     for (const Kernel& k : kernels_.at(&op)) {
-      if (k.dtypes & dtype_bit(dtype)) return true;
+      if (k.takes(dtype)) return true;
     }
     return false;
   }
@@ -97,7 +97,7 @@ class DeclaredKernels {
     int best = 0;
     bool any = false;
     for (const Kernel& k : it->second) {
-      if (!(k.dtypes & dtype_bit(dtype))) continue;
+      if (!k.takes(dtype)) continue;
       best = any ? std::max(best, k.priority) : k.priority;
       any = true;
     }
@@ -108,6 +108,10 @@ class DeclaredKernels {
   struct Kernel {
     DTypeSet dtypes;
     int priority;
+    // Also what has no dtype: an op of handles alone.
+    bool takes(DType dtype) const {
+      return dtypes == kAnyType || (dtypes & dtype_bit(dtype)) != 0;
+    }
   };
   std::unordered_map<const OpDef*, std::vector<Kernel>> kernels_;
 };

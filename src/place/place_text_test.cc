@@ -1,5 +1,6 @@
 #include "place/place_text.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "berth/errors.h"
@@ -92,6 +93,20 @@ TEST(PlaceText, DeclaredKernelsSayWhereAnOpRuns) {
   EXPECT_EQ(d[0].priority(add, float32), 0);
 }
 
+TEST(PlaceText, AKernelOfAnyDtypeRunsAnOpWithoutDtype) {
+  const GraphText text = parse_text(
+      "berth-graph 1\n"
+      "op Use (v: resource read) -> ()\n"
+      "op Typed (v: resource read) -> ()\n"
+      "kernel Use on GPU priority 2\n"
+      "kernel Typed on GPU types float32\n");
+  const PlaceOptions o = place_options(text, {local("GPU:0")});
+  const OpDef& use = *text.graph.declared_ops[0];
+  EXPECT_TRUE(o.devices[0].runs(use, DType::kInvalid));
+  EXPECT_EQ(o.devices[0].priority(use, DType::kInvalid), 2);
+  EXPECT_FALSE(o.devices[0].runs(*text.graph.declared_ops[1], DType::kInvalid));
+}
+
 TEST(PlaceText, BuiltInKernelsSayWhereOpsOfTheCatalogueRun) {
   const GraphText text = declared();
   KernelTable table;
@@ -164,6 +179,28 @@ TEST(PlaceText, CostsAreThoseOfTheClassElseOfTheTypeElseEstimated) {
   EXPECT_EQ(c.time(1, 0).origin, CostOrigin::kEstimated);
   EXPECT_EQ(c.bytes_of({0, 0}), 5);
   EXPECT_EQ(c.bytes_of({1, 0}), 16);
+}
+
+// Every group of the chain is part of the conflict between its ends.
+TEST(PlaceText, AConflictMayBeLong) {
+  constexpr int kNodes = 30000;
+  std::string lines = "berth-graph 1\nop Make () -> (y)\nkernel Make on GPU\n";
+  for (int i = 0; i < kNodes; ++i) {
+    const char* on = i == 0            ? " on \"/GPU:0\""
+                     : i == kNodes - 1 ? " on \"/GPU:1\""
+                                       : "";
+    lines += fmt::format("node n{} = Make() -> int32[]{} with g{}, g{}\n", i,
+                         on, i, i + 1);
+  }
+  GraphText text = parse_text(lines);
+  PlaceOptions options = place_options(text, devices_of_list("GPUx2"));
+  options.soft = config::SoftPlacement::kError;
+  try {
+    place(text.graph, options);
+    FAIL() << "placed";
+  } catch (const PlaceInvalid& e) {
+    EXPECT_EQ(e.conflict().constraints.size(), kNodes + 1u);
+  }
 }
 
 }  // namespace

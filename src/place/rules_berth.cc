@@ -132,11 +132,8 @@ class BerthRules {
     // unless these need nodes that come later.
     if (open(at)) {
       const Facts& f = facts_[at];
-      if (f.first >= facts_[u].first && !asked(at) && !f.generator) {
-        facts_[u].waiting = true;
-        return;
-      }
-      decide(at);
+      const bool early = f.first < facts_[u].first || asked(at) || f.generator;
+      if (early) decide(at);
     }
     if (!decided(at)) {
       for (const int32_t c : chain) facts_[c].waiting = true;

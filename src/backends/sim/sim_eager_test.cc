@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "backends/sim/sim_testing.h"
+#include "berth/config.h"
+#include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"
 #include "berth/function.h"

@@ -1,0 +1,46 @@
+// What tests need that configure devices: a process of their own.
+
+#ifndef BERTH_DEVICE_FRESH_PROCESS_H_
+#define BERTH_DEVICE_FRESH_PROCESS_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <string>
+
+namespace berth::fresh_process {
+
+// Ends the process as failed unless `ok`.
+inline void check(bool ok, const char* what) {
+  if (ok) return;
+  std::cerr << "not so: " << what << std::endl;
+  std::_Exit(1);
+}
+
+// `fn` throws E with `part` in its message.
+template <class E>
+void refuses(const std::function<void()>& fn, const std::string& part) {
+  try {
+    fn();
+  } catch (const E& e) {
+    if (std::string(e.what()).find(part) != std::string::npos) return;
+    std::cerr << "'" << part << "' not in: " << e.what() << std::endl;
+    std::_Exit(1);
+  }
+  check(false, part.c_str());
+}
+
+}  // namespace berth::fresh_process
+
+#define IN_A_FRESH_PROCESS(body)                  \
+  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
+  EXPECT_EXIT(                                    \
+      {                                           \
+        body();                                   \
+        std::_Exit(0);                            \
+      },                                          \
+      testing::ExitedWithCode(0), "")
+
+#endif  // BERTH_DEVICE_FRESH_PROCESS_H_

@@ -1,0 +1,120 @@
+// Fallbacks: when they happen, what is recorded and what the user hears.
+
+#include <gtest/gtest.h>
+
+#include "base/diagnostics.h"
+#include "place/test_graphs.h"
+
+namespace berth {
+namespace {
+
+using namespace place_tests;  // NOLINT
+using config::SoftPlacement;
+
+class Fallback : public ::testing::Test {
+ protected:
+  Fallback() {
+    reset_diagnostics_for_testing();
+    debugging::set_diagnostic_handler(
+        [this](const debugging::Diagnostic& d) { got_.push_back(d); });
+  }
+  ~Fallback() override {
+    debugging::set_diagnostic_handler({});
+    reset_diagnostics_for_testing();
+  }
+  std::vector<debugging::Diagnostic> got_;
+};
+
+TEST_F(Fallback, GoesToTheFirstDeviceOfTheTaskAndIsRecorded) {
+  const Result r = placed(
+      arg("x") + node("a", "CpuOnly(x:0)", "on \"/GPU:1\" from a (m.cc:5)") +
+      node("b", "One(a:0)", "on \"/GPU:7\"") +
+      node("c", "NotGpu0(b:0)", "on \"/GPU:0\""));
+  EXPECT_EQ(r.text, "x CPU:0\na CPU:0\nb GPU:0\nc GPU:1\n");
+  ASSERT_EQ(r.placement.fallbacks.size(), 3u);
+  EXPECT_EQ(r.placement.fallbacks[0].requested, "/GPU:1");
+  EXPECT_EQ(r.placement.fallbacks[0].reason, "no kernel for float32 on GPU:1");
+  EXPECT_EQ(r.placement.fallbacks[1].reason, "there is no \"/GPU:7\"");
+  EXPECT_EQ(r.placement.fallbacks[2].reason, "no kernel for float32 on GPU:0");
+  for (const PlaceFallback& f : r.placement.fallbacks) {
+    EXPECT_EQ(r.placement.reasons[f.node].rule, PlaceRule::kRequest);
+  }
+}
+
+TEST_F(Fallback, IsToldOncePerOpAndReasonWithLineAndBytes) {
+  const Result r =
+      placed(arg("x", "on \"/GPU:0\"") +
+             node("a", "CpuOnly(x:0)", "on \"/GPU:1\" from a (m.cc:5)") +
+             node("b", "CpuOnly(x:0)", "on \"/GPU:1\"") +
+             node("c", "Two(a:0, b:0)", "on \"/GPU:0\"") +
+             node("d", "Two(a:0, b:0)", "on \"/GPU:1\""));
+  report_fallbacks(r.graph, r.placement, SoftPlacement::kWarn);
+  ASSERT_EQ(got_.size(), 1u);
+  EXPECT_EQ(got_[0].id, "fallback");
+  EXPECT_EQ(got_[0].severity, debugging::Severity::kWarning);
+  EXPECT_EQ(got_[0].site.line, 5);
+  // x comes, and a goes to two devices: 3 x 4 floats.
+  EXPECT_PRED2(has, got_[0].text,
+               "CpuOnly \"a\" (m.cc:5) was asked for on \"/GPU:1\" and runs "
+               "on CPU:0: no kernel for float32 on GPU:1; 48 bytes per step");
+  EXPECT_EQ(debugging::diagnostic_counts()["fallback"], 2);
+  EXPECT_EQ(crossing_bytes(r.graph, 1), 48);
+  EXPECT_EQ(crossing_bytes(r.graph, 3), 32);
+}
+
+TEST_F(Fallback, IsCountedAloneWhenSilent) {
+  const Result r =
+      placed(arg("x") + node("a", "CpuOnly(x:0)", "on \"/GPU:1\""));
+  report_fallbacks(r.graph, r.placement, SoftPlacement::kSilent);
+  EXPECT_TRUE(got_.empty());
+  EXPECT_EQ(debugging::diagnostic_counts()["fallback"], 1);
+}
+
+TEST_F(Fallback, OfASetNamesTheMemberThatLacksAKernel) {
+  const Result r =
+      placed(arg("x") + node("a", "One(x:0)", "on \"/GPU:1\" with g") +
+             node("b", "CpuOnly(x:0)", "with g"));
+  EXPECT_EQ(r.text, "x CPU:0\na CPU:0\nb CPU:0\n");
+  ASSERT_EQ(r.placement.fallbacks.size(), 1u);
+  EXPECT_EQ(r.placement.fallbacks[0].reason,
+            "CpuOnly \"b\" must be with it and has no kernel for float32 on "
+            "GPU:1");
+}
+
+TEST_F(Fallback, AVariableThatDecidesIsANoteInstead) {
+  const Result r = placed(handle("v", "on \"/GPU:1\"") +
+                          node("read", "ReadVariableOp(v:0)", "on \"/GPU:0\""));
+  EXPECT_TRUE(r.placement.fallbacks.empty());
+  ASSERT_EQ(r.placement.notes.size(), 1u);
+  EXPECT_EQ(r.placement.notes[0].id, "request-ignored");
+}
+
+TEST_F(Fallback, GroupsOfTwoRequestsTakeTheFirst) {
+  const Result r =
+      placed(arg("x") + node("a", "One(x:0)", "on \"/GPU:1\" with g") +
+             node("b", "One(x:0)", "on CPU with g"));
+  EXPECT_EQ(r.text, "x GPU:1\na GPU:1\nb GPU:1\n");
+  ASSERT_EQ(r.placement.notes.size(), 1u);
+  EXPECT_PRED2(has, r.placement.notes[0].text,
+               "One \"b\" was asked for on \"CPU\" but shares a device with "
+               "\"a\", which was asked for on \"/GPU:1\", on GPU:1");
+}
+
+TEST_F(Fallback, StringsLiveOnTheHost) {
+  const Result r =
+      placed("node w = Make() -> string[2]\nnode l = One(w:0) -> int32[2]\n" +
+             node("a", "One(l:0)"));
+  EXPECT_EQ(r.text, "w CPU:0\nl CPU:0\na GPU:0\n");
+}
+
+TEST_F(Fallback, PlacementIsLoggedOneLinePerNode) {
+  const Result r = placed(arg("x") + node("a", "One(x:0)", "on CPU"));
+  log_placement(r.graph);
+  ASSERT_EQ(got_.size(), 2u);
+  EXPECT_EQ(got_[1].id, "placement");
+  EXPECT_EQ(got_[1].text,
+            "a: (One): /job:localhost/replica:0/task:0/device:CPU:0");
+}
+
+}  // namespace
+}  // namespace berth
