@@ -143,6 +143,24 @@ TEST(PlacementReport, LoopsCountTheirTurns) {
   EXPECT_EQ(r.device_of("While/body/Square"), kGpu1);
 }
 
+TEST(PlacementReport, TellsWhatAVariableMoved) {
+  Variable v(on_device("/GPU:0", {25}));
+  auto f = function([&](const Tensor& x) {
+    const auto on = device("/GPU:1");
+    v.assign_add(x);
+    return math::square(x);
+  });
+  f(on_device("/GPU:1", {25}));
+  const Report r = f.placement();
+  ASSERT_EQ(r.moved.size(), 1u);
+  EXPECT_EQ(r.moved[0].op, "AssignAddVariableOp");
+  EXPECT_EQ(r.moved[0].requested, "/device:GPU:1");
+  EXPECT_EQ(r.moved[0].device, kGpu0);
+  EXPECT_EQ(r.moved[0].bytes, 100);
+  EXPECT_NE(r.moved[0].reason.find("variable"), std::string::npos);
+  EXPECT_TRUE(r.fallbacks.empty());
+}
+
 TEST(PlacementReport, JsonAndTablesHoldTheRows) {
   const Variable w(on_device("/GPU:0", {32, 8}));
   auto f = function([&](const Tensor& x) { return two_devices(x, w); },

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "device/fresh_process.h"
 
 namespace berth::keras {
 namespace {
@@ -75,6 +78,28 @@ TEST(ModelPlacement, SeveralDevicesGiveATable) {
   EXPECT_EQ(r.transfer_bytes("/GPU:1", "/GPU:0"), 8 * 2 * 4 + 8 * 4 * 4);
   EXPECT_TRUE(s.model.explain("back").device.ends_with("GPU:1"));
   EXPECT_THROW(s.model.explain("bakc"), errors::NotFound);
+}
+
+void fit_counts_fallbacks() {
+  setenv("BERTH_SIM", "GPUx2", 1);
+  setenv("BERTH_SIM_MISSING", "Tanh", 1);
+  config::set_soft_device_placement(config::SoftPlacement::kSilent);
+  const auto on = device("/GPU:0");
+  auto model = Sequential({Dense(4, {.activation = "tanh"}), Dense(2)});
+  model.compile({.optimizer = SGD(0.1), .loss = "mse"});
+  testing::internal::CaptureStdout();
+  const History h = model.fit(random::normal({8, 6}), random::normal({8, 2}),
+                              {.batch_size = 8, .verbose = 2});
+  const std::string text = testing::internal::GetCapturedStdout();
+  fresh_process::check(h.fallback_ops == 1, "one op fell back");
+  // There and, with what its gradient reads, back.
+  fresh_process::check(h.fallback_bytes >= 2 * 8 * 4 * 4, "its bytes count");
+  fresh_process::check(text.find("fallbacks: 1 op, ") != text.npos,
+                       text.c_str());
+}
+
+TEST(ModelPlacement, CountsFallbacks) {
+  IN_A_FRESH_PROCESS(fit_counts_fallbacks);
 }
 
 TEST(ModelPlacement, ReportsTheStepThatRanMost) {
