@@ -58,7 +58,9 @@ struct Found {
   int32_t node = -1;
 };
 
-bool computes(const Node& n) { return n.op->kind() != OpKind::kPlaceholder; }
+bool computes(const Node& n) {
+  return n.op->kind() == OpKind::kCompute || n.op->kind() == OpKind::kControl;
+}
 
 Found find(const PlacedGraph& placed, const std::string& name) {
   const std::string prefix = placed.path.empty() ? "" : placed.path + "/";
@@ -73,7 +75,7 @@ Found find(const PlacedGraph& placed, const std::string& name) {
   return {};
 }
 
-// The first op that lies under a layer or name.
+// The first op that computes and lies under a layer or name.
 Found find_under(const PlacedGraph& placed, const std::string& name) {
   const Graph& g = placed.graph;
   for (int32_t i = 0; i < g.size(); ++i) {

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "berth/berth.h"
 
@@ -178,6 +180,30 @@ TEST(PlacementReport, JsonAndTablesHoldTheRows) {
   EXPECT_NE(s.find("GPU:1"), s.npos);
   EXPECT_NE(s.find("MatMul:0"), s.npos) << s;
   EXPECT_NE(s.find("2.0 kB"), s.npos) << s;
+}
+
+TEST(PlacementReport, MayBeAskedForWhileTheFunctionRuns) {
+  const Variable w(on_device("/GPU:0", {32, 8}));
+  auto f = function([&](const Tensor& x) { return two_devices(x, w); },
+                    {.contract = placement::Contract{
+                         .transfers = {{"GPU:0", "GPU:1", 2048}}}});
+  const Tensor x = on_device("/GPU:0", {64, 32});
+  f(x);
+  constexpr int kThreads = 3, kCalls = 50;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kCalls; ++i) f(x);
+    });
+  }
+  for (int i = 0; i < kCalls; ++i) {
+    EXPECT_LE(f.placement().steps, 1 + kThreads * kCalls);
+  }
+  for (std::thread& t : threads) t.join();
+  const Report r = f.placement();
+  EXPECT_EQ(r.steps, 1 + kThreads * kCalls);
+  EXPECT_EQ(r.transfers.at(0).runs_per_step, 1);
+  EXPECT_GT(r.measured_step_us, 0);
 }
 
 TEST(PlacementReport, BeforeTheFirstCallIsAnError) {

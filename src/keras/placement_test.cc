@@ -77,6 +77,7 @@ TEST(ModelPlacement, SeveralDevicesGiveATable) {
   // gradient of the activation [8, 4] to the first layer.
   EXPECT_EQ(r.transfer_bytes("/GPU:1", "/GPU:0"), 8 * 2 * 4 + 8 * 4 * 4);
   EXPECT_TRUE(s.model.explain("back").device.ends_with("GPU:1"));
+  EXPECT_EQ(s.model.explain("back").op, "back/MatMul");
   EXPECT_THROW(s.model.explain("bakc"), errors::NotFound);
 }
 
