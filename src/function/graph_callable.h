@@ -95,6 +95,7 @@ class GraphCallable final : public Callable {
   std::shared_ptr<Compiled> last() const;
   // placement.cc
   placement::Report report(Compiled& c) const;
+  static void record(Compiled& c, const placement::Report& report);
   // The variant for tapes when it alone was called; else null.
   std::shared_ptr<GraphCallable> used_variant();
   void note_contracts(Compiled& c) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "berth/errors.h"
@@ -121,16 +122,29 @@ void add_estimates(const Graph& graph, placement::Report& report) {
 
 }  // namespace
 
+// Keeps how wrong the estimate was: in the file of the calibration when there
+// is one. Simulated devices say nothing about this machine.
+void GraphCallable::record(Compiled& c, const placement::Report& report) {
+  for (const placement::DeviceRow& d : report.devices) {
+    const DeviceName name = DeviceName::parse(d.device);
+    if (DeviceManager::get().lookup(name).simulated()) return;
+  }
+  std::lock_guard lock(c.mutex);
+  if (report.measured_step_us <= 0 || report.estimated_step_us <= 0 ||
+      report.measured_step_us == c.recorded_us) {
+    return;
+  }
+  c.recorded_us = report.measured_step_us;
+  CostStore& store = CostStore::get();
+  store.record_prediction(report.estimated_step_us, report.measured_step_us);
+  std::error_code ignored;
+  if (std::filesystem::exists(store.path(), ignored)) store.save();
+}
+
 placement::Report GraphCallable::report(Compiled& c) const {
   placement::Report report = work_of(*c.plan, c.placed).report;
   add_estimates(c.plan->graph(), report);
-  std::lock_guard lock(c.mutex);
-  if (report.measured_step_us > 0 && report.estimated_step_us > 0 &&
-      report.measured_step_us != c.recorded_us) {
-    c.recorded_us = report.measured_step_us;
-    CostStore::get().record_prediction(report.estimated_step_us,
-                                       report.measured_step_us);
-  }
+  record(c, report);
   return report;
 }
 

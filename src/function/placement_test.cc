@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "place/cost_store.h"
 
 namespace berth {
 namespace {
@@ -180,6 +181,19 @@ TEST(PlacementReport, JsonAndTablesHoldTheRows) {
   EXPECT_NE(s.find("GPU:1"), s.npos);
   EXPECT_NE(s.find("MatMul:0"), s.npos) << s;
   EXPECT_NE(s.find("2.0 kB"), s.npos) << s;
+}
+
+TEST(PlacementReport, KeepsTheErrorOfItsEstimate) {
+  auto f = function([](const Tensor& x) {
+    const auto on = device("/CPU:0");
+    return math::exp(matmul(x, x));
+  });
+  const Tensor x = on_device("/CPU:0", {64, 64}, 0.01f);
+  for (int i = 0; i < 4; ++i) f(x);
+  const Report r = f.placement();
+  EXPECT_GT(r.measured_step_us, 0);
+  EXPECT_GT(r.estimated_step_us, 0);
+  EXPECT_GE(CostStore::get().error(), 0);
 }
 
 TEST(PlacementReport, MayBeAskedForWhileTheFunctionRuns) {
