@@ -129,10 +129,7 @@ class Reporter {
       std::lock_guard lock(plan.mutex);
       part.record = plan.record;
     }
-    if (steps_ > 0) {
-      part.per_step =
-          static_cast<double>(part.record.runs) / static_cast<double>(steps_);
-    }
+    part.per_step = runs_per_step(part.record.runs, nested);
     for (size_t s = 0; s < plan.steps.size(); ++s) add_ops(part, s);
     for (size_t s = 0; s < plan.steps.size(); ++s) {
       if (plan.steps[s].kind == StepKind::kTransfer) add_transfer(part, s);

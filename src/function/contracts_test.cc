@@ -180,6 +180,23 @@ TEST(Contracts, SeveralHoldTogether) {
                    {"contract \"b\""}));
 }
 
+TEST(Contracts, ABranchCountsWhenItIsTaken) {
+  auto f = function(
+      [](const Tensor& x, const Tensor& far) {
+        const auto on = device("/GPU:0");
+        const auto away = [&] {
+          const auto elsewhere = device("/GPU:1");
+          return math::square(x);
+        };
+        return cond(far, away, [&] { return math::add(x, x); });
+      },
+      {.contract = Contract{.transfers = {{"/GPU:0", "/GPU:1", 0}}}});
+  const Tensor x = on_device("/GPU:0", {4});
+  f(x, constant(false));
+  EXPECT_TRUE(says(message_of([&] { f(x, constant(true)); }),
+                   {"16 bytes GPU:0 -> GPU:1", "If/then_branch/"}));
+}
+
 TEST(ContractBlocks, CoverTheOpsTracedInside) {
   auto f = [](const char* inside, const char* outside) {
     return function([=](const Tensor& x) {
@@ -223,6 +240,7 @@ TEST(ContractBlocks, ReachBodiesAndCountTheirTurns) {
   broken(x, constant(2));
   EXPECT_TRUE(
       says(message_of([&] { broken(x, constant(3)); }), {"While/body/"}));
+  broken(x, constant(2));  // each step counts by itself
 }
 
 TEST(ContractBlocks, HoldWhenTheFunctionIsInlinedOrDifferentiated) {
