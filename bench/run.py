@@ -263,6 +263,13 @@ def place_row(runner, nodes, bench):
     return best, {}
 
 
+def core_sets_row(runner, bench, value):
+    """Two CPU devices of half the cores each."""
+    best = min(field(runner.ours("bench_cores", fresh=True), bench, value)
+               for _ in range(runner.options.rounds))
+    return best, {}
+
+
 def busy_row(runner, model, cores):
     """Median step with two spinning processes beside it over the median without."""
     def median():
@@ -301,6 +308,13 @@ ROWS += [
      lambda r, n=_nodes, b=_bench: place_row(r, n, b))
     for _nodes, _must in ((10000, 50), (100000, 1000))
     for _bench in ("place_text", "place_text_tensorflow", "place_text_parse")
+]
+ROWS += [
+    # From one CPU device to another and on: an event, 0 bytes.
+    ("cpu_hand_over", "us", 2, 0.5, lambda r: core_sets_row(r, "hand_over_small", "hop_us")),
+    # Two independent branches, one per device, over both on one of them.
+    ("two_core_sets_over_one", "x", 0.65, 0.55,
+     lambda r: core_sets_row(r, "core_sets", "over_one_device")),
 ]
 MODELS = ("mlp", "cnn", "resnet18", "gpt")
 for _model in ("mlp", "cnn"):

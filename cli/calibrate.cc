@@ -151,7 +151,15 @@ std::vector<Row> measure_ops(const Machine& m, std::vector<Case>& cases,
   return rows;
 }
 
-void print_text(const Machine& m, const std::vector<Row>& rows) {
+// Where the measurements went.
+std::string kept_text(bool saved) {
+  const std::string& path = CostStore::get().path();
+  if (path.empty()) return "not kept: set BERTH_CACHE_DIR or HOME";
+  if (saved) return "kept in " + path;
+  return "not kept: " + path + " cannot be written, or is of another format";
+}
+
+void print_text(const Machine& m, const std::vector<Row>& rows, bool saved) {
   fmt::print("{:<14} {:>10} {:>10} {:>12} {:>10}  {:<9} {}\n", "device",
              "GFLOP/s", "GB/s", "cached GB/s", "launch us", "origin", "class");
   for (int32_t c = 0; c < static_cast<int32_t>(m.classes.size()); ++c) {
@@ -196,12 +204,10 @@ void print_text(const Machine& m, const std::vector<Row>& rows) {
     fmt::print("median error of predicted steps: {:.0f}%\n",
                100 * store.error());
   }
-  fmt::print("kept in {}\n", store.path().empty()
-                                 ? "memory alone: set BERTH_CACHE_DIR or HOME"
-                                 : store.path());
+  fmt::print("{}\n", kept_text(saved));
 }
 
-void print_json(const Machine& m, const std::vector<Row>& rows) {
+void print_json(const Machine& m, const std::vector<Row>& rows, bool saved) {
   using Json = nlohmann::ordered_json;
   Json classes = Json::array(), links = Json::array(), ops = Json::array();
   for (int32_t c = 0; c < static_cast<int32_t>(m.classes.size()); ++c) {
@@ -247,7 +253,7 @@ void print_json(const Machine& m, const std::vector<Row>& rows) {
                     {"ops", ops},
                     {"estimate_error", rows.empty() ? -1 : median_error(rows)},
                     {"prediction_error", store.error()},
-                    {"kept_in", store.path()}};
+                    {"kept_in", saved ? store.path() : ""}};
   fmt::print("{}\n", all.dump());
 }
 
@@ -285,9 +291,9 @@ void run(const Options& o) {
   }
   const Machine m = measure_machine(o.quick, options);
   const std::vector<Row> rows = measure_ops(m, cases, options);
-  CostStore::get().save();
+  const bool saved = CostStore::get().save();
   if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\033[K");
-  o.json ? print_json(m, rows) : print_text(m, rows);
+  o.json ? print_json(m, rows, saved) : print_text(m, rows, saved);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/place_input.h"
 #include "cli/place_output.h"
+#include "place/explain.h"
 #include "place/place_text.h"
 #include "place/schedule.h"
 
@@ -38,6 +39,23 @@ std::string partitioned_text(const GraphText& text) {
   return berth::print(cut);
 }
 
+// Prices alternatives by simulating the step with the node there.
+placement::Explanation explain_node(const Graph& graph,
+                                    const Placement& placement,
+                                    const PlaceOptions& options,
+                                    const CostTable& costs, int32_t node) {
+  const SimulatedGraph simulated(graph);
+  const SimulatedPlan plan = plan_of(graph, costs);
+  return explain_placement(
+      graph, placement, options, node, [&](int32_t of, int32_t device) {
+        try {
+          return price_move(simulated, costs, plan, {&of, 1}, device);
+        } catch (const errors::InvalidArgument&) {  // declared to take for ever
+          return Price();
+        }
+      });
+}
+
 config::SoftPlacement soft_policy(const std::string& name) {
   if (name == "error") return config::SoftPlacement::kError;
   return name == "warn" ? config::SoftPlacement::kWarn
@@ -52,16 +70,18 @@ void place_text(const Options& o, PlaceInput& input) {
   const Placement placement = place(graph, input.options);
   PlaceResult result = {graph, placement};
   CostTable costs;
-  if (o.simulate) {
+  if (o.simulate || asked >= 0) {
     costs = costs_of_text(input.text, machine_of(input.text, input.devices),
                           input.options);
+  }
+  if (o.simulate) {
     result.costs = &costs;
     result.simulation =
         simulate(SimulatedGraph(graph), costs, plan_of(graph, costs));
   }
   if (asked >= 0) {
-    result.explanation = explain(graph, placement, asked) + "\n";
-    result.explanation_json = explain(graph, placement, asked);
+    result.explanation =
+        explain_node(graph, placement, input.options, costs, asked);
   }
   if (o.partition) result.partitioned = partitioned_text(input.text);
   if (o.json) {

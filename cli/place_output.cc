@@ -5,35 +5,11 @@
 #include <cstdio>
 #include <iterator>
 
+#include "place/explain.h"
+
 namespace berth::cli {
 
 namespace {
-
-const char* rule_name(PlaceRule rule) {
-  switch (rule) {
-    case PlaceRule::kNone:
-      return "none";
-    case PlaceRule::kAssigned:
-      return "assigned";
-    case PlaceRule::kVariable:
-      return "variable";
-    case PlaceRule::kRequest:
-      return "request";
-    case PlaceRule::kGroup:
-      return "group";
-    case PlaceRule::kColocated:
-      return "colocation";
-    case PlaceRule::kConsumers:
-      return "consumers";
-    case PlaceRule::kInput:
-      return "input";
-    case PlaceRule::kHost:
-      return "host";
-    case PlaceRule::kDefault:
-      return "default";
-  }
-  return "none";
-}
 
 std::string value_name(const Graph& graph, ValueRef v) {
   return fmt::format("{}:{}", graph[v.node].name, v.output);
@@ -116,11 +92,11 @@ const char* kind_name(PlaceConstraint::Kind kind) {
     case Kind::kHost:
       return "host";
     case Kind::kResourceEdge:
-      return "resource-edge";
+      return "resource_edge";
     case Kind::kRefEdge:
-      return "ref-edge";
+      return "ref_edge";
     case Kind::kVariantEdge:
-      return "variant-edge";
+      return "variant_edge";
     case Kind::kGroup:
       return "group";
     case Kind::kCall:
@@ -171,7 +147,9 @@ Json to_json(const PlaceResult& r) {
               {"notes", std::move(notes)},
               {"fallbacks", std::move(fallbacks)}};
   if (r.simulation) all["simulation"] = simulation_json(r);
-  if (!r.explanation.empty()) all["explanation"] = r.explanation_json;
+  if (r.explanation) {
+    all["explanation"] = Json::parse(r.explanation->json(), nullptr, false);
+  }
   if (!r.partitioned.empty()) all["partitioned"] = r.partitioned;
   return all;
 }
@@ -180,7 +158,7 @@ void print_text(const PlaceResult& r) {
   std::string out;
   const auto to = std::back_inserter(out);
   for (const Node& n : r.graph.nodes) {
-    if (!r.explanation.empty()) break;
+    if (r.explanation) break;  // what was asked for is easier to find alone
     fmt::format_to(to, "{}: ({}): {}\n", n.name, n.op->name(), n.assigned);
   }
   for (const PlaceNote& n : r.placement.notes) {
@@ -195,7 +173,7 @@ void print_text(const PlaceResult& r) {
                    crossing_bytes(r.graph, f.node));
   }
   if (r.simulation) append_simulation(r, &out);
-  out += r.explanation;
+  if (r.explanation) out += r.explanation->str();
   if (!r.partitioned.empty()) out += "\n" + r.partitioned;
   std::fwrite(out.data(), 1, out.size(), stdout);
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "berth/placement.h"
 #include "place/costs.h"
 #include "place/place.h"
 #include "place/simulate.h"
@@ -25,8 +26,7 @@ struct PlaceResult {
   const Placement& placement;
   const CostTable* costs = nullptr;  // with `simulation`
   std::optional<Simulation> simulation;
-  std::string explanation;  // "": not asked for
-  Json explanation_json;
+  std::optional<placement::Explanation> explanation;
   std::string partitioned;  // a graph text; "": not asked for
 };
 

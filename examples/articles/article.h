@@ -30,7 +30,7 @@ inline void print_devices() {
 // What ran where: of a function or a model that has run.
 template <class Runs>
 void print_placement(const Runs& runs) {
-  fmt::print("{}\n", runs.text("place"));
+  fmt::print("{}\n", runs.placement().str());
 }
 
 // Runs one of the two; an error ends in its line and 1.

@@ -22,17 +22,22 @@ int sensible() {
   return 0;
 }
 
-Tensor layer_on(const std::string& gpu, int64_t units, const char* activation,
-                const Tensor& inputs) {
-  const auto on = device(gpu);
-  const keras::Dense layer(units, {.activation = activation});
+Tensor first_layer(const std::string& gpu1, const Tensor& inputs) {
+  const auto on = device(gpu1);
+  const keras::Dense layer(128, {.activation = "relu"});
+  return layer(inputs);
+}
+
+Tensor second_layer(const std::string& gpu2, const Tensor& inputs) {
+  const auto on = device(gpu2);
+  const keras::Dense layer(10, {.activation = "softmax"});
   return layer(inputs);
 }
 
 void forward(const std::string& gpu1, const std::string& gpu2) {
-  const Tensor input = random::normal({64, 100});
-  const Tensor output_1 = layer_on(gpu1, 128, "relu", input);
-  const Tensor output_2 = layer_on(gpu2, 10, "softmax", output_1);
+  const Tensor input_tensor = random::normal({64, 100});
+  const Tensor output_1 = first_layer(gpu1, input_tensor);
+  const Tensor output_2 = second_layer(gpu2, output_1);
   fmt::print("Output shape: {}\n", output_2.shape().str());
 }
 

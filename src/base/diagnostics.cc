@@ -63,15 +63,18 @@ void report(const debugging::Diagnostic& d) {
   hand_over(d);
 }
 
+bool count_once(const std::string& id, const std::string& key) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  ++s.counts[id];
+  return s.seen.size() < kMaxKeys && s.seen.insert(id + '\0' + key).second;
+}
+
+void deliver(const debugging::Diagnostic& d) { hand_over(d); }
+
 bool report_once(const std::string& key, const debugging::Diagnostic& d) {
-  {
-    State& s = state();
-    std::lock_guard lock(s.mutex);
-    ++s.counts[d.id];
-    if (s.seen.size() >= kMaxKeys) return false;
-    if (!s.seen.insert(d.id + '\0' + key).second) return false;
-  }
-  hand_over(d);
+  if (!count_once(d.id, key)) return false;
+  deliver(d);
   return true;
 }
 

@@ -21,6 +21,11 @@ void report(const debugging::Diagnostic& diagnostic);
 bool report_once(const std::string& key,
                  const debugging::Diagnostic& diagnostic);
 
+// The two halves of report_once(), for those to whom the text is dear: counts,
+// returns true when the handler is still to be told; and tells it.
+bool count_once(const std::string& id, const std::string& key);
+void deliver(const debugging::Diagnostic& diagnostic);
+
 // Counts a diagnostic that nobody wants to hear.
 void count_diagnostic(const std::string& id);
 

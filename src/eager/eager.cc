@@ -250,6 +250,81 @@ void decompose(const OpDef& op, std::span<const Tensor* const> in,
   for (size_t i = 0; i < out.size(); ++i) out[i] = std::move(results.at(i));
 }
 
+// Where a call runs, and by what.
+struct BoundCall {
+  PickedDevice picked;
+  Device* device = nullptr;  // whose kernel it is: picked, or the host
+  bool on_host = false;      // for ops that only read shapes
+  std::shared_ptr<const BoundKernel> kernel;  // null: an alias
+};
+
+// Picks the device; one whose kernels refuse these shapes is not asked again.
+BoundCall bind_call(const OpDef& op, std::span<const Tensor* const> in,
+                    const Attrs* attrs, std::span<const SpecView> specs,
+                    std::span<const OutSpec> outs, DType dtype) {
+  DeviceManager& devices = DeviceManager::get(op.name(), t_state.site);
+  BoundCall call;
+  call.on_host = runs_on_host(op, outs);
+  DeviceBits refused = 0;
+  for (;;) {
+    call.picked = pick_device(op, in, dtype, refused);
+    call.device = call.on_host ? &devices.host() : call.picked.device;
+    if (op.kind() == OpKind::kAlias) break;
+    call.kernel = cached_kernel(
+        *call.device, {&op, attrs, specs, outs, default_slices(*call.device)});
+    if (call.kernel->def || op.decompose()) break;
+    refused |= DeviceBits{1} << devices.position_of(*call.picked.device);
+  }
+  if (call.picked.rule == ChoiceRule::kFallback) [[unlikely]] {
+    report_pick(op, in, outs, call.picked);
+  }
+  if (g_log_device_placement.load(std::memory_order_relaxed)) [[unlikely]] {
+    log_placement(op, *call.picked.device);
+  }
+  if (contracts_open()) [[unlikely]] {
+    check_eager_call(op, {*call.picked.device, *call.device}, in, outs);
+  }
+  return call;
+}
+
+// CPU devices have one memory: an op on one reads what another has, once it is
+// there. A snapshot that shares a variable's storage is copied: its reads are
+// ordered against writes by the streams of the variable's device alone.
+bool can_hand_over(const TensorImpl& t, const Device& device) {
+  return t.block->device->type() == "CPU" && device.type() == "CPU" &&
+         t.dtype != string_ && !t.block->borrowed.load();
+}
+
+// Copies inputs that live elsewhere to `moved` and points `args` there.
+// Returns the bytes that travel.
+size_t bring_over(const OpDef& op, const BoundCall& call,
+                  std::span<const Tensor* const> in, std::span<Tensor> moved,
+                  std::span<const Tensor*> args) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const TensorImpl& t = *in[i]->impl();
+    args[i] = in[i];
+    if (t.kind == TensorKind::kVariable) {
+      if (t.device == call.device) continue;
+      throw errors::InvalidArgument(fmt::format(
+          "{}: variable '{}' lives on {} but another one is on {}{}; expected "
+          "all variables of an update on one device",
+          op.name(), t.variable->name, t.device->short_name(),
+          call.device->short_name(), where_text()));
+    }
+    if (t.block->device == call.device || call.on_host) continue;
+    check_policy(op, static_cast<int>(i), *in[i], *call.device);
+    if (call.kernel != nullptr && can_hand_over(t, *call.device)) {
+      if (call.device->runs_inline()) synchronize(t.block->ready);
+      continue;
+    }
+    moved[i] = copy_to_device(*in[i], *call.device);
+    args[i] = &moved[i];
+    bytes += t.size_bytes();
+  }
+  return bytes;
+}
+
 void compute(const OpDef& op, std::span<const Tensor* const> in,
              const Attrs* attrs, std::span<Tensor> out) {
   Buffer<SpecView, 6> specs(in.size());
@@ -266,74 +341,32 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
     if (s.shape.num_elements() < 0) unknown_result(op, s.shape);
   }
   const DType dtype = kernel_dtype(specs.span(), outs.span());
-  const bool on_host = runs_on_host(op, outs.span());
-  const bool alias = op.kind() == OpKind::kAlias;
-  PickedDevice picked;
-  std::shared_ptr<const BoundKernel> kernel;
-  DeviceBits refused = 0;
-  for (;;) {
-    picked = pick_device(op, in, dtype, refused);
-    Device& at = on_host ? DeviceManager::get().host() : *picked.device;
-    if (alias) break;
-    kernel = cached_kernel(
-        at, {&op, attrs, specs.span(), outs.span(), default_slices(at)});
-    if (kernel->def || op.decompose()) break;
-    refused |= DeviceBits{1}
-               << DeviceManager::get().position_of(*picked.device);
-  }
-  if (picked.rule == ChoiceRule::kFallback) [[unlikely]] {
-    report_pick(op, in, outs.span(), picked);
-  }
-  if (g_log_device_placement.load(std::memory_order_relaxed)) [[unlikely]] {
-    log_placement(op, *picked.device);
-  }
-
-  // Inputs that live elsewhere come over.
-  Device& device = on_host ? DeviceManager::get().host() : *picked.device;
-  if (contracts_open()) [[unlikely]] {
-    check_eager_call(op, {*picked.device, device}, in, outs.span());
-  }
+  BoundCall call = bind_call(op, in, attrs, specs.span(), outs.span(), dtype);
+  Device& device = *call.device;
+  const InferContext c(op, attrs, specs.span(), outs.span());
   Buffer<Tensor, 4> moved(in.size());
   Buffer<const Tensor*, 6> args(in.size());
-  size_t moved_bytes = 0;
-  for (size_t i = 0; i < in.size(); ++i) {
-    const TensorImpl& t = *in[i]->impl();
-    args[i] = in[i];
-    if (t.kind == TensorKind::kVariable) {
-      if (t.device != &device) {
-        throw errors::InvalidArgument(
-            fmt::format("{}: variable '{}' lives on {} but another one is on "
-                        "{}{}; expected "
-                        "all variables of an update on one device",
-                        op.name(), t.variable->name, t.device->short_name(),
-                        device.short_name(), where_text()));
-      }
-    } else if (t.block->device != &device && !on_host) {
-      check_policy(op, static_cast<int>(i), *in[i], device);
-      moved[i] = copy_to_device(*in[i], device);
-      args[i] = &moved[i];
-      moved_bytes += t.size_bytes();
-    }
+  if (bring_over(op, call, in, moved.span(), args.span()) >= kLintMovedBytes)
+      [[unlikely]] {
+    lint_moves(op, in, c, dtype, device);
   }
-  if (moved_bytes >= kLintMovedBytes) [[unlikely]] {
-    lint_moves(op, in, {op, attrs, specs.span(), outs.span()}, dtype, device);
-  }
-  if (alias) {
+  if (!call.kernel) {
     out[0] = make_alias(*args[0], outs[0].shape);
     return;
   }
-  if (!kernel->def) return decompose(op, args.span(), attrs, out, picked);
+  if (!call.kernel->def) {
+    return decompose(op, args.span(), attrs, out, call.picked);
+  }
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = make_tensor(device, outs[i].dtype, outs[i].shape);
   }
-  const InferContext c(op, attrs, specs.span(), outs.span());
   if (device.runs_inline()) {
-    run_inline(device, op, args.span(), attrs, out, *kernel, c);
+    run_inline(device, op, args.span(), attrs, out, *call.kernel, c);
   } else {
-    run_async(device, op, args.span(), attrs, out, std::move(kernel), c);
+    run_async(device, op, args.span(), attrs, out, std::move(call.kernel), c);
   }
-  if (on_host) {
-    for (Tensor& t : out) t.impl()->device = picked.device;
+  if (call.on_host) {
+    for (Tensor& t : out) t.impl()->device = call.picked.device;
   }
 }
 

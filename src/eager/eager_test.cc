@@ -49,6 +49,10 @@ Tensors cube_parts(std::span<const Tensor> in, const OpDef&, const Attrs*) {
   return {math::multiply(math::square(in[0]), in[0])};
 }
 
+Tensors host_parts(std::span<const Tensor> in, const OpDef&, const Attrs*) {
+  return {math::square(scaled(in[0], 3, "TestHostOnly"))};
+}
+
 Tensors endless_parts(std::span<const Tensor> in, const OpDef& op,
                       const Attrs*) {
   return {call1(op, in[0])};
@@ -73,6 +77,11 @@ const bool kReady = [] {
       .output("y")
       .infer(&infer_same_as_0)
       .decompose(&cube_parts);
+  r.op("TestOverHost")
+      .input("x", kFloatingTypes)
+      .output("y")
+      .infer(&infer_same_as_0)
+      .decompose(&host_parts);
   r.op("TestEndless")
       .input("x")
       .output("y")

@@ -25,7 +25,9 @@ Device* device_of(const TensorImpl& t) {
 
 bool can_run_on(const Device& device, const OpDef& op, DType dtype) {
   if (dtype == string_ && device.type() != "CPU") return false;
-  return can_run(device.kernels(), op, dtype);
+  // The host reads shapes for every device.
+  const Device& runs = op.metadata() ? DeviceManager::get().host() : device;
+  return can_run(runs.kernels(), op, dtype);
 }
 
 [[noreturn]] void fail(const DeviceCall& call) {

@@ -184,6 +184,35 @@ TEST_F(EagerPlacement, PartsOfADecompositionAreAskedForLikeTheWhole) {
   EXPECT_EQ(y.item<float>(), 8);
 }
 
+TEST_F(EagerPlacement, APartWithoutAKernelBreaksOnlyWhatWasAskedFor) {
+  // TestOverHost is Square of TestHostOnly.
+  const OpDef& op = op_named("TestOverHost");
+  const Tensor x = values_on("/GPU:1", {2});
+  config::set_soft_device_placement(false);
+  {
+    const auto on = device("/GPU:1");
+    EXPECT_THROW(call1(op, x), errors::Unimplemented);
+  }
+  // Nobody asked: the part falls back, and the rest stays where it was.
+  const Tensor y = call1(op, x);
+  EXPECT_EQ(y.item<float>(), 36);
+  EXPECT_TRUE(says(y.device(), "GPU:0"));
+  ASSERT_EQ(heard_.size(), 1u);
+  EXPECT_TRUE(says(heard_[0].text,
+                   "TestHostOnly runs on CPU:0, not on GPU:0, "
+                   "where what it is part of runs"));
+}
+
+TEST_F(EagerPlacement, AVariableInAScopeOfAMissingDeviceFallsBack) {
+  const auto on = device("/GPU:7");
+  const Variable v(values_on("/CPU:0", {1, 2}), {.name = "w"});
+  v.assign_add(constant({1.f, 1.f}));
+  EXPECT_EQ(v.value().to_vector<float>(), (Floats{2, 3}));
+  EXPECT_TRUE(says(v.value().backing_device(), "GPU:0"));
+  ASSERT_FALSE(heard_.empty());
+  EXPECT_TRUE(says(heard_[0].text, "Variable 'w' runs on GPU:0"));
+}
+
 TEST_F(EagerPlacement, AFewIntegersStayOnTheHost) {
   const Tensor few = constant({3, 4});
   EXPECT_TRUE(says(few.backing_device(), "CPU:0"));

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <iostream>
 #include <thread>
 
 #include "berth/berth.h"
@@ -133,6 +134,8 @@ TEST(MeasureOp, AFailureLeavesTheDeviceAsItWas) {
       "float32[2,2]\n"
       "node y = Cholesky(s:0) -> float32[2,2]\n";
   for (const char* on : {"/CPU:0", "/GPU:0"}) {
+    // Zeros are refused while it runs; then ones are tried.
+    EXPECT_TRUE(measured("node y = FloorDiv(i:0, i:0) -> int32[3]\n", on));
     EXPECT_FALSE(measured(bad, on)) << on;
     EXPECT_TRUE(measured(kTanh, on)) << on;
   }
@@ -261,6 +264,48 @@ TEST(Costs, ThreadsMayMeasureAtTheSameTime) {
   }
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(kept_costs(g).time(2, 0).origin, CostOrigin::kMeasured);
+}
+
+void check(bool ok, const std::string& what) {
+  if (ok) return;
+  std::cerr << "not so: " << what << std::endl;
+  std::_Exit(1);
+}
+
+// Runs `body` in a fresh process; it ends with 0 unless a check fails.
+#define IN_A_FRESH_PROCESS(body)                  \
+  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
+  EXPECT_EXIT(                                    \
+      {                                           \
+        body;                                     \
+        std::_Exit(0);                            \
+      },                                          \
+      testing::ExitedWithCode(0), "")
+
+void measure_two_cpus() {
+  config::set_logical_device_configuration(
+      {"/physical_device:CPU:0", "CPU"},
+      {{.workers = 1, .shared = true}, {.workers = 1, .shared = true}});
+  MeasureOptions options;
+  options.op_budget_ms = 1;
+  const Machine m = measure_machine(true, options);
+  const int32_t a = m.find(device("/CPU:0").str());
+  const int32_t b = m.find(device("/CPU:1").str());
+  // One runs on the calling thread, the other on one of its own.
+  check(m.devices[a].device_class != m.devices[b].device_class, "two classes");
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+    const LinkCost& l = m.link(from, to);
+    check(l.origin == CostOrigin::kMeasured, "a link is measured");
+    check(l.latency_us >= 0 && l.bytes_per_us > 0, "a link makes sense");
+  }
+  const Graph g = placed(kTanh, "/CPU:1");
+  const CostTable t = measured_costs(g, options);
+  check(t.time(2, a).origin == CostOrigin::kMeasured, "measured on CPU:0");
+  check(t.time(2, b).origin == CostOrigin::kMeasured, "measured on CPU:1");
+}
+
+TEST(MeasureMachine, TellsCpusOnThreadsOfTheirOwnApart) {
+  IN_A_FRESH_PROCESS(measure_two_cpus());
 }
 
 TEST(MeasureMachine, FindsRatesThatMakeSense) {

@@ -6,6 +6,7 @@
 
 #include "base/heard.h"
 #include "berth/berth.h"
+#include "function/lint_graph.h"
 
 namespace berth {
 namespace {
@@ -121,6 +122,22 @@ TEST(FunctionLints, AModelCutInTwoHasNothingToSay) {
   for (const auto& [id, count] : debugging::diagnostic_counts()) {
     EXPECT_EQ(count, 0) << id;
   }
+}
+
+TEST(FunctionLints, NotesOfThePlacerAreReportedUnlessAVariableDecided) {
+  Graph g;
+  for (const char* op : {"Identity", "AssignVariableOp"}) {
+    Node n;
+    n.op = &op_named(op);
+    n.name = op;
+    g.nodes.push_back(std::move(n));
+  }
+  Placement p;
+  p.notes = {{"request-ignored", 0, "one"}, {"request-ignored", 1, "two"}};
+  const Heard heard;
+  report_notes(g, p);
+  report_notes(g, p);
+  EXPECT_EQ(heard.text_of("request-ignored"), "function: one");
 }
 
 TEST(FunctionLints, FiveTracesAreReportedOnce) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/diagnostics.h"
@@ -18,6 +19,7 @@ struct Line {
   int alive = 0;
   bool crowded = false;  // several have been alive at once
   int in_a_row = 0;
+  std::string shapes;  // of the last one's weights and results
 };
 
 struct Lines {
@@ -29,6 +31,13 @@ struct Lines {
 Lines& lines() {
   static Lines& l = *std::make_unique<Lines>().release();
   return l;
+}
+
+std::string shapes_of(const LayerState& s) {
+  std::string text;
+  for (const Variable& v : s.trainable) text += v.shape().str();
+  for (const Shape& shape : s.output_shapes) text += shape.str();
+  return text;
 }
 
 void report_layer(const LayerState& s, const std::string& what) {
@@ -61,7 +70,11 @@ void lint_layer_gone(const LayerState& s) {
     Line& line = l.at[{s.site.file, s.site.line}];
     const bool once = weights && !line.crowded && s.eager_calls.load() == 1 &&
                       s.traced_calls.load() == 0;
+    std::string shapes = once ? shapes_of(s) : "";
+    // Layers of different shapes are tried out, not made anew.
+    if (shapes != line.shapes) line.in_a_row = 0;
     line.in_a_row = once ? line.in_a_row + 1 : 0;
+    line.shapes = std::move(shapes);
     if (--line.alive == 0) line.crowded = false;
     third = line.in_a_row == kLayersInARow;
   }

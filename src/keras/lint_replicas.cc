@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 #include "base/diagnostics.h"
 #include "base/where.h"
+#include "berth/errors.h"
 #include "device/device_manager.h"
 #include "keras/optimizer_base.h"
 #include "tensor/variable_state.h"
@@ -18,17 +21,17 @@ namespace berth::keras {
 
 namespace {
 
-// Of a model no more elements than this are read and compared.
-constexpr int64_t kMaxElements = 1 << 14;
+// Larger models are not read.
+constexpr int64_t kMaxElements = 1 << 22;
 // Further apart than rounding on different devices makes values.
 constexpr double kApart = 1e-3;
 
 struct Copy {
   std::vector<Variable> variables;
   const Device* device = nullptr;
-  std::string lines;          // of the variables, with their shapes
-  std::vector<double> first;  // values before the first step
-  int step = 0;               // begun last
+  std::string lines;  // of the variables, with their shapes
+  size_t first = 0;   // hash of all values before the first step
+  int step = 0;       // begun last
 };
 
 struct Copies {
@@ -42,28 +45,14 @@ Copies& copies() {
   return c;
 }
 
-// The variables that are looked at, smaller ones rather than larger ones.
-std::vector<Variable> looked_at(std::vector<Variable> all) {
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Variable& a, const Variable& b) {
-                     return a.shape().num_elements() < b.shape().num_elements();
-                   });
-  int64_t elements = 0;
-  std::vector<Variable> list;
-  for (Variable& v : all) {
-    elements += v.shape().num_elements();
-    if (elements > kMaxElements) break;
-    list.push_back(std::move(v));
-  }
-  return list;
-}
-
 std::vector<double> values_of(const Variable& v) {
   return read_variable(v.handle()).to_vector<double>();
 }
 
-// False unless all variables lie on one device.
+// False unless all variables lie on one device and are not too large. Values
+// of all count: biases begin equal in any two models.
 bool describe(const std::vector<Variable>& variables, Copy* copy) {
+  int64_t elements = 0;
   for (const Variable& v : variables) {
     const VariableState& s = variable_state(v.handle());
     if (s.site.file == nullptr || !is_floating(s.dtype)) return false;
@@ -71,13 +60,17 @@ bool describe(const std::vector<Variable>& variables, Copy* copy) {
     copy->device = s.device;
     copy->lines += fmt::format("{}:{} {} ", s.site.file, s.site.line,
                                TensorSpec{s.shape, s.dtype, {}}.str());
+    elements += s.shape.num_elements();
   }
-  copy->variables = looked_at(variables);
-  for (const Variable& v : copy->variables) {
+  if (elements == 0 || elements > kMaxElements) return false;
+  copy->variables = variables;
+  for (const Variable& v : variables) {
     const std::vector<double> x = values_of(v);
-    copy->first.insert(copy->first.end(), x.begin(), x.end());
+    const std::string_view bytes(reinterpret_cast<const char*>(x.data()),
+                                 x.size() * sizeof(double));
+    copy->first = copy->first * 31 + std::hash<std::string_view>{}(bytes);
   }
-  return !copy->first.empty();
+  return true;
 }
 
 void report_drift(const Variable& a, const Variable& b, double x, double y) {
@@ -109,11 +102,8 @@ void compare(const Copy& a, const Copy& b) {
   }
 }
 
-}  // namespace
-
-void lint_replicas(const OptimizerBase& optimizer, int step,
-                   const std::vector<Variable>& variables) {
-  if (DeviceManager::get().devices().size() < 2) return;
+void look(const OptimizerBase& optimizer, int step,
+          const std::vector<Variable>& variables) {
   Copies& c = copies();
   std::lock_guard lock(c.mutex);
   if (step == 0) {
@@ -135,6 +125,18 @@ void lint_replicas(const OptimizerBase& optimizer, int step,
     }
   }
   c.of.erase(it);
+}
+
+}  // namespace
+
+void lint_replicas(const OptimizerBase& optimizer, int step,
+                   const std::vector<Variable>& variables) {
+  if (DeviceManager::get().devices().size() < 2) return;
+  try {
+    look(optimizer, step, variables);
+  } catch (const errors::Error&) {
+    // Who trains hears of it from the update.
+  }
 }
 
 void forget_replica(const OptimizerBase& optimizer) {

@@ -82,6 +82,15 @@ TEST(LintLayers, ModelsThatAreTriedOutOneByOneAreLeftAlone) {
   EXPECT_EQ(heard.of(kLayers).size(), 0u);
 }
 
+TEST(LintLayers, LayersOfDifferentShapesAreLeftAlone) {
+  const Heard heard;
+  for (int units = 1; units < 9; ++units) {
+    const Dense layer(units / 2 + 1);
+    layer(ones({2, 3}));
+  }
+  EXPECT_EQ(heard.of(kLayers).size(), 0u);
+}
+
 TEST(LintLayers, LayersWithoutWeightsAreLeftAlone) {
   const Heard heard;
   for (int i = 0; i < 5; ++i) Flatten()(ones({2, 3, 4}));
@@ -140,6 +149,28 @@ TEST(LintReplicas, ModelsThatBeganDifferentAreAnEnsemble) {
   const Copies c(false);
   for (int step = 0; step < 6; ++step) {
     for (int i = 0; i < 2; ++i) c.apply(i, c.gradient(i, 1.f + i));
+  }
+  EXPECT_EQ(heard.of(kReplicas).size(), 0u);
+}
+
+TEST(LintReplicas, LargeKernelsDrawnApartAreAnEnsembleThoughBiasesAgree) {
+  if (!two_gpus()) GTEST_SKIP() << "needs BERTH_SIM=GPUx2";
+  const Heard heard;
+  std::vector<Layer> models;
+  std::vector<Optimizer> optimizers;
+  for (int i = 0; i < 2; ++i) {
+    const auto on = device(i == 0 ? "/GPU:0" : "/GPU:1");
+    models.push_back(Dense(150));
+    optimizers.push_back(SGD(0.01));
+  }
+  for (int step = 0; step < 5; ++step) {
+    for (int i = 0; i < 2; ++i) {
+      GradientTape tape;
+      const Tensor loss = math::reduce_sum(math::square(
+          models[i](ones({2, 150}) * static_cast<float>(step + i))));
+      const auto weights = models[i].trainable_variables();
+      optimizers[i].apply_gradients(tape.gradient(loss, weights), weights);
+    }
   }
   EXPECT_EQ(heard.of(kReplicas).size(), 0u);
 }

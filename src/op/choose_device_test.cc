@@ -178,6 +178,9 @@ TEST(ChooseDevice, AFewIntegersOnACpuStayThere) {
   EXPECT_EQ(choice({.request = "/GPU:1", .inputs = {kFewOnCpu}}), "request 1");
   EXPECT_EQ(choice({.request = "/job:localhost", .inputs = {kFewOnCpu}}),
             "host-integers 2");
+  // They are in another job than the one asked for.
+  EXPECT_EQ(choice({.request = "/job:worker", .inputs = {kFewOnCpu}}),
+            "default 4");
 }
 
 TEST(ChooseDevice, MetadataGoesWithItsInput) {

@@ -84,17 +84,23 @@ void report_fallback(const std::string& what, const std::string& reason,
   if (config::soft_device_placement() == config::SoftPlacement::kSilent) {
     return count_diagnostic(kId);
   }
-  const std::string key =
-      fmt::format("{}\n{}\n{}", what, reason, device.short_name());
+  const DeviceScope& scope = *t_state.scope;
+  if (!count_once(kId,
+                  fmt::format("{}\n{}\n{}", what, reason, device.slot()))) {
+    return;
+  }
+  const std::string wanted =
+      scope.kind == ScopeKind::kEngine
+          ? fmt::format("on {}, where what it is part of runs",
+                        scope.name.short_str())
+          : fmt::format("where device(\"{}\") asks", scope.name.str());
   const std::string cost =
       bytes > 0 ? fmt::format("; each call moves {} bytes because of it", bytes)
                 : "";
-  report_once(
-      key, {kId, debugging::Severity::kWarning,
-            fmt::format("{} runs on {}, not where device(\"{}\") asks{}: {}{}",
-                        what, device.short_name(), t_state.scope->name.str(),
-                        where_text(), reason, cost),
-            t_state.site});
+  deliver({kId, debugging::Severity::kWarning,
+           fmt::format("{} runs on {}, not {}{}: {}{}", what,
+                       device.short_name(), wanted, where_text(), reason, cost),
+           t_state.site});
 }
 
 uint64_t next_scope_serial() { return scope_serial.load() + 1; }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <queue>
 #include <set>
@@ -209,6 +210,10 @@ class ConflictFinder {
         if ((m[i] & m[j]) == 0) return {m[i], m[j]};
       }
     }
+    // What leaves many devices is missed least.
+    std::stable_sort(m.begin(), m.end(), [](DeviceMask a, DeviceMask b) {
+      return std::popcount(a) > std::popcount(b);
+    });
     for (size_t i = 0; i < m.size();) {
       std::vector<DeviceMask> less = m;
       less.erase(less.begin() + static_cast<std::ptrdiff_t>(i));

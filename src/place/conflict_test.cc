@@ -7,6 +7,7 @@
 
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "berth/berth.h"
 #include "berth/variable.h"
@@ -25,9 +26,9 @@ op CpuTouch (v: resource write) -> (y)
 op GpuTouch (v: resource write) -> (y)
 op Ref () -> (r ref)
 op TakeRef (r: any ref) -> (y)
-op MakeSet () -> (d)
+op NumbersDataset () -> (d)
 op Words () -> (d host)
-op MapSet (d: variant) -> (d)
+op MapDatasetV2 (d: variant) -> (d)
 )";
 
 PlaceOptions options_of(config::SoftPlacement soft) {
@@ -94,10 +95,31 @@ void take_out(const PlaceConstraint& c, Graph& graph, PlaceOptions& options) {
   }
 }
 
-// Every subset that lacks one member can be placed.
+// The constraints connect their nodes, and no device satisfies them all.
+void expect_conflict(const Graph& graph, const PlaceConflict& conflict) {
+  std::vector<int32_t> parent(graph.nodes.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto find = [&](int32_t i) {
+    while (parent[i] != i) i = parent[i];
+    return i;
+  };
+  for (const PlaceConstraint& c : conflict.constraints) {
+    if (c.binary()) parent[find(c.node)] = find(c.other);
+  }
+  DeviceMask left = 7;
+  std::set<int32_t> roots;
+  for (const PlaceConstraint& c : conflict.constraints) {
+    roots.insert(find(c.node));
+    if (!c.binary()) left &= c.mask;
+  }
+  EXPECT_EQ(left, 0u) << conflict.str();
+  EXPECT_EQ(roots.size(), 1u) << conflict.str();
+}
+
+// And every subset that lacks one member can be placed.
 void expect_minimal(const Graph& graph, const PlaceOptions& options,
                     const PlaceConflict& conflict) {
-  ASSERT_FALSE(conflict.constraints.empty());
+  expect_conflict(graph, conflict);
   for (const PlaceConstraint& c : conflict.constraints) {
     Graph less = graph;
     PlaceOptions changed = options;
@@ -141,28 +163,31 @@ TEST(Conflict, NamesTheShortestChainBetweenTwoVariables) {
   }
 }
 
-TEST(Conflict, OfThreeConstraintsNamesAllThree) {
-  // Each pair has a device in common: GPU:0, GPU:1, or the CPU.
+TEST(Conflict, OfManyConstraintsNamesThoseThatAreNeeded) {
+  // Any two have a device in common. Of all five, No0 and No1 are not needed.
   PlaceOptions options = options_of(config::SoftPlacement::kError);
-  const char* lacks[] = {"No0", "No1", "NoCpu"};
-  for (int d = 0; d < 3; ++d) {
-    options.devices[d].runs = [lack = lacks[d]](const OpDef& op, DType) {
-      return op.name() != lack;
+  options.devices.push_back({"/device:CPU:1"});
+  std::string ops, nodes = handle("spare") + handle("v");
+  for (const char* lacks : {"0", "1", "2", "3", "01"}) {
+    ops += fmt::format("op No{} (v: resource write) -> (y)\n", lacks);
+    nodes += node(fmt::format("n{}", lacks), fmt::format("No{}(v:0)", lacks));
+  }
+  for (size_t d = 0; d < 4; ++d) {
+    options.devices[d].runs = [d](const OpDef& op, DType) {
+      return !has(op.name(), std::to_string(d));
     };
   }
-  const Graph g = parse_graph(
-      std::string(kHead) +
-      "op No0 (v: resource write) -> (y)\n"
-      "op No1 (v: resource write) -> (y)\nop NoCpu (v: resource write) -> "
-      "(y)\n" +
-      handle("spare") + handle("v") + node("a", "No0(v:0)") +
-      node("b", "No1(v:0)") + node("c", "NoCpu(v:0)") + node("d", "No0(v:0)"));
+  const Graph g = parse_graph(std::string(kHead) + ops + nodes);
   PlaceConflict conflict;
   places(g, options, &conflict);
-  int kernels = 0;
-  for (const auto& c : conflict.constraints) kernels += !c.binary();
-  EXPECT_EQ(kernels, 3) << conflict.str();
+  std::string named;
+  for (const auto& c : conflict.constraints) {
+    if (!c.binary()) named += g[c.node].name + " ";
+  }
   EXPECT_EQ(conflict.constraints.size(), 6u) << conflict.str();
+  EXPECT_PRED2(has, named, "n2 ");
+  EXPECT_PRED2(has, named, "n3 ");
+  EXPECT_PRED2(has, named, "n01 ");
 }
 
 TEST(Conflict, OneNodeAloneIsAConflictOfItsRequestAndItsKernels) {
@@ -211,6 +236,19 @@ TEST(Conflict, GroupsConflictWhenRequestsAreHard) {
   EXPECT_EQ(places(g, options_of(config::SoftPlacement::kWarn)), "");
 }
 
+TEST(Conflict, LeavesOutRequestsThatTheSourceOverruled) {
+  const Graph g = parsed(
+      handle("spare") + handle("v") + node("a", "Touch(v:0)", "on \"/GPU:0\"") +
+      node("b", "Touch(v:0)", "on \"/GPU:1\"") + node("c", "CpuTouch(v:0)"));
+  const PlaceOptions hard = options_of(config::SoftPlacement::kError);
+  PlaceConflict conflict;
+  places(g, hard, &conflict);
+  EXPECT_EQ(texts(conflict).size(), 4u);
+  EXPECT_PRED2(has, conflict.str(), "\"a\" was asked for");
+  EXPECT_FALSE(has(conflict.str(), "\"b\"")) << conflict.str();
+  expect_conflict(g, conflict);
+}
+
 TEST(Conflict, ReferencesVariantsAndHostDataBindToo) {
   const PlaceOptions soft = options_of(config::SoftPlacement::kWarn);
   PlaceConflict conflict;
@@ -223,23 +261,23 @@ TEST(Conflict, ReferencesVariantsAndHostDataBindToo) {
   expect_minimal(g, soft, conflict);
 
   g = parsed(handle("spare") +
-             "node d = MakeSet() -> variant[] at "
+             "node d = NumbersDataset() -> variant[] at "
              "\"/job:localhost/replica:0/task:0/device:GPU:1\"\n"
-             "node m = MapSet(d:0) -> variant[] at "
+             "node m = MapDatasetV2(d:0) -> variant[] at "
              "\"/job:localhost/replica:0/task:0/device:GPU:0\"\n");
   places(g, soft, &conflict);
   ASSERT_EQ(conflict.constraints.size(), 3u) << conflict.str();
   EXPECT_EQ(conflict.constraints[1].kind, Kind::kVariantEdge);
   expect_minimal(g, soft, conflict);
 
-  // The variant is of words, which only the host holds; MapSet has a kernel
-  // on GPUs alone.
+  // The variant is of words, which only the host holds; MapDatasetV2 has a
+  // kernel on GPUs alone.
   PlaceOptions gpu_only = soft;
   gpu_only.devices[2].runs = [](const OpDef& op, DType) {
-    return op.name() != "MapSet";
+    return op.name() != "MapDatasetV2";
   };
   g = parsed(handle("spare") + "node d = Words() -> variant[]\n" +
-             node("m", "MapSet(d:0)"));
+             node("m", "MapDatasetV2(d:0)"));
   places(g, gpu_only, &conflict);
   ASSERT_EQ(conflict.constraints.size(), 2u) << conflict.str();
   EXPECT_EQ(conflict.constraints[1].kind == Kind::kHost ||

@@ -29,22 +29,13 @@ bool exempt_from_resource_edges(const Node& n) {
   return calls_functions(n) || n.op->name() == "IdentityN";
 }
 
-bool makes_one_variant(const Node& n) {
-  return n.outputs.size() == 1 && n.outputs[0].dtype == variant;
-}
-
-// The value behind aliases.
-ValueRef origin(const Graph& graph, ValueRef v) {
-  while (graph[v.node].op->kind() == OpKind::kAlias &&
-         !graph[v.node].inputs.empty()) {
-    v = graph[v.node].inputs[0];
-  }
-  return v;
-}
-
-bool host_only(const Graph& graph, ValueRef v) {
-  const ValueRef from = origin(graph, v);
-  return graph[from.node].op->output_on_host(from.output);
+// "BatchDataset", "MapDatasetV2": ops whose one output is a dataset.
+bool makes_dataset(const Node& n) {
+  if (n.outputs.size() != 1 || n.outputs[0].dtype != variant) return false;
+  std::string_view op = n.op->name();
+  const size_t end = op.find_last_not_of("0123456789");
+  if (end + 1 < op.size() && op[end] == 'V') op = op.substr(0, end);
+  return op.ends_with("Dataset");
 }
 
 // "loc:@name" is TensorFlow's spelling.
@@ -59,7 +50,7 @@ void ConstraintSets::connect_edges() {
   const bool berth = options_.policy == PlacePolicy::kBerth;
   for (int32_t i = 0; i < graph_.size(); ++i) {
     const Node& n = graph_[i];
-    bool host = false, strings = false;
+    bool host = false, strings = false;  // reads data that only the host has
     const bool args = !n.op->inputs().empty();
     for (size_t k = 0; k < n.inputs.size(); ++k) {
       const ValueRef v = n.inputs[k];
@@ -71,19 +62,26 @@ void ConstraintSets::connect_edges() {
       } else if (args && n.op->input(static_cast<int>(k)).ref) {
         unite_edge(element_of(v), i, Kind::kRefEdge);
       } else if (type == variant) {
-        host = host || host_only(graph_, v);
-        if (makes_one_variant(n) && makes_one_variant(graph_[v.node])) {
+        host = host || host_only(v);
+        if (makes_dataset(n) && makes_dataset(graph_[v.node])) {
           unite_edge(element_of(v), i, Kind::kVariantEdge);
         }
       } else if (type == string_) {
         strings = true;
-        host = host || host_only(graph_, v);
       }
     }
+    if (host) reads_host_variants_.push_back(i);
     for (const OutSpec& s : n.outputs) strings = strings || s.dtype == string_;
     host = host || (berth && strings && !calls_functions(n));
     if (host && (!berth || devices_.hosts() != 0)) on_host_.push_back(i);
   }
+}
+
+// A variant made from one that only the host can hold is another one.
+bool ConstraintSets::host_only(ValueRef v) const {
+  return graph_[v.node].op->output_on_host(v.output) ||
+         std::binary_search(reads_host_variants_.begin(),
+                            reads_host_variants_.end(), v.node);
 }
 
 void ConstraintSets::connect_groups() {

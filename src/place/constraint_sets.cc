@@ -63,6 +63,7 @@ void ConstraintSets::init(int32_t i) {
     }
     s.allowed = at & (~at + 1);  // the first
     s.pinned = true;
+    s.requested = devices_.only(s.allowed);
   } else if (n.variable.defined()) {
     const std::string& name = variable_state(n.variable).device->str();
     const int32_t d = devices_.find(name);
@@ -74,7 +75,12 @@ void ConstraintSets::init(int32_t i) {
     }
     s.allowed &= device_bit(d);
     s.pinned = true;
-    s.requested = s.resource = DeviceTable::kAny;
+    s.resource = DeviceTable::kAny;
+    s.requested = devices_.only(device_bit(d));
+  } else if (const DeviceMask c = devices_.compilers();
+             c != 0 && (s.requested == 0 || devices_.mask(s.requested) & ~c)) {
+    // Devices of compilers are taken only when asked for.
+    if (s.allowed & ~c) s.allowed &= ~c;
   }
   if (s.allowed == 0) fail(i);
 }
@@ -108,6 +114,7 @@ DeviceTable::NameId ConstraintSets::resource_of(int32_t i) {
 void ConstraintSets::connect() {
   connect_calls();
   connect_edges();
+  if (broken_ >= 0) fail(broken_);
   connect_groups();
   for (const int32_t i : on_host_) restrict_to_host(i);
 }
@@ -133,7 +140,9 @@ bool ConstraintSets::merge(const Set& a, const Set& b, Kind kind, Set* both) {
     asked = devices_.merge_soft(a.requested, b.requested);
     if (asked < 0) return false;
   } else {
-    asked = a.first < b.first ? a.requested : b.requested;
+    if (devices_.merge_soft(a.requested, b.requested) < 0) return false;
+    const bool first = a.pinned == b.pinned ? a.first < b.first : a.pinned;
+    asked = first ? a.requested : b.requested;
   }
   both->requested = devices_.specialise(asked, both->resource);
   both->priorities =
@@ -183,8 +192,14 @@ void ConstraintSets::root_proofs_at(int32_t i) {
 
 void ConstraintSets::unite_edge(int32_t from, int32_t to, Kind kind) {
   if (unite(from, to, kind)) return;
+  // The other edges are read too: they may make a shorter conflict.
+  const int32_t a = find(from), b = find(to);
+  Set both = sets_[a];
+  both.allowed &= sets_[b].allowed;
+  both.size += sets_[b].size;
   link(from, to, kind, -1);
-  fail(from);
+  sets_[find(from)] = both;
+  if (broken_ < 0) broken_ = from;
 }
 
 int32_t ConstraintSets::element_of(ValueRef v) const {

@@ -9,9 +9,13 @@
 #ifndef BERTH_PLACE_CONSTRAINT_SETS_H_
 #define BERTH_PLACE_CONSTRAINT_SETS_H_
 
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "op/callable.h"
 #include "place/node_kernels.h"
 
 namespace berth {
@@ -103,10 +107,24 @@ class ConstraintSets {
   NameId resource_of(int32_t i);
   void connect_edges();
   void connect_calls();
+  struct BodyFacts {
+    struct Result {
+      int32_t root;  // of a set inside
+      DeviceMask allowed;
+      NameId resource;
+      bool pinned;
+    };
+    std::vector<Result> results;
+    std::vector<int32_t> args;  // roots
+  };
+  using BodyCache =
+      std::map<std::pair<const Callable*, std::string>, BodyFacts>;
+  const BodyFacts& facts_of(const Callable& callee, const std::string& request);
   void connect_call(int32_t i);
+  void connect_callee(int32_t i, const Callable& callee);
   int32_t add_call_value(const CallValue& value, int32_t after);
   void connect_groups();
-  void read_host_data();
+  bool host_only(ValueRef variant) const;
   void restrict_to_host(int32_t i);
 
   // The element that makes a value.
@@ -132,9 +150,12 @@ class ConstraintSets {
   std::vector<Link> links_;
   std::vector<std::string> group_names_;
   std::vector<CallValue> call_values_;
+  std::shared_ptr<BodyCache> bodies_ = std::make_shared<BodyCache>();
   std::vector<int32_t> first_call_value_;  // per node, -1; empty: no calls
   std::vector<int32_t> on_host_;           // nodes with host data
-  std::vector<NameId> active_requests_;    // of sets that cannot be joined
+  std::vector<int32_t> reads_host_variants_;
+  int32_t broken_ = -1;  // a member of a set that edges make impossible
+  std::vector<NameId> active_requests_;  // of sets that cannot be joined
 };
 
 // Returns `MatMul "dense/MatMul" (model.cc:41)`.

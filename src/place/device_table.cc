@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "berth/errors.h"
 
@@ -16,6 +17,12 @@ std::string short_device(const std::string& full_name) {
   }
   return fmt::format("{}:{}/{}", n.job.value_or("localhost"),
                      n.task.value_or(0), s);
+}
+
+std::string memory_of(const std::string& full_name) {
+  DeviceName name = DeviceName::parse(full_name);
+  if (name.type == "CPU") name.id.reset();
+  return name.str();
 }
 
 namespace {
@@ -74,7 +81,10 @@ DeviceTable::DeviceTable(const PlaceOptions& options) {
                         static_cast<int32_t>(devices_.size()), 0});
   }
   if (options.policy == PlacePolicy::kTensorFlow) {
-    const DeviceName local = devices_[0].name;
+    DeviceName local = devices_[0].name;
+    for (const Entry& e : devices_) {
+      if (e.name.job == "localhost") local = {"localhost", 0, 0, {}, {}};
+    }
     const auto before = [&](const Entry& a, const Entry& b) {
       const int ra = type_rank(*a.name.type), rb = type_rank(*b.name.type);
       if (ra != rb) return ra < rb;
@@ -93,6 +103,7 @@ DeviceTable::DeviceTable(const PlaceOptions& options) {
     e.type = types.try_emplace(*e.name.type, num_types_).first->second;
     num_types_ = static_cast<int32_t>(types.size());
     all_ |= device_bit(d);
+    if (e.name.type->starts_with("XLA_")) compilers_ |= device_bit(d);
     if (*e.name.type != "CPU") continue;
     if (hosts_ == 0) host_ = d;
     hosts_ |= device_bit(d);
@@ -147,6 +158,10 @@ DeviceTable::NameId DeviceTable::add(const DeviceName& name) {
   names_.push_back(name);
   masks_.push_back(fits);
   return it->second;
+}
+
+DeviceTable::NameId DeviceTable::only(DeviceMask device) {
+  return parse(devices_[std::countr_zero(device)].full_name);
 }
 
 DeviceTable::NameId DeviceTable::parse(const std::string& text) {

@@ -20,6 +20,10 @@ namespace berth {
 // Returns "GPU:1", for devices of other jobs "worker:1/GPU:1".
 std::string short_device(const std::string& full_name);
 
+// Returns a name that two devices share when they have one memory: CPU devices
+// of one task do, every other has its own.
+std::string memory_of(const std::string& full_name);
+
 constexpr DeviceMask device_bit(int32_t device) {
   return DeviceMask{1} << device;
 }
@@ -45,9 +49,10 @@ class DeviceTable {
   const Entry& operator[](int32_t d) const { return devices_[d]; }
   DeviceMask all() const { return all_; }
   int32_t num_types() const { return num_types_; }
-  int32_t host() const { return host_; }        // first CPU, else device 0
-  DeviceMask hosts() const { return hosts_; }   // all CPUs
-  int32_t find(const std::string& full) const;  // -1: none
+  int32_t host() const { return host_; }  // first CPU, else device 0
+  DeviceMask compilers() const { return compilers_; }  // types "XLA_..."
+  DeviceMask hosts() const { return hosts_; }          // all CPUs
+  int32_t find(const std::string& full) const;         // -1: none
   int32_t find_given(const PlaceDevice* given) const;
   std::string list() const;                       // full names
   std::string list(DeviceMask devices) const;     // short names
@@ -56,6 +61,8 @@ class DeviceTable {
   // Throws errors::InvalidArgument for a malformed name.
   NameId parse(const std::string& text);
   const DeviceName& name(NameId n) const { return names_[n]; }
+  // The full name of a single device.
+  NameId only(DeviceMask device);
   DeviceMask mask(NameId n) const { return masks_[n]; }
   bool compatible(NameId a, NameId b) const;
   // The parts of both, which are compatible.
@@ -75,7 +82,7 @@ class DeviceTable {
 
   std::vector<Entry> devices_;
   std::unordered_map<std::string, int32_t> by_name_;
-  DeviceMask all_ = 0, hosts_ = 0;
+  DeviceMask all_ = 0, hosts_ = 0, compilers_ = 0;
   int32_t host_ = 0, num_types_ = 0;
   std::vector<DeviceName> names_;
   std::vector<DeviceMask> masks_;

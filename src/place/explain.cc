@@ -12,14 +12,6 @@
 
 namespace berth {
 
-namespace {
-
-using placement::Because;
-using placement::Explanation;
-
-// Longer chains of followers are cut off.
-constexpr size_t kLongestChain = 1000;
-
 const char* rule_name(PlaceRule rule) {
   switch (rule) {
     case PlaceRule::kAssigned:
@@ -45,6 +37,14 @@ const char* rule_name(PlaceRule rule) {
   }
   return "none";
 }
+
+namespace {
+
+using placement::Because;
+using placement::Explanation;
+
+// Longer chains of followers are cut off.
+constexpr size_t kLongestChain = 1000;
 
 // Follows the reasons from a node to what decided.
 class Chain {

@@ -14,6 +14,9 @@
 
 namespace berth {
 
+// Returns "request", "variable", "colocation", ...: stable (docs/json.md).
+const char* rule_name(PlaceRule rule);
+
 // What the step would cost with the node on another device; `device`: index
 // into PlaceOptions::devices.
 using PriceFn = std::function<Price(int32_t node, int32_t device)>;

@@ -19,9 +19,9 @@ using placement::Explanation;
 
 const char kMore[] = R"(op Touch (v: resource write) -> (y)
 op CpuTouch (v: resource write) -> (y)
-op MakeSet () -> (d)
+op NumbersDataset () -> (d)
 op Words () -> (d host)
-op MapSet (d: variant) -> (d)
+op MapDatasetV2 (d: variant) -> (d)
 op Identity2 (d: any) -> (d)
 )";
 
@@ -173,8 +173,8 @@ std::vector<Case> cases() {
        "ask for \"/GPU:1\" at \"b\"; take \"b\" out of colocation group "
        "\"g\""},
       {"variant chain",
-       "node d = MakeSet() -> variant[]\n"
-       "node m = MapSet(d:0) -> variant[] on \"/GPU:1\"\n",
+       "node d = NumbersDataset() -> variant[]\n"
+       "node m = MapDatasetV2(d:0) -> variant[] on \"/GPU:1\"\n",
        "d", "CPU:0", "ask for \"/CPU:0\" at \"d\""},
       {"TensorFlow: default", kX + node("a", "One(x:0)"), "a", "CPU:0",
        "ask for \"/CPU:0\" at \"a\"", kError, PlacePolicy::kTensorFlow},
@@ -293,9 +293,9 @@ TEST(Explain, AFallbackSaysWhatWasAskedFor) {
 
 TEST(Explain, HostDataCannotBeMoved) {
   const Result r = placed(
-      "op Words () -> (d host)\nop MapSet (d: variant) -> (d)\n"
+      "op Words () -> (d host)\nop MapDatasetV2 (d: variant) -> (d)\n"
       "node d = Words() -> variant[]\n" +
-      node("m", "MapSet(d:0)"));
+      node("m", "MapDatasetV2(d:0)"));
   const Explanation e = explained(r, "m");
   EXPECT_EQ(short_device(e.device), "CPU:0");
   EXPECT_TRUE(e.moves.empty()) << e.str();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "berth/errors.h"
 #include "op/control_flow.h"
@@ -63,54 +64,65 @@ int32_t ConstraintSets::add_call_value(const CallValue& value, int32_t after) {
   return element;
 }
 
-void ConstraintSets::connect_call(int32_t i) {
-  if (t_depth >= kMaxDepth) return;
+// Every body is read once per request of its calls, however often it is called.
+const ConstraintSets::BodyFacts& ConstraintSets::facts_of(
+    const Callable& callee, const std::string& request) {
+  const auto [it, fresh] = bodies_->try_emplace({&callee, request});
+  BodyFacts& facts = it->second;
+  if (!fresh || t_depth >= kMaxDepth) return facts;
   const Depth depth;
+  Graph body = *callee.body();
+  // What the call asks for travels into a body that asks for nothing.
+  for (Node& b : body.nodes) {
+    if (b.requested.empty() && b.op->name() != "_Arg") b.requested = request;
+  }
+  ConstraintSets inside(body, options_, devices_);
+  inside.bodies_ = bodies_;
+  inside.connect();
+  for (const ValueRef& v : body.outputs) {
+    const int32_t root = inside.find(inside.element_of(v));
+    const Set& s = inside.sets_[root];
+    facts.results.push_back({root, s.allowed, s.resource, s.pinned});
+  }
+  for (const int32_t a : body.args) facts.args.push_back(inside.find(a));
+  return facts;
+}
+
+void ConstraintSets::connect_call(int32_t i) {
   const Node& n = graph_[i];
   for (const auto& [name, attr] : n.attrs.get()->pairs()) {
     const auto* f = std::get_if<std::shared_ptr<Callable>>(&attr);
-    if (f == nullptr || *f == nullptr || (*f)->body() == nullptr) continue;
-    Graph body = *(*f)->body();
-    // What the call asks for travels into a body that asks for nothing.
-    for (Node& b : body.nodes) {
-      if (b.requested.empty() && b.op->name() != "_Arg") {
-        b.requested = n.requested;
-      }
+    if (f != nullptr && *f != nullptr && (*f)->body() != nullptr) {
+      connect_callee(i, **f);
     }
-    ConstraintSets inside(body, options_, devices_);
-    inside.connect();
-    const std::vector<int> in = inputs_of(n, **f);
-    // Per set of the body, the element here that stands for it.
-    std::vector<std::pair<int32_t, int32_t>> known;
-    const auto join = [&](int32_t root, int32_t element) {
-      for (const auto& [r, other] : known) {
-        if (r == root) return unite_edge(other, element, Kind::kCall);
-      }
-      known.emplace_back(root, element);
-    };
-    for (size_t k = 0; k < body.outputs.size() && k < n.outputs.size(); ++k) {
-      if (n.outputs[k].dtype != resource) continue;
-      const int32_t root = inside.find(inside.element_of(body.outputs[k]));
-      const Set& s = inside.sets_[root];
-      const ValueRef v = {i, static_cast<int32_t>(k)};
-      // A second branch adds to what the first said.
-      const int32_t old = element_of(v);
-      const int32_t element =
-          add_call_value({v, s.allowed, s.resource, s.pinned}, i);
-      if (old != i) unite_edge(old, element, Kind::kCall);
-      join(root, element);
-    }
-    for (size_t a = 0; a < body.args.size() && a < in.size(); ++a) {
-      const auto k = static_cast<size_t>(in[a]);
-      if (k >= n.inputs.size()) continue;
-      if (graph_.spec(n.inputs[k]).dtype != resource) continue;
-      const int32_t root = inside.find(body.args[a]);
-      for (const auto& [r, element] : known) {
-        if (r != root) continue;
-        unite_edge(element_of(n.inputs[k]), element, Kind::kCall);
-        break;
-      }
-    }
+  }
+}
+
+void ConstraintSets::connect_callee(int32_t i, const Callable& callee) {
+  const Node& n = graph_[i];
+  const BodyFacts& facts = facts_of(callee, n.requested);
+  // Per set of the body, the element here that stands for it.
+  std::unordered_map<int32_t, int32_t> known;
+  for (size_t k = 0; k < facts.results.size() && k < n.outputs.size(); ++k) {
+    if (n.outputs[k].dtype != resource) continue;
+    const BodyFacts::Result& r = facts.results[k];
+    const ValueRef v = {i, static_cast<int32_t>(k)};
+    // A second branch adds to what the first said.
+    const int32_t old = element_of(v);
+    const int32_t element =
+        add_call_value({v, r.allowed, r.resource, r.pinned}, i);
+    if (old != i) unite_edge(old, element, Kind::kCall);
+    const auto [it, fresh] = known.try_emplace(r.root, element);
+    if (!fresh) unite_edge(it->second, element, Kind::kCall);
+  }
+  const std::vector<int> in = inputs_of(n, callee);
+  for (size_t a = 0; a < facts.args.size() && a < in.size(); ++a) {
+    const auto k = static_cast<size_t>(in[a]);
+    if (k >= n.inputs.size()) continue;
+    if (graph_.spec(n.inputs[k]).dtype != resource) continue;
+    const auto it = known.find(facts.args[a]);
+    if (it == known.end()) continue;
+    unite_edge(element_of(n.inputs[k]), it->second, Kind::kCall);
   }
 }
 

@@ -38,13 +38,12 @@ class Partitioner {
   // A value that is wanted on another device than its own.
   struct Cut {
     int32_t output;
-    int32_t device;
+    int32_t from, device;
     int32_t node;  // in the new graph, once made
     bool copy;     // even where the memory is the same
   };
 
   void number_devices() {
-    std::unordered_map<std::string, int32_t> numbers;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& n = graph_[i];
       if (n.assigned.empty()) {
@@ -53,21 +52,38 @@ class Partitioner {
             "place() first",
             n.name));
       }
-      const auto [it, fresh] =
-          numbers.try_emplace(n.assigned, static_cast<int32_t>(names_.size()));
-      if (fresh) {
-        names_.push_back(n.assigned);
-        memory_.push_back(memory_of(n.assigned));
-      }
-      device_[i] = it->second;
+      device_[i] = number_of(n.assigned);
     }
   }
 
-  // CPU devices of one process have one memory; every other has its own.
-  static std::string memory_of(const std::string& device) {
-    DeviceName name = DeviceName::parse(device);
-    if (name.type == "CPU") name.id.reset();
-    return name.str();
+  int32_t number_of(const std::string& device) {
+    const auto [it, fresh] =
+        numbers_.try_emplace(device, static_cast<int32_t>(names_.size()));
+    if (fresh) {
+      names_.push_back(device);
+      memory_.push_back(memory_of(device));
+    }
+    return it->second;
+  }
+
+  // The device that has the host memory of `device`.
+  int32_t host_of(int32_t device) {
+    DeviceName name = DeviceName::parse(names_[device]);
+    if (name.type == "CPU") return device;
+    name.type = "CPU";
+    name.id = 0;
+    return number_of(name.str());
+  }
+
+  // Where a value is made, and where input `k` of a node wants its own: on the
+  // node's device, in that device's memory or in the host's.
+  int32_t place_of(const ValueRef& v) {
+    return graph_[v.node].op->output_on_host(v.output)
+               ? host_of(device_[v.node])
+               : device_[v.node];
+  }
+  int32_t wanted_at(const Node& n, int32_t device, size_t k) {
+    return n.op->input(static_cast<int>(k)).on_host ? host_of(device) : device;
   }
 
   bool is_transfer(int32_t i) const {
@@ -112,11 +128,14 @@ class Partitioner {
     for (int32_t i = 0; i < graph_.size(); ++i) {
       if (dead_[i]) continue;
       const bool copy = escapes_[i] && graph_[i].op->kind() == OpKind::kAlias;
-      for (const ValueRef& v : graph_[i].inputs) {
-        if (device_[v.node] == device_[i] || is_transfer(i)) {
+      const Node& n = graph_[i];
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        const ValueRef& v = n.inputs[k];
+        const int32_t to = wanted_at(n, device_[i], k);
+        if (place_of(v) == to || is_transfer(i)) {
           at_home[v.node] = true;
         } else if (graph_.spec(v).dtype != resource) {
-          want(v, device_[i], copy);
+          want(v, to, copy);
         }
       }
     }
@@ -140,7 +159,7 @@ class Partitioner {
       c.copy = c.copy || copy;
       return;
     }
-    wanted_[v.node].push_back({v.output, device, -1, copy});
+    wanted_[v.node].push_back({v.output, place_of(v), device, -1, copy});
   }
 
   // Copies the graph with the transfers of a value right behind its producer.
@@ -161,11 +180,15 @@ class Partitioner {
     for (size_t i = 0; i < old.size(); ++i) {
       if (dead_[i]) continue;
       Node& n = old[i];
-      for (ValueRef& v : n.inputs) v = moved(v, device_[i], new_id);
+      const bool transfer = n.op == &transfer_op_ || n.op == &hand_over_op_;
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        const int32_t to = transfer ? -1 : wanted_at(n, device_[i], k);
+        n.inputs[k] = moved(n.inputs[k], to, new_id);
+      }
       for (int32_t& c : n.controls) c = new_id[c];
       if (n.follows >= 0) n.follows = new_id[n.follows];
       graph_.add(std::move(n));
-      for (Cut& cut : wanted_[i]) add_cut(new_id[i], device_[i], cut, taken);
+      for (Cut& cut : wanted_[i]) add_cut(new_id[i], cut, taken);
     }
     for (int32_t& a : graph_.args) a = new_id[a];
     for (ValueRef& v : graph_.outputs) v.node = new_id[v.node];
@@ -173,15 +196,13 @@ class Partitioner {
 
   ValueRef moved(const ValueRef& v, int32_t device,
                  const std::vector<int32_t>& new_id) const {
-    if (device_[v.node] != device) {
-      for (const Cut& c : wanted_[v.node]) {
-        if (c.output == v.output && c.device == device) return {c.node, 0};
-      }
+    for (const Cut& c : wanted_[v.node]) {
+      if (c.output == v.output && c.device == device) return {c.node, 0};
     }
     return {new_id[v.node], v.output};
   }
 
-  void add_cut(int32_t from, int32_t device, Cut& cut,
+  void add_cut(int32_t from, Cut& cut,
                std::unordered_map<std::string, int>& taken) {
     const Node& producer = graph_[from];
     Node n;
@@ -190,7 +211,7 @@ class Partitioner {
       n.attrs = producer.attrs;
       n.controls = producer.controls;
     } else {
-      const bool here = memory_[device] == memory_[cut.device];
+      const bool here = memory_[cut.from] == memory_[cut.device];
       const bool text = producer.outputs[cut.output].dtype == string_;
       n.op = here && !cut.copy && !text ? &hand_over_op_ : &transfer_op_;
       n.inputs = {{from, cut.output}};
@@ -217,6 +238,7 @@ class Partitioner {
   const OpDef& const_op_;
   const OpDef& transfer_op_;
   const OpDef& hand_over_op_;
+  std::unordered_map<std::string, int32_t> numbers_;
   std::vector<std::string> names_;   // of the devices
   std::vector<std::string> memory_;  // per device: whose it has
   std::vector<int32_t> device_;      // per node

@@ -39,7 +39,7 @@ enum class PlacePolicy : uint8_t { kBerth, kTensorFlow };
 
 struct PlaceOptions {
   // At most kMaxPlaceDevices. For kBerth in order of preference; kTensorFlow
-  // sorts by itself: GPU before CPU before others, the task of the first device
+  // sorts by itself: GPU before CPU before others, this process
   // before others, then names as strings.
   std::vector<PlaceDevice> devices;
   config::SoftPlacement soft = config::SoftPlacement::kWarn;

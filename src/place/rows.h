@@ -29,6 +29,10 @@ class Rows {
   // Number of items before row `i`: a dense number for the first of them.
   int32_t begin_of(int32_t i) const { return begin_[static_cast<size_t>(i)]; }
   int32_t num_items() const { return begin_.back(); }
+  // An item of all rows, by its dense number.
+  const T& item(int32_t number) const {
+    return items_[static_cast<size_t>(number)];
+  }
   std::span<const T> operator[](int32_t i) const {
     const size_t at = static_cast<size_t>(i);
     return {items_.data() + begin_[at],

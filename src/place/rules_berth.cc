@@ -13,10 +13,11 @@ namespace berth {
 namespace {
 
 // A generator has no inputs and always gives the same value, so it may float
-// to whoever uses it.
+// to whoever uses it. A variable or a reference is a place, not a value.
 bool is_generator(const Node& n) {
   return n.inputs.empty() && !n.op->stateful() && !n.op->random() &&
-         (n.outputs.empty() || n.outputs[0].dtype != resource);
+         (n.outputs.empty() ||
+          (n.outputs[0].dtype != resource && !n.op->output_is_ref(0)));
 }
 
 bool follows_input(const Node& n) {

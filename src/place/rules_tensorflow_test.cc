@@ -18,9 +18,9 @@ op CpuTouch (v: resource write) -> (y)
 op Ref () -> (r ref)
 op TakeRef (r: any ref) -> (y)
 op TakeValue (r: any) -> (y)
-op MakeSet () -> (d)
+op NumbersDataset () -> (d)
 op Words () -> (d host)
-op MapSet (d: variant) -> (d)
+op MapDatasetV2 (d: variant) -> (d)
 op Prefer (x: any) -> (y)
 op PreferGpu (x: any) -> (y)
 op Identity3 (x: any) -> (y)
@@ -86,9 +86,9 @@ TEST(TensorFlowRules, Rule3EdgesColocateAndTheSourceWins) {
   EXPECT_EQ(placed_text(node("r", "Ref()", "on \"/GPU:1\"") +
                         node("t", "TakeValue(r:0)")),
             "r GPU:1\nt GPU:0\n");
-  EXPECT_EQ(placed_text("node d = MakeSet() -> variant[] on \"/GPU:1\"\n"
-                        "node m = MapSet(d:0) -> variant[] on CPU\n"
-                        "node n = MapSet(m:0) -> variant[]\n"),
+  EXPECT_EQ(placed_text("node d = NumbersDataset() -> variant[] on \"/GPU:1\"\n"
+                        "node m = MapDatasetV2(d:0) -> variant[] on CPU\n"
+                        "node n = MapDatasetV2(m:0) -> variant[]\n"),
             "d GPU:1\nm GPU:1\nn GPU:1\n");
   // Partial names are merged.
   EXPECT_EQ(placed_text(handle("v", "on GPU") +
@@ -126,6 +126,25 @@ TEST(TensorFlowRules, Rule4BodiesOfCallsSayWhereReturnedResourcesAre) {
                         "resource(float32)[4]\n" +
                         node("t", "Touch(c:0)")),
             "v CPU:0\nc GPU:0\nt CPU:0\n");
+}
+
+TEST(TensorFlowRules, Rule4BodiesAreReadOnceHoweverOftenTheyAreCalled) {
+  // Two calls per body: 2^20 paths.
+  std::string text = "function f0 () -> (resource(float32)[4]) {\n" +
+                     handle("v", "on CPU") + "return v:0\n}\n";
+  for (int i = 1; i <= 20; ++i) {
+    text += fmt::format(
+        "function f{} () -> (resource(float32)[4]) {{\n"
+        "node a = MyCall() {{f = @f{}}} -> resource(float32)[4]\n"
+        "node b = MyCall() {{f = @f{}}} -> resource(float32)[4]\n"
+        "return b:0\n}}\n",
+        i, i - 1, i - 1);
+  }
+  EXPECT_EQ(
+      placed_text(text +
+                  "node c = MyCall() {f = @f20} -> resource(float32)[4]\n" +
+                  node("t", "Touch(c:0)")),
+      "c CPU:0\nt CPU:0\n");
 }
 
 TEST(TensorFlowRules, Rule4CallsThatReturnNoResourceAreNotInspected) {
@@ -212,7 +231,7 @@ TEST(TensorFlowRules, Rule7VariantsOfHostDataPinToTheCpu) {
   EXPECT_EQ(placed_text("node d = Words() -> variant[]\n" +
                         node("m", "TakeValue(d:0)")),
             "d CPU:0\nm CPU:0\n");
-  EXPECT_EQ(placed_text("node d = MakeSet() -> variant[]\n" +
+  EXPECT_EQ(placed_text("node d = NumbersDataset() -> variant[]\n" +
                         node("m", "TakeValue(d:0)")),
             "d GPU:0\nm GPU:0\n");
 }

@@ -18,11 +18,16 @@ namespace berth {
 // Constants up to this size are duplicated instead of transferred.
 inline constexpr size_t kMaxDuplicatedConstBytes = 64 << 10;
 
-// Inserts one _Transfer per (value, destination device), right after its
-// producer and assigned to the destination; consumers there read it. Small
-// constants get a copy per device instead; handles of variables are never cut;
-// control edges across devices stay and become waits. Every node must be
-// assigned. Names: "<node>/to_GPU:1"; sources are the producer's.
+// Inserts one _Transfer per (value, destination), right after its producer and
+// assigned to the destination; consumers there read it. CPU devices of one
+// task have one memory: a value that goes from one to another becomes a
+// _HandOver instead, an alias that copies nothing, unless it is a result of the
+// graph. Operands and results that an op has in host memory (ArgDef::on_host,
+// OpDef::output_on_host) are those of /CPU:0 of the task. Small constants get a
+// copy per device; handles of variables are never cut; control edges across
+// devices stay and become waits. Transfers without a reader are removed, and a
+// graph that is cut already stays as it is. Every node must be assigned. Names:
+// "<node>/to_GPU:1"; sources are the producer's.
 void partition(Graph& graph);
 
 struct StreamRef {
@@ -55,7 +60,7 @@ struct Schedule {
 
 // Orders the nodes: program order, except that updates of variables run as
 // soon as their inputs and controls are done, and transfers as soon as their
-// input exists. _Arg, Const and VarHandleOp are no steps. Waits are
+// input exists. _Arg, Const, VarHandleOp and _HandOver are no steps. Waits are
 // transitively reduced: leaving out any one leaves some edge uncovered.
 Schedule make_schedule(const Graph& graph);
 

@@ -64,7 +64,9 @@ class Build {
         "op F () -> (y)\n"
         "op One (x: any) -> (y)\n"
         "op Two (a: any, b: any) -> (y)\n"
-        "op Both (v: resource write, a: any) -> ()\n" +
+        "op Both (v: resource write, a: any) -> ()\n"
+        "op Sized (a: any, n: any host) -> (y)\n"
+        "op Counted (a: any) -> (n host, y)\n" +
         body + (returned.empty() ? "" : "return " + returned + "\n"));
     return g;
   }
@@ -259,6 +261,57 @@ TEST(Partition, TransfersWhoseReadersAreGoneGoToo) {
   EXPECT_EQ(edges(g),
             "x GPU:0\na GPU:0 <- x\na/to_GPU:1 GPU:1 <- a\n"
             "b GPU:1 <- a/to_GPU:1\n");
+}
+
+// Operands in host memory are values of /CPU:0, whatever their op's device.
+TEST(Partition, HostOperandsAreSentToTheHost) {
+  Build b;
+  b.arg("x", "GPU:0")
+      .op("n", "One(x:0)", "GPU:0")
+      .op("a", "Sized(x:0, n:0)", "GPU:0")
+      .op("b", "Sized(a:0, n:0)", "GPU:1")
+      .op("c", "One(n:0)", "GPU:1");
+  EXPECT_EQ(edges(cut(b, "b:0, c:0")),
+            "x GPU:0\n"
+            "n GPU:0 <- x\n"
+            // Once for both devices: they have one host.
+            "n/to_CPU:0 CPU:0 <- n\n"
+            // Device memory is another place than the host's.
+            "n/to_GPU:1 GPU:1 <- n\n"
+            "a GPU:0 <- x n/to_CPU:0\n"
+            "a/to_GPU:1 GPU:1 <- a\n"
+            "b GPU:1 <- a/to_GPU:1 n/to_CPU:0\n"
+            "c GPU:1 <- n/to_GPU:1\n");
+}
+
+TEST(Partition, AResultInHostMemoryStaysThere) {
+  Build b;
+  b.arg("x", "GPU:0");
+  b.body += "node s = Counted(x:0) -> float32[4], float32[4]" + Build::at("GPU:0");
+  b.op("a", "Sized(x:0, s:0)", "GPU:0")   // read where it is
+      .op("b", "One(s:0)", "CPU:0")       // and by the host
+      .op("c", "One(s:0)", "GPU:0")       // wanted in device memory
+      .op("d", "Two(s:1, x:0)", "GPU:0")  // never was on the host
+      .op("e", "One(s:0)", "CPU:1");
+  const Graph g = cut(b, "a:0, b:0, c:0, d:0, e:0");
+  EXPECT_EQ(edges(g),
+            "x GPU:0\n"
+            "s GPU:0 <- x\n"
+            "s/to_GPU:0 GPU:0 <- s\n"
+            "s/to_CPU:1 CPU:1 <- s\n"
+            "a GPU:0 <- x s\n"
+            "b CPU:0 <- s\n"
+            "c GPU:0 <- s/to_GPU:0\n"
+            "d GPU:0 <- s x\n"
+            "e CPU:1 <- s/to_CPU:1\n");
+  EXPECT_EQ(g[2].op->name(), "_Transfer");
+  EXPECT_EQ(g[3].op->name(), "_HandOver");
+}
+
+TEST(Partition, OnACpuHostOperandsAreOrdinaryOnes) {
+  Build b;
+  b.arg("x", "CPU:1").op("a", "Sized(x:0, x:0)", "CPU:1");
+  EXPECT_EQ(edges(cut(b, "a:0")), "x CPU:1\na CPU:1 <- x x\n");
 }
 
 TEST(Partition, WantsAPlacedGraph) {

@@ -2,13 +2,9 @@
 
 #include "place/simulate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 
-#include "berth/errors.h"
-#include "place/placer.h"
+#include "place/simulate_check.h"
 
 namespace berth {
 
@@ -49,6 +45,9 @@ class Simulator::Impl {
     num_devices_ = static_cast<int32_t>(costs.devices.size());
     at_.devices = num_devices_;
     int32_t groups = 0;
+    for (const DeviceCost& d : costs.devices) {
+      copies_compute_ |= d.copies != CopyRule::kOverlap;
+    }
     for (const LinkCost& l : costs.links) {
       groups = std::max(groups, l.shared + 1);
     }
@@ -65,7 +64,7 @@ class Simulator::Impl {
   const Simulation& run(const SimulatedPlan& plan) {
     plan_ = &plan;
     reset();
-    check();
+    check_plan(g_, costs_, plan, in_order_);
     for (int32_t i = 0; i < g_.num_nodes(); ++i) {
       if (missing_[i] == 0 && g_.kind[i] != Kind::kOp) settled_.push_back(i);
     }
@@ -77,7 +76,7 @@ class Simulator::Impl {
       end_next();
       settle();
     }
-    if (ended_ops_ < num_ops_) fail_deadlock();
+    if (ended_ops_ < num_ops_) fail_deadlock(g_, costs_, plan, position_);
     note_transfer_nodes();
     result_.step_us = now_;
     return result_;
@@ -92,10 +91,6 @@ class Simulator::Impl {
   };
 
   int32_t device(int32_t node) const { return plan_->device[node]; }
-  std::string describe(int32_t node) const {
-    return fmt::format("{} \"{}\"", g_.graph[node].op->name(),
-                       g_.graph[node].name);
-  }
 
   void reset() {
     const auto n = static_cast<size_t>(g_.num_nodes());
@@ -116,69 +111,15 @@ class Simulator::Impl {
     }
     moves_.clear();
     first_move_.assign(g_.producer.size(), -1);
-    buffer_of_.resize(g_.producer.size());
+    buffer_of_.assign(g_.producer.size(), -1);
     uses_.assign(g_.producer.size(), 0);
     live_.assign(d, 0);
+    held_.assign(held_.size(), 0);
     running_.clear();
     settled_.clear();
-    waiting_ = 0;
+    try_moves_ = true;
     ended_ops_ = 0;
     now_ = 0;
-  }
-
-  [[noreturn]] static void fail(const std::string& what) {
-    throw errors::InvalidArgument("simulate: " + what);
-  }
-
-  void check() {
-    const SimulatedPlan& p = *plan_;
-    const auto n = static_cast<size_t>(g_.num_nodes());
-    if (p.device.size() != n || p.order.size() != queues_.size()) {
-      fail(
-          fmt::format("a plan of {} nodes and {} orders for a graph of {} "
-                      "nodes on {} devices",
-                      p.device.size(), p.order.size(), n, num_devices_));
-    }
-    if (costs_.times.size() != n * costs_.classes.size()) {
-      fail("the costs are those of another graph");
-    }
-    for (int32_t i = 0; i < g_.num_nodes(); ++i) {
-      if (device(i) < 0 || device(i) >= num_devices_) {
-        fail(fmt::format("{} is on device {}; expected 0 to {}", describe(i),
-                         device(i), num_devices_ - 1));
-      }
-    }
-    in_order_.assign(n, 0);
-    int32_t found = 0;
-    for (int32_t d = 0; d < num_devices_; ++d) {
-      for (const int32_t i : p.order[d]) check_order(i, d, found);
-    }
-    if (found == num_ops_) return;
-    for (int32_t i = 0; i < g_.num_nodes(); ++i) {
-      if (g_.kind[i] == Kind::kOp && !in_order_[i]) {
-        fail(describe(i) + " is in no order");
-      }
-    }
-  }
-
-  void check_order(int32_t i, int32_t d, int32_t& found) {
-    if (i < 0 || i >= g_.num_nodes()) {
-      fail(fmt::format("the order of {} has node {}; expected 0 to {}",
-                       costs_.devices[d].name, i, g_.num_nodes() - 1));
-    }
-    if (g_.kind[i] != Kind::kOp) return;
-    if (device(i) != d || in_order_[i]) {
-      fail(fmt::format("{} stands {} the order of {}", describe(i),
-                       in_order_[i] ? "twice in" : "in",
-                       costs_.devices[d].name) +
-           (in_order_[i] ? "" : ", and is elsewhere"));
-    }
-    if (!std::isfinite(costs_.time(i, d).us)) {
-      fail(fmt::format("{} is on {}, which has no kernel for it", describe(i),
-                       costs_.devices[d].name));
-    }
-    in_order_[i] = 1;
-    ++found;
   }
 
   // --- Memory. Buffers: values at home, by number; then moves.
@@ -201,8 +142,10 @@ class Simulator::Impl {
   int64_t bytes_in(int32_t buffer) const {
     const auto v = static_cast<int32_t>(g_.producer.size());
     const int32_t value = buffer < v ? buffer : moves_[buffer - v].value;
-    return costs_.bytes_of(g_.value(value));
+    return bytes_of(value);
   }
+  // The costs number values as the graph does.
+  int64_t bytes_of(int32_t value) const { return costs_.bytes.item(value); }
   void grow(int32_t d, int64_t bytes) {
     live_[d] += bytes;
     result_.peak_bytes[d] = std::max(result_.peak_bytes[d], live_[d]);
@@ -237,6 +180,7 @@ class Simulator::Impl {
 
   void end_op(int32_t node) {
     busy_[at_.compute(device(node))] = 0;
+    try_moves_ |= copies_compute_;
     result_.end_us[node] = now_;
     ++ended_ops_;
     live_[device(node)] -= workspace(node);
@@ -247,6 +191,7 @@ class Simulator::Impl {
     for (int32_t r : moves_[m].wants) {
       if (r >= 0) busy_[r] = 0;
     }
+    try_moves_ = true;
     const int32_t value = moves_[m].value, to = moves_[m].to;
     for (int32_t r : g_.readers[value]) {
       if (device(r) == to) arrive(r);
@@ -279,15 +224,15 @@ class Simulator::Impl {
     const int32_t home = device(g_.producer[value]);
     buffer_of_[value] = value;
     uses_[value] = 1;
-    const int64_t bytes = costs_.bytes_of(g_.value(value));
+    const int64_t bytes = bytes_of(value);
     grow(home, bytes);
     if (!g_.everywhere[value] || bytes == 0) return;
     // One copy per device that reads it.
-    held_.assign(held_.size(), 0);
+    seen_.assign(static_cast<size_t>(num_devices_), 0);
     for (int32_t r : g_.readers[value]) {
       const int32_t d = device(r);
-      if (d == home || held_[d]) continue;
-      held_[d] = 1;
+      if (d == home || seen_[d]) continue;
+      seen_[d] = 1;
       grow(d, bytes);
     }
   }
@@ -352,15 +297,16 @@ class Simulator::Impl {
       queue[k] = queue[k - 1];
       queue[--k] = number;
     }
-    ++waiting_;
+    try_moves_ = true;
     return 1;
   }
 
   // --- What starts.
 
   void start_moves() {
-    held_.assign(held_.size(), 0);
-    if (waiting_ == 0) return;
+    if (!try_moves_) return;
+    try_moves_ = false;
+    std::fill(held_.begin(), held_.end(), 0);
     heads_.clear();
     for (Queue& q : queues_) {
       if (!q.empty()) heads_.push_back(q.moves[q.first]);
@@ -385,8 +331,7 @@ class Simulator::Impl {
   void start_move(int32_t m) {
     Move& move = moves_[m];
     ++queues_[move.to].first;
-    --waiting_;
-    const int64_t bytes = costs_.bytes_of(g_.value(move.value));
+    const int64_t bytes = bytes_of(move.value);
     const double us = costs_.link(move.from, move.to).time_us(bytes);
     move.result = static_cast<int32_t>(result_.transfers.size());
     result_.transfers.push_back(
@@ -422,53 +367,12 @@ class Simulator::Impl {
     int64_t bytes = workspace(node);
     for (int32_t v : g_.values[node]) {
       buffer_of_[v] = v;
-      bytes += costs_.bytes_of(g_.value(v));
+      bytes += bytes_of(v);
     }
     grow(d, bytes);
   }
 
   // --- The end.
-
-  [[noreturn]] void fail_deadlock() const {
-    std::string text = "the orders cannot be followed:";
-    const char* separator = " ";
-    for (int32_t d = 0; d < num_devices_; ++d) {
-      const std::vector<int32_t>& order = plan_->order[d];
-      if (position_[d] == order.size()) continue;
-      const int32_t head = order[position_[d]];
-      text += fmt::format("{}{} is at {}", separator, costs_.devices[d].name,
-                          describe(head));
-      if (const int32_t p = waits_for(head); p >= 0) {
-        text += fmt::format(", which needs {}", describe(p));
-      }
-      separator = "; ";
-    }
-    fail(text + "; expected orders in which inputs come first");
-  }
-
-  // The op that a node waits for in the end, through aliases.
-  int32_t waits_for(int32_t node) const {
-    const auto pending = [&](int32_t p) {
-      return g_.kind[p] == Kind::kOp ? !is_over(p) : missing_[p] > 0;
-    };
-    while (true) {
-      int32_t on = -1;
-      for (int32_t v : g_.reads[node]) {
-        if (on < 0 && pending(g_.producer[v])) on = g_.producer[v];
-      }
-      for (int32_t c : g_.controls[node]) {
-        if (on < 0 && pending(c)) on = c;
-      }
-      if (on < 0 || g_.kind[on] == Kind::kOp) return on;
-      node = on;
-    }
-  }
-  bool is_over(int32_t op) const {
-    const std::vector<int32_t>& order = plan_->order[device(op)];
-    const auto done =
-        order.begin() + static_cast<ptrdiff_t>(position_[device(op)]);
-    return std::find(order.begin(), done, op) != done;
-  }
 
   void note_transfer_nodes() {
     for (int32_t i = 0; i < g_.num_nodes(); ++i) {
@@ -491,16 +395,18 @@ class Simulator::Impl {
   Simulation result_;
   int32_t num_devices_ = 0, num_ops_ = 0;
   Resources at_;
+  bool copies_compute_ = false;       // some copies keep devices busy
   std::vector<size_t> missing_from_;  // per node, before anything happened
 
   double now_ = 0;
   int32_t ended_ops_ = 0;
-  int32_t waiting_ = 0;            // moves that have not started
+  bool try_moves_ = true;          // something changed that moves wait for
   std::vector<size_t> missing_;    // per node: inputs and controls to come
   std::vector<size_t> position_;   // per device, in its order
-  std::vector<uint8_t> in_order_;  // per node
+  std::vector<uint8_t> in_order_;  // per node: scratch of check_plan
   std::vector<uint8_t> busy_;      // per resource
   std::vector<uint8_t> held_;      // per resource: a copy waits with it
+  std::vector<uint8_t> seen_;      // per device
   std::vector<Running> running_;
   std::vector<int32_t> settled_;  // nodes without time that can be done
   std::vector<Move> moves_;

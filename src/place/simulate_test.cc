@@ -272,6 +272,17 @@ TEST(Simulate, APartitionedGraphBehavesAsTheWholeOne) {
   }
 }
 
+TEST(Simulate, AControlOnATransferWaitsForWhatItBrings) {
+  Case t(
+      node("a", "Make()", 0, 10) +
+      fmt::format("node t = _Transfer(a:0) -> float32[1] at \"{}\"\n", gpu(1)) +
+      node("b", "Make(^t)", 0, 3) + node("c", "Fn(t:0)", 1, 2));
+  const Simulation s = t.run();
+  EXPECT_EQ(t.when(s, "b"), "10-13");
+  EXPECT_EQ(t.when(s, "t"), "10-15");
+  EXPECT_EQ(t.when(s, "c"), "15-17");
+}
+
 std::string error_of(Case& t) {
   try {
     t.run();
@@ -311,7 +322,10 @@ TEST(Simulate, RefusesPlansThatCannotBe) {
   refuses("is on device 5", [](Case& t) { t.plan.device[0] = 5; });
   refuses("a plan of 1 nodes", [](Case& t) { t.plan.device.pop_back(); });
   refuses("no kernel", [](Case& t) { t.costs.times[0].us = kNoKernel; });
+  refuses("no kernel", [](Case& t) { t.costs.times[0].us = -1; });
   refuses("another graph", [](Case& t) { t.costs.times.pop_back(); });
+  refuses("another graph", [](Case& t) { t.costs.links.pop_back(); });
+  refuses("another graph", [](Case& t) { t.costs.workspace.pop_back(); });
 }
 
 TEST(Simulate, RunsAgainWithoutTracesOfTheLastPlan) {

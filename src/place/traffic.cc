@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "op/kernel.h"
+#include "place/device_table.h"
 
 namespace berth {
 
@@ -33,6 +34,12 @@ Traffic::Traffic(const Graph& graph, const PlaceOptions& options)
     }
   }
   device_ = placed_;
+  std::unordered_map<std::string, int32_t> memories;
+  for (const std::string& name : names_) {
+    const auto number = static_cast<int32_t>(memories.size());
+    memory_.push_back(
+        memories.try_emplace(memory_of(name), number).first->second);
+  }
   for (const std::string& name : names_) {
     parsed_.push_back(DeviceName::parse(name));
     const auto it =
@@ -74,16 +81,15 @@ int64_t Traffic::bytes_of(ValueRef v) const {
 int64_t Traffic::sent(ValueRef v) const {
   const int64_t bytes = bytes_of(v);
   if (bytes == 0) return 0;
-  const int32_t home = device_[v.node];
+  const int32_t home = memory_[device_[v.node]];
   std::vector<int32_t> to;
+  auto send_to = [&](int32_t device) {
+    if (memory_[device] != home) add_once(to, memory_[device]);
+  };
   for (const Reader& r : readers_[v.node]) {
-    if (r.output == v.output && device_[r.node] != home) {
-      add_once(to, device_[r.node]);
-    }
+    if (r.output == v.output) send_to(device_[r.node]);
   }
-  if (count_results_ && placed_[v.node] != home && is_result(v)) {
-    add_once(to, placed_[v.node]);
-  }
+  if (count_results_ && is_result(v)) send_to(placed_[v.node]);
   return bytes * static_cast<int64_t>(to.size());
 }
 

@@ -42,7 +42,8 @@ class Traffic {
 
   // Bytes of a value on the wire; 0 when unknown or never sent.
   int64_t bytes_of(ValueRef v) const;
-  // Bytes sent for a value: once to each other device that reads it. A result
+  // Bytes sent for a value: once to each other device that reads it, and none
+  // between CPU devices of one task, which have one memory. A result
   // of the function counts as read where its op was placed.
   int64_t sent(ValueRef v) const;
   int64_t sent(const Border& border) const;
@@ -64,6 +65,7 @@ class Traffic {
   std::vector<std::vector<Reader>> readers_;
   std::vector<std::string> names_;         // of the devices
   std::vector<DeviceName> parsed_;         // the same
+  std::vector<int32_t> memory_;            // the same; equal: one memory
   std::vector<const PlaceDevice*> given_;  // the same; null: hypothetical
   std::vector<int32_t> placed_;            // per node
   std::vector<int32_t> device_;            // the same, or what is tried out

@@ -61,6 +61,7 @@ struct PendingCopy {
   size_t bytes;
   BlockRef source_ref, target_ref;
   Tensor variable;
+  Device* owner;  // of the source, when the target is host memory; else null
 };
 
 }  // namespace
@@ -147,7 +148,13 @@ Tensor launch_copy(const Tensor& t, Device& device) {
   guard.hold(from.block);
   VariableState* variable = borrowed_from(from.block);
   auto pending = std::make_unique<PendingCopy>(
-      PendingCopy{from.data(), target->data, from.size_bytes(), {}, {}, {}});
+      PendingCopy{from.data(),
+                  target->data,
+                  from.size_bytes(),
+                  {},
+                  {},
+                  {},
+                  device.pool() ? from.block->device : nullptr});
   pending->target_ref = BlockRef::share(target);
   // Holding a snapshot would make the next writer copy it; the use noted on
   // the storage makes it wait.
@@ -163,6 +170,8 @@ Tensor launch_copy(const Tensor& t, Device& device) {
   work.crosses_link = from.block->device != &device;
   work.run = [](void* c, const AddressMap& map) {
     const auto& p = *static_cast<PendingCopy*>(c);
+    // A CPU's thread sees no memory but the host's.
+    if (p.owner) return p.owner->copy_to_host(p.target, p.source, p.bytes);
     std::memcpy(map.translate(p.target), map.translate(p.source), p.bytes);
   };
   work.drop = [](void* c) {

@@ -104,6 +104,131 @@ TEST(CpuDevices, AFailureNamesTheDeviceAndCanBeCleared) {
   IN_A_FRESH_PROCESS(failure_is_kept);
 }
 
+// A value that crosses between CPU devices is read where it is.
+void eager_hands_over() {
+  two_shared_devices();
+  const size_t bytes = size_t{4} << 20;
+  const Tensor x = with_device("/CPU:0", [&] { return ones({1 << 20}); });
+  config::reset_memory_stats("/CPU:1");
+  const auto peak = [](const char* d) {
+    return config::get_memory_info(d).peak_bytes;
+  };
+  const size_t before = peak("/CPU:1");
+  const Tensor y = with_device("/CPU:1", [&] { return x + x; });
+  check(y.to_vector<float>()[7] == 2, "computed on CPU:1");
+  check(y.backing_device().find("CPU:1") != std::string::npos, "and there");
+  check(peak("/CPU:1") - before < bytes * 3 / 2, "CPU:1 has the result alone");
+  config::reset_memory_stats("/CPU:0");
+  const size_t host = peak("/CPU:0");
+  const Tensor z = with_device("/CPU:0", [&] { return y * x; });
+  check(z.to_vector<float>()[7] == 2, "read from CPU:1");
+  check(peak("/CPU:0") - host < bytes * 3 / 2, "CPU:0 has the result alone");
+  const Tensor moved = with_device("/CPU:1", [&] { return identity(z); });
+  check(moved.backing_device().find("CPU:1") != std::string::npos,
+        "identity moves");
+}
+
+TEST(CpuDevices, EagerOpsReadWhatAnotherCpuHasWhereItIs) {
+  IN_A_FRESH_PROCESS(eager_hands_over);
+}
+
+// Inputs are dropped at once, so that their memory is wanted again while the
+// other device still reads it.
+void eager_keeps_what_is_read() {
+  two_shared_devices();
+  Tensor x = with_device("/CPU:0", [] { return zeros({4096}); });
+  for (int i = 0; i < 300; ++i) {
+    const auto on = device(i % 2 == 0 ? "/CPU:1" : "/CPU:0");
+    x = x + 1.0f;
+    if (i % 3 == 0) ones({4096}) * 7.0f;  // writes what was just freed
+  }
+  for (float v : x.to_vector<float>()) check(v == 300, "every step counted");
+  Variable w = with_device("/CPU:0", [] { return Variable(ones({4096})); });
+  for (int i = 0; i < 100; ++i) {
+    const Tensor snapshot = w.value();
+    const Tensor y = with_device("/CPU:1", [&] { return snapshot * 2.0f; });
+    w.assign_add(ones({4096}));
+    check(y.to_vector<float>()[4095] == 2.0f * static_cast<float>(i + 1),
+          "the value before the write");
+  }
+}
+
+TEST(CpuDevices, WhatAnotherCpuReadsIsNotOverwritten) {
+  IN_A_FRESH_PROCESS(eager_keeps_what_is_read);
+}
+
+// A plan that crosses many times, run back to back; its arenas are shared with
+// a plan of one device that runs in between.
+void plans_hand_over() {
+  two_shared_devices();
+  auto crossing = function([](const Tensor& x) {
+    Tensor a = x, b = x;
+    for (int i = 0; i < 6; ++i) {
+      const Tensor c = with_device("/CPU:1", [&] { return a * 0.5f + b; });
+      b = with_device("/CPU:0", [&] { return math::reduce_max(c) + c; });
+      a = c;
+    }
+    return Tensors{a, b, with_device("/CPU:1", [&] { return identity(b); })};
+  });
+  auto local = function([](const Tensor& x) { return x * 3.0f + 1.0f; });
+  const auto expected = [](float x) {
+    double a = x, b = x;
+    for (int i = 0; i < 6; ++i) {
+      const double c = a * 0.5 + b;
+      b = c + c;  // all elements are equal
+      a = c;
+    }
+    return std::pair(a, b);
+  };
+  std::vector<Tensors> results;
+  for (int i = 0; i < 40; ++i) {
+    results.push_back(crossing(ones({2048}) * static_cast<float>(i)));
+    local(ones({2048}));
+  }
+  for (int i = 0; i < 40; ++i) {
+    const auto [a, b] = expected(static_cast<float>(i));
+    check(results[i][0].to_vector<float>()[2047] == a, "a");
+    check(results[i][1].to_vector<float>()[0] == b, "b");
+    check(results[i][2].to_vector<float>()[1] == b, "b on CPU:1");
+    check(results[i][2].backing_device().find("CPU:1") != std::string::npos,
+          "a result is on the device that was asked for");
+  }
+  check(crossing.plan_info().copied_bytes == 2048 * 4,
+        "nothing but that result is copied");
+}
+
+TEST(CpuDevices, PlansHandValuesOver) { IN_A_FRESH_PROCESS(plans_hand_over); }
+
+// A kernel that fails on either device of a plan.
+void plans_fail_with_the_op() {
+  two_shared_devices();
+  const std::vector<int32_t> bad = {7};
+  for (const char* where : {"/CPU:0", "/CPU:1"}) {
+    auto f = function([&](const Tensor& x, const Tensor& i) {
+      const Tensor y = with_device("/CPU:1", [&] { return x + 1.0f; });
+      const Tensor z = with_device("/CPU:0", [&] { return y + x; });
+      const Tensor g = with_device(where, [&] { return gather(z, i); });
+      return with_device("/CPU:0", [&] { return g + 1.0f; });
+    });
+    const Tensor x = ones({3});
+    const std::vector<int32_t> fine = {1};
+    const Tensor good = constant(std::span<const int32_t>(fine), {1});
+    check(f(x, good).to_vector<float>()[0] == 4, "it works");
+    try {
+      f(x, constant(std::span<const int32_t>(bad), {1})).to_vector<float>();
+      check(false, "an index out of range throws");
+    } catch (const errors::Error& e) {
+      check(std::string(e.what()).find("Gather") != std::string::npos,
+            e.what());
+    }
+    config::reset_device_error(where);
+  }
+}
+
+TEST(CpuDevices, AFailureInAPlanOverTwoIsThrownAndNamesTheOp) {
+  IN_A_FRESH_PROCESS(plans_fail_with_the_op);
+}
+
 // The cores that the thread of a device may use, as the system tells.
 void threads_are_bound() {
   const CoreSet allowed = CoreSet::allowed();
@@ -128,6 +253,22 @@ void threads_are_bound() {
 
 TEST(CpuDevices, TheThreadOfADeviceIsBoundToItsCores) {
   IN_A_FRESH_PROCESS(threads_are_bound);
+}
+
+// A GPU's memory is its own: the thread of a CPU device must not touch it.
+void fetches_from_a_gpu() {
+  config::set_device_list("CPUx2,GPUx1");
+  const Tensor x = with_device("/GPU:0", [] { return ones({3, 5}); });
+  const auto on = device("/CPU:1");
+  const Tensor sum = math::reduce_sum(x);
+  check(sum.item<float>() == 15, "the sum of 15 ones");
+  check(sum.device().ends_with("CPU:1"), "on CPU:1");
+  const Tensor back = with_device("/GPU:0", [&] { return sum + 1.f; });
+  check(back.item<float>() == 16, "and back");
+}
+
+TEST(CpuDevices, ACpuWithAThreadFetchesFromAGpu) {
+  IN_A_FRESH_PROCESS(fetches_from_a_gpu);
 }
 
 }  // namespace

@@ -1,0 +1,130 @@
+// Functions under the three policies of soft placement, on simulated GPUs
+// without a kernel for Floor. Each test runs in a process of its own.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "berth/berth.h"
+
+namespace berth {
+namespace {
+
+#define IN_A_FRESH_PROCESS(body)                  \
+  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
+  EXPECT_EXIT(                                    \
+      {                                           \
+        body();                                   \
+        std::_Exit(0);                            \
+      },                                          \
+      testing::ExitedWithCode(0), "")
+
+void check(bool ok, const std::string& what) {
+  if (ok) return;
+  std::cerr << "not so: " << what << std::endl;
+  std::_Exit(1);
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::vector<debugging::Diagnostic>& told() {
+  static std::vector<debugging::Diagnostic> list;
+  return list;
+}
+
+void begin() {
+  setenv("BERTH_SIM", "GPUx2", 1);
+  setenv("BERTH_SIM_MISSING", "Floor", 1);
+  debugging::set_diagnostic_handler(
+      [](const debugging::Diagnostic& d) { told().push_back(d); });
+}
+
+// On GPU:1: add, floor, multiply.
+Tensor step(const Tensor& x) {
+  const auto on = device("/GPU:1");
+  return math::floor(x + 0.5f) * 2.0f;
+}
+
+std::vector<std::string> fallbacks() {
+  std::vector<std::string> texts;
+  for (const debugging::Diagnostic& d : told()) {
+    if (d.id == "fallback") texts.push_back(d.text);
+  }
+  return texts;
+}
+
+void warns_once() {
+  begin();
+  auto f = function(step);
+  const Tensor y = f(constant({1.0f, 2.7f, -1.2f}));
+  check(y.to_vector<float>() == std::vector<float>{2, 6, -2}, "the result");
+  check(has(y.device(), "GPU:1"), "the result is on GPU:1");
+  check(fallbacks().size() == 1, "one warning");
+  const std::string text = fallbacks()[0];
+  std::cerr << text << std::endl;
+  check(has(text, "Floor"), "names the op");
+  check(has(text, "soft_placement_test.cc:"), "names the line");
+  check(has(text, "no kernel for float32 on GPU:1"), "says why");
+  // Three floats go to the CPU and three come back.
+  check(has(text, "24 bytes per step"), "says what it costs");
+  auto g = function(step);
+  g(constant({1.0f, 2.0f, 3.0f}));
+  check(fallbacks().size() == 1, "still one warning");
+  check(debugging::diagnostic_counts()["fallback"] == 2, "counted twice");
+}
+
+void counts_silently() {
+  begin();
+  config::set_soft_device_placement(config::SoftPlacement::kSilent);
+  auto f = function(step);
+  f(constant({1.0f, 2.7f, -1.2f}));
+  check(fallbacks().empty(), "silence");
+  check(debugging::diagnostic_counts()["fallback"] == 1, "counted");
+}
+
+void throws_named_error() {
+  begin();
+  config::set_soft_device_placement(false);
+  auto f = function(step);
+  try {
+    f(constant({1.0f, 2.7f, -1.2f}));
+    check(false, "an error");
+  } catch (const errors::Unimplemented& e) {
+    std::cerr << e.what() << std::endl;
+    check(has(e.what(), "Floor"), "names the op");
+    check(has(e.what(), "soft_placement_test.cc:"), "names the line");
+    check(has(e.what(), "have one: CPU:0"), "says who can");
+  }
+}
+
+void logs_one_line_per_node() {
+  begin();
+  debugging::set_log_device_placement(true);
+  auto f = function(step);
+  f(constant({1.0f, 2.7f, -1.2f}));
+  int floors = 0;
+  for (const debugging::Diagnostic& d : told()) {
+    floors +=
+        d.id == "placement" && has(d.text,
+                                   ": (Floor): /job:localhost/replica:0/task:0/"
+                                   "device:CPU:0");
+  }
+  check(floors == 1, "one line for Floor");
+}
+
+TEST(SoftPlacement, WarnsOnceWithLineReasonAndBytes) {
+  IN_A_FRESH_PROCESS(warns_once);
+}
+TEST(SoftPlacement, CountsSilently) { IN_A_FRESH_PROCESS(counts_silently); }
+TEST(SoftPlacement, OffIsAnErrorThatNamesOpLineAndDevices) {
+  IN_A_FRESH_PROCESS(throws_named_error);
+}
+TEST(SoftPlacement, PlacementIsLoggedWhenAStepIsCompiled) {
+  IN_A_FRESH_PROCESS(logs_one_line_per_node);
+}
+
+}  // namespace
+}  // namespace berth
