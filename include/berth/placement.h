@@ -152,7 +152,7 @@ struct FallbackRow {
 
 // What ran, from the record that the executor keeps; requests and reasons come
 // from the placer. Times are medians or means of sampled runs: the second to
-// the fourth, then every 64th.
+// the fourth, then fewer and fewer.
 struct Report {
   std::string name;               // of the function or model
   int64_t steps = 0;              // that ran since it was compiled

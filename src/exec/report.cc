@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "device/device_manager.h"
 #include "exec/control_flow.h"
@@ -86,6 +87,7 @@ class Reporter {
     std::stable_sort(
         w_.holders.begin(), w_.holders.end(),
         [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    add_merged(placed);
     add_requests(placed);
   }
 
@@ -127,10 +129,7 @@ class Reporter {
       std::lock_guard lock(plan.mutex);
       part.record = plan.record;
     }
-    if (steps_ > 0) {
-      part.per_step =
-          static_cast<double>(part.record.runs) / static_cast<double>(steps_);
-    }
+    part.per_step = runs_per_step(part.record.runs, nested);
     for (size_t s = 0; s < plan.steps.size(); ++s) add_ops(part, s);
     for (size_t s = 0; s < plan.steps.size(); ++s) {
       if (plan.steps[s].kind == StepKind::kTransfer) add_transfer(part, s);
@@ -252,6 +251,7 @@ class Reporter {
     row.measured_us = part.record.mean_us(s);
     row.site = site_of(g[from.node]);
     StepWork::Edge edge;
+    edge.nested = part.nested;
     edge.maybe = part.maybe;
     edge.producer = part.row_of_node[root_of(g, from).node];
     edge.argument =
@@ -400,6 +400,36 @@ class Reporter {
       }
       w_.holders.push_back(std::move(h));
     }
+  }
+
+  // An op that many were fused into remembers only some of them.
+  void add_merged(const PlacedGraph& placed) {
+    const std::string prefix = placed.path.empty() ? "" : placed.path + "/";
+    std::unordered_set<std::string> named;
+    for (const placement::OpRow& row : w_.report.ops) {
+      if (!row.op.starts_with(prefix)) continue;
+      named.insert(row.op.substr(prefix.size()));
+      named.insert(row.sources.begin(), row.sources.end());
+    }
+    for (const Node& n : placed.graph.nodes) {
+      if (n.op->kind() != OpKind::kCompute || named.contains(n.name)) continue;
+      placement::OpRow row;
+      std::vector<ContractChainRef> contracts;
+      bool found = false;
+      for (const NodeSource& s : n.sources) {
+        found |= named.contains(s.name);
+        row.sources.push_back(s.name);
+        if (s.contracts) contracts.push_back(s.contracts);
+      }
+      if (found) continue;
+      row.op = prefix + n.name;
+      row.type = n.op->name();
+      row.device = n.assigned;
+      row.site = site_of(n);
+      w_.more_ops.push_back(std::move(row));
+      w_.contracts.push_back(std::move(contracts));
+    }
+    for (const PlacedGraph& body : placed.bodies) add_merged(body);
   }
 
   // Bytes per step of the transfers from and to ops of a placed node.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "berth/berth.h"
+#include "ops/training.h"
 
 namespace berth {
 namespace {
@@ -131,6 +132,31 @@ TEST(Contracts, OpsRunWhereTheyAreSaidTo) {
                    {"\"Square\" runs on \"/GPU:1\"", "runs on GPU:0"}));
 }
 
+// 40 updates become one op, which does not remember all their names.
+TEST(Contracts, SeeEveryOpThatWasMerged) {
+  std::vector<Variable> variables;
+  for (int i = 0; i < 40; ++i) {
+    variables.emplace_back(on_device("/CPU:0", {4}));
+  }
+  auto with = [&](const char* where) {
+    return function(
+        [&](const Tensor& x) {
+          const auto on = device("/CPU:0");
+          for (const Variable& v : variables) {
+            training::apply_gradient_descent(v.handle(), constant(0.1f), x);
+          }
+        },
+        {.contract =
+             Contract{.ops = {{"ResourceApplyGradientDescent_38", where}}}});
+  };
+  auto kept = with("/CPU:0");
+  kept(on_device("/CPU:0", {4}));
+  EXPECT_LT(kept.placement().ops.size(), 40u);
+  auto broken = with("/GPU:1");
+  EXPECT_TRUE(says(message_of([&] { broken(on_device("/CPU:0", {4})); }),
+                   {"ResourceApplyGradientDescent_38", "runs on CPU:0"}));
+}
+
 TEST(Contracts, ANameThatNoOpHasIsATypo) {
   auto f = step("/GPU:0", "/GPU:0", {.ops = {{"Sqare", "/GPU:0"}}});
   EXPECT_TRUE(says(
@@ -152,6 +178,23 @@ TEST(Contracts, SeveralHoldTogether) {
                     {.name = "b", .transfers = {{"", "", 0}}}}});
   EXPECT_TRUE(says(message_of([&] { f(on_device("/GPU:0", {4})); }),
                    {"contract \"b\""}));
+}
+
+TEST(Contracts, ABranchCountsWhenItIsTaken) {
+  auto f = function(
+      [](const Tensor& x, const Tensor& far) {
+        const auto on = device("/GPU:0");
+        const auto away = [&] {
+          const auto elsewhere = device("/GPU:1");
+          return math::square(x);
+        };
+        return cond(far, away, [&] { return math::add(x, x); });
+      },
+      {.contract = Contract{.transfers = {{"/GPU:0", "/GPU:1", 0}}}});
+  const Tensor x = on_device("/GPU:0", {4});
+  f(x, constant(false));
+  EXPECT_TRUE(says(message_of([&] { f(x, constant(true)); }),
+                   {"16 bytes GPU:0 -> GPU:1", "If/then_branch/"}));
 }
 
 TEST(ContractBlocks, CoverTheOpsTracedInside) {
@@ -197,6 +240,7 @@ TEST(ContractBlocks, ReachBodiesAndCountTheirTurns) {
   broken(x, constant(2));
   EXPECT_TRUE(
       says(message_of([&] { broken(x, constant(3)); }), {"While/body/"}));
+  broken(x, constant(2));  // each step counts by itself
 }
 
 TEST(ContractBlocks, HoldWhenTheFunctionIsInlinedOrDifferentiated) {

@@ -63,7 +63,8 @@ class GraphCallable final : public Callable {
   // Of the plan used last, else of the last call under a tape. Throw
   // errors::FailedPrecondition before a call (placement.cc).
   placement::Report placement();
-  // Of all plans, used last first.
+  // Of all plans, used last first; then of those for calls under a tape, and
+  // of the gradients of these.
   std::vector<placement::Report> placements();
   // Throws errors::NotFound, with the nearest names, for an op that there is
   // not.
@@ -87,13 +88,14 @@ class GraphCallable final : public Callable {
     // Devices of the arguments that the contracts were checked with.
     std::vector<const Device*> checked;
     bool checked_once = false;
-    double reported_us = -1;  // the measured time that was last recorded
+    double recorded_us = -1;  // measured, beside its prediction
   };
   // Compiles for given argument shapes, or returns what exists.
   std::shared_ptr<Compiled> compiled_for(std::span<const Tensor* const> in);
   std::shared_ptr<Compiled> last() const;
   // placement.cc
   placement::Report report(Compiled& c) const;
+  static void record(Compiled& c, const placement::Report& report);
   // The variant for tapes when it alone was called; else null.
   std::shared_ptr<GraphCallable> used_variant();
   void note_contracts(Compiled& c) const;

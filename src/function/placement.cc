@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "exec/report.h"
+#include "function/costs_of.h"
 #include "function/graph_callable.h"
 #include "graph/body.h"
+#include "place/cost_store.h"
 #include "place/explain.h"
+#include "place/simulate.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {
@@ -55,7 +59,9 @@ struct Found {
   int32_t node = -1;
 };
 
-bool computes(const Node& n) { return n.op->kind() != OpKind::kPlaceholder; }
+bool computes(const Node& n) {
+  return n.op->kind() == OpKind::kCompute || n.op->kind() == OpKind::kControl;
+}
 
 Found find(const PlacedGraph& placed, const std::string& name) {
   const std::string prefix = placed.path.empty() ? "" : placed.path + "/";
@@ -70,7 +76,7 @@ Found find(const PlacedGraph& placed, const std::string& name) {
   return {};
 }
 
-// The first op that lies under a layer or name.
+// The first op that computes and lies under a layer or name.
 Found find_under(const PlacedGraph& placed, const std::string& name) {
   const Graph& g = placed.graph;
   for (int32_t i = 0; i < g.size(); ++i) {
@@ -96,8 +102,49 @@ void add_names(const PlacedGraph& placed, std::vector<std::string>& names) {
 
 }  // namespace
 
+namespace {
+
+// Fills in what the simulator expects of the compiled step.
+void add_estimates(const Graph& graph, placement::Report& report) {
+  try {
+    const SimulatedGraph simulated(graph);
+    const CostTable costs = costs_of(graph, false);
+    const Simulation s = simulate(simulated, costs, plan_of(graph, costs));
+    report.estimated_step_us = s.step_us;
+    for (placement::DeviceRow& d : report.devices) {
+      const int32_t at = costs.find(d.device);
+      if (at >= 0) d.estimated_busy_us = s.busy_us[static_cast<size_t>(at)];
+    }
+  } catch (const errors::Error&) {
+    // No estimate: a report of what ran must not fail for it.
+  }
+}
+
+}  // namespace
+
+// Keeps how wrong the estimate was: in the file of the calibration when there
+// is one. Simulated devices say nothing about this machine.
+void GraphCallable::record(Compiled& c, const placement::Report& report) {
+  for (const placement::DeviceRow& d : report.devices) {
+    const DeviceName name = DeviceName::parse(d.device);
+    if (DeviceManager::get().lookup(name).simulated()) return;
+  }
+  std::lock_guard lock(c.mutex);
+  if (report.measured_step_us <= 0 || report.estimated_step_us <= 0 ||
+      report.measured_step_us == c.recorded_us) {
+    return;
+  }
+  c.recorded_us = report.measured_step_us;
+  CostStore& store = CostStore::get();
+  store.record_prediction(report.estimated_step_us, report.measured_step_us);
+  std::error_code ignored;
+  if (std::filesystem::exists(store.path(), ignored)) store.save();
+}
+
 placement::Report GraphCallable::report(Compiled& c) const {
   placement::Report report = work_of(*c.plan, c.placed).report;
+  add_estimates(c.plan->graph(), report);
+  record(c, report);
   return report;
 }
 
@@ -112,14 +159,23 @@ placement::Report GraphCallable::placement() {
 }
 
 std::vector<placement::Report> GraphCallable::placements() {
-  if (const auto taped = used_variant()) return taped->placements();
   std::list<std::shared_ptr<Compiled>> plans;
+  std::shared_ptr<GraphCallable> taped;
   {
     std::lock_guard lock(mutex_);
     plans = plans_;
+    taped = taped_;
   }
   std::vector<placement::Report> reports;
   for (const auto& c : plans) reports.push_back(report(*c));
+  const std::shared_ptr<GraphCallable> variants[] = {
+      taped, backward_ ? backward_->function : nullptr};
+  for (const auto& variant : variants) {
+    if (!variant) continue;
+    for (placement::Report& r : variant->placements()) {
+      reports.push_back(std::move(r));
+    }
+  }
   return reports;
 }
 
@@ -129,8 +185,21 @@ placement::Explanation GraphCallable::explain(const std::string& op) {
   Found found = find(c->placed, op);
   if (!found.in) found = find_under(c->placed, op);
   if (!found.in) fail_not_found(*c, op);
-  return explain_placement(found.in->graph, found.in->placement, real_devices(),
-                           found.node);
+  const PlaceOptions options = real_devices();
+  const Graph& graph = found.in->graph;
+  const SimulatedGraph simulated(graph);
+  const CostTable costs = costs_of(graph, true);
+  const SimulatedPlan plan = plan_of(graph, costs);
+  const PriceFn price = [&](int32_t node, int32_t device) {
+    const int32_t to =
+        costs.find(options.devices[static_cast<size_t>(device)].name);
+    return to < 0 ? Price{}
+                  : price_move(simulated, costs, plan, {&node, 1}, to);
+  };
+  placement::Explanation e =
+      explain_placement(graph, found.in->placement, options, found.node, price);
+  e.estimate_error = costs.error;
+  return e;
 }
 
 void GraphCallable::fail_not_found(const Compiled& c,
@@ -190,7 +259,9 @@ void GraphCallable::note_contracts(Compiled& c) const {
     }
   });
   if (!limits || c.placed.bodies.empty()) return;
-  c.counts_turns = true;
+  for (const StepWork::Edge& e : work_of(*c.plan, c.placed).edges) {
+    c.counts_turns |= e.nested;
+  }
 }
 
 void GraphCallable::check_work(const StepWork& work) const {

@@ -4,8 +4,11 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "berth/berth.h"
+#include "place/cost_store.h"
 
 namespace berth {
 namespace {
@@ -89,6 +92,9 @@ TEST(PlacementReport, TimesComeFromTheClockOfTheDevice) {
   EXPECT_LT(row(r, kGpu1).measured_busy_us, 6);
   EXPECT_GE(r.transfers[0].measured_us, 5);
   EXPECT_GE(r.measured_step_us, 15);  // three pieces of work in a row
+  // What is declared is what is simulated.
+  EXPECT_NEAR(r.estimated_step_us, r.measured_step_us, 1);
+  EXPECT_NEAR(row(r, kGpu1).estimated_busy_us, 5, 1);
 }
 
 TEST(PlacementReport, ArgumentsFromElsewhereAreTransfers) {
@@ -140,6 +146,24 @@ TEST(PlacementReport, LoopsCountTheirTurns) {
   EXPECT_EQ(r.device_of("While/body/Square"), kGpu1);
 }
 
+TEST(PlacementReport, TellsWhatAVariableMoved) {
+  Variable v(on_device("/GPU:0", {25}));
+  auto f = function([&](const Tensor& x) {
+    const auto on = device("/GPU:1");
+    v.assign_add(x);
+    return math::square(x);
+  });
+  f(on_device("/GPU:1", {25}));
+  const Report r = f.placement();
+  ASSERT_EQ(r.moved.size(), 1u);
+  EXPECT_EQ(r.moved[0].op, "AssignAddVariableOp");
+  EXPECT_EQ(r.moved[0].requested, "/device:GPU:1");
+  EXPECT_EQ(r.moved[0].device, kGpu0);
+  EXPECT_EQ(r.moved[0].bytes, 100);
+  EXPECT_NE(r.moved[0].reason.find("variable"), std::string::npos);
+  EXPECT_TRUE(r.fallbacks.empty());
+}
+
 TEST(PlacementReport, JsonAndTablesHoldTheRows) {
   const Variable w(on_device("/GPU:0", {32, 8}));
   auto f = function([&](const Tensor& x) { return two_devices(x, w); },
@@ -159,6 +183,43 @@ TEST(PlacementReport, JsonAndTablesHoldTheRows) {
   EXPECT_NE(s.find("2.0 kB"), s.npos) << s;
 }
 
+TEST(PlacementReport, KeepsTheErrorOfItsEstimate) {
+  auto f = function([](const Tensor& x) {
+    const auto on = device("/CPU:0");
+    return math::exp(matmul(x, x));
+  });
+  const Tensor x = on_device("/CPU:0", {64, 64}, 0.01f);
+  for (int i = 0; i < 4; ++i) f(x);
+  const Report r = f.placement();
+  EXPECT_GT(r.measured_step_us, 0);
+  EXPECT_GT(r.estimated_step_us, 0);
+  EXPECT_GE(CostStore::get().error(), 0);
+}
+
+TEST(PlacementReport, MayBeAskedForWhileTheFunctionRuns) {
+  const Variable w(on_device("/GPU:0", {32, 8}));
+  auto f = function([&](const Tensor& x) { return two_devices(x, w); },
+                    {.contract = placement::Contract{
+                         .transfers = {{"GPU:0", "GPU:1", 2048}}}});
+  const Tensor x = on_device("/GPU:0", {64, 32});
+  f(x);
+  constexpr int kThreads = 3, kCalls = 50;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kCalls; ++i) f(x);
+    });
+  }
+  for (int i = 0; i < kCalls; ++i) {
+    EXPECT_LE(f.placement().steps, 1 + kThreads * kCalls);
+  }
+  for (std::thread& t : threads) t.join();
+  const Report r = f.placement();
+  EXPECT_EQ(r.steps, 1 + kThreads * kCalls);
+  EXPECT_EQ(r.transfers.at(0).runs_per_step, 1);
+  EXPECT_GT(r.measured_step_us, 0);
+}
+
 TEST(PlacementReport, BeforeTheFirstCallIsAnError) {
   auto f = function([](const Tensor& x) { return math::square(x); });
   EXPECT_THROW(f.placement(), errors::FailedPrecondition);
@@ -170,6 +231,15 @@ TEST(Explain, FindsOpsByTheirNamesAndNamesTheNearest) {
   f(on_device("/GPU:0", {64, 32}));
   EXPECT_EQ(f.explain("Square").op, "Square");
   EXPECT_EQ(f.explain("Square").device, kGpu1);
+  const placement::Explanation e = f.explain("Square");
+  EXPECT_EQ(e.rule, "request");
+  ASSERT_EQ(e.alternatives.size(), 2u);  // GPU:0 and CPU:0
+  for (const placement::Alternative& a : e.alternatives) {
+    if (a.device != kGpu0) continue;
+    EXPECT_TRUE(a.possible);
+    EXPECT_EQ(a.delta_bytes, -2048);  // the product stays where it is
+    EXPECT_LT(a.delta_us, 0);
+  }
   try {
     f.explain("Sqare");
     FAIL();

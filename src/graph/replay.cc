@@ -20,6 +20,13 @@ class NodeContext {
   NodeContext(const Node& node, int32_t follows) : saved_(t_state) {
     t_state.site = node.sources.empty() ? Site{} : node.sources[0].site;
     t_state.follows = follows;
+    // Under the layer that it was written in.
+    const std::string& name =
+        node.sources.empty() ? node.name : node.sources[0].name;
+    if (const size_t end = name.rfind('/'); end != name.npos) {
+      layer_ = name.substr(0, end);
+      t_state.layer = layer_.c_str();
+    }
     if (!node.sources.empty() && node.sources[0].contracts) {
       contracts_.emplace(joined(node.sources[0].contracts, open_contracts()));
     }
@@ -31,11 +38,13 @@ class NodeContext {
   ~NodeContext() {
     if (scope_) pop_scope(&*scope_);
     t_state.site = saved_.site;
+    t_state.layer = saved_.layer;
     t_state.follows = saved_.follows;
   }
 
  private:
   const ThreadState saved_;
+  std::string layer_;
   std::optional<DeviceScope> scope_;
   std::optional<ContractsSwap> contracts_;
 };

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "device/fresh_process.h"
 
 namespace berth::keras {
 namespace {
@@ -74,7 +77,30 @@ TEST(ModelPlacement, SeveralDevicesGiveATable) {
   // gradient of the activation [8, 4] to the first layer.
   EXPECT_EQ(r.transfer_bytes("/GPU:1", "/GPU:0"), 8 * 2 * 4 + 8 * 4 * 4);
   EXPECT_TRUE(s.model.explain("back").device.ends_with("GPU:1"));
+  EXPECT_EQ(s.model.explain("back").op, "back/MatMul");
   EXPECT_THROW(s.model.explain("bakc"), errors::NotFound);
+}
+
+void fit_counts_fallbacks() {
+  setenv("BERTH_SIM", "GPUx2", 1);
+  setenv("BERTH_SIM_MISSING", "Tanh", 1);
+  config::set_soft_device_placement(config::SoftPlacement::kSilent);
+  const auto on = device("/GPU:0");
+  auto model = Sequential({Dense(4, {.activation = "tanh"}), Dense(2)});
+  model.compile({.optimizer = SGD(0.1), .loss = "mse"});
+  testing::internal::CaptureStdout();
+  const History h = model.fit(random::normal({8, 6}), random::normal({8, 2}),
+                              {.batch_size = 8, .verbose = 2});
+  const std::string text = testing::internal::GetCapturedStdout();
+  fresh_process::check(h.fallback_ops == 1, "one op fell back");
+  // There and, with what its gradient reads, back.
+  fresh_process::check(h.fallback_bytes >= 2 * 8 * 4 * 4, "its bytes count");
+  fresh_process::check(text.find("fallbacks: 1 op, ") != text.npos,
+                       text.c_str());
+}
+
+TEST(ModelPlacement, CountsFallbacks) {
+  IN_A_FRESH_PROCESS(fit_counts_fallbacks);
 }
 
 TEST(ModelPlacement, ReportsTheStepThatRanMost) {
@@ -82,6 +108,24 @@ TEST(ModelPlacement, ReportsTheStepThatRanMost) {
   s.model.fit(random::normal({20, 6}), random::normal({20, 2}),
               {.epochs = 3, .batch_size = 8, .verbose = 0});
   EXPECT_EQ(s.model.placement().steps, 6);  // 3 times 8, 8; the 4s stand apart
+}
+
+TEST(ModelPlacement, NamesOfLayersSurviveATapeAroundAFunction) {
+  const auto on = device("/CPU:0");
+  auto layer = Dense(4, {.name = "front"});
+  auto f = function([&](const Tensor& x) { return layer(x); });
+  const Tensor x = random::normal({8, 6});
+  {
+    GradientTape tape;
+    tape.watch(x);
+    tape.gradient(math::reduce_sum(f(x)), {x});
+  }
+  EXPECT_TRUE(f.placement().device_of("front/MatMul").ends_with("CPU:0"));
+  // Forward, and the gradient as a step of its own.
+  const std::vector<placement::Report> all = f.placements();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_TRUE(all[1].name.ends_with("_gradient")) << all[1].name;
+  EXPECT_EQ(all[1].steps, 1);
 }
 
 TEST(ModelContracts, HoldForTheTrainingStep) {

@@ -90,8 +90,8 @@ class Check {
     const auto inside = [&](const std::string& device) {
       return c_.stays_on.matches(DeviceName::parse(device));
     };
-    for (size_t i = 0; i < report().ops.size(); ++i) {
-      const OpRow& op = report().ops[i];
+    for (size_t i = 0; i < w_.num_ops(); ++i) {
+      const OpRow& op = w_.op(i);
       if (!covers(static_cast<int32_t>(i)) || inside(op.device)) continue;
       lines.push_back(line(op, reason_of(op)));
     }
@@ -125,8 +125,8 @@ class Check {
   }
   bool covers_fallback(const FallbackRow& f) const {
     if (covered_.empty()) return true;
-    for (size_t i = 0; i < report().ops.size(); ++i) {
-      if (covered_[i] && is_named(f.op, report().ops[i])) return true;
+    for (size_t i = 0; i < w_.num_ops(); ++i) {
+      if (covered_[i] && is_named(f.op, w_.op(i))) return true;
     }
     return false;
   }
@@ -183,8 +183,8 @@ class Check {
   void op_place(size_t i) const {
     const placement::OpPlace& place = c_.contract.ops[i];
     std::vector<std::string> lines;
-    for (size_t k = 0; k < report().ops.size(); ++k) {
-      const OpRow& op = report().ops[k];
+    for (size_t k = 0; k < w_.num_ops(); ++k) {
+      const OpRow& op = w_.op(k);
       if (!covers(static_cast<int32_t>(k)) || !is_named(place.op, op) ||
           c_.ops[i].matches(DeviceName::parse(op.device))) {
         continue;
@@ -269,7 +269,7 @@ void check_scopes(const std::string& what, const StepWork& work) {
     for (const ContractChainRef& chain : work.contracts[i]) {
       for (const auto* c = chain.get(); c != nullptr; c = c->outer.get()) {
         std::vector<bool>& ops = covered[c->scope];
-        ops.resize(work.report.ops.size());
+        ops.resize(work.num_ops());
         ops[i] = true;
       }
     }
@@ -278,8 +278,8 @@ void check_scopes(const std::string& what, const StepWork& work) {
     std::vector<std::string> names;
     for (size_t i = 0; i < ops.size(); ++i) {
       if (!ops[i]) continue;
-      names.push_back(work.report.ops[i].op);
-      const auto& sources = work.report.ops[i].sources;
+      names.push_back(work.op(i).op);
+      const auto& sources = work.op(i).sources;
       names.insert(names.end(), sources.begin(), sources.end());
     }
     {

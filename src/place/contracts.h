@@ -17,13 +17,23 @@ namespace berth {
 // What a compiled step does, or did: its report, and what contracts look up.
 struct StepWork {
   placement::Report report;
-  // By report.ops: the contracts that were open where its sources were traced.
+  // Ops that are part of a row of report.ops, which does not name them all: an
+  // op that many were fused into. They count behind these.
+  std::vector<placement::OpRow> more_ops;
+  // By op: the contracts that were open where its sources were traced.
   std::vector<std::vector<ContractChainRef>> contracts;
+
+  size_t num_ops() const { return report.ops.size() + more_ops.size(); }
+  const placement::OpRow& op(size_t i) const {
+    return i < report.ops.size() ? report.ops[i]
+                                 : more_ops[i - report.ops.size()];
+  }
   // By report.transfers: who reads and who made the value, in report.ops.
   struct Edge {
     std::vector<int32_t> readers;
     int32_t producer = -1;  // -1: an argument or constant
     bool argument = false;  // of the step
+    bool nested = false;    // in a body
     bool maybe = false;     // in a branch that need not be taken
   };
   std::vector<Edge> edges;
@@ -37,7 +47,7 @@ struct StepWork {
 };
 
 // Throws errors::FailedPrecondition when `work` breaks the contract: its ops
-// where `covered` (by report.ops; empty: all), the transfers that they read,
+// where `covered` (by number; empty: all), the transfers that they read,
 // and the memory of the step. Before the first run every part counts as run
 // once. `what`: "function \"step\"".
 void check_contract(const ParsedContract& contract, Site made,
