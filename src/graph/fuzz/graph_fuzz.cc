@@ -1,7 +1,5 @@
 // Fuzz target of the graph text: any bytes end in a graph that verifies and
-// prints to a text that parses to itself, or in a named error with its place;
-// a graph that is not too large is then placed, cut and simulated, or refused
-// by name.
+// prints to a text that parses to itself, or in an error with its place.
 
 #include <cstdint>
 #include <cstdlib>
@@ -10,47 +8,9 @@
 
 #include "berth/errors.h"
 #include "graph/graph_text.h"
-#include "place/place_text.h"
-#include "place/schedule.h"
-#include "place/simulate.h"
-
-namespace {
-
-using namespace berth;
-
-// Larger ones would leave no time for others.
-constexpr int32_t kMostNodes = 200;
-
-// What is placed runs where it says, prints, and can be simulated.
-void follow(GraphText text, const std::vector<std::string>& devices,
-            PlacePolicy policy, config::SoftPlacement soft) {
-  PlaceOptions options = place_options(text, devices);
-  options.policy = policy;
-  options.soft = soft;
-  try {
-    const Placement placement = place(text.graph, options);
-    for (int32_t i = 0; i < text.graph.size(); ++i) {
-      if (text.graph[i].assigned.empty()) std::abort();
-      explain(text.graph, placement, i);
-    }
-  } catch (const errors::InvalidArgument&) {
-    return;
-  } catch (const errors::Unimplemented&) {
-    return;
-  }
-  const CostTable costs =
-      costs_of_text(text, machine_of(text, devices), options);
-  simulate(SimulatedGraph(text.graph), costs, plan_of(text.graph, costs));
-  text.costs.clear();
-  partition(text.graph);
-  verify(text.graph);
-  const std::string printed = print(text);
-  if (print(parse_text(printed)) != printed) std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace berth;
   GraphText text;
   try {
     text = parse_text({reinterpret_cast<const char*>(data), size});
@@ -63,17 +23,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   verify(text.graph);
   const std::string printed = print(text);
   if (print(parse_text(printed)) != printed) std::abort();
-  if (text.graph.size() > kMostNodes) return 0;
-  follow(text, devices_of_list("CPUx2,GPUx2"), PlacePolicy::kBerth,
-         config::SoftPlacement::kWarn);
-  if (text.devices.empty()) return 0;
-  std::vector<std::string> devices;
-  try {
-    devices = devices_of_text(text);
-  } catch (const errors::InvalidArgument&) {  // two of one name, or too many
-    return 0;
-  }
-  follow(text, devices, PlacePolicy::kTensorFlow,
-         config::SoftPlacement::kError);
   return 0;
 }
