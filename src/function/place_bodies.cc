@@ -75,6 +75,7 @@ void own_results(Graph& g, const std::string& device, size_t num_vars) {
 Placement place_and_report(Graph& graph, const PlaceOptions& devices) {
   Placement placement = place(graph, devices);
   report_fallbacks(graph, placement, devices.soft);
+  report_notes(graph, placement, devices.soft);
   if (debugging::get_log_device_placement()) log_placement(graph);
   report_notes(graph, placement);
   lint_graph(graph, devices);

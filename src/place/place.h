@@ -126,6 +126,10 @@ int64_t crossing_bytes(const Graph& graph, int32_t node);
 void report_fallbacks(const Graph& graph, const Placement& placement,
                       config::SoftPlacement soft);
 
+// Reports each note as a warning of its id, once per op and line.
+void report_notes(const Graph& graph, const Placement& placement,
+                  config::SoftPlacement soft);
+
 // One diagnostic "placement" per node: "name: (Op): /job:.../device:...".
 void log_placement(const Graph& graph);
 

@@ -82,6 +82,26 @@ void report_fallbacks(const Graph& graph, const Placement& placement,
   }
 }
 
+void report_notes(const Graph& graph, const Placement& placement,
+                  config::SoftPlacement soft) {
+  for (const PlaceNote& n : placement.notes) {
+    const Node& node = graph[n.node];
+    if (node.op->name() == "_Arg") continue;
+    if (soft == config::SoftPlacement::kSilent) {
+      count_diagnostic(n.id);
+      continue;
+    }
+    const Site site = site_of(graph, n.node);
+    const char* advice = n.id == "request-ignored"
+                             ? "ask for no device there, or for both on one"
+                             : "give that device the kernel, or leave it so";
+    report_once(fmt::format("{} {}:{}", site.file ? node.op->name() : node.name,
+                            site.file ? site.file : "", site.line),
+                {n.id, debugging::Severity::kWarning,
+                 fmt::format("{}; {}", n.text, advice), site});
+  }
+}
+
 void log_placement(const Graph& graph) {
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];

@@ -89,6 +89,22 @@ TEST_F(Fallback, AVariableThatDecidesIsANoteInstead) {
   EXPECT_EQ(r.placement.notes[0].id, "request-ignored");
 }
 
+TEST_F(Fallback, NotesAreToldOncePerOpAndLine) {
+  const Result r =
+      placed(handle("v", "on \"/GPU:1\"") +
+             node("a", "ReadVariableOp(v:0)", "on \"/GPU:0\" from a (m.cc:5)") +
+             node("b", "ReadVariableOp(v:0)", "on \"/GPU:0\" from b (m.cc:5)") +
+             node("c", "ReadVariableOp(v:0)", "on \"/GPU:0\" from c (m.cc:6)"));
+  report_notes(r.graph, r.placement, SoftPlacement::kWarn);
+  ASSERT_EQ(got_.size(), 2u);
+  EXPECT_EQ(got_[1].id, "request-ignored");
+  EXPECT_EQ(got_[1].site.line, 6);
+  EXPECT_PRED2(has, got_[0].text, "touches variable \"v\"");
+  report_notes(r.graph, r.placement, SoftPlacement::kSilent);
+  EXPECT_EQ(got_.size(), 2u);
+  EXPECT_EQ(debugging::diagnostic_counts()["request-ignored"], 6);
+}
+
 TEST_F(Fallback, GroupsOfTwoRequestsTakeTheFirst) {
   const Result r =
       placed(arg("x") + node("a", "One(x:0)", "on \"/GPU:1\" with g") +
