@@ -144,6 +144,7 @@ void run() {
   std::printf("    %s\n",
               line_with(placed.text("place"), "= SoftClip(").c_str());
 
+  config::set_soft_device_placement(config::SoftPlacement::kError);
   bool refused = false;
   try {
     const auto on_gpu = device("/GPU:0");

@@ -22,6 +22,8 @@ TEST(Skeleton, ComputesItsOneOp) {
 }
 
 TEST(Skeleton, RefusesTheOthersAndSaysWhoCan) {
+  const config::SoftPlacement before = config::soft_device_placement();
+  config::set_soft_device_placement(config::SoftPlacement::kError);
   const auto on = device("/device:SKELETON:0");
   const Tensor x = constant(2.0f);
   try {
@@ -32,6 +34,7 @@ TEST(Skeleton, RefusesTheOthersAndSaysWhoCan) {
     EXPECT_NE(m.find("SKELETON:0"), std::string::npos) << m;
     EXPECT_NE(m.find("CPU:0"), std::string::npos) << m;
   }
+  config::set_soft_device_placement(before);
 }
 
 TEST(Skeleton, IsNotWhereOpsGoByThemselves) {
