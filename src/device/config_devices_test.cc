@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/fresh_process.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
-#include "device/fresh_process.h"
 
 namespace berth {
 namespace {
@@ -30,7 +30,7 @@ void lists_without_creating() {
   check(!DeviceManager::initialised(), "no device was created");
 }
 TEST(Config, PhysicalDevicesAreListedWithoutCreatingAny) {
-  IN_A_FRESH_PROCESS(lists_without_creating);
+  IN_A_FRESH_PROCESS(lists_without_creating());
 }
 
 void visibility() {
@@ -46,7 +46,7 @@ void visibility() {
       "config_devices_test.cc");
 }
 TEST(Config, VisibleDevicesAreFixedOnceDevicesExistUnlessNothingChanges) {
-  IN_A_FRESH_PROCESS(visibility);
+  IN_A_FRESH_PROCESS(visibility());
 }
 
 void visibility_refusals() {
@@ -67,7 +67,7 @@ void visibility_refusals() {
                                    "'TPU'");
 }
 TEST(Config, VisibleDevicesMustExistAndKeepTheCpu) {
-  IN_A_FRESH_PROCESS(visibility_refusals);
+  IN_A_FRESH_PROCESS(visibility_refusals());
 }
 
 void memory_growth() {
@@ -94,7 +94,7 @@ void memory_growth() {
   check(info.current_bytes == 0, "but not in use");
 }
 TEST(Config, MemoryGrowthIsEqualOnAllGpusAndExcludesLogicalOnes) {
-  IN_A_FRESH_PROCESS(memory_growth);
+  IN_A_FRESH_PROCESS(memory_growth());
 }
 
 void logical_gpus() {
@@ -125,7 +125,7 @@ void logical_gpus() {
       "config::set_logical_device_configuration");
 }
 TEST(Config, AGpuIsCutIntoLogicalOnesByMemoryLimits) {
-  IN_A_FRESH_PROCESS(logical_gpus);
+  IN_A_FRESH_PROCESS(logical_gpus());
 }
 
 void device_list() {
@@ -140,7 +140,7 @@ void device_list() {
   check(config::list_logical_devices("CPU").size() == 1, "one CPU");
 }
 TEST(Config, ADeviceListConfiguresEverything) {
-  IN_A_FRESH_PROCESS(device_list);
+  IN_A_FRESH_PROCESS(device_list());
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 #include <thread>
 
+#include "base/fresh_process.h"
 #include "berth/berth.h"
-#include "device/fresh_process.h"
 
 namespace berth {
 namespace {
@@ -62,7 +62,7 @@ void after_a_constant() {
   all_refused(here("constant()", line));
 }
 TEST(LateConfig, NamesTheConstantThatCreatedTheDevices) {
-  IN_A_FRESH_PROCESS(after_a_constant);
+  IN_A_FRESH_PROCESS(after_a_constant());
 }
 
 void after_an_op() {
@@ -71,7 +71,7 @@ void after_an_op() {
   const Tensor x = random::normal({2});
   all_refused(here("RandomStandardNormal", line));
 }
-TEST(LateConfig, NamesTheOp) { IN_A_FRESH_PROCESS(after_an_op); }
+TEST(LateConfig, NamesTheOp) { IN_A_FRESH_PROCESS(after_an_op()); }
 
 void after_a_scope() {
   config::set_simulated_devices("GPUx2");
@@ -79,7 +79,7 @@ void after_a_scope() {
   const auto on = device("/CPU:0");
   all_refused(here("device()", line));
 }
-TEST(LateConfig, NamesTheScope) { IN_A_FRESH_PROCESS(after_a_scope); }
+TEST(LateConfig, NamesTheScope) { IN_A_FRESH_PROCESS(after_a_scope()); }
 
 void after_a_query() {
   config::set_simulated_devices("GPUx2");
@@ -87,7 +87,7 @@ void after_a_query() {
   config::list_logical_devices();
   all_refused(here("config::list_logical_devices()", line));
 }
-TEST(LateConfig, NamesTheQuery) { IN_A_FRESH_PROCESS(after_a_query); }
+TEST(LateConfig, NamesTheQuery) { IN_A_FRESH_PROCESS(after_a_query()); }
 
 void after_memory_info() {
   config::set_simulated_devices("GPUx2");
@@ -95,7 +95,9 @@ void after_memory_info() {
   config::get_memory_info("/GPU:0");
   all_refused(here("config::get_memory_info()", line));
 }
-TEST(LateConfig, NamesTheMemoryQuery) { IN_A_FRESH_PROCESS(after_memory_info); }
+TEST(LateConfig, NamesTheMemoryQuery) {
+  IN_A_FRESH_PROCESS(after_memory_info());
+}
 
 void nothing_new() {
   config::set_simulated_devices("GPU");
@@ -117,7 +119,7 @@ void nothing_new() {
       [&] { config::set_memory_growth(gpu, false); }, "set_memory_growth");
 }
 TEST(LateConfig, SettingWhatIsSetAlreadyIsAllowed) {
-  IN_A_FRESH_PROCESS(nothing_new);
+  IN_A_FRESH_PROCESS(nothing_new());
 }
 
 void policies_stay_free() {
@@ -128,7 +130,7 @@ void policies_stay_free() {
   debugging::set_log_device_placement(false);
 }
 TEST(LateConfig, PoliciesMayChangeAtAnyTime) {
-  IN_A_FRESH_PROCESS(policies_stay_free);
+  IN_A_FRESH_PROCESS(policies_stay_free());
 }
 
 void threads() {
@@ -144,7 +146,7 @@ void threads() {
   constant({1.f});
   check(config::get_inter_op_parallelism_threads() == 3, "kept");
 }
-TEST(Threads, CountsAreGivenBack) { IN_A_FRESH_PROCESS(threads); }
+TEST(Threads, CountsAreGivenBack) { IN_A_FRESH_PROCESS(threads()); }
 
 // The articles' spellings, with one GPU.
 void articles() {
@@ -168,7 +170,7 @@ void articles() {
   const auto on = device(logical[0].name);
   check(constant({1.f}).device() == logical[0].name, "names are devices");
 }
-TEST(ArticleSpellings, Work) { IN_A_FRESH_PROCESS(articles); }
+TEST(ArticleSpellings, Work) { IN_A_FRESH_PROCESS(articles()); }
 
 void virtual_devices() {
   config::set_simulated_devices("GPU");
@@ -192,7 +194,7 @@ void virtual_devices() {
   const auto on = device("/GPU:1");
   check(zeros({1 << 10}).num_elements() == 1024, "within the limit");
 }
-TEST(MemoryLimits, OfLogicalGpusHold) { IN_A_FRESH_PROCESS(virtual_devices); }
+TEST(MemoryLimits, OfLogicalGpusHold) { IN_A_FRESH_PROCESS(virtual_devices()); }
 
 void limited_cpus() {
   const auto cpu = config::list_physical_devices("CPU")[0];
@@ -215,7 +217,7 @@ void limited_cpus() {
             config::get_memory_info("/CPU:0").current_bytes,
         "the peak");
 }
-TEST(MemoryLimits, OfLogicalCpusHold) { IN_A_FRESH_PROCESS(limited_cpus); }
+TEST(MemoryLimits, OfLogicalCpusHold) { IN_A_FRESH_PROCESS(limited_cpus()); }
 
 void another_thread() {
   std::thread([] { constant({1.f}); }).join();
@@ -224,7 +226,7 @@ void another_thread() {
       "created by constant() at config_late_test.cc:");
 }
 TEST(LateConfig, TheCallMayBeOfAnotherThread) {
-  IN_A_FRESH_PROCESS(another_thread);
+  IN_A_FRESH_PROCESS(another_thread());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <thread>
 
+#include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "exec/measure_machine.h"
@@ -22,6 +23,8 @@
 
 namespace berth {
 namespace {
+
+using fresh_process::check;
 
 const bool kReady = [] {
   setenv("BERTH_SIM", "GPUx2", 1);
@@ -265,22 +268,6 @@ TEST(Costs, ThreadsMayMeasureAtTheSameTime) {
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(kept_costs(g).time(2, 0).origin, CostOrigin::kMeasured);
 }
-
-void check(bool ok, const std::string& what) {
-  if (ok) return;
-  std::cerr << "not so: " << what << std::endl;
-  std::_Exit(1);
-}
-
-// Runs `body` in a fresh process; it ends with 0 unless a check fails.
-#define IN_A_FRESH_PROCESS(body)                  \
-  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
-  EXPECT_EXIT(                                    \
-      {                                           \
-        body;                                     \
-        std::_Exit(0);                            \
-      },                                          \
-      testing::ExitedWithCode(0), "")
 
 void measure_two_cpus() {
   config::set_logical_device_configuration(

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "backends/sim/sim.h"
+#include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "graph/body.h"
@@ -15,21 +16,7 @@
 namespace berth {
 namespace {
 
-void check(bool ok, const std::string& what) {
-  if (ok) return;
-  std::cerr << "not so: " << what << std::endl;
-  std::_Exit(1);
-}
-
-// Runs `body` in a fresh process; it ends with 0 unless a check fails.
-#define IN_A_FRESH_PROCESS(body)                  \
-  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
-  EXPECT_EXIT(                                    \
-      {                                           \
-        body;                                     \
-        std::_Exit(0);                            \
-      },                                          \
-      testing::ExitedWithCode(0), "")
+using fresh_process::check;
 
 using Floats = std::vector<float>;
 
@@ -68,7 +55,9 @@ struct State {
 Tensors program(const Tensor& x, const Pair& on, const State& s) {
   const auto loop = [&] {
     return while_loop(
-        [&](const Tensor& i, const Tensor&) { return math::less(i, constant(5)); },
+        [&](const Tensor& i, const Tensor&) {
+          return math::less(i, constant(5));
+        },
         [&](const Tensor& i, const Tensor& h) {
           const Tensor t =
               with_device(on.b, [&] { return h * s.weight.value(); });

@@ -4,15 +4,13 @@
 
 #include <cstdlib>
 
+#include "base/fresh_process.h"
 #include "berth/berth.h"
-#include "device/fresh_process.h"
 
 namespace berth {
 namespace {
 
-void check(bool holds, const std::string& what) {
-  fresh_process::check(holds, what.c_str());
-}
+using fresh_process::check;
 
 bool has(const std::string& text, const char* part) {
   return text.find(part) != text.npos;
@@ -98,16 +96,16 @@ void stays_on_tells_why() {
 }
 
 TEST(Fallbacks, AreCountedWithTheirBytes) {
-  IN_A_FRESH_PROCESS(report_counts_them);
+  IN_A_FRESH_PROCESS(report_counts_them());
 }
 TEST(Fallbacks, BreakAContractThatForbidsThem) {
-  IN_A_FRESH_PROCESS(no_fallback_refuses);
+  IN_A_FRESH_PROCESS(no_fallback_refuses());
 }
 TEST(Fallbacks, BreakABlockThatForbidsThem) {
-  IN_A_FRESH_PROCESS(a_block_refuses);
+  IN_A_FRESH_PROCESS(a_block_refuses());
 }
 TEST(Fallbacks, AreTheReasonWhyAnOpLeavesItsDevice) {
-  IN_A_FRESH_PROCESS(stays_on_tells_why);
+  IN_A_FRESH_PROCESS(stays_on_tells_why());
 }
 
 }  // namespace

@@ -6,25 +6,13 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "base/fresh_process.h"
 #include "berth/berth.h"
 
 namespace berth {
 namespace {
 
-#define IN_A_FRESH_PROCESS(body)                  \
-  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
-  EXPECT_EXIT(                                    \
-      {                                           \
-        body();                                   \
-        std::_Exit(0);                            \
-      },                                          \
-      testing::ExitedWithCode(0), "")
-
-void check(bool ok, const std::string& what) {
-  if (ok) return;
-  std::cerr << "not so: " << what << std::endl;
-  std::_Exit(1);
-}
+using fresh_process::check;
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -116,14 +104,14 @@ void logs_one_line_per_node() {
 }
 
 TEST(SoftPlacement, WarnsOnceWithLineReasonAndBytes) {
-  IN_A_FRESH_PROCESS(warns_once);
+  IN_A_FRESH_PROCESS(warns_once());
 }
-TEST(SoftPlacement, CountsSilently) { IN_A_FRESH_PROCESS(counts_silently); }
+TEST(SoftPlacement, CountsSilently) { IN_A_FRESH_PROCESS(counts_silently()); }
 TEST(SoftPlacement, OffIsAnErrorThatNamesOpLineAndDevices) {
-  IN_A_FRESH_PROCESS(throws_named_error);
+  IN_A_FRESH_PROCESS(throws_named_error());
 }
 TEST(SoftPlacement, PlacementIsLoggedWhenAStepIsCompiled) {
-  IN_A_FRESH_PROCESS(logs_one_line_per_node);
+  IN_A_FRESH_PROCESS(logs_one_line_per_node());
 }
 
 }  // namespace

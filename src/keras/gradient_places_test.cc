@@ -10,27 +10,14 @@
 #include <map>
 #include <set>
 
+#include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "graph/graph.h"
 
 namespace berth {
 namespace {
 
-void check(bool ok, const std::string& what) {
-  if (ok) return;
-  std::cerr << "not so: " << what << std::endl;
-  std::_Exit(1);
-}
-
-// Runs `body` in a fresh process; it ends with 0 unless a check fails.
-#define IN_A_FRESH_PROCESS(body)                  \
-  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
-  EXPECT_EXIT(                                    \
-      {                                           \
-        body();                                   \
-        std::_Exit(0);                            \
-      },                                          \
-      testing::ExitedWithCode(0), "")
+using fresh_process::check;
 
 std::string short_name(const std::string& device) {
   const size_t at = device.find("device:");
@@ -198,7 +185,7 @@ void example_1() {
 }
 
 TEST(GradientPlaces, Example1FollowsTheForwardOpUnlessPinned) {
-  IN_A_FRESH_PROCESS(example_1);
+  IN_A_FRESH_PROCESS(example_1());
 }
 
 // --- Example 2: one copy of the model per GPU --------------------------------
@@ -286,7 +273,7 @@ void example_2() {
 }
 
 TEST(GradientPlaces, Example2RunsEachBackwardPassOnItsGpu) {
-  IN_A_FRESH_PROCESS(example_2);
+  IN_A_FRESH_PROCESS(example_2());
 }
 
 // --- Example 3: an op that the GPU does not have -----------------------------
@@ -349,10 +336,10 @@ void example_3_without_the_kernel() {
 }
 
 TEST(GradientPlaces, Example3RunsTheGradientWhereTheOpRuns) {
-  IN_A_FRESH_PROCESS(example_3_with_the_kernel);
+  IN_A_FRESH_PROCESS(example_3_with_the_kernel());
 }
 TEST(GradientPlaces, Example3FallsBackWithItsGradient) {
-  IN_A_FRESH_PROCESS(example_3_without_the_kernel);
+  IN_A_FRESH_PROCESS(example_3_without_the_kernel());
 }
 
 // --- Sums of contributions ---------------------------------------------------
@@ -400,7 +387,7 @@ void contributions() {
 }
 
 TEST(GradientPlaces, ContributionsAreAddedWhereTheValueLived) {
-  IN_A_FRESH_PROCESS(contributions);
+  IN_A_FRESH_PROCESS(contributions());
 }
 
 }  // namespace

@@ -10,27 +10,14 @@
 #include <sstream>
 
 #include "backends/sim/sim.h"
+#include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
 
 namespace berth {
 namespace {
 
-void check(bool ok, const std::string& what) {
-  if (ok) return;
-  std::cerr << "not so: " << what << std::endl;
-  std::_Exit(1);
-}
-
-// Runs `body` in a fresh process; it ends with 0 unless a check fails.
-#define IN_A_FRESH_PROCESS(body)                  \
-  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
-  EXPECT_EXIT(                                    \
-      {                                           \
-        body;                                     \
-        std::_Exit(0);                            \
-      },                                          \
-      testing::ExitedWithCode(0), "")
+using fresh_process::check;
 
 using Floats = std::vector<float>;
 using keras::Conv2D;

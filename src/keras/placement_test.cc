@@ -5,9 +5,9 @@
 
 #include <cstdlib>
 
+#include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
-#include "device/fresh_process.h"
 
 namespace berth::keras {
 namespace {
@@ -100,7 +100,7 @@ void fit_counts_fallbacks() {
 }
 
 TEST(ModelPlacement, CountsFallbacks) {
-  IN_A_FRESH_PROCESS(fit_counts_fallbacks);
+  IN_A_FRESH_PROCESS(fit_counts_fallbacks());
 }
 
 TEST(ModelPlacement, ReportsTheStepThatRanMost) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/core_set.h"
+#include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "berth/custom_op.h"
 #include "device/device_manager.h"
@@ -23,21 +24,7 @@
 namespace berth {
 namespace {
 
-void check(bool ok, const std::string& what) {
-  if (ok) return;
-  std::cerr << "not so: " << what << std::endl;
-  std::_Exit(1);
-}
-
-// Runs `body` in a fresh process; it ends with 0 unless a check fails.
-#define IN_A_FRESH_PROCESS(body)                  \
-  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
-  EXPECT_EXIT(                                    \
-      {                                           \
-        body();                                   \
-        std::_Exit(0);                            \
-      },                                          \
-      testing::ExitedWithCode(0), "")
+using fresh_process::check;
 
 const config::PhysicalDevice kCpu{"/physical_device:CPU:0", "CPU"};
 
@@ -164,7 +151,7 @@ TEST(CoreSets, DevicesAndHostShareNoCoreUnderLoad) {
   if (CoreSet::allowed().size() < 3) {
     GTEST_SKIP() << "three disjoint sets need three cores";
   }
-  IN_A_FRESH_PROCESS(two_devices_and_a_host);
+  IN_A_FRESH_PROCESS(two_devices_and_a_host());
 }
 
 void two_devices() {
@@ -181,7 +168,7 @@ TEST(CoreSets, WithoutCoresOfItsOwnTheHostSharesThoseOfTheFirstDevice) {
   if (CoreSet::allowed().size() < 2) {
     GTEST_SKIP() << "two disjoint sets need two cores";
   }
-  IN_A_FRESH_PROCESS(two_devices);
+  IN_A_FRESH_PROCESS(two_devices());
 }
 
 // The host's cores are taken from the one device, whose plans then leave the
@@ -198,7 +185,7 @@ TEST(CoreSets, HostCoresAreTakenFromTheDevice) {
   if (CoreSet::allowed().size() < 2) {
     GTEST_SKIP() << "two disjoint sets need two cores";
   }
-  IN_A_FRESH_PROCESS(one_device_and_a_host);
+  IN_A_FRESH_PROCESS(one_device_and_a_host());
 }
 
 // On any machine, with one core too.
@@ -212,7 +199,9 @@ void shared_devices() {
              {{"berth/CPU:0", all}, {"berth/CPU:1", all}, {"berth/host", all}});
 }
 
-TEST(CoreSets, SharedDevicesUseAllCores) { IN_A_FRESH_PROCESS(shared_devices); }
+TEST(CoreSets, SharedDevicesUseAllCores) {
+  IN_A_FRESH_PROCESS(shared_devices());
+}
 
 CoreSet probed;  // where the last Probe ran
 
@@ -256,7 +245,7 @@ TEST(CoreSets, APlanComputesOnItsDevicesCoresWhoeverCallsIt) {
   if (CoreSet::allowed().size() < 2) {
     GTEST_SKIP() << "a caller on other cores needs two";
   }
-  IN_A_FRESH_PROCESS(plans_leave_foreign_callers);
+  IN_A_FRESH_PROCESS(plans_leave_foreign_callers());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/core_set.h"
+#include "base/fresh_process.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"
@@ -22,21 +23,7 @@
 namespace berth {
 namespace {
 
-void check(bool ok, const char* what) {
-  if (ok) return;
-  std::cerr << "not so: " << what << std::endl;
-  std::_Exit(1);
-}
-
-// Runs `body` in a fresh process; it ends with 0 unless a check fails.
-#define IN_A_FRESH_PROCESS(body)                  \
-  GTEST_FLAG_SET(death_test_style, "threadsafe"); \
-  EXPECT_EXIT(                                    \
-      {                                           \
-        body();                                   \
-        std::_Exit(0);                            \
-      },                                          \
-      testing::ExitedWithCode(0), "")
+using fresh_process::check;
 
 const config::PhysicalDevice kCpu{"/physical_device:CPU:0", "CPU"};
 
@@ -80,7 +67,7 @@ void trains_across_two() {
 }
 
 TEST(CpuDevices, AStepOverTwoOfThemTrains) {
-  IN_A_FRESH_PROCESS(trains_across_two);
+  IN_A_FRESH_PROCESS(trains_across_two());
 }
 
 void failure_is_kept() {
@@ -101,7 +88,7 @@ void failure_is_kept() {
 }
 
 TEST(CpuDevices, AFailureNamesTheDeviceAndCanBeCleared) {
-  IN_A_FRESH_PROCESS(failure_is_kept);
+  IN_A_FRESH_PROCESS(failure_is_kept());
 }
 
 // A value that crosses between CPU devices is read where it is.
@@ -129,7 +116,7 @@ void eager_hands_over() {
 }
 
 TEST(CpuDevices, EagerOpsReadWhatAnotherCpuHasWhereItIs) {
-  IN_A_FRESH_PROCESS(eager_hands_over);
+  IN_A_FRESH_PROCESS(eager_hands_over());
 }
 
 // Inputs are dropped at once, so that their memory is wanted again while the
@@ -154,7 +141,7 @@ void eager_keeps_what_is_read() {
 }
 
 TEST(CpuDevices, WhatAnotherCpuReadsIsNotOverwritten) {
-  IN_A_FRESH_PROCESS(eager_keeps_what_is_read);
+  IN_A_FRESH_PROCESS(eager_keeps_what_is_read());
 }
 
 // A plan that crosses many times, run back to back; its arenas are shared with
@@ -197,7 +184,7 @@ void plans_hand_over() {
         "nothing but that result is copied");
 }
 
-TEST(CpuDevices, PlansHandValuesOver) { IN_A_FRESH_PROCESS(plans_hand_over); }
+TEST(CpuDevices, PlansHandValuesOver) { IN_A_FRESH_PROCESS(plans_hand_over()); }
 
 // A kernel that fails on either device of a plan.
 void plans_fail_with_the_op() {
@@ -226,7 +213,7 @@ void plans_fail_with_the_op() {
 }
 
 TEST(CpuDevices, AFailureInAPlanOverTwoIsThrownAndNamesTheOp) {
-  IN_A_FRESH_PROCESS(plans_fail_with_the_op);
+  IN_A_FRESH_PROCESS(plans_fail_with_the_op());
 }
 
 // The cores that the thread of a device may use, as the system tells.
@@ -252,7 +239,7 @@ void threads_are_bound() {
 }
 
 TEST(CpuDevices, TheThreadOfADeviceIsBoundToItsCores) {
-  IN_A_FRESH_PROCESS(threads_are_bound);
+  IN_A_FRESH_PROCESS(threads_are_bound());
 }
 
 // A GPU's memory is its own: the thread of a CPU device must not touch it.
@@ -268,7 +255,7 @@ void fetches_from_a_gpu() {
 }
 
 TEST(CpuDevices, ACpuWithAThreadFetchesFromAGpu) {
-  IN_A_FRESH_PROCESS(fetches_from_a_gpu);
+  IN_A_FRESH_PROCESS(fetches_from_a_gpu());
 }
 
 }  // namespace

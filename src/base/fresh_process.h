@@ -1,7 +1,8 @@
-// What tests need that configure devices: a process of their own.
+// What tests need that configure devices, or end badly: a process of their own.
+// Tests only.
 
-#ifndef BERTH_DEVICE_FRESH_PROCESS_H_
-#define BERTH_DEVICE_FRESH_PROCESS_H_
+#ifndef BERTH_BASE_FRESH_PROCESS_H_
+#define BERTH_BASE_FRESH_PROCESS_H_
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@
 namespace berth::fresh_process {
 
 // Ends the process as failed unless `ok`.
-inline void check(bool ok, const char* what) {
+inline void check(bool ok, const std::string& what) {
   if (ok) return;
   std::cerr << "not so: " << what << std::endl;
   std::_Exit(1);
@@ -29,18 +30,20 @@ void refuses(const std::function<void()>& fn, const std::string& part) {
     std::cerr << "'" << part << "' not in: " << e.what() << std::endl;
     std::_Exit(1);
   }
-  check(false, part.c_str());
+  check(false, part);
 }
 
 }  // namespace berth::fresh_process
 
+// Runs the statement `body` in a fresh process; it ends with 0 unless a check
+// fails.
 #define IN_A_FRESH_PROCESS(body)                  \
   GTEST_FLAG_SET(death_test_style, "threadsafe"); \
   EXPECT_EXIT(                                    \
       {                                           \
-        body();                                   \
+        body;                                     \
         std::_Exit(0);                            \
       },                                          \
       testing::ExitedWithCode(0), "")
 
-#endif  // BERTH_DEVICE_FRESH_PROCESS_H_
+#endif  // BERTH_BASE_FRESH_PROCESS_H_
