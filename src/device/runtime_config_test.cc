@@ -4,29 +4,13 @@
 
 #include <cstdlib>
 
+#include "base/thrown.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 
 namespace berth {
 namespace {
-
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "";
-}
-
-testing::AssertionResult says(const std::string& message,
-                              const std::string& part) {
-  if (message.find(part) != message.npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure()
-         << "'" << part << "' not in: '" << message << "'";
-}
 
 // An environment variable for the length of a block.
 class Setting {

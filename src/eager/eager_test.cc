@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/thrown.h"
 #include "berth/berth.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -108,23 +109,6 @@ const bool kReady = [] {
   });
   return true;
 }();
-
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "";
-}
-
-testing::AssertionResult says(const std::string& message,
-                              const std::string& part) {
-  if (message.find(part) != message.npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure()
-         << "'" << part << "' not in: '" << message << "'";
-}
 
 Tensor values_on(const char* where, const Floats& v) {
   const auto on = device(where);

@@ -7,6 +7,7 @@
 
 #include "backends/sim/sim_testing.h"
 #include "base/diagnostics.h"
+#include "base/thrown.h"
 #include "berth/berth.h"
 #include "op/dispatcher.h"
 #include "ops/op_call.h"
@@ -16,23 +17,6 @@ namespace {
 
 using Floats = std::vector<float>;
 using config::SoftPlacement;
-
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "";
-}
-
-testing::AssertionResult says(const std::string& message,
-                              const std::string& part) {
-  if (message.find(part) != message.npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure()
-         << "'" << part << "' not in: '" << message << "'";
-}
 
 Tensor values_on(const char* where, const Floats& v) {
   const auto on = device(where);

@@ -146,9 +146,9 @@ TEST(SimScheduler, ACycleOfWaitsIsANamedErrorAndDoesNotHang) {
   const Event e = launch(a, [&] { ran = true; });
   launch(b, [&] { ran = true; });
   const std::string m = message_of<errors::Internal>([&] { synchronize(e); });
-  EXPECT_TRUE(contains(m, "GPU:0 compute"));
-  EXPECT_TRUE(contains(m, "GPU:1 compute"));
-  EXPECT_TRUE(contains(m, "cycle"));
+  EXPECT_TRUE(says(m, "GPU:0 compute"));
+  EXPECT_TRUE(says(m, "GPU:1 compute"));
+  EXPECT_TRUE(says(m, "cycle"));
   EXPECT_FALSE(ran);
 }
 
@@ -157,14 +157,13 @@ TEST(SimScheduler, WaitingForWorkThatNobodyLaunchedIsANamedError) {
   Stream& a = gpu(0).compute_stream();
   Event never = a.record();
   never.sequence += 5;
-  EXPECT_TRUE(
-      contains(message_of<errors::Internal>([&] { synchronize(never); }),
-               "nobody launched it"));
+  EXPECT_TRUE(says(message_of<errors::Internal>([&] { synchronize(never); }),
+                   "nobody launched it"));
   Stream& b = gpu(1).compute_stream();
   b.wait(never);
   EXPECT_TRUE(
-      contains(message_of<errors::Internal>([&] { synchronize(b.record()); }),
-               "got no such work"));
+      says(message_of<errors::Internal>([&] { synchronize(b.record()); }),
+           "got no such work"));
 }
 
 TEST(SimScheduler, WorkThatWaitsForItselfFails) {
@@ -172,10 +171,10 @@ TEST(SimScheduler, WorkThatWaitsForItselfFails) {
   Stream& a = gpu(0).compute_stream();
   Event self = a.record();
   self.sequence += 1;
-  EXPECT_TRUE(contains(message_of<errors::Internal>([&] {
-                         synchronize(launch(a, [&] { synchronize(self); }));
-                       }),
-                       "waits for itself"));
+  EXPECT_TRUE(says(message_of<errors::Internal>([&] {
+                     synchronize(launch(a, [&] { synchronize(self); }));
+                   }),
+                   "waits for itself"));
 }
 
 TEST(SimScheduler, AFailurePoisonsWhatComesAfterAndWhoWaitsForIt) {

@@ -99,8 +99,8 @@ TEST(SimMemory, PoisonFillsFreshMemoryWithNans) {
 TEST(SimDevice, ItsAllocatorHonoursTheMemoryLimit) {
   const std::string m = message_of<errors::ResourceExhausted>(
       [] { BlockRef::adopt(gpu(0).allocator().allocate(size_t{2} << 30)); });
-  EXPECT_TRUE(contains(m, "GPU:0 is out of memory"));
-  EXPECT_TRUE(contains(m, "1073741824"));
+  EXPECT_TRUE(says(m, "GPU:0 is out of memory"));
+  EXPECT_TRUE(says(m, "1073741824"));
 }
 
 TEST(SimDevice, ABlockWithPendingUsesIsNotHandedOutAgain) {
@@ -185,9 +185,9 @@ TEST(SimFaults, ALostDeviceStaysLostAndIsNamed) {
   Stream& s = gpu(1).compute_stream();
   int ran = 0;
   for (int i = 0; i < 3; ++i) s.launch(call([&] { ++ran; }));
-  EXPECT_TRUE(contains(
-      message_of<errors::Unavailable>([&] { synchronize(s.record()); }),
-      "GPU:1"));
+  EXPECT_TRUE(
+      says(message_of<errors::Unavailable>([&] { synchronize(s.record()); }),
+           "GPU:1"));
   EXPECT_EQ(ran, 1);
   gpu(1).reset_error();
   s.launch(call([&] { ++ran; }));
@@ -214,9 +214,9 @@ TEST(SimFaults, AreReadFromText) {
                           "lost=GPU:@1", "lost=GPU:0@", "lost=GPU:0@0",
                           "lost=GPU:-1@2", "@=", "launch=GPU:0@1,,", "@GPU:0=1",
                           "oom=GPU:0@99999999999999999999999"}) {
-    EXPECT_TRUE(contains(
-        message_of<errors::InvalidArgument>([&] { parse_faults(bad); }),
-        "expected"))
+    EXPECT_TRUE(
+        says(message_of<errors::InvalidArgument>([&] { parse_faults(bad); }),
+             "expected"))
         << bad;
   }
 }
@@ -238,8 +238,8 @@ TEST(SimBackend, RefusesWhatItCannotGive) {
   config.simulated_gpus = 1;
   config.sim_missing_kernels = {"NoSuchOp"};
   const std::string m = message_of<errors::Error>([&] { create(config); });
-  EXPECT_TRUE(contains(m, "NoSuchOp"));
-  EXPECT_TRUE(contains(m, "BERTH_SIM_MISSING"));
+  EXPECT_TRUE(says(m, "NoSuchOp"));
+  EXPECT_TRUE(says(m, "BERTH_SIM_MISSING"));
   config.sim_missing_kernels = {};
   config.sim_memory_bytes = ~size_t{0};
   EXPECT_THROW(create(config), errors::InvalidArgument);
@@ -248,8 +248,8 @@ TEST(SimBackend, RefusesWhatItCannotGive) {
   EXPECT_THROW(create(config), errors::InvalidArgument);
   config.sim_flops_per_second = 1e12;
   config.sim_faults = "lost=GPU:4@1";
-  EXPECT_TRUE(contains(
-      message_of<errors::InvalidArgument>([&] { create(config); }), "GPU:4"));
+  EXPECT_TRUE(says(message_of<errors::InvalidArgument>([&] { create(config); }),
+                   "GPU:4"));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(SimEager, TensorsTravelBetweenAllDevices) {
          {"/GPU:1", "/CPU:0", "/GPU:1", "/GPU:0", "/GPU:1", "/GPU:0"}) {
       const auto on = berth::device(device);
       x = math::add(x, x);
-      EXPECT_TRUE(contains(x.backing_device(), device + 1));
+      EXPECT_TRUE(says(x.backing_device(), device + 1));
     }
     EXPECT_EQ(x.to_vector<float>(), (Floats{64, 128, 192})) << seed;
   }
@@ -76,14 +76,14 @@ TEST(SimEager, AMissingKernelIsAnErrorThatListsWhoHasOne) {
   const std::string m =
       message_of<errors::Unimplemented>([&] { math::floor(x); });
   config::set_soft_device_placement(true);
-  EXPECT_TRUE(contains(m, "Floor"));
-  EXPECT_TRUE(contains(m, "GPU:1"));
-  EXPECT_TRUE(contains(m, "these devices have one: CPU:0"));
+  EXPECT_TRUE(says(m, "Floor"));
+  EXPECT_TRUE(says(m, "GPU:1"));
+  EXPECT_TRUE(says(m, "these devices have one: CPU:0"));
 }
 
 TEST(SimEager, AnOpWithoutKernelAndScopeGoesWhereThereIsOne) {
   const Tensor y = math::floor(values({1.5f}, {1}));
-  EXPECT_TRUE(contains(y.device(), "CPU:0"));
+  EXPECT_TRUE(says(y.device(), "CPU:0"));
   EXPECT_EQ(y.item<float>(), 1);
 }
 
@@ -97,7 +97,7 @@ TEST(SimEager, AFailureReachesTheReaderWithOpAndLine) {
   const Tensor follower = math::multiply(bad, x);
   const std::string m =
       message_of<errors::Internal>([&] { follower.to_vector<float>(); });
-  EXPECT_TRUE(contains(m, "failed on GPU:0 (sim_eager_test.cc:"));
+  EXPECT_TRUE(says(m, "failed on GPU:0 (sim_eager_test.cc:"));
   gpu(0).reset_error();
   EXPECT_EQ(math::add(x, x).to_vector<float>(), (Floats{2, 4}));
   EXPECT_THROW(bad.to_vector<float>(), errors::Internal);
@@ -240,9 +240,9 @@ TEST(SimEager, StringsStayOnTheHost) {
   EXPECT_EQ(math::equal(t, constant("b")).to_vector<bool>(),
             (std::vector<bool>{false, true}));
   const auto on = berth::device("/GPU:0");
-  EXPECT_TRUE(contains(constant({"a"}).backing_device(), "CPU:0"));
+  EXPECT_TRUE(says(constant({"a"}).backing_device(), "CPU:0"));
   // Softly the host computes what there is.
-  EXPECT_TRUE(contains(identity(t).backing_device(), "CPU:0"));
+  EXPECT_TRUE(says(identity(t).backing_device(), "CPU:0"));
   EXPECT_EQ(math::equal(t, t).to_vector<bool>(),
             (std::vector<bool>{true, true}));
   config::set_soft_device_placement(false);
@@ -266,7 +266,7 @@ TEST(SimEager, StringsOfAFunctionStayOnTheHost) {
   };
   const Tensor t = constant({"a", "b"});
   const Tensor y = make()(t);
-  EXPECT_TRUE(contains(y.backing_device(), "CPU:0"));
+  EXPECT_TRUE(says(y.backing_device(), "CPU:0"));
   EXPECT_EQ(y.to_vector<std::string>(), (std::vector<std::string>{"a", "b"}));
   config::set_soft_device_placement(false);
   EXPECT_THROW(make()(t), errors::Error);

@@ -11,6 +11,7 @@
 
 #include "backends/sim/faults.h"
 #include "backends/sim/sim.h"
+#include "base/thrown.h"
 #include "device/device_manager.h"
 
 namespace berth::sim {
@@ -49,23 +50,6 @@ struct Clean {
     set_seed(gpu(0), 0);
   }
 };
-
-// The message that `fn` throws as `E`; "" when it throws nothing.
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "";
-}
-
-inline testing::AssertionResult contains(const std::string& text,
-                                         const std::string& part) {
-  if (text.find(part) != text.npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "'" << part << "' not in: " << text;
-}
 
 }  // namespace berth::sim
 
