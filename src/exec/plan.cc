@@ -142,18 +142,26 @@ class RunLocks {
   const Plan::Impl& plan_;
 };
 
-// The device that has the bytes which a transfer brings.
+// The device that has the bytes which the transfers of a step bring.
 Device& source_of(const PlanStep& step, const Plan::Impl& plan) {
   const Operand& from = plan.operands[plan.calls[step.first_call].first_view];
   return *plan.devices[plan.buffers[from.buffer].device];
 }
 
-// Brings bytes to a device whose memory is the host's.
+size_t bytes_of(const View& v) {
+  return static_cast<size_t>(v.size()) * size_of(v.dtype);
+}
+
+// Brings bytes to a device whose memory is the host's. `calls` are those of
+// the step.
 void transfer_to_host(const PlanStep& step, const Plan::Impl& plan,
-                      const KernelCall& call) {
-  const size_t bytes =
-      static_cast<size_t>(call.in[0].size()) * size_of(call.in[0].dtype);
-  source_of(step, plan).copy_to_host(call.out[0].data, call.in[0].data, bytes);
+                      const KernelCall* calls) {
+  Device& source = source_of(step, plan);
+  for (int c = 0; c < step.calls_per_part; ++c) {
+    const KernelCall& call = calls[c];
+    source.copy_to_host(call.out[0].data, call.in[0].data,
+                        bytes_of(call.in[0]));
+  }
 }
 
 // Asynchronous work: the same calls on translated addresses.
@@ -167,11 +175,13 @@ void run_translated(void* context, const AddressMap& map) {
   const int width = call.num_in + call.num_out;
   if (launch.step->kind == StepKind::kTransfer) {
     if (launch.plan->devices[launch.step->device]->pool()) {
-      return transfer_to_host(*launch.step, *launch.plan, call);
+      return transfer_to_host(*launch.step, *launch.plan, launch.call);
     }
-    std::memcpy(
-        map.translate(call.out[0].data), map.translate(call.in[0].data),
-        static_cast<size_t>(call.in[0].size()) * size_of(call.in[0].dtype));
+    for (int c = 0; c < launch.step->calls_per_part; ++c) {
+      const KernelCall& copy = launch.call[c];
+      std::memcpy(map.translate(copy.out[0].data),
+                  map.translate(copy.in[0].data), bytes_of(copy.in[0]));
+    }
     return;
   }
   std::vector<View> views(call.in, call.in + width);
@@ -215,7 +225,7 @@ void Plan::Impl::launch_program(Instance& run) {
       } else if (i.step->kind == StepKind::kControl) {
         ops[i.step->first_op].control->run(*i.call);
       } else {
-        transfer_to_host(*i.step, *this, *i.call);
+        transfer_to_host(*i.step, *this, i.call);
       }
       if constexpr (kTimed) {
         const double end = host_clock_us();
@@ -294,7 +304,7 @@ void Plan::Impl::launch(Instance& run) {
         if (run.sampled) work.time = &run.times[s];
         ps.stream->launch(work);
       } else if (step.kind == StepKind::kTransfer) {
-        transfer_to_host(step, *this, call);
+        transfer_to_host(step, *this, &call);
       } else if (step.parts > 1) {
         run_region(step, run);
       } else {

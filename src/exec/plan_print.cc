@@ -90,6 +90,18 @@ void print_region(const Plan::Impl& p, const PlanStep& step, int at, Out out) {
   }
 }
 
+// Several transfers that are launched as one.
+void print_batch(const Plan::Impl& p, const PlanStep& step, int at, Out out) {
+  fmt::format_to(out, "step {} stream {} transfers {}", at, step.stream,
+                 step.num_ops);
+  print_operands(p, step.first_call, step.num_ops, out);
+  print_waits(step, out);
+  for (int k = 0; k < step.num_ops; ++k) {
+    const PlanOp& op = p.ops[step.first_op + k];
+    fmt::format_to(out, "  op {} {}\n", p.graph[op.node].name, op.op->name());
+  }
+}
+
 }  // namespace
 
 std::string Plan::str() const {
@@ -132,6 +144,10 @@ std::string Plan::str() const {
     const PlanOp& first = p.ops[step.first_op];
     if (step.parts > 1) {
       print_region(p, step, static_cast<int>(i), out);
+      continue;
+    }
+    if (step.kind == StepKind::kTransfer && step.num_ops > 1) {
+      print_batch(p, step, static_cast<int>(i), out);
       continue;
     }
     fmt::format_to(out, "step {} stream {} {} {}", i, step.stream,

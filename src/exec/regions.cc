@@ -16,6 +16,10 @@ namespace {
 
 // How far behind the last member a region looks for the next.
 constexpr int kReach = 512;
+
+// Transfers of at most so many bytes together go in one launch: to wait for the
+// others costs less than a launch of its own.
+constexpr size_t kMaxBatchBytes = 64 << 10;
 // Steps of one stream between two meetings with other streams.
 class Segment {
  public:
@@ -288,6 +292,7 @@ class Grower {
         order_(find_order(graph, schedule)),
         done_(graph.nodes.size(), true),
         open_(streams.size()),
+        batches_(streams.size()),
         region_of_(schedule.steps.size(), -1),
         step_of_(graph.nodes.size(), -1) {}
 
@@ -322,13 +327,39 @@ class Grower {
  private:
   void add_alone(int32_t node, int32_t stream) {
     done_[node] = true;
+    if (join_batch(node, stream)) return;
     Region r = cuts_.alone(node, streams_[stream]);
     r.stream = stream;
     regions_.push_back(std::move(r));
   }
 
+  // A small transfer that waits for nothing but the transfers before it on its
+  // stream, from the same device, goes with them: one launch.
+  bool join_batch(int32_t node, int32_t stream) {
+    if (graph_[node].op != &transfer_op_) return false;
+    Batch& batch = batches_[stream];
+    const std::string& from = graph_[graph_[node].inputs[0].node].assigned;
+    const OutSpec& value = graph_[node].outputs[0];
+    const size_t bytes = value.dtype == string_
+                             ? kMaxBatchBytes + 1
+                             : static_cast<size_t>(value.shape.num_elements()) *
+                                   size_of(value.dtype);
+    if (batch.region >= 0 && batch.from == from &&
+        schedule_.steps[step_of_[node]].waits.empty() &&
+        batch.bytes + bytes <= kMaxBatchBytes) {
+      regions_[batch.region].members.push_back({node});
+      batch.bytes += bytes;
+      return true;
+    }
+    batch = {static_cast<int32_t>(regions_.size()), from, bytes};
+    return false;
+  }
+
   void close(int32_t stream) {
     std::vector<int32_t>& nodes = open_[stream];
+    if (nodes.size() != 1 || graph_[nodes[0]].op != &transfer_op_) {
+      batches_[stream].region = -1;
+    }
     if (nodes.size() == 1 && streams_[stream].slices == 1) {
       add_alone(nodes[0], stream);
     } else if (!nodes.empty()) {
@@ -368,7 +399,15 @@ class Grower {
     for (auto& waits : schedule_.final_waits) rename(waits);
   }
 
+  // The transfers that were added last to a stream, from one device.
+  struct Batch {
+    int32_t region = -1;
+    std::string from;
+    size_t bytes = 0;
+  };
+
   const Graph& graph_;
+  const OpDef& transfer_op_ = op_named("_Transfer");
   const std::vector<RegionStream>& streams_;
   PartBinder& binder_;
   Cuts cuts_;
@@ -376,6 +415,7 @@ class Grower {
   const RegionOrder order_;
   std::vector<bool> done_;
   std::vector<std::vector<int32_t>> open_;  // by stream: nodes
+  std::vector<Batch> batches_;              // by stream
   std::vector<int32_t> region_of_;          // by step
   std::vector<int32_t> step_of_;            // by node
   std::vector<Region> regions_;

@@ -132,7 +132,11 @@ class Reporter {
     part.per_step = runs_per_step(part.record.runs, nested);
     for (size_t s = 0; s < plan.steps.size(); ++s) add_ops(part, s);
     for (size_t s = 0; s < plan.steps.size(); ++s) {
-      if (plan.steps[s].kind == StepKind::kTransfer) add_transfer(part, s);
+      if (plan.steps[s].kind == StepKind::kTransfer) {
+        for (int k = 0; k < plan.steps[s].num_ops; ++k) {
+          add_transfer(part, s, k);
+        }
+      }
       if (plan.steps[s].kind == StepKind::kControl) {
         add_bodies(part, plan.steps[s], placed);
       }
@@ -232,13 +236,15 @@ class Reporter {
     w_.edges.push_back(std::move(edge));
   }
 
-  void add_transfer(Part& part, size_t s) {
+  // The time of a step of several counts for the first of them.
+  void add_transfer(Part& part, size_t s, int member) {
     const PlanStep& step = part.plan.steps[s];
-    const PlanOp& op = part.plan.ops[step.first_op];
+    const PlanOp& op = part.plan.ops[step.first_op + member];
     const Graph& g = part.plan.graph;
     const ValueRef from = g[op.node].inputs[0];
     const Operand& source =
-        part.plan.operands[part.plan.calls[step.first_call].first_view];
+        part.plan
+            .operands[part.plan.calls[step.first_call + member].first_view];
     placement::TransferRow row;
     row.value =
         fmt::format("{}{}:{}", part.path, g[from.node].name, from.output);
@@ -248,7 +254,7 @@ class Reporter {
     row.bytes = g.spec(from).shape.num_elements() *
                 static_cast<int64_t>(size_of(g.spec(from).dtype));
     row.runs_per_step = part.per_step;
-    row.measured_us = part.record.mean_us(s);
+    if (member == 0) row.measured_us = part.record.mean_us(s);
     row.site = site_of(g[from.node]);
     StepWork::Edge edge;
     edge.nested = part.nested;
