@@ -1,6 +1,7 @@
 // Asynchronous runs: how one run is ordered against what came before and what
 // comes after.
 
+#include "device/device_manager.h"
 #include "exec/plan_impl.h"
 
 namespace berth {
@@ -22,18 +23,16 @@ void Plan::Impl::join_after(Instance& run) {
   }
 }
 
+// /CPU:0 is the one device whose work others find done without an event. Bodies
+// may use it where the plan around them does not.
 void Plan::Impl::join_host() {
   if (!options.host_threads) return;
-  for (PlanStream& s : streams) {
-    if (!s.device->runs_inline()) continue;
-    try {
-      s.stream->synchronize(s.stream->record());
-    } catch (...) {
-      // Whoever called the plan is told; nobody else uses this stream.
-      s.device->reset_error();
-      throw;
-    }
-  }
+  Stream& host = DeviceManager::get().host().plan_stream();
+  host.synchronize(host.record());
+}
+
+void Plan::Impl::reset_host() {
+  if (options.host_threads) DeviceManager::get().host().reset_error();
 }
 
 // Asynchronous work that fails later leaves what it writes torn.

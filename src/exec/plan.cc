@@ -423,6 +423,7 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
       p.join_after(*run);
       // What is on its way still uses arenas of the host.
       for (const Event& e : run->done) finish(e);
+      p.reset_host();
     }
     throw;
   }

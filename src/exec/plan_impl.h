@@ -248,6 +248,8 @@ struct Plan::Impl {
   // Waits for the threads that host_threads gave the work of /CPU:0. Throws
   // the error of a step.
   void join_host();
+  // After a failed run: the caller is told, and these threads work again.
+  void reset_host();
   void note_events(Instance& run);
   void watch_variables();
 };

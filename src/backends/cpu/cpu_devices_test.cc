@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <thread>
 
 #include "base/core_set.h"
 #include "base/fresh_process.h"
@@ -16,6 +17,7 @@
 #include "berth/function.h"
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
+#include "berth/ops/control_flow.h"
 #include "berth/ops/math.h"
 #include "berth/variable.h"
 #include "device/device_manager.h"
@@ -24,6 +26,7 @@ namespace berth {
 namespace {
 
 using fresh_process::check;
+using fresh_process::refuses;
 
 const config::PhysicalDevice kCpu{"/physical_device:CPU:0", "CPU"};
 
@@ -214,6 +217,104 @@ void plans_fail_with_the_op() {
 
 TEST(CpuDevices, AFailureInAPlanOverTwoIsThrownAndNamesTheOp) {
   IN_A_FRESH_PROCESS(plans_fail_with_the_op());
+}
+
+// A branch of CPU:1 whose body uses CPU:0, which the step around it does not:
+// the body's memory on CPU:0 is free for others when the call returns.
+void bodies_leave_the_host() {
+  two_shared_devices();
+  auto step = function([](const Tensor& x) {
+    const auto on = device("/CPU:1");
+    return cond(
+        math::greater(math::reduce_sum(x), constant(-1.0f)),
+        [&] {
+          const Tensor t = with_device("/CPU:0", [&] {
+            Tensor y = x;
+            for (int i = 0; i < 8; ++i) y = math::reduce_max(y) + y * 0.5f;
+            return y;
+          });
+          return t + 1.0f;
+        },
+        [&] { return x * 2.0f; });
+  });
+  auto local = function([](const Tensor& x) {
+    return with_device("/CPU:0", [&] {
+      return math::reduce_sum(math::exp(x) * 3.0f) + math::tanh(x);
+    });
+  });
+  const Tensor x = with_device("/CPU:1", [] { return ones({1 << 16}); });
+  const Tensor z = zeros({1 << 16});
+  double expected = 1;
+  for (int i = 0; i < 8; ++i) expected *= 1.5;
+  std::vector<Tensor> results;
+  for (int i = 0; i < 20; ++i) {
+    results.push_back(step(x));
+    local(z);
+  }
+  for (const Tensor& r : results) {
+    check(r.to_vector<float>()[77] == static_cast<float>(expected + 1),
+          "the branch");
+  }
+}
+
+TEST(CpuDevices, BodiesLeaveTheHostsMemoryWhenTheCallReturns) {
+  IN_A_FRESH_PROCESS(bodies_leave_the_host());
+}
+
+// A branch waits for its predicate, which failed: the host works again at once.
+void host_recovers() {
+  two_shared_devices();
+  auto step = function([](const Tensor& x, const Tensor& i) {
+    const Tensor y = with_device("/CPU:1", [&] { return x + 1.0f; });
+    const auto on = device("/CPU:0");
+    const Tensor g = gather(y, i);
+    return cond(
+        math::greater(math::reduce_sum(g), constant(0.0f)),
+        [&] { return g * 2.0f; }, [&] { return g; });
+  });
+  const Tensor x = ones({3});
+  const std::vector<int32_t> good = {1}, bad = {7};
+  for (int k = 0; k < 3; ++k) {
+    refuses<errors::InvalidArgument>(
+        [&] { step(x, constant(std::span<const int32_t>(bad), {1})); },
+        "Gather");
+    const Tensor r = step(x, constant(std::span<const int32_t>(good), {1}));
+    check(r.to_vector<float>()[0] == 4, "it works after a failure");
+  }
+}
+
+TEST(CpuDevices, TheHostWorksAfterAFailureThatABranchMet) {
+  IN_A_FRESH_PROCESS(host_recovers());
+}
+
+// Callers of several plans at once, that share devices and arenas.
+void callers_at_once() {
+  two_shared_devices();
+  auto crossing = function([](const Tensor& x) {
+    const Tensor y = with_device("/CPU:1", [&] { return x * 2.0f; });
+    const Tensor z = with_device(
+        "/CPU:0", [&] { return math::reduce_max(y) + math::tanh(y) * 0.0f; });
+    return with_device("/CPU:1", [&] { return z + y; });
+  });
+  auto local = function([](const Tensor& x) {
+    return with_device("/CPU:0", [&] { return math::reduce_max(x) + x; });
+  });
+  const auto caller = [&](int id) {
+    const auto on = device(id % 2 == 0 ? "/CPU:0" : "/CPU:1");
+    for (int i = 0; i < 30; ++i) {
+      const auto v = static_cast<float>(id * 100 + i);
+      const Tensor x = ones({2048}) * v;
+      check(crossing(x).to_vector<float>()[5] == 4 * v, "crossing");
+      check(local(x).to_vector<float>()[6] == 2 * v, "local");
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) threads.emplace_back(caller, t);
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(CpuDevices, SeveralThreadsMayCallPlansOverThem) {
+  IN_A_FRESH_PROCESS(callers_at_once());
 }
 
 // The cores that the thread of a device may use, as the system tells.
