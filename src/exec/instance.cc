@@ -1,6 +1,7 @@
 // Instances: what one run of a plan owns.
 
 #include <algorithm>
+#include <utility>
 
 #include "base/poison.h"
 #include "exec/plan_impl.h"
@@ -106,8 +107,10 @@ bool has_ended(const Instance& instance) {
 
 std::unique_ptr<Instance> Plan::Impl::checkout() {
   std::unique_ptr<Instance> i;
+  int64_t runs_before;
   {
     std::lock_guard lock(mutex);
+    runs_before = record.runs;
     // The oldest one whose run has ended; when a few are still on their way,
     // the oldest of them.
     constexpr size_t kInFlight = 3;
@@ -120,6 +123,7 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     }
   }
   if (!i) i = make_instance();
+  i->runs_before = runs_before;
   // The last run of this instance may still be on its way.
   for (Event& e : i->done) {
     if (e.stream && !e.stream->done(e)) e.stream->synchronize(e);
@@ -151,6 +155,7 @@ void Plan::Impl::give_back(std::unique_ptr<Instance> instance) {
     }
   }
   std::lock_guard lock(mutex);
+  record.runs += std::exchange(instance->runs, 0);
   if (idle.capacity() == idle.size()) idle.reserve(idle.size() + 4);
   idle.push_back(std::move(instance));
 }

@@ -131,6 +131,8 @@ struct Instance {
   // Of partial sums, by tree node: how many subtrees ever arrived.
   std::unique_ptr<std::atomic<uint32_t>[]> arrived;
   std::vector<Launch> launches;  // by step
+  int64_t runs_before = 0;       // of the plan, when it was checked out
+  int64_t runs = 0;              // since then
   bool sampled = false;          // this run is timed
   std::vector<WorkTime> times;   // by step, of a sampled run
   // Plans on inline devices need no more than this per region.
@@ -221,7 +223,7 @@ struct Plan::Impl {
   template <bool kTimed>
   void launch_program(Instance& run);
   // Counts a run of an instance whose last run has ended, and decides whether
-  // it is timed.
+  // it is timed. Takes no lock unless the last one was.
   void begin_run(Instance& run);
   // Adds the times of a sampled run that has ended. The caller holds the lock.
   void harvest(Instance& run);

@@ -31,9 +31,11 @@ struct Span {
 }  // namespace
 
 void Plan::Impl::begin_run(Instance& run) {
-  std::lock_guard lock(mutex);
-  if (run.sampled) harvest(run);
-  run.sampled = is_sampled(++record.runs);
+  if (run.sampled) {
+    std::lock_guard lock(mutex);
+    harvest(run);
+  }
+  run.sampled = is_sampled(run.runs_before + ++run.runs);
   if (run.sampled) std::fill(run.times.begin(), run.times.end(), WorkTime{});
 }
 

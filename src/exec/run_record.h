@@ -35,7 +35,7 @@ struct RunRecord {
     int64_t count = 0;
   };
 
-  int64_t runs = 0;         // that began
+  int64_t runs = 0;         // that ended, well or not
   int64_t samples = 0;      // that were timed to their end
   std::vector<Step> steps;  // by step of the plan
   std::vector<Argument> arguments;
