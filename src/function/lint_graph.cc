@@ -17,15 +17,4 @@ void lint_graph(const Graph& graph, const PlaceOptions& devices) {
   }
 }
 
-void report_notes(const Graph& graph, const Placement& placement) {
-  for (const PlaceNote& note : placement.notes) {
-    const Node& n = graph[note.node];
-    if (n.op->has_variables()) continue;
-    report_once(fmt::format("{}\n{}", graph.name, n.name),
-                {note.id, debugging::Severity::kWarning,
-                 fmt::format("{}: {}", graph.name, note.text),
-                 n.sources.empty() ? Site{} : n.sources[0].site});
-  }
-}
-
 }  // namespace berth

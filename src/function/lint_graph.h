@@ -14,12 +14,6 @@ namespace berth {
 // shapes.
 void lint_graph(const Graph& graph, const PlaceOptions& devices);
 
-// Reports what was asked for and not done although device and kernel exist
-// ("request-ignored", "colocation-ignored"), once per function and node. Ops
-// that touch variables are left out: a scope around a step does not move them,
-// and the report lists them.
-void report_notes(const Graph& graph, const Placement& placement);
-
 }  // namespace berth
 
 #endif  // BERTH_FUNCTION_LINT_GRAPH_H_

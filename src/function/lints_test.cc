@@ -124,22 +124,6 @@ TEST(FunctionLints, AModelCutInTwoHasNothingToSay) {
   }
 }
 
-TEST(FunctionLints, NotesOfThePlacerAreReportedUnlessAVariableDecided) {
-  Graph g;
-  for (const char* op : {"Identity", "AssignVariableOp"}) {
-    Node n;
-    n.op = &op_named(op);
-    n.name = op;
-    g.nodes.push_back(std::move(n));
-  }
-  Placement p;
-  p.notes = {{"request-ignored", 0, "one"}, {"request-ignored", 1, "two"}};
-  const Heard heard;
-  report_notes(g, p);
-  report_notes(g, p);
-  EXPECT_EQ(heard.text_of("request-ignored"), "function: one");
-}
-
 TEST(FunctionLints, FiveTracesAreReportedOnce) {
   const Heard heard;
   auto f = function([](const Tensor& x, int n) { return x * n; },

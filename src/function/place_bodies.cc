@@ -77,7 +77,6 @@ Placement place_and_report(Graph& graph, const PlaceOptions& devices) {
   report_fallbacks(graph, placement, devices.soft);
   report_notes(graph, placement, devices.soft);
   if (debugging::get_log_device_placement()) log_placement(graph);
-  report_notes(graph, placement);
   lint_graph(graph, devices);
   return placement;
 }

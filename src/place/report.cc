@@ -86,7 +86,8 @@ void report_notes(const Graph& graph, const Placement& placement,
                   config::SoftPlacement soft) {
   for (const PlaceNote& n : placement.notes) {
     const Node& node = graph[n.node];
-    if (node.op->name() == "_Arg") continue;
+    // A scope around a step does not move variables; reports list them.
+    if (node.op->name() == "_Arg" || node.op->has_variables()) continue;
     if (soft == config::SoftPlacement::kSilent) {
       count_diagnostic(n.id);
       continue;
