@@ -27,6 +27,10 @@ void set_open(ContractChainRef chain) {
   }
 }
 
+std::string named(const std::string& device) {
+  return device.empty() ? "any device" : fmt::format("\"{}\"", device);
+}
+
 // `chain` without `scope`.
 ContractChainRef without(const ContractChainRef& chain,
                          const placement::ScopeState* scope) {
@@ -207,11 +211,12 @@ void count_moves(placement::ScopeState& s, const EagerCall& call) {
   for (size_t l = 0; l < more.size(); ++l) {
     const placement::TransferLimit& limit = c.contract.transfers[l];
     if (more[l] == 0 || s.sent[l] + more[l] <= limit.bytes) continue;
-    raise_broken(c.contract, s.site,
-                 fmt::format("at most {} bytes from \"{}\" to \"{}\" in this "
-                             "block; {} moved before this call",
-                             limit.bytes, limit.from, limit.to, s.sent[l]),
-                 lines);
+    raise_broken(
+        c.contract, s.site,
+        fmt::format("at most {} bytes from {} to {} in this "
+                    "block; {} moved before this call",
+                    limit.bytes, named(limit.from), named(limit.to), s.sent[l]),
+        lines);
   }
   for (size_t l = 0; l < more.size(); ++l) s.sent[l] += more[l];
   s.moved_bytes += all;

@@ -176,19 +176,19 @@ std::string head(const Report& r) {
     s += fmt::format(", {} us a step", in_us(r.measured_step_us));
   }
   if (r.estimated_step_us >= 0) {
-    s += fmt::format(" (estimated {})", in_us(r.estimated_step_us));
+    s += fmt::format(" (estimated {} us)", in_us(r.estimated_step_us));
   }
   s += "\n";
-  return s +
-         listed(Table({"device", "ops", "busy us", "estimated", "peak", "arena",
-                       "results", "variables"}),
-                r.devices, 1, [](const DeviceRow& d) {
-                  return std::vector<std::string>{
-                      shown(d.device),           std::to_string(d.ops),
-                      in_us(d.measured_busy_us), in_us(d.estimated_busy_us),
-                      in_bytes(d.peak_bytes),    in_bytes(d.arena_bytes),
-                      in_bytes(d.output_bytes),  in_bytes(d.variable_bytes)};
-                });
+  return s + listed(Table({"device", "ops", "busy us", "estimated us", "peak",
+                           "arena", "results", "variables", "arguments"}),
+                    r.devices, 1, [](const DeviceRow& d) {
+                      return std::vector<std::string>{
+                          shown(d.device),           std::to_string(d.ops),
+                          in_us(d.measured_busy_us), in_us(d.estimated_busy_us),
+                          in_bytes(d.peak_bytes),    in_bytes(d.arena_bytes),
+                          in_bytes(d.output_bytes),  in_bytes(d.variable_bytes),
+                          in_bytes(d.other_bytes)};
+                    });
 }
 
 std::string transfers_line(const Report& r) {
