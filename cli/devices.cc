@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/core_set.h"
 #include "berth/config.h"
 #include "berth/errors.h"
@@ -205,8 +206,8 @@ void print_text(const std::vector<Physical>& physical,
     fmt::print(
         "{}: {}{}{}{}\n", d.name, d.description,
         d.workers > 0 ? fmt::format(", {}", count(d.workers, "worker")) : "",
-        d.memory_limit_bytes > 0
-            ? fmt::format(", at most {} bytes", d.memory_limit_bytes)
+        d.memory_limit_bytes > 0 && !d.simulated
+            ? fmt::format(", at most {}", bytes_text(d.memory_limit_bytes))
             : "",
         d.is_default ? " (default)" : "");
     if (why) fmt::print("    {}\n", d.why);

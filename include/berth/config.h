@@ -17,6 +17,22 @@
 
 namespace berth::config {
 
+// Throws errors::OutOfRange: there is no device `index` among `count`.
+[[noreturn]] void raise_no_device(size_t index, size_t count);
+
+// A vector of devices whose indices are checked: gpus[0] on a machine without
+// GPUs throws errors::OutOfRange.
+template <class Device>
+class DeviceList : public std::vector<Device> {
+ public:
+  using std::vector<Device>::vector;
+  const Device& operator[](size_t index) const { return at(index); }
+  const Device& at(size_t index) const {
+    if (index >= this->size()) raise_no_device(index, this->size());
+    return this->data()[index];
+  }
+};
+
 struct LogicalDevice {
   std::string name;         // "/job:localhost/replica:0/task:0/device:CPU:0"
   std::string device_type;  // "CPU"
@@ -26,7 +42,7 @@ struct LogicalDevice {
 
 // Lists the devices, of one type when `device_type` is not empty
 // (tf.config.list_logical_devices).
-std::vector<LogicalDevice> list_logical_devices(
+DeviceList<LogicalDevice> list_logical_devices(
     const std::string& device_type = "", Site site = Site::here());
 
 // A device as the machine has it, before it is shown or cut.
@@ -40,7 +56,7 @@ struct PhysicalDevice {
 
 // Lists what the machine has, without creating devices
 // (tf.config.list_physical_devices).
-std::vector<PhysicalDevice> list_physical_devices(
+DeviceList<PhysicalDevice> list_physical_devices(
     const std::string& device_type = "");
 
 // Makes only these physical devices become devices, in this order; types not
@@ -50,7 +66,7 @@ std::vector<PhysicalDevice> list_physical_devices(
 void set_visible_devices(const std::vector<PhysicalDevice>& devices,
                          const std::string& device_type = "",
                          Site site = Site::here());
-std::vector<PhysicalDevice> get_visible_devices(
+DeviceList<PhysicalDevice> get_visible_devices(
     const std::string& device_type = "");
 
 // false: the GPU takes all its memory when it is created; true, the default:

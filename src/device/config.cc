@@ -13,9 +13,18 @@ namespace {
 constexpr int kMostThreads = 32;
 }  // namespace
 
-std::vector<LogicalDevice> list_logical_devices(const std::string& device_type,
-                                                Site site) {
-  std::vector<LogicalDevice> list;
+void raise_no_device(size_t index, size_t count) {
+  throw errors::OutOfRange(fmt::format(
+      "device {} of a list of {} was asked for; expected {}; test size(), or "
+      "simulate GPUs: BERTH_SIM=GPUx2",
+      index, count,
+      count == 0 ? "no index: there is no such device"
+                 : fmt::format("an index below {}", count)));
+}
+
+DeviceList<LogicalDevice> list_logical_devices(const std::string& device_type,
+                                               Site site) {
+  DeviceList<LogicalDevice> list;
   const DeviceManager& m =
       DeviceManager::get("config::list_logical_devices()", site);
   for (const Device* d : m.devices()) {

@@ -21,8 +21,8 @@ PhysicalDevice physical(const char* type, int index, bool simulated) {
   return {fmt::format("/physical_device:{}:{}", type, index), type, simulated};
 }
 
-std::vector<PhysicalDevice> all_devices(const RuntimeConfig& config) {
-  std::vector<PhysicalDevice> list = {physical("CPU", 0, false)};
+DeviceList<PhysicalDevice> all_devices(const RuntimeConfig& config) {
+  DeviceList<PhysicalDevice> list = {physical("CPU", 0, false)};
   for (int i = 0; i < config.simulated_gpus; ++i) {
     list.push_back(physical("GPU", i, true));
   }
@@ -50,8 +50,8 @@ int index_of(const char* what, const PhysicalDevice& device,
                   device.name, names_of(all)));
 }
 
-std::vector<PhysicalDevice> visible(const RuntimeConfig& config) {
-  std::vector<PhysicalDevice> list = {physical("CPU", 0, false)};
+DeviceList<PhysicalDevice> visible(const RuntimeConfig& config) {
+  DeviceList<PhysicalDevice> list = {physical("CPU", 0, false)};
   if (!config.visible_gpus) return all_devices(config);
   for (int i : *config.visible_gpus) {
     list.push_back(physical("GPU", i, true));
@@ -59,8 +59,8 @@ std::vector<PhysicalDevice> visible(const RuntimeConfig& config) {
   return list;
 }
 
-std::vector<PhysicalDevice> of_type(std::vector<PhysicalDevice> list,
-                                    const std::string& type) {
+DeviceList<PhysicalDevice> of_type(DeviceList<PhysicalDevice> list,
+                                   const std::string& type) {
   if (!type.empty()) {
     std::erase_if(list, [&](const auto& d) { return d.device_type != type; });
   }
@@ -114,14 +114,13 @@ std::vector<LogicalDeviceConfiguration> told(
 
 }  // namespace
 
-std::vector<PhysicalDevice> list_physical_devices(
+DeviceList<PhysicalDevice> list_physical_devices(
     const std::string& device_type) {
   check_type("config::list_physical_devices", device_type);
   return of_type(all_devices(DeviceManager::planned_config()), device_type);
 }
 
-std::vector<PhysicalDevice> get_visible_devices(
-    const std::string& device_type) {
+DeviceList<PhysicalDevice> get_visible_devices(const std::string& device_type) {
   check_type("config::get_visible_devices", device_type);
   return of_type(visible(DeviceManager::planned_config()), device_type);
 }

@@ -16,7 +16,7 @@ using config::PhysicalDevice;
 using fresh_process::check;
 using fresh_process::refuses;
 
-std::vector<PhysicalDevice> three_gpus() {
+config::DeviceList<PhysicalDevice> three_gpus() {
   config::set_simulated_devices("GPUx3");
   return config::list_physical_devices("GPU");
 }
@@ -31,6 +31,21 @@ void lists_without_creating() {
 }
 TEST(Config, PhysicalDevicesAreListedWithoutCreatingAny) {
   IN_A_FRESH_PROCESS(lists_without_creating());
+}
+
+void indices_are_checked() {
+  const auto gpus = three_gpus();
+  refuses<errors::OutOfRange>([&] { (void)gpus[3]; }, "an index below 3");
+  config::set_visible_devices({}, "GPU");
+  refuses<errors::OutOfRange>(
+      [&] { (void)config::get_visible_devices("GPU")[0]; },
+      "there is no such device");
+  refuses<errors::OutOfRange>(
+      [&] { config::list_logical_devices("GPU").at(0); },
+      "there is no such device");
+}
+TEST(Config, AnIndexOfADeviceThatIsNotThereIsANamedError) {
+  IN_A_FRESH_PROCESS(indices_are_checked);
 }
 
 void visibility() {
@@ -85,7 +100,7 @@ void memory_growth() {
       },
       "memory growth");
   refuses<errors::InvalidArgument>([] { config::list_logical_devices(); },
-                                   "the same on all");
+                                   "the same for all");
   config::set_memory_growth(gpus[1], false);
   config::set_memory_growth(gpus[2], false);
   const auto info = config::get_memory_info("/GPU:1");

@@ -95,6 +95,12 @@ class Layout {
     if (open.empty()) return;
     const CoreSet rest = without(allowed_, taken_);
     const int n = static_cast<int>(open.size());
+    if (rest.empty() && out_.host == allowed_) {
+      throw errors::InvalidArgument(fmt::format(
+          "host cores: \"{}\" are all that this process may use, and leave "
+          "none for the CPU devices; expected fewer",
+          config_.host_cores));
+    }
     if (rest.size() < n) {
       throw errors::InvalidArgument(fmt::format(
           "{} CPU devices asked for, but only {} cores (\"{}\") are left for "

@@ -65,6 +65,10 @@ TEST(CpuLayout, RefusesWhatCannotBeAndSaysWhatCould) {
   c.cpu_parts = {{}, {}, {}};
   EXPECT_NE(refusal(c, CoreSet({0, 1})).find(".shared = true"),
             std::string::npos);
+  RuntimeConfig greedy;
+  greedy.host_cores = "0-7";
+  EXPECT_NE(refusal(greedy, kEight).find("leave none for the CPU devices"),
+            std::string::npos);
   c.cpu_parts = {{.cores = "nonsense"}};
   EXPECT_NE(refusal(c, kEight), "");
   c.cpu_parts = {{.workers = 33}};

@@ -18,11 +18,13 @@ bool parse_integer(std::string_view s, T* out) {
   return e == std::errc() && p == s.data() + s.size();
 }
 
+constexpr int kMostOfOneEntry = 60;
+
 [[noreturn]] void bad_entry(std::string_view text, std::string_view entry) {
   throw errors::InvalidArgument(fmt::format(
       "device list '{}': entry '{}' is not understood; expected a comma list "
-      "of 'CPUx2', 'GPUx2', 'CPU[0]' or 'CPU[1-3]'",
-      text, entry));
+      "of 'CPUx2', 'GPUx2', 'CPU[0]' or 'CPU[1-3]', at most {} devices each",
+      text, entry, kMostOfOneEntry));
 }
 
 DeviceListEntry parse_entry(std::string_view text, std::string_view entry) {
@@ -42,7 +44,7 @@ DeviceListEntry parse_entry(std::string_view text, std::string_view entry) {
   if (i == entry.size()) return e;
   if (entry[i] == 'x') {
     if (!parse_integer(entry.substr(i + 1), &e.count) || e.count < 0 ||
-        e.count > 60) {
+        e.count > kMostOfOneEntry) {
       bad_entry(text, entry);
     }
   } else {

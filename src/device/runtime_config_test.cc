@@ -51,6 +51,7 @@ TEST(DeviceList, RefusesTheRestNamingTheEntry) {
         message_of<errors::InvalidArgument>([&] { parse_device_list(bad); });
     EXPECT_TRUE(says(m, "is not understood")) << " for " << bad;
     EXPECT_TRUE(says(m, bad));
+    EXPECT_TRUE(says(m, "at most 60 devices each"));
   }
 }
 

@@ -87,6 +87,7 @@ TEST_F(EagerPlacement, AMissingDeviceFallsBackToTheFirstThatCan) {
   ASSERT_EQ(heard_.size(), 1u);
   EXPECT_TRUE(says(heard_[0].text, "AddV2 runs on GPU:0"));
   EXPECT_TRUE(says(heard_[0].text, "no device matches \"/device:GPU:7\""));
+  EXPECT_TRUE(says(heard_[0].text, "ask for a device that exists"));
   // Nothing moves, so no bytes are named.
   EXPECT_FALSE(says(heard_[0].text, "bytes"));
   host_only(x, 2);
@@ -194,7 +195,7 @@ TEST_F(EagerPlacement, AVariableInAScopeOfAMissingDeviceFallsBack) {
   EXPECT_EQ(v.value().to_vector<float>(), (Floats{2, 3}));
   EXPECT_TRUE(says(v.value().backing_device(), "GPU:0"));
   ASSERT_FALSE(heard_.empty());
-  EXPECT_TRUE(says(heard_[0].text, "Variable 'w' runs on GPU:0"));
+  EXPECT_TRUE(says(heard_[0].text, "Variable 'w' lives on GPU:0"));
 }
 
 TEST_F(EagerPlacement, AFewIntegersStayOnTheHost) {

@@ -222,7 +222,14 @@ class Reporter {
       row.readers.push_back(w_.report.ops[static_cast<size_t>(r)].op);
     }
     row.cause = edge.argument ? "an argument; " : "";
-    if (first == nullptr) {
+    const auto& users = part.users[value.node];
+    const bool passed_on =
+        std::any_of(users.begin(), users.end(), [&](int32_t u) {
+          return part.plan.graph[u].op->name() == "_Transfer";
+        });
+    if (first == nullptr && edge.argument && passed_on) {
+      row.cause += "read on several devices, it waits on the host";
+    } else if (first == nullptr) {
       row.cause += "a result";
     } else {
       row.cause += fmt::format("read by \"{}\"", part.path + first->name);

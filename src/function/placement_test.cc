@@ -183,6 +183,22 @@ TEST(PlacementReport, JsonAndTablesHoldTheRows) {
   EXPECT_NE(s.find("2.0 kB"), s.npos) << s;
 }
 
+TEST(PlacementReport, SaysThatAnArgumentOfSeveralDevicesWaitsOnTheHost) {
+  auto f = function([](const Tensor& x) {
+    const Tensor a = with_device("/GPU:0", [&] { return math::exp(x); });
+    const Tensor b = with_device("/GPU:1", [&] { return math::tanh(x); });
+    return math::reduce_sum(a) + math::reduce_sum(b);
+  });
+  f(on_device("/GPU:0", {64, 32}));
+  int waits = 0;
+  for (const auto& t : f.placement().transfers) {
+    waits +=
+        t.from == kGpu0 && t.cause.find("waits on the host") != t.cause.npos;
+    EXPECT_EQ(t.cause.find("an argument; a result"), t.cause.npos) << t.cause;
+  }
+  EXPECT_EQ(waits, 1);
+}
+
 TEST(PlacementReport, KeepsTheErrorOfItsEstimate) {
   auto f = function([](const Tensor& x) {
     const auto on = device("/CPU:0");

@@ -94,13 +94,20 @@ void report_fallback(const std::string& what, const std::string& reason,
           ? fmt::format("on {}, where what it is part of runs",
                         scope.name.short_str())
           : fmt::format("where device(\"{}\") asks", scope.name.str());
+  // Ops run; a variable lives.
+  const char* does = what.starts_with("Variable ") ? "lives" : "runs";
   const std::string cost =
       bytes > 0 ? fmt::format("; each call moves {} bytes because of it", bytes)
                 : "";
-  deliver({kId, debugging::Severity::kWarning,
-           fmt::format("{} runs on {}, not {}{}: {}{}", what,
-                       device.short_name(), wanted, where_text(), reason, cost),
-           t_state.site});
+  deliver(
+      {kId, debugging::Severity::kWarning,
+       fmt::format("{} {} on {}, not {}{}: {}{}; ask for {}, or allow this "
+                   "silently",
+                   what, does, device.short_name(), wanted, where_text(),
+                   reason, cost,
+                   reason.starts_with("no device") ? "a device that exists"
+                                                   : "a device that has one"),
+       t_state.site});
 }
 
 uint64_t next_scope_serial() { return scope_serial.load() + 1; }

@@ -57,14 +57,15 @@ std::vector<PlaceConstraint> ConstraintSets::own_constraints(int32_t element) {
     const std::string& name = variable_state(n.variable).device->str();
     const int32_t d = devices_.find(name);
     add(Kind::kVariable, name, d < 0 ? at : device_bit(d),
-        fmt::format("variable \"{}\" lives on {}", n.name, short_device(name)));
+        fmt::format("variable \"{}\" lives on {}", variable_name(n),
+                    short_device(name)));
   } else if (!n.requested.empty()) {
     const bool resource = handle(i);
     add(resource ? Kind::kResource : Kind::kRequest, n.requested,
         devices_.mask(resource ? resource_of(i) : requests_[i]),
         fmt::format("{}\"{}\" was asked for on \"{}\"",
-                    resource ? "variable " : n.op->name() + " ", n.name,
-                    n.requested));
+                    resource ? "variable " : n.op->name() + " ",
+                    resource ? variable_name(n) : n.name, n.requested));
   }
   if (kernels != devices_.all()) {
     add(Kind::kKernels, "", kernels,
@@ -92,7 +93,7 @@ PlaceConstraint ConstraintSets::text_of(const Link& l) const {
     case Kind::kResourceEdge:
       c.text = fmt::format("{} touches {} \"{}\"", to_op,
                            handle(c.other) ? "variable" : "the resource of",
-                           from.name);
+                           handle(c.other) ? variable_name(from) : from.name);
       break;
     case Kind::kRefEdge:
       c.text = fmt::format("{} takes a reference to \"{}\"", to_op, from.name);

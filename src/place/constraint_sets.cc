@@ -22,6 +22,12 @@ Site site_of(const Graph& graph, int32_t node) {
   return n.sources.empty() ? Site{} : n.sources[0].site;
 }
 
+const std::string& variable_name(const Node& node) {
+  const bool known = node.op->name() == "VarHandleOp" &&
+                     !node.sources.empty() && !node.sources[0].name.empty();
+  return known ? node.sources[0].name : node.name;
+}
+
 ConstraintSets::ConstraintSets(const Graph& graph, const PlaceOptions& options,
                                DeviceTable& devices)
     : graph_(graph),

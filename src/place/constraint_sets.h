@@ -161,6 +161,9 @@ class ConstraintSets {
 // Returns `MatMul "dense/MatMul" (model.cc:41)`.
 std::string describe(const Graph& graph, int32_t node);
 Site site_of(const Graph& graph, int32_t node);
+// What the user calls the variable or resource whose handle the node gives:
+// "dense/kernel" for "dense/VarHandleOp".
+const std::string& variable_name(const Node& node);
 
 }  // namespace berth
 

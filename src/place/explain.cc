@@ -70,10 +70,11 @@ class Chain {
         return end(i, fmt::format("{} was assigned to {}", name, at));
       case PlaceRule::kVariable:
         if (r.because != i) return through(i, r.because);
-        return end(i,
-                   n.variable.defined() || n.requested.empty()
-                       ? fmt::format("variable \"{}\" lives on {}", n.name, at)
-                       : asked(i, fmt::format("variable \"{}\"", n.name)));
+        return end(i, n.variable.defined() || n.requested.empty()
+                          ? fmt::format("variable \"{}\" lives on {}",
+                                        variable_name(n), at)
+                          : asked(i, fmt::format("variable \"{}\"",
+                                                 variable_name(n))));
       case PlaceRule::kRequest:
         return end(i, asked(i, name));
       case PlaceRule::kGroup:

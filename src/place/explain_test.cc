@@ -119,6 +119,12 @@ std::vector<Case> cases() {
       {"op that touches a variable",
        handle("v", kOn1 + " from v (m.cc:1)") + node("t", "Touch(v:0)"), "t",
        "GPU:0", "create variable \"v\" on \"/GPU:0\" (m.cc:1)"},
+      {"variable with a name of its own",
+       "node n = VarHandleOp() {dtype = float32, shape = shape[4], shared_name "
+       "= \"k\"} -> resource(float32)[4] on \"/GPU:1\" from \"dense/kernel\" "
+       "(m.cc:1)\n" +
+           node("t", "Touch(n:0)"),
+       "t", "GPU:0", "create variable \"dense/kernel\" on \"/GPU:0\" (m.cc:1)"},
       {"op between two variables",
        handle("v", kOn1) + handle("m", kOn1) + effect("u", "Both(v:0, m:0)"),
        "u", "GPU:0",

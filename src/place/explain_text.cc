@@ -43,15 +43,13 @@ std::string time_text(double us) {
                              : fmt::format("{:.2f} ms", us / 1000);
 }
 
-std::string price_text(const Alternative& a, double error) {
+// What rounds to nothing has no minus.
+std::string price_text(const Alternative& a) {
   if (a.step_us < 0) return "";
-  const char* sign = a.delta_us < 0 ? "-" : "+";
-  std::string s = fmt::format(
-      ", step {} ({}{}), {}{} sent", time_text(a.step_us), sign,
-      time_text(std::abs(a.delta_us)), a.delta_bytes < 0 ? "-" : "+",
-      bytes_text(std::abs(a.delta_bytes)));
-  if (error >= 0) s += fmt::format(", estimates off by {:.0f} %", error * 100);
-  return s;
+  return fmt::format(
+      ", step {} ({}{}), {}{} sent", time_text(a.step_us),
+      a.delta_us <= -0.05 ? "-" : "+", time_text(std::abs(a.delta_us)),
+      a.delta_bytes < 0 ? "-" : "+", bytes_text(std::abs(a.delta_bytes)));
 }
 
 }  // namespace
@@ -87,8 +85,7 @@ std::string Explanation::str() const {
         std::find_if(moves.begin(), moves.end(),
                      [&](const Move& m) { return m.device == a.device; });
     if (a.possible) {
-      s +=
-          fmt::format("on {}: possible{}\n", at, price_text(a, estimate_error));
+      s += fmt::format("on {}: possible{}\n", at, price_text(a));
     } else {
       s += fmt::format("on {}: not possible: {}\n", at, a.why_not);
     }
@@ -96,6 +93,12 @@ std::string Explanation::str() const {
     for (const Change& c : move->changes) {
       s += fmt::format("  to move it there, {}\n", to_string(c));
     }
+  }
+  if (estimate_error >= 0) {
+    s += fmt::format(
+        "steps are estimated; such estimates were off by {:.0f} % when "
+        "measured\n",
+        estimate_error * 100);
   }
   return s;
 }

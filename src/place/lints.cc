@@ -235,7 +235,7 @@ class Linter {
         {"variable-elsewhere", i, t_.name(there), bytes, 0,
          fmt::format("variable \"{}\"{} lives on {} but only {} reads it, {} "
                      "per call; create it in a scope of device \"/{}\"",
-                     handle.name, place_of(handle), device_text(i), d,
+                     variable_name(handle), place_of(handle), device_text(i), d,
                      bytes_text(bytes), d)});
   }
 

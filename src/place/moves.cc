@@ -16,9 +16,13 @@ namespace {
 using placement::Change;
 using Kind = Change::Kind;
 
+// The node of the name, else the handle of the variable that is called so.
 int32_t node_named(const Graph& graph, const std::string& name) {
   for (int32_t i = 0; i < graph.size(); ++i) {
     if (graph[i].name == name) return i;
+  }
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    if (variable_name(graph[i]) == name) return i;
   }
   throw errors::InvalidArgument(
       fmt::format("there is no node \"{}\" to change", name));
@@ -166,7 +170,17 @@ MoveFinder::Changes MoveFinder::minimal(Changes changes, int32_t device) {
 }
 
 Change MoveFinder::change(Kind kind, int32_t node, std::string to) const {
-  return {kind, graph_[node].name, std::move(to), site_of(graph_, node)};
+  std::string name = graph_[node].name;
+  if (kind == Kind::kMoveVariable) {
+    const std::string& called = variable_name(graph_[node]);
+    bool alone = true;
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      alone &= i == node ||
+               (graph_[i].name != called && variable_name(graph_[i]) != called);
+    }
+    if (alone) name = called;
+  }
+  return {kind, std::move(name), std::move(to), site_of(graph_, node)};
 }
 
 std::vector<MoveFinder::Changes> MoveFinder::guesses(int32_t device) {

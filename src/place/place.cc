@@ -55,7 +55,8 @@ std::string explain(const Graph& graph, const Placement& placement,
     case PlaceRule::kVariable:
       why = reason.because == node
                 ? "the variable lives there"
-                : fmt::format("touches variable \"{}\"", other);
+                : fmt::format("touches variable \"{}\"",
+                              variable_name(graph[reason.because]));
       break;
     case PlaceRule::kRequest:
       why = fmt::format("asked for \"{}\"", n.requested);

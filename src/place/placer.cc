@@ -199,7 +199,7 @@ void Placer::compare_request(int32_t i, Placement* p) {
   if (bound && reason.rule == PlaceRule::kVariable && because != i) {
     return ignored(
         fmt::format("touches variable \"{}\" and runs where that lives",
-                    graph[because].name));
+                    variable_name(graph[because])));
   }
   if (bound && s.pinned) {
     return because == i ? ignored("its variable lives elsewhere")

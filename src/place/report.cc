@@ -68,12 +68,17 @@ void report_fallbacks(const Graph& graph, const Placement& placement,
     d.id = "fallback";
     d.severity = debugging::Severity::kWarning;
     d.site = site_of(graph, f.node);
+    const std::string cost =
+        bytes[k] > 0
+            ? fmt::format("; {} bytes per step move because of it", bytes[k])
+            : "";
     d.text = fmt::format(
-        "{} was asked for on \"{}\" and runs on {}: {}; {} bytes per step "
-        "move because of it; ask for a device that has it, or allow this "
-        "silently",
+        "{} was asked for on \"{}\" and runs on {}: {}{}; ask for {}, or allow "
+        "this silently",
         describe(graph, f.node), f.requested,
-        short_device(graph[f.node].assigned), f.reason, bytes[k]);
+        short_device(graph[f.node].assigned), f.reason, cost,
+        f.reason.starts_with("there is no \"") ? "a device that exists"
+                                               : "a device that has it");
     if (soft == config::SoftPlacement::kSilent) {
       count_diagnostic(d.id);
     } else {

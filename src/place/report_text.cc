@@ -42,7 +42,8 @@ int64_t step_bytes(const TransferRow& t, int64_t steps) {
                       (steps == 0 ? 1 : t.runs_per_step));
 }
 
-// Columns as wide as their widest cell; numbers to the right.
+// Columns as wide as their widest cell; numbers to the right. A last column of
+// text stands behind more than one of names.
 class Table {
  public:
   explicit Table(std::vector<std::string> head) { add(std::move(head)); }
@@ -59,8 +60,9 @@ class Table {
       std::string line = " ";
       for (size_t c = 0; c < row.size(); ++c) {
         const bool last = c + 1 == row.size();
-        line += c < left || last ? fmt::format(" {:<{}}", row[c], width[c])
-                                 : fmt::format(" {:>{}}", row[c], width[c]);
+        line += c < left || (last && left > 1)
+                    ? fmt::format(" {:<{}}", row[c], width[c])
+                    : fmt::format(" {:>{}}", row[c], width[c]);
       }
       line.erase(line.find_last_not_of(' ') + 1);
       s += line + "\n";

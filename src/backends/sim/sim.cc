@@ -91,8 +91,8 @@ bool takes_all_memory(const RuntimeConfig& config) {
   }
   if (takes > 0 && grows > 0) {
     throw errors::InvalidArgument(fmt::format(
-        "memory growth is off on {} of the visible GPUs and on on {}; expected "
-        "the same on all: call config::set_memory_growth for each",
+        "memory growth is off for {} of the visible GPUs, on for {}; expected "
+        "the same for all: call config::set_memory_growth for each",
         takes, grows));
   }
   return takes > 0;
