@@ -134,8 +134,10 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     if (arena_bytes[d] == 0) continue;
     i->arenas[d] = ArenaPool::get().take(*devices[d], arena_bytes[d]);
     // The guard follows steps that run here; no others.
-    if (!runs_here(*devices[d])) {
-      unpoison(i->arenas[d]->data, i->arenas[d]->bytes);
+    if constexpr (kPoisons) {
+      if (!runs_here(*devices[d])) {
+        unpoison(i->arenas[d]->data, i->arenas[d]->bytes);
+      }
     }
     moved |= i->arena_base[d] != i->arenas[d]->data;
     i->arena_base[d] = i->arenas[d]->data;

@@ -243,10 +243,7 @@ void Plan::Impl::launch_program(Instance& run) {
 }
 
 void Plan::Impl::launch_at_home(Instance& run) {
-  Device* device = devices.size() == 1 ? devices[0] : nullptr;
-  Stream* home = device ? &device->plan_stream() : nullptr;
-  if (home == nullptr || home == &device->compute_stream() ||
-      current_thread_within(device->pool()->cores())) {
+  if (home == nullptr || current_thread_within(devices[0]->pool()->cores())) {
     return launch_inline(run);
   }
   struct Job {

@@ -38,6 +38,10 @@ void PlanBuilder::build() {
   add_calls();
   count();
   p_.record.steps.resize(p_.steps.size());
+  if (p_.inline_only && p_.devices.size() == 1) {
+    Stream& own = p_.devices[0]->plan_stream();
+    if (&own != &p_.devices[0]->compute_stream()) p_.home = &own;
+  }
 }
 
 void PlanBuilder::add_streams() {

@@ -194,6 +194,8 @@ struct Plan::Impl {
   std::vector<std::pair<int, int>> patches;  // (view, buffer): per run
   std::vector<int> random_calls;
   bool inline_only = true;
+  // Of the one device of an inline plan that has a thread; else null.
+  Stream* home = nullptr;
   ArenaGuard guard;
   uint64_t step_counter = 0;
 

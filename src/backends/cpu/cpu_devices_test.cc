@@ -19,6 +19,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/control_flow.h"
 #include "berth/ops/math.h"
+#include "berth/placement.h"
 #include "berth/variable.h"
 #include "device/device_manager.h"
 
@@ -287,7 +288,8 @@ TEST(CpuDevices, TheHostWorksAfterAFailureThatABranchMet) {
   IN_A_FRESH_PROCESS(host_recovers());
 }
 
-// Callers of several plans at once, that share devices and arenas.
+// Callers of several plans at once, that share devices and arenas, with
+// contracts of their own, while reports are asked for.
 void callers_at_once() {
   two_shared_devices();
   auto crossing = function([](const Tensor& x) {
@@ -299,18 +301,33 @@ void callers_at_once() {
   auto local = function([](const Tensor& x) {
     return with_device("/CPU:0", [&] { return math::reduce_max(x) + x; });
   });
+  crossing(ones({2048}));
   const auto caller = [&](int id) {
     const auto on = device(id % 2 == 0 ? "/CPU:0" : "/CPU:1");
     for (int i = 0; i < 30; ++i) {
       const auto v = static_cast<float>(id * 100 + i);
       const Tensor x = ones({2048}) * v;
       check(crossing(x).to_vector<float>()[5] == 4 * v, "crossing");
+      const auto keep = placement::contract({.stays_on = "/CPU:0"});
       check(local(x).to_vector<float>()[6] == 2 * v, "local");
     }
   };
+  const auto runs = [&] {  // one plan per device scope
+    int64_t n = 0;
+    for (const auto& r : crossing.placements()) n += r.steps;
+    return n;
+  };
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) threads.emplace_back(caller, t);
+  int64_t steps = 0;
+  for (int i = 0; i < 10; ++i) {
+    const int64_t now = runs();
+    check(now >= steps, "runs are counted");
+    steps = now;
+    check(crossing.explain("Tanh").device.ends_with("CPU:0"), "explained");
+  }
   for (std::thread& t : threads) t.join();
+  check(runs() == 121, "no run is lost");
 }
 
 TEST(CpuDevices, SeveralThreadsMayCallPlansOverThem) {
