@@ -136,12 +136,15 @@ Json to_json(const PlaceResult& r) {
     notes.push_back(
         {{"id", n.id}, {"node", r.graph[n.node].name}, {"text", n.text}});
   }
-  for (const PlaceFallback& f : r.placement.fallbacks) {
+  const std::vector<int64_t> bytes =
+      crossing_bytes(r.graph, r.placement.fallbacks);
+  for (size_t k = 0; k < bytes.size(); ++k) {
+    const PlaceFallback& f = r.placement.fallbacks[k];
     fallbacks.push_back({{"node", r.graph[f.node].name},
                          {"requested", f.requested},
                          {"device", r.graph[f.node].assigned},
                          {"reason", f.reason},
-                         {"bytes", crossing_bytes(r.graph, f.node)}});
+                         {"bytes", bytes[k]}});
   }
   Json all = {{"nodes", std::move(nodes)},
               {"notes", std::move(notes)},
@@ -164,13 +167,15 @@ void print_text(const PlaceResult& r) {
   for (const PlaceNote& n : r.placement.notes) {
     fmt::format_to(to, "note {}: {}\n", n.id, n.text);
   }
-  for (const PlaceFallback& f : r.placement.fallbacks) {
+  const std::vector<int64_t> bytes =
+      crossing_bytes(r.graph, r.placement.fallbacks);
+  for (size_t k = 0; k < bytes.size(); ++k) {
+    const PlaceFallback& f = r.placement.fallbacks[k];
     const Node& n = r.graph[f.node];
     fmt::format_to(to,
                    "fallback: {} was asked for on \"{}\", runs on {}: {}; {} "
                    "bytes per step\n",
-                   n.name, f.requested, n.assigned, f.reason,
-                   crossing_bytes(r.graph, f.node));
+                   n.name, f.requested, n.assigned, f.reason, bytes[k]);
   }
   if (r.simulation) append_simulation(r, &out);
   if (r.explanation) out += r.explanation->str();

@@ -88,8 +88,11 @@ void ThreadStream::synchronize(Event event) {
 void ThreadStream::reset_error() {
   const uint64_t last = record().sequence;
   wait_until(last);
-  std::lock_guard lock(mutex_);
+  Lock lock(mutex_);
+  if (!failures_.poisoned()) return;
   failures_.reset(pushed_.load(std::memory_order_relaxed));
+  // An event that is recorded from now on must not be that of what failed.
+  enqueue(lock, {});
 }
 
 bool ThreadStream::next(Entry* entry) {

@@ -95,6 +95,15 @@ TEST_P(ThreadStreamTest, AFailurePoisonsWhatFollowsAndWhoWaits) {
   EXPECT_THROW(a.synchronize(a.record()), errors::InvalidArgument);
 }
 
+TEST_P(ThreadStreamTest, WhatIsRecordedAfterAResetIsNotTheOldFailure) {
+  ThreadStream a(&device_, options()), b(&device_, options());
+  a.launch(call([] { throw errors::Internal("broken"); }));
+  a.reset_error();
+  b.wait(a.record());  // nothing was launched since
+  EXPECT_NO_THROW(a.synchronize(a.record()));
+  EXPECT_NO_THROW(b.synchronize(b.record()));
+}
+
 TEST_P(ThreadStreamTest, OrderAloneDoesNotCarryAFailureOver) {
   ThreadStream a(&device_, options()), b(&device_, options());
   a.launch(call([] { throw errors::Internal("broken"); }));

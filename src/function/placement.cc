@@ -94,6 +94,33 @@ Found find_under(const PlacedGraph& placed, const std::string& name) {
   return {};
 }
 
+// Copies that the engine adds to a placed step (a report has rows of them)
+// belong to the op whose value they copy.
+Found find_copied(const PlacedGraph& placed, const Graph& compiled,
+                  const std::string& path, const std::string& name) {
+  Found found;
+  for (const Node& n : compiled.nodes) {
+    if (path + n.name == name) {
+      const Node* at = &n;
+      while (!found.in && !at->inputs.empty()) {
+        at = &compiled[at->inputs[0].node];
+        found = find(placed, path + at->name);
+      }
+      return found;
+    }
+    Node copy = n;
+    rewrite_bodies(copy, [&](const std::string& role, Graph& body) {
+      if (!found.in) {
+        found =
+            find_copied(placed, body, path + n.name + "/" + role + "/", name);
+      }
+      return false;
+    });
+    if (found.in) return found;
+  }
+  return found;
+}
+
 void add_names(const PlacedGraph& placed, std::vector<std::string>& names) {
   const std::string prefix = placed.path.empty() ? "" : placed.path + "/";
   for (const Node& n : placed.graph.nodes) names.push_back(prefix + n.name);
@@ -184,6 +211,7 @@ placement::Explanation GraphCallable::explain(const std::string& op) {
   const auto c = last();
   Found found = find(c->placed, op);
   if (!found.in) found = find_under(c->placed, op);
+  if (!found.in) found = find_copied(c->placed, c->plan->graph(), "", op);
   if (!found.in) fail_not_found(*c, op);
   const PlaceOptions options = real_devices();
   const Graph& graph = found.in->graph;

@@ -241,6 +241,28 @@ TEST(PlacementReport, BeforeTheFirstCallIsAnError) {
   EXPECT_THROW(f.placement(), errors::FailedPrecondition);
 }
 
+TEST(Explain, KnowsEveryRowOfAReport) {
+  auto f = function([](const Tensor& x, const Tensor& y) {
+    return cond(
+        math::greater(math::reduce_max(x), constant(0.0f)),
+        [&] {
+          const Tensor z = math::square(x);
+          return Tensors{z, z, y};  // copies: one value, and an argument
+        },
+        [&] { return Tensors{y, x, math::square(y)}; });
+  });
+  const Tensor x = on_device("/GPU:0", {25});
+  f(x, x);
+  const Report r = f.placement();
+  int copies = 0;
+  for (const auto& row : r.ops) {
+    EXPECT_NO_THROW(f.explain(row.op)) << row.op;
+    copies += row.type == "DeepCopy";
+  }
+  EXPECT_GT(copies, 0);
+  EXPECT_EQ(f.explain("If/then_branch/result").op, "Square");
+}
+
 TEST(Explain, FindsOpsByTheirNamesAndNamesTheNearest) {
   const Variable w(on_device("/GPU:0", {32, 8}));
   auto f = function([&](const Tensor& x) { return two_devices(x, w); });

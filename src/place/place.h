@@ -116,9 +116,14 @@ Placement place(Graph& graph, const PlaceOptions& options);
 std::string explain(const Graph& graph, const Placement& placement,
                     int32_t node);
 
-// Bytes of the node's inputs and outputs that cross devices, each value once
-// per destination; values of unknown shape count as nothing.
-int64_t crossing_bytes(const Graph& graph, int32_t node);
+// Bytes of the inputs and outputs of each of the nodes, all of them different,
+// that cross devices, each value once per destination; values of unknown shape
+// count as nothing. Walks the graph once.
+std::vector<int64_t> crossing_bytes(const Graph& graph,
+                                    const std::vector<int32_t>& nodes);
+// Those of the nodes of all fallbacks.
+std::vector<int64_t> crossing_bytes(const Graph& graph,
+                                    const std::vector<PlaceFallback>& of);
 
 // Reports each fallback of a placed, not yet partitioned graph as a warning
 // "fallback", once per op and reason, with the bytes per step that move because

@@ -24,9 +24,10 @@ int64_t bytes_of(const OutSpec& s) {
   return counts ? n * static_cast<int64_t>(size_of(s.dtype)) : 0;
 }
 
-// The bytes that cross devices into and out of each of the nodes.
-std::vector<int64_t> crossing(const Graph& graph,
-                              const std::vector<int32_t>& nodes) {
+}  // namespace
+
+std::vector<int64_t> crossing_bytes(const Graph& graph,
+                                    const std::vector<int32_t>& nodes) {
   std::vector<int32_t> place(graph.nodes.size(), -1);
   std::vector<int64_t> bytes(nodes.size(), 0);
   std::vector<std::set<std::pair<ValueRef, std::string>>> sent(nodes.size());
@@ -48,19 +49,18 @@ std::vector<int64_t> crossing(const Graph& graph,
   return bytes;
 }
 
-}  // namespace
-
-int64_t crossing_bytes(const Graph& graph, int32_t node) {
-  return crossing(graph, {node})[0];
+std::vector<int64_t> crossing_bytes(const Graph& graph,
+                                    const std::vector<PlaceFallback>& of) {
+  std::vector<int32_t> nodes;
+  for (const PlaceFallback& f : of) nodes.push_back(f.node);
+  return crossing_bytes(graph, nodes);
 }
 
 void report_fallbacks(const Graph& graph, const Placement& placement,
                       config::SoftPlacement soft) {
   if (placement.fallbacks.empty()) return;
-  std::vector<int32_t> nodes;
-  for (const PlaceFallback& f : placement.fallbacks) nodes.push_back(f.node);
-  const std::vector<int64_t> bytes = crossing(graph, nodes);
-  for (size_t k = 0; k < nodes.size(); ++k) {
+  const std::vector<int64_t> bytes = crossing_bytes(graph, placement.fallbacks);
+  for (size_t k = 0; k < bytes.size(); ++k) {
     const PlaceFallback& f = placement.fallbacks[k];
     // Nobody asks for the place of an argument but the engine.
     if (graph[f.node].op->name() == "_Arg") continue;

@@ -59,8 +59,8 @@ TEST_F(Fallback, IsToldOncePerOpAndReasonWithLineAndBytes) {
                "CpuOnly \"a\" (m.cc:5) was asked for on \"/GPU:1\" and runs "
                "on CPU:0: no kernel for float32 on GPU:1; 48 bytes per step");
   EXPECT_EQ(debugging::diagnostic_counts()["fallback"], 2);
-  EXPECT_EQ(crossing_bytes(r.graph, 1), 48);
-  EXPECT_EQ(crossing_bytes(r.graph, 3), 32);
+  EXPECT_EQ(crossing_bytes(r.graph, std::vector{3, 1}),
+            (std::vector<int64_t>{32, 48}));
 }
 
 TEST_F(Fallback, IsCountedAloneWhenSilent) {

@@ -221,6 +221,17 @@ TEST(SimScheduler, AfterAResetNewWorkRunsAndOldFailuresStay) {
   EXPECT_EQ(ran, 1);
 }
 
+TEST(SimScheduler, WhatIsRecordedAfterAResetIsNotTheOldFailure) {
+  const Clean clean;
+  Stream& a = gpu(0).compute_stream();
+  Stream& b = gpu(1).compute_stream();
+  launch(a, [] { throw std::runtime_error("broken"); });
+  gpu(0).reset_error();
+  b.wait(a.record());  // nothing was launched since
+  EXPECT_NO_THROW(synchronize(a.record()));
+  EXPECT_NO_THROW(synchronize(launch(b, [] {})));
+}
+
 TEST(SimScheduler, OrderForReuseDoesNotCarryAFailureOver) {
   const Clean clean;
   Stream& a = gpu(0).compute_stream();

@@ -151,7 +151,13 @@ void SimStream::synchronize(Event event) {
 void SimStream::reset_error() {
   Scheduler::Lock lock(scheduler_->mutex_);
   scheduler_->run_until(lock, *this, pushed_);
+  if (!failures_.poisoned()) return;
   failures_.reset(pushed_);
+  // An event that is recorded from now on must not be that of what failed.
+  Entry e;
+  e.kind = Kind::kWaitOrder;
+  e.event = {this, pushed_};
+  enqueue(lock, e);
 }
 
 double SimStream::clock_us() {
