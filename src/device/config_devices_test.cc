@@ -45,7 +45,7 @@ void indices_are_checked() {
       "there is no such device");
 }
 TEST(Config, AnIndexOfADeviceThatIsNotThereIsANamedError) {
-  IN_A_FRESH_PROCESS(indices_are_checked);
+  IN_A_FRESH_PROCESS(indices_are_checked());
 }
 
 void visibility() {
