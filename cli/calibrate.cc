@@ -193,7 +193,7 @@ void print_text(const Machine& m, const std::vector<Row>& rows, bool saved) {
     fmt::print(
         "{:<14} {:<12} {:<28} {:>12.2f} {:>7.0f}% {:>13.2f} {:>+7.0f}%\n",
         r.device, r.op, r.shape, r.measured_us, 100 * r.spread, r.estimated_us,
-        100 * r.error());
+        std::round(100 * r.error()) + 0.0);  // no "-0%"
   }
   if (!rows.empty()) {
     fmt::print("median error of an estimate: {:.0f}%\n",
