@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <mutex>
 #include <set>
 
 #include "base/clock.h"
@@ -242,6 +243,17 @@ void Plan::Impl::launch_program(Instance& run) {
   }
 }
 
+namespace {
+
+// One run at a time gives /CPU:0's thread work: a failure is that run's alone,
+// and is cleared before the next one starts. Taken after the variables' locks.
+std::unique_lock<std::mutex> hold_host_thread() {
+  static std::mutex mutex;
+  return std::unique_lock(mutex);
+}
+
+}  // namespace
+
 void Plan::Impl::launch_at_home(Instance& run) {
   if (home == nullptr || current_thread_within(devices[0]->pool()->cores())) {
     return launch_inline(run);
@@ -262,6 +274,7 @@ void Plan::Impl::launch_at_home(Instance& run) {
       job.error = std::current_exception();
     }
   };
+  const auto hold = hold_host_thread();
   home->launch(work);
   home->synchronize(home->record());
   if (job.error) std::rethrow_exception(job.error);
@@ -312,7 +325,15 @@ void Plan::Impl::launch(Instance& run) {
     if (step.signals) run.events[s] = ps.stream->record();
   }
   for (PlanStream& ps : streams) {
-    for (int32_t w : ps.final_waits) ps.stream->wait(run.events[w]);
+    for (int32_t w : ps.final_waits) {
+      // The caller is told what failed on the host: only the order counts.
+      const PlanStream& other = streams[steps[w].stream];
+      if (options.host_threads && other.device->runs_inline()) {
+        ps.stream->wait_for_reuse(run.events[w]);
+      } else {
+        ps.stream->wait(run.events[w]);
+      }
+    }
   }
 }
 
@@ -410,6 +431,8 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
     }
     for (int c : p.random_calls) run->contexts[c].step = step;
   }
+  std::unique_lock<std::mutex> hold;
+  if (p.options.host_threads) hold = hold_host_thread();
   if (!p.inline_only) p.join_before();
   try {
     p.launch(*run);

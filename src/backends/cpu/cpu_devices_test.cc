@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -332,6 +333,43 @@ void callers_at_once() {
 
 TEST(CpuDevices, SeveralThreadsMayCallPlansOverThem) {
   IN_A_FRESH_PROCESS(callers_at_once());
+}
+
+// Two callers share /CPU:0's thread; the runs of one always fail there.
+void failures_stay_apart() {
+  two_shared_devices();
+  auto failing = function([](const Tensor& x, const Tensor& i) {
+    const Tensor y = with_device("/CPU:1", [&] { return x + 1.0f; });
+    return with_device("/CPU:0", [&] { return gather(y, i) * 2.0f; });
+  });
+  auto crossing = function([](const Tensor& x) {
+    const Tensor y = with_device("/CPU:1", [&] { return x * 2.0f; });
+    Tensor z = y;
+    for (int i = 0; i < 4; ++i) {
+      z = with_device("/CPU:0", [&] { return math::reduce_max(z) + z; });
+    }
+    return z;
+  });
+  const std::vector<int32_t> bad = {7};
+  std::atomic<bool> ends = false;
+  std::thread other([&] {
+    const Tensor x = ones({3});
+    const Tensor i = constant(std::span<const int32_t>(bad), {1});
+    while (!ends) {
+      refuses<errors::InvalidArgument>([&] { failing(x, i); }, "out of range");
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    const auto v = static_cast<float>(i);
+    const Tensor r = crossing(ones({256}) * v);
+    check(r.to_vector<float>()[9] == 32 * v, "the other caller's numbers");
+  }
+  ends = true;
+  other.join();
+}
+
+TEST(CpuDevices, AFailureOnTheHostIsThatOfItsOwnCallerAlone) {
+  IN_A_FRESH_PROCESS(failures_stay_apart());
 }
 
 // The cores that the thread of a device may use, as the system tells.
