@@ -12,6 +12,8 @@ namespace berth {
 
 namespace {
 
+constexpr int kMostOfAnEntry = 60;
+
 template <class T>
 bool parse_integer(std::string_view s, T* out) {
   const auto [p, e] = std::from_chars(s.data(), s.data() + s.size(), *out);
@@ -41,9 +43,15 @@ DeviceListEntry parse_entry(std::string_view text, std::string_view entry) {
   if (e.type.empty()) bad_entry(text, entry);
   if (i == entry.size()) return e;
   if (entry[i] == 'x') {
-    if (!parse_integer(entry.substr(i + 1), &e.count) || e.count < 0 ||
-        e.count > 60) {
-      bad_entry(text, entry);
+    const std::string_view count = entry.substr(i + 1);
+    const bool digits =
+        !count.empty() && count.find_first_not_of("0123456789") == count.npos;
+    if (!digits) bad_entry(text, entry);
+    if (!parse_integer(count, &e.count) || e.count > kMostOfAnEntry) {
+      throw errors::InvalidArgument(fmt::format(
+          "device list '{}': entry '{}' is not understood: {} devices are "
+          "too many; expected at most {}",
+          text, entry, count, kMostOfAnEntry));
     }
   } else {
     if (entry.back() != ']' || entry.size() - i < 3) bad_entry(text, entry);
