@@ -94,7 +94,9 @@ DeviceManager& DeviceManager::create(std::string_view what, Site site) {
 void DeviceManager::add(std::unique_ptr<Device> device) {
   if (devices_.size() == kMaxDevices) {
     throw errors::InvalidArgument(
-        fmt::format("more than {} devices asked for", kMaxDevices));
+        fmt::format("more than {} devices asked for; expected at most {} of "
+                    "all types together: ask for fewer",
+                    kMaxDevices, kMaxDevices));
   }
   device->slot_ = static_cast<int>(devices_.size());
   if (device->type() == "CPU" && *device->name().id == 0) {

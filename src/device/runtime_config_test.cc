@@ -27,6 +27,20 @@ class Setting {
   bool was_set_ = false;
 };
 
+TEST(DeviceList, SaysHowManyDevicesAnEntryMayAskFor) {
+  EXPECT_EQ(parse_device_list("GPUx60")[0].count, 60);
+  for (const char* text : {"GPUx61", "CPU,GPUx99999999999999999999"}) {
+    try {
+      parse_device_list(text);
+      ADD_FAILURE() << text;
+    } catch (const errors::InvalidArgument& e) {
+      EXPECT_NE(std::string(e.what()).find("at most 60"), std::string::npos)
+          << e.what();
+    }
+  }
+  EXPECT_THROW(parse_device_list("GPUx-1"), errors::InvalidArgument);
+}
+
 TEST(DeviceList, ReadsItsFourForms) {
   const auto list = parse_device_list("CPUx2, gpux3 ,CPU[0],CPU[1-3,5],GPU");
   ASSERT_EQ(list.size(), 5u);

@@ -252,7 +252,8 @@ CostStore::CostStore(std::string path, std::string version)
 CostStore::~CostStore() = default;
 
 CostStore& CostStore::get() {
-  static CostStore& store = *new CostStore(default_path(), cost_version());
+  static CostStore& store =
+      *std::make_unique<CostStore>(default_path(), cost_version()).release();
   return store;
 }
 
