@@ -96,6 +96,11 @@ class Allocator::Impl {
   // asking a stream may run work, which allocates and frees.
   void release_pending(bool wait = false);
   bool grow(size_t bytes);
+  // A freed block of a device with a stream of its own may still be in use by
+  // work that the stream has before whatever gets the block next.
+  bool poisons() const {
+    return kPoisons && host_ && (device_ == nullptr || device_->runs_inline());
+  }
   [[noreturn]] void out_of_memory(size_t bytes);
   void count(ptrdiff_t bytes) {
     const size_t now =
@@ -190,7 +195,7 @@ void Allocator::Impl::release_pending(bool wait) {
   std::lock_guard lock(mutex_);
   while (Block* b = still.pop()) pending_.push(b);
   while (Block* b = ended.pop()) {
-    if (host_) poison(b->data, b->bytes);
+    if (poisons()) poison(b->data, b->bytes);
     if (b->size_class == kLargeClass) {
       segments_.give_back(reinterpret_cast<Chunk*>(b));
     } else {
@@ -323,7 +328,7 @@ void Allocator::deallocate(Block* block) noexcept {
     impl_->pending_.push(block);
     return;
   }
-  if (impl_->host_) poison(block->data, block->bytes);
+  if (impl_->poisons()) poison(block->data, block->bytes);
   if (block->size_class == kLargeClass) {
     std::lock_guard lock(impl_->mutex_);
     impl_->segments_.give_back(reinterpret_cast<Chunk*>(block));
