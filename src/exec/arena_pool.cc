@@ -1,4 +1,3 @@
-#include "base/poison.h"
 #include "exec/plan_impl.h"
 
 namespace berth {
@@ -21,15 +20,10 @@ BlockRef ArenaPool::take(Device& device, size_t bytes) {
       // Too small for this plan: a larger one takes its place.
     }
   }
-  BlockRef arena = BlockRef::adopt(device.allocator().allocate(bytes));
-  // Whoever takes it next may need the block's slack too.
-  device.runs_inline() ? poison(arena->data, arena->bytes)
-                       : unpoison(arena->data, arena->bytes);
-  return arena;
+  return BlockRef::adopt(device.allocator().allocate(bytes));
 }
 
 void ArenaPool::give_back(Device& device, BlockRef arena) {
-  if (device.runs_inline()) poison(arena->data, arena->bytes);
   std::lock_guard lock(mutex_);
   idle_.resize(kMaxDevices);
   auto& idle = idle_[static_cast<size_t>(device.slot())];

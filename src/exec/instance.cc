@@ -135,11 +135,9 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     if (arena_bytes[d] == 0) continue;
     i->arenas[d] = ArenaPool::get().take(*devices[d], arena_bytes[d]);
     // The guard follows steps that run here; no others.
-    if constexpr (kPoisons) {
-      if (!runs_here(*devices[d])) {
-        unpoison(i->arenas[d]->data, i->arenas[d]->bytes);
-      }
-    }
+    const BlockRef& arena = i->arenas[d];
+    runs_here(*devices[d]) ? poison(arena->data, arena->bytes)
+                           : unpoison(arena->data, arena->bytes);
     moved |= i->arena_base[d] != i->arenas[d]->data;
     i->arena_base[d] = i->arenas[d]->data;
   }
@@ -154,6 +152,9 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
 void Plan::Impl::give_back(std::unique_ptr<Instance> instance) {
   for (size_t d = 0; d < devices.size(); ++d) {
     if (instance->arenas[d]) {
+      // Other steps, of a body, may be on their way still.
+      const BlockRef& arena = instance->arenas[d];
+      if (runs_here(*devices[d])) poison(arena->data, arena->bytes);
       ArenaPool::get().give_back(*devices[d], std::move(instance->arenas[d]));
     }
   }

@@ -258,8 +258,7 @@ struct Plan::Impl {
   void watch_variables();
 };
 
-// Arenas of one device that all plans share: a run checks one out. Idle ones
-// of the host are poisoned, and so are those that take() returns.
+// Arenas of one device that all plans share: a run checks one out.
 class ArenaPool {
  public:
   static ArenaPool& get();
