@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "base/intern.h"
 #include "berth/errors.h"
 #include "graph/text_value.h"
 
@@ -14,19 +15,10 @@ namespace berth {
 
 namespace {
 
-// Site::file lives for ever; file names of texts are kept once each.
-const char* intern_file(std::string file) {
-  static std::mutex& mutex = *std::make_unique<std::mutex>().release();
-  static auto& files =
-      *std::make_unique<std::unordered_set<std::string>>().release();
-  std::lock_guard lock(mutex);
-  return files.insert(std::move(file)).first->c_str();
-}
-
 void read_source(TextLine& line, NodeSource& source) {
   source.name = line.name("the name of a source");
   if (!line.take("(")) return;
-  source.site.file = intern_file(line.name("a file name"));
+  source.site.file = intern(line.name("a file name"));
   line.expect(":");
   const int64_t number = line.integer("a line number");
   if (number < 0 || number > std::numeric_limits<int>::max()) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/intern.h"
 #include "berth/errors.h"
 #include "op/contract_scope.h"
 #include "op/device_scope.h"
@@ -24,8 +25,8 @@ class NodeContext {
     const std::string& name =
         node.sources.empty() ? node.name : node.sources[0].name;
     if (const size_t end = name.rfind('/'); end != name.npos) {
-      layer_ = name.substr(0, end);
-      t_state.layer = layer_.c_str();
+      // A tape keeps it.
+      t_state.layer = intern(name.substr(0, end));
     }
     if (!node.sources.empty() && node.sources[0].contracts) {
       contracts_.emplace(joined(node.sources[0].contracts, open_contracts()));
@@ -44,7 +45,6 @@ class NodeContext {
 
  private:
   const ThreadState saved_;
-  std::string layer_;
   std::optional<DeviceScope> scope_;
   std::optional<ContractsSwap> contracts_;
 };
