@@ -249,7 +249,9 @@ TEST(Explain, KnowsEveryRowOfAReport) {
           const Tensor z = math::square(x);
           return Tensors{z, z, y};  // copies: one value, and an argument
         },
-        [&] { return Tensors{y, x, math::square(y)}; });
+        [&] {
+          return Tensors{y, x, math::square(y)};
+        });
   });
   const Tensor x = on_device("/GPU:0", {25});
   f(x, x);
