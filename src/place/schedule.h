@@ -23,12 +23,12 @@ inline constexpr size_t kMaxDuplicatedConstBytes = 64 << 10;
 // task have one memory: a value that goes from one to another becomes a
 // _HandOver instead, an alias that copies nothing, unless it is a result of the
 // graph. Operands and results that an op has in host memory (ArgDef::on_host,
-// OpDef::output_on_host) are those of /CPU:0 of the task. A value read through a
-// reference is sent to each reader on its own, right before it. Small constants
-// get a copy per device; handles of variables are never cut; control edges
-// across devices stay and become waits. Transfers without a reader are removed,
-// and a graph that is cut already stays as it is. Every node must be assigned.
-// Names: "<node>/to_GPU:1"; sources are the producer's.
+// OpDef::output_on_host) are those of /CPU:0 of the task. A value read through
+// a reference is sent to each reader on its own, right before it. Small
+// constants get a copy per device; handles of variables are never cut; control
+// edges across devices stay and become waits. Transfers without a reader are
+// removed, and a graph that is cut already stays as it is. Every node must be
+// assigned. Names: "<node>/to_GPU:1"; sources are the producer's.
 void partition(Graph& graph);
 
 struct StreamRef {

@@ -287,7 +287,8 @@ TEST(Partition, HostOperandsAreSentToTheHost) {
 TEST(Partition, AResultInHostMemoryStaysThere) {
   Build b;
   b.arg("x", "GPU:0");
-  b.body += "node s = Counted(x:0) -> float32[4], float32[4]" + Build::at("GPU:0");
+  b.body +=
+      "node s = Counted(x:0) -> float32[4], float32[4]" + Build::at("GPU:0");
   b.op("a", "Sized(x:0, s:0)", "GPU:0")   // read where it is
       .op("b", "One(s:0)", "CPU:0")       // and by the host
       .op("c", "One(s:0)", "GPU:0")       // wanted in device memory
