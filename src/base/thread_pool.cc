@@ -18,7 +18,6 @@ namespace berth {
 namespace {
 
 constexpr uint32_t kCallerSleeps = 1u << 31;
-constexpr uint64_t kEpochStep = uint64_t{1} << 32;
 
 thread_local int t_chunk_depth = 0;
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thrown.h"
 #include "berth/data.h"
 #include "berth/ops/array.h"
 
@@ -49,17 +50,6 @@ inline Dataset unindexed(const Dataset& dataset) {
 
 inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-// Returns the message of the E that `fn` throws; "" when it throws none.
-template <class E, class F>
-std::string message_of(F&& fn) {
-  try {
-    fn();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace berth::data

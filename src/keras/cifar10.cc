@@ -5,19 +5,11 @@
 #include "berth/errors.h"
 #include "berth/keras/datasets.h"
 #include "io/cifar.h"
+#include "keras/image_data.h"
 
 namespace berth::keras::datasets::cifar10 {
 
 namespace {
-
-// Series of the drawn images: test images are others than training images.
-constexpr uint64_t kTrainSeries = 1;
-constexpr uint64_t kTestSeries = 2;
-
-Tensor tensor_of(std::vector<uint8_t> bytes, const Shape& shape) {
-  auto owner = std::make_shared<std::vector<uint8_t>>(std::move(bytes));
-  return wrap_memory(owner->data(), shape, uint8, [owner] {});
-}
 
 Split split_of(io::CifarImages d) {
   const auto n = static_cast<int64_t>(d.labels.size());

@@ -9,19 +9,11 @@
 #include "io/drawn_digits.h"
 #include "io/idx.h"
 #include "io/mnist_files.h"
+#include "keras/image_data.h"
 
 namespace berth::keras::datasets::mnist {
 
 namespace {
-
-// Series of the drawn digits: test images are others than training images.
-constexpr uint64_t kTrainSeries = 1;
-constexpr uint64_t kTestSeries = 2;
-
-Tensor tensor_of(std::vector<uint8_t> bytes, const Shape& shape) {
-  auto owner = std::make_shared<std::vector<uint8_t>>(std::move(bytes));
-  return wrap_memory(owner->data(), shape, uint8, [owner] {});
-}
 
 Split drawn(int64_t count, uint64_t series) {
   io::DrawnDigits d = io::draw_digits(count, series);

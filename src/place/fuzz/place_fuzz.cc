@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "berth/errors.h"
-#include "graph/graph_text.h"
+#include "graph/fuzz/read_text.h"
 #include "place/place_text.h"
 #include "place/schedule.h"
 #include "place/simulate.h"
@@ -52,17 +52,7 @@ void follow(GraphText text, const std::vector<std::string>& devices,
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   GraphText text;
-  try {
-    text = parse_text({reinterpret_cast<const char*>(data), size});
-  } catch (const errors::InvalidArgument& error) {
-    const std::string_view what = error.what();
-    if (!what.starts_with("line ")) std::abort();
-    if (what.find(", column ") == what.npos) std::abort();
-    return 0;
-  }
-  verify(text.graph);
-  const std::string printed = print(text);
-  if (print(parse_text(printed)) != printed) std::abort();
+  if (!read_text(data, size, &text)) return 0;
   if (text.graph.size() > kMostNodes) return 0;
   follow(text, devices_of_list("CPUx2,GPUx2"), PlacePolicy::kBerth,
          config::SoftPlacement::kWarn);
