@@ -217,9 +217,10 @@ class Control {
             std::make_shared<Body>(std::move(it->second)));
       }
     }
-    for (const auto& [name, number] : numbers) {
-      std::erase_if(pairs, [&](const auto& p) { return p.first == name; });
-      pairs.push_back({name, number});
+    for (const auto& number : numbers) {
+      std::erase_if(pairs,
+                    [&](const auto& p) { return p.first == number.first; });
+      pairs.push_back({number.first, number.second});
     }
     n.attrs = AttrsRef(std::move(pairs));
   }
