@@ -25,6 +25,8 @@
 
 namespace berth {
 
+class GraphRewrite;  // function/graph_rewrite.h
+
 struct FunctionOptions {
   std::string name = "function";
   // Specs of the tensor leaves in order; -1 in a shape accepts any length and
@@ -38,6 +40,8 @@ struct FunctionOptions {
   // Checked before the first step and on what ran; a broken one throws
   // errors::FailedPrecondition: .contract = placement::Contract{...}.
   placement::Contracts contract = {};
+  // Rewrites each graph before it is placed: what a strategy hands in.
+  std::shared_ptr<const GraphRewrite> rewrite = {};
 };
 
 // Figures of one compiled signature.

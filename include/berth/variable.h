@@ -21,9 +21,29 @@ struct IndexedSlices {
   Tensor indices;
 };
 
+// Where the copies of a variable of a strategy agree
+// (tf.VariableSynchronization).
+enum class VariableSynchronization : uint8_t {
+  kAuto,     // kOnWrite
+  kNone,     // never: one copy alone
+  kOnWrite,  // all copies change together
+  kOnRead,   // each replica changes its own; reading outside aggregates
+};
+
+// How values of replicas become one (tf.VariableAggregation).
+enum class VariableAggregation : uint8_t {
+  kNone,  // writing in a replica throws
+  kSum,
+  kMean,
+  kOnlyFirstReplica,
+};
+
 struct VariableOptions {
   std::string name = "Variable";
   bool trainable = true;
+  // Of variables made in the scope of a strategy (berth/distribute.h).
+  VariableSynchronization synchronization = VariableSynchronization::kAuto;
+  VariableAggregation aggregation = VariableAggregation::kNone;
 };
 
 class Variable {
@@ -40,6 +60,8 @@ class Variable {
   const Shape& shape() const;
   DType dtype() const;
   bool trainable() const;
+  VariableSynchronization synchronization() const;
+  VariableAggregation aggregation() const;
   std::string device() const;
   // A number that no other variable of the process has or had; 0 when empty.
   uint64_t serial() const;

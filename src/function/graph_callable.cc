@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "berth/errors.h"
+#include "collective/lower.h"
 #include "device/device_manager.h"
+#include "function/graph_rewrite.h"
 #include "function/place_bodies.h"
 #include "graph/body.h"
 #include "graph/replay.h"
@@ -54,6 +56,11 @@ void put_symbols(Graph& g, const std::function<int64_t(int64_t)>& value_of) {
     }
     if (changed) n.attrs = AttrsRef(std::move(pairs));
   }
+}
+
+bool has_replicas(const Graph& g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(),
+                     [](const Node& n) { return n.replica >= 0; });
 }
 
 bool is_placeholder(const Node& n) {
@@ -120,8 +127,19 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
   auto c = std::make_shared<Compiled>();
   c->shapes = shapes;
   Graph g = specialize(shapes);
+  int slices = options_.slices;
+  if (options_.rewrite) {
+    c->rewrite_key = options_.rewrite->key();
+    options_.rewrite->apply(g);
+    if (options_.rewrite->slices() > 0) slices = options_.rewrite->slices();
+  }
+  if (has_replicas(g)) {
+    if (options_.optimize) run_device_free_passes(g);
+    lower_collectives(g);
+    if (options_.optimize) run_device_free_passes(g);
+  }
   c->placed = place_all(g, real_devices(), options_.optimize);
-  c->plan = Plan::build(std::move(g), {.slices = options_.slices});
+  c->plan = Plan::build(std::move(g), {.slices = slices});
   c->seconds = now_seconds() - start;
   note_contracts(*c);
   return c;
@@ -129,7 +147,9 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
 
 std::shared_ptr<GraphCallable::Compiled> GraphCallable::compiled_for(
     std::span<const Tensor* const> in) {
+  const uint64_t key = options_.rewrite ? options_.rewrite->key() : 0;
   auto fits = [&](const Compiled& c) {
+    if (c.rewrite_key != key) return false;
     for (size_t i = 0; i < c.shapes.size(); ++i) {
       if (!(c.shapes[i] == in[i]->shape())) return false;
     }

@@ -78,6 +78,7 @@ class GraphCallable final : public Callable {
  private:
   struct Compiled {
     std::vector<Shape> shapes;
+    uint64_t rewrite_key = 0;  // of options.rewrite when it was made
     std::shared_ptr<Plan> plan;
     PlacedGraph placed;
     double seconds = 0;

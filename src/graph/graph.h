@@ -47,6 +47,24 @@ struct NodeSource {
   }
 };
 
+// Which part of an op on a whole batch a node computes: set by rewrites that
+// split a batch over replicas. Immutable; nodes of one part may share it.
+struct NodePart {
+  // Of input 0 before the split: means divide by its count. Rank 0: unknown.
+  Shape unsplit;
+  // Where output 0 begins in the whole one, in elements (random ops).
+  int64_t origin = 0;
+  // The signature of op->split() by which the node was cut out.
+  int32_t signature = -1;
+  // Whether bits must be the same on any number of replicas: then the node has
+  // slices [first, first + count) of `total`; slice k of the whole batch of
+  // `batch` examples begins at example batch * k / total. total 0: it need
+  // not.
+  int32_t first = 0, count = 0, total = 0;
+  int64_t batch = 0;
+  bool operator==(const NodePart&) const = default;
+};
+
 struct Node {
   std::string name;  // unique in the graph, for example "dense/MatMul_1"
   const OpDef* op = nullptr;
@@ -61,7 +79,9 @@ struct Node {
   // group of its own name too ("_class" in TensorFlow).
   std::vector<std::string> colocated;
   std::vector<NodeSource> sources;
-  Tensor variable;  // VarHandleOp: the handle, when there is one
+  Tensor variable;       // VarHandleOp: the handle, when there is one
+  int32_t replica = -1;  // of a strategy; -1: of none, or of all
+  std::shared_ptr<const NodePart> part;  // null: the whole op
 
   // Runs for its effect even when nobody reads it.
   // (A callee may do anything.)

@@ -10,6 +10,7 @@
 #include "device/device_manager.h"
 #include "op/callable.h"
 #include "op/device_scope.h"
+#include "op/replica_scope.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
 
@@ -59,6 +60,7 @@ int32_t Tracer::add_node(const OpDef& op, const Attrs* attrs,
   if (s.scope) node.requested = s.scope->name.str();
   node.follows = s.follows < graph_.size() ? s.follows : -1;
   node.assigned = assigned_;
+  if (s.replica != nullptr) node.replica = s.replica->id();
   std::string name = s.layer && *s.layer
                          ? fmt::format("{}/{}", s.layer, base_name(op))
                          : base_name(op);

@@ -21,7 +21,9 @@ class Attrs;
 class Device;
 class Dispatcher;
 class OpDef;
-struct DeviceScope;  // op/device_scope.h
+class ReplicaScope;   // op/replica_scope.h
+class StrategyScope;  // op/replica_scope.h
+struct DeviceScope;   // op/device_scope.h
 
 // What the calling thread is doing.
 struct ThreadState {
@@ -36,6 +38,8 @@ struct ThreadState {
   // In a trace, the node whose device new nodes share (gradients follow their
   // forward op); -1: none.
   int32_t follows = -1;
+  StrategyScope* strategy = nullptr;  // whose scope is open; null: none
+  ReplicaScope* replica = nullptr;    // that is being traced; null: none
 };
 static_assert(sizeof(ThreadState) <= 256);
 

@@ -1,6 +1,8 @@
 // Ops that exist only inside graphs: arguments, constants, variable handles,
 // transfers; and the call of a function.
 
+#include <fmt/format.h>
+
 #include "op/callable.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
@@ -11,6 +13,75 @@ namespace {
 
 Callable& callee(const OpDef& op, const Attrs* attrs) {
   return *op.attr<std::shared_ptr<Callable>>(attrs, "f");
+}
+
+void check_range(InferContext& c, int64_t length, const char* what) {
+  const auto begin = c.attr<int64_t>("begin"), count = c.attr<int64_t>("count");
+  if (begin >= 0 && count >= 0 && (length < 0 || begin + count <= length)) {
+    return;
+  }
+  c.fail(fmt::format("{} [{}, {}) of {}; expected a range within", what, begin,
+                     begin + count, length));
+}
+
+void infer_rows(InferContext& c) {
+  if (c.shape(0).rank() == 0) c.fail("input is a scalar; expected an axis");
+  check_range(c, c.shape(0)[0], "examples");
+  Shape out = c.shape(0);
+  out[0] = c.attr<int64_t>("count");
+  c.set_output(0, c.dtype(0), out);
+}
+
+void infer_variable_range(InferContext& c) {
+  check_range(c, c.shape(0).num_elements(), "elements");
+  c.set_variable_output(0, c.variable_dtype(0),
+                        Shape{c.attr<int64_t>("count")});
+}
+
+// The pieces of all replicas, combined, for each replica that wants it.
+void infer_all_reduce(InferContext& c) {
+  const auto& owners = c.attr<std::vector<int64_t>>("owners");
+  if (static_cast<int>(owners.size()) != c.num_inputs()) {
+    c.fail(fmt::format("{} pieces, {} owners; expected one owner per piece",
+                       c.num_inputs(), owners.size()));
+  }
+  Shape shape = c.shape(0);
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    if (!c.shape(i).compatible_with(shape)) {
+      c.fail(fmt::format("piece {} is {}, piece 0 {}; expected equal shapes", i,
+                         c.shape(i).str(), shape.str()));
+    }
+  }
+  for (int o = 0; o < c.num_outputs(); ++o) c.set_output(o, c.dtype(0), shape);
+}
+
+int count_replicas(const OpDef& op, const Attrs* attrs) {
+  return static_cast<int>(
+      op.attr<std::vector<int64_t>>(attrs, "replicas").size());
+}
+
+void register_collective_ops(OpRegistry& r) {
+  r.op("_AllReduce")
+      .variadic_input("pieces", kEveryNumber)
+      .output("result")
+      .num_outputs(&count_replicas)
+      // "sum" or "mean" (the sum divided by the number of owners).
+      .attr("reduction", std::string("sum"))
+      // The replica that has each piece.
+      .required_attr("owners", std::vector<int64_t>())
+      // The replica that wants each result.
+      .required_attr("replicas", std::vector<int64_t>())
+      // The slice at which each piece begins: pieces are added along the tree
+      // over slices, so that bits do not depend on the owners. Empty: no
+      // order is asked for.
+      .attr("starts", std::vector<int64_t>())
+      // "auto", "direct", "ring", "hierarchical", "one_device".
+      .attr("algorithm", std::string("auto"))
+      // Results of up to so many bytes travel together; 0: the default.
+      .attr("pack_bytes", int64_t{0})
+      .infer(&infer_all_reduce)
+      .not_differentiable()
+      .doc("Replaced by additions and copies before placement (collective/).");
 }
 
 }  // namespace
@@ -61,6 +132,26 @@ void register_graph_ops(OpRegistry& r) {
       .kind(OpKind::kAlias)
       .infer(&infer_same_as_0)
       .not_differentiable();
+  // Examples [begin, begin + count) of the first axis, where they are.
+  r.op("_Rows")
+      .input("input")
+      .output("output")
+      .required_attr("begin", int64_t{0})
+      .required_attr("count", int64_t{0})
+      .kind(OpKind::kAlias)
+      .infer(&infer_rows)
+      .not_differentiable();
+  // Elements [begin, begin + count) of a variable, in row-major order, as a
+  // variable [count]. Any device of the same memory may compute with it.
+  r.op("_VariableRange")
+      .reads_variable("resource")
+      .output("range")
+      .required_attr("begin", int64_t{0})
+      .required_attr("count", int64_t{0})
+      .kind(OpKind::kPlaceholder)
+      .infer(&infer_variable_range)
+      .not_differentiable();
+  register_collective_ops(r);
   r.op("PartitionedCall")
       .any_inputs("args", kAnyType)
       .num_outputs([](const OpDef& op, const Attrs* attrs) {

@@ -7,6 +7,7 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
+#include "op/replica_scope.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
 #include "tensor/variable_state.h"
@@ -18,6 +19,13 @@ namespace {
 void assign(const OpDef& op, const Tensor& handle, const Tensor& value) {
   const Tensor* in[] = {&handle, &value};
   apply(op, in, nullptr, {});
+}
+
+// The same by the user: in a replica, what all replicas write together.
+void assign(const OpDef& op, const Tensor& handle, const Tensor& value,
+            const char* what) {
+  if (t_state.replica == nullptr) return assign(op, handle, value);
+  assign(op, handle, t_state.replica->to_write(handle, value, what));
 }
 
 // A new variable keeps its own copy of the value; it is written through the
@@ -38,11 +46,24 @@ Tensor new_variable(const Tensor& initial, VariableOptions options, Site site) {
         "its value()",
         options.name, where_text()));
   }
-  Device* device = scope_device(fmt::format("Variable '{}'", options.name));
+  if (t_state.replica != nullptr && !Unaggregated::active()) {
+    throw errors::InvalidArgument(fmt::format(
+        "Variable '{}' is made inside strategy.run(){}; expected one made "
+        "before, in the scope of the strategy",
+        options.name, where_text()));
+  }
+  const StrategyScope* strategy = t_state.strategy;
+  Device* device =
+      strategy ? &strategy->home(t_state.scope)
+               : scope_device(fmt::format("Variable '{}'", options.name));
   if (device == nullptr) device = initial.impl()->block->device;
   Tensor handle =
       make_variable(*device, std::move(options.name), initial.dtype(),
                     initial.shape(), options.trainable, site);
+  VariableState& state = variable_state(handle);
+  state.synchronization = options.synchronization;
+  state.aggregation = options.aggregation;
+  if (strategy) strategy->adopt(handle);
   // Initialisation runs outside traces and tapes.
   const DispatchGuard eager(nullptr);
   static const OpDef& op = op_named("AssignVariableOp");
@@ -78,6 +99,12 @@ const std::string& Variable::name() const {
 const Shape& Variable::shape() const { return variable_state(handle_).shape; }
 DType Variable::dtype() const { return variable_state(handle_).dtype; }
 bool Variable::trainable() const { return variable_state(handle_).trainable; }
+VariableSynchronization Variable::synchronization() const {
+  return variable_state(handle_).synchronization;
+}
+VariableAggregation Variable::aggregation() const {
+  return variable_state(handle_).aggregation;
+}
 uint64_t Variable::serial() const {
   return defined() ? variable_state(handle_).serial : 0;
 }
@@ -94,19 +121,19 @@ Tensor Variable::value(Site site) const {
 const Variable& Variable::assign(const Tensor& value, Site site) const {
   static const OpDef& op = op_named("AssignVariableOp");
   set_site(site);
-  berth::assign(op, handle_, value);
+  berth::assign(op, handle_, value, "assign");
   return *this;
 }
 const Variable& Variable::assign_add(const Tensor& delta, Site site) const {
   static const OpDef& op = op_named("AssignAddVariableOp");
   set_site(site);
-  berth::assign(op, handle_, delta);
+  berth::assign(op, handle_, delta, "assign_add");
   return *this;
 }
 const Variable& Variable::assign_sub(const Tensor& delta, Site site) const {
   static const OpDef& op = op_named("AssignSubVariableOp");
   set_site(site);
-  berth::assign(op, handle_, delta);
+  berth::assign(op, handle_, delta, "assign_sub");
   return *this;
 }
 

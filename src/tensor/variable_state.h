@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "berth/tensor.h"
+#include "berth/variable.h"
 #include "device/block.h"
 #include "device/device.h"
 
@@ -32,6 +33,12 @@ struct VariableState {
   Device* device = nullptr;
   Site site = {};
   uint64_t serial = 0;  // unique, in order of creation
+  // Of a variable of a strategy (berth/variable.h, tensor/mirrors.h).
+  VariableSynchronization synchronization = VariableSynchronization::kAuto;
+  VariableAggregation aggregation = VariableAggregation::kNone;
+  const void* strategy = nullptr;  // that made it; an identity alone
+  // Counts the writes: prepare_write() adds one. Under `mutex`.
+  uint64_t version = 0;
 
   std::shared_mutex mutex;
   BlockRef storage;

@@ -1,0 +1,33 @@
+// Lowering of collectives: _AllReduce nodes become additions and copies.
+//
+// A graph rewrite: acts when a function is compiled, after the device-free
+// passes, before placement. What it adds is ordinary nodes that ask for
+// devices: transfers come from the partitioner, order and waits from the
+// schedule, so that reports, costs and simulation see each byte. No device is
+// touched. One thread per graph.
+
+#ifndef BERTH_COLLECTIVE_LOWER_H_
+#define BERTH_COLLECTIVE_LOWER_H_
+
+#include "graph/graph.h"
+
+namespace berth {
+
+// Replaces every _AllReduce of the graph.
+//
+// The device of a piece is what its producer requests, that of a result what
+// its readers request (full names). Devices of one memory (CPU devices of one
+// process) share buffers: there a result exists once, and where all its
+// readers update variables of that memory (ResourceApply*), each device adds
+// and updates its own range of the elements (_Rows, _VariableRange). Between
+// memories: the algorithm that the node names; "auto" is "direct" (each device
+// adds its part of the elements and sends it to the others) when `starts` are
+// given or there are two devices, else "ring". Results of one reduction and one
+// set of devices are packed in buckets of `pack_bytes`, in the order in which
+// their pieces appear.
+// Throws errors::InvalidArgument for an algorithm that there is not.
+void lower_collectives(Graph& graph);
+
+}  // namespace berth
+
+#endif  // BERTH_COLLECTIVE_LOWER_H_

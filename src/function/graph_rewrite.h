@@ -1,0 +1,35 @@
+// GraphRewrite: what a strategy does to the graph of a function.
+//
+// Acts when a function is compiled for known shapes: after the device-free
+// passes, before placement. Thread-safe: const, and key() may change between
+// calls.
+
+#ifndef BERTH_FUNCTION_GRAPH_REWRITE_H_
+#define BERTH_FUNCTION_GRAPH_REWRITE_H_
+
+#include <cstdint>
+
+#include "graph/graph.h"
+
+namespace berth {
+
+class GraphRewrite {
+ public:
+  virtual ~GraphRewrite() = default;
+
+  // Rewrites an optimised graph whose shapes are all known. Device-free passes
+  // run again afterwards. Throws errors::InvalidArgument,
+  // errors::FailedPrecondition.
+  virtual void apply(Graph& graph) const = 0;
+
+  // Plans of different keys are different plans (shares that have moved). Read
+  // once per call: must be cheap.
+  virtual uint64_t key() const { return 0; }
+
+  // Parts of forked work in these plans; 0: as the options of the function say.
+  virtual int slices() const { return 0; }
+};
+
+}  // namespace berth
+
+#endif  // BERTH_FUNCTION_GRAPH_REWRITE_H_

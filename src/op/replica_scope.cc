@@ -1,0 +1,10 @@
+#include "op/replica_scope.h"
+
+namespace berth {
+
+bool& Unaggregated::active() {
+  static thread_local bool active = false;
+  return active;
+}
+
+}  // namespace berth
