@@ -33,7 +33,9 @@ class Split final : public GraphRewrite {
  public:
   explicit Split(SplitPlan plan) : plan_(std::move(plan)) {}
   void apply(Graph& graph) const override {
+    const Graph before = graph;
     report = split_batch(graph, plan_);
+    if (getenv("DUMP")) fprintf(stderr, "%s\n", print(before).c_str());
     for (const Node& n : graph.nodes) {
       ops += n.op->kind() == OpKind::kCompute && n.replica > 0;
     }
