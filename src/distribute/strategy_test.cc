@@ -50,7 +50,7 @@ TEST(Shares, ExamplesOfSlicesAddUpToTheBatch) {
   plan.slices = 4;
   plan.shares = {1, 3};
   EXPECT_EQ(examples_of(plan, 8), (Counts{2, 6}));
-  EXPECT_EQ(examples_of(plan, 2), (Counts{0, 2}));
+  EXPECT_EQ(examples_of(plan, 2), (Counts{1, 1}));  // two slices
   EXPECT_EQ(examples_of(plan, 7), (Counts{1, 6}));
   plan.shares = {};
   EXPECT_EQ(examples_of(plan, 8), (Counts{4, 4}));
