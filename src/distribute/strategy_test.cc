@@ -46,7 +46,7 @@ TEST(Shares, SlicesFollowWeights) {
 
 TEST(Shares, ExamplesOfSlicesAddUpToTheBatch) {
   SplitPlan plan;
-  plan.replicas = {{"a"}, {"b"}};
+  plan.replicas = {{"/device:CPU:0"}, {"/device:CPU:1"}};
   plan.slices = 4;
   plan.shares = {1, 3};
   EXPECT_EQ(examples_of(plan, 8), (Counts{2, 6}));
