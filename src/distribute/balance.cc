@@ -125,8 +125,7 @@ std::optional<std::vector<int>> Balancer::sample(
     slices += shares_[r];
   }
   const std::vector<int> next = balanced_shares(speeds, slices);
-  const double gain =
-      longest_us(speeds, shares_) - longest_us(speeds, next);
+  const double gain = longest_us(speeds, shares_) - longest_us(speeds, next);
   if (gain <= options_.least_gain * step_us) return std::nullopt;
   before_ = shares_;
   before_step_us_ = step_us;

@@ -12,7 +12,8 @@ namespace {
 void report_whole(const SplitReport& report, const std::string& graph) {
   for (const std::string& op : report.whole) {
     report_once(op + graph,
-                {"runs-whole", debugging::Severity::kLint,
+                {"runs-whole",
+                 debugging::Severity::kLint,
                  fmt::format("{} in {} has no split rule: its operands are "
                              "gathered and it runs whole, once per memory",
                              op, graph),

@@ -78,9 +78,9 @@ void add_buckets(const StrategyPlan& p, std::string& s) {
 }  // namespace
 
 std::string StrategyPlan::str() const {
-  std::string s = fmt::format("{}, {} replica{}, batch {}\n", strategy,
-                              replicas.size(), replicas.size() == 1 ? "" : "s",
-                              batch);
+  std::string s =
+      fmt::format("{}, {} replica{}, batch {}\n", strategy, replicas.size(),
+                  replicas.size() == 1 ? "" : "s", batch);
   add_replicas(*this, s);
   add_buckets(*this, s);
   if (!unused.empty()) {

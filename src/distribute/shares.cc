@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "distribute/split_batch.h"
-
 namespace berth::distribute {
 
 std::vector<int64_t> even_parts(int64_t total, size_t parts) {
@@ -41,21 +39,6 @@ std::vector<int> slices_by_weight(const std::vector<double>& weights,
       if (best == weights.size() || missing(i) > missing(best)) best = i;
     }
     result[best] += sign;
-  }
-  return result;
-}
-
-std::vector<int64_t> examples_of(const SplitPlan& plan, int64_t batch) {
-  const size_t replicas = plan.replicas.size();
-  if (plan.slices == 0) return even_parts(batch, replicas);
-  std::vector<int64_t> counts(plan.shares.begin(), plan.shares.end());
-  if (counts.empty()) counts = even_parts(plan.slices, replicas);
-  std::vector<int64_t> result;
-  int64_t first = 0;
-  for (int64_t count : counts) {
-    const int64_t last = first + count;
-    result.push_back(batch * last / plan.slices - batch * first / plan.slices);
-    first = last;
   }
   return result;
 }

@@ -88,9 +88,9 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
     for (const int32_t i : states.whole) {
       const Node& n = graph[i];
       if (n.has_effect() || n.op->kind() == OpKind::kPlaceholder) continue;
-      report.whole.push_back(fmt::format(
-          "{} ({})", n.sources.empty() ? n.name : n.sources[0].name,
-          n.op->name()));
+      report.whole.push_back(
+          fmt::format("{} ({})", n.sources.empty() ? n.name : n.sources[0].name,
+                      n.op->name()));
     }
     const SplitNeeds needs(graph, states, places);
     graph = SplitEmit(graph, plan, places, analysis, states, needs).run();

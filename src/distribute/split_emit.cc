@@ -111,9 +111,9 @@ void SplitEmit::emit_handle(int32_t i) {
       node.requested = device;
       node.replica = where.replica;
       if (node.variable.defined()) {
-        node.variable = mirror_of(
-            node.variable,
-            DeviceManager::get().lookup(DeviceName::parse(device)));
+        node.variable =
+            mirror_of(node.variable,
+                      DeviceManager::get().lookup(DeviceName::parse(device)));
       }
     }
     at = same = {add(std::move(node)), 0};
@@ -150,10 +150,10 @@ Node SplitEmit::copy_of(int32_t i, const Copy& where) const {
   if (!several && devices.size() == 1) return node;
   if (kind == OpKind::kReadVariable || kind == OpKind::kAlias) {
     // Where the variable, or the input, is.
-    node.requested = devices.size() > 1 && !old.requested.empty() &&
-                             kind == OpKind::kAlias
-                         ? device_for(old.requested, devices, old)
-                         : "";
+    node.requested =
+        devices.size() > 1 && !old.requested.empty() && kind == OpKind::kAlias
+            ? device_for(old.requested, devices, old)
+            : "";
   } else if (old.has_effect()) {
     node.requested.clear();  // the variable decides
   } else if (devices.size() > 1 && old.requested.empty() &&
@@ -219,7 +219,6 @@ std::shared_ptr<const NodePart> SplitEmit::part(int32_t i,
                                                 const SumPiece& piece) const {
   const Node& old = from_[i];
   NodePart p;
-  p.batch = places_.batch;
   p.signature = states_.nodes[i].index;
   if (!old.inputs.empty()) p.unsplit = from_.spec(old.inputs[0]).shape;
   if (!old.outputs.empty() &&
@@ -231,6 +230,7 @@ std::shared_ptr<const NodePart> SplitEmit::part(int32_t i,
     p.first = piece.first;
     p.count = piece.count;
     p.total = places_.slices;
+    p.batch = places_.batch;
   }
   return std::make_shared<const NodePart>(p);
 }
@@ -269,7 +269,8 @@ void SplitEmit::emit_cut(int32_t i) {
         m.parts[r] = v;
       } else {
         // An op with sums and other results: these are joined again.
-        cuts_[{{i, static_cast<int32_t>(o)}, places_.examples.size() + k,
+        cuts_[{{i, static_cast<int32_t>(o)},
+               places_.examples.size() + k,
                states_.values[i][o].axis}] = v;
       }
     }
@@ -288,8 +289,7 @@ void SplitEmit::emit_through(int32_t i) {
     }
     add_copy(i, where, std::move(node));
     for (size_t o = 0; o < old.outputs.size(); ++o) {
-      made_[i][o].pieces[k] = {copies_[i].back().node,
-                               static_cast<int32_t>(o)};
+      made_[i][o].pieces[k] = {copies_[i].back().node, static_cast<int32_t>(o)};
     }
   }
 }
@@ -339,8 +339,8 @@ ValueRef SplitEmit::whole_at(ValueRef v, int memory) {
   for (const ValueRef& other : m.whole) {
     if (is_there(other)) return other;
   }
-  throw errors::Internal(fmt::format("{} was not made for memory {}",
-                                     from_[v.node].name, memory));
+  throw errors::Internal(
+      fmt::format("{} was not made for memory {}", from_[v.node].name, memory));
 }
 
 ValueRef SplitEmit::gathered(ValueRef v, int memory) {
@@ -380,9 +380,8 @@ ValueRef SplitEmit::part_of(ValueRef v, int replica, int8_t axis) {
   if (!fresh) return it->second;
   const ExampleRange& e = places_.examples[r];
   const int64_t each = from_.spec(v).shape[axis] / places_.batch;
-  return it->second =
-             cut(whole_at(v, memory), axis, e.row * each, e.rows * each,
-                 from_[v.node], {replica, memory, -1});
+  return it->second = cut(whole_at(v, memory), axis, e.row * each,
+                          e.rows * each, from_[v.node], {replica, memory, -1});
 }
 
 ValueRef SplitEmit::piece_of(ValueRef v, size_t k, int8_t axis) {
@@ -423,9 +422,9 @@ ValueRef SplitEmit::cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,
     from[static_cast<size_t>(axis)] = begin;
     const Shape& size = node.outputs[0].shape;
     node.op = &slice;
-    node.attrs = AttrsRef(
-        {{"begin", from}, {"size", std::vector<int64_t>(size.begin(),
-                                                        size.end())}});
+    node.attrs =
+        AttrsRef({{"begin", from},
+                  {"size", std::vector<int64_t>(size.begin(), size.end())}});
     node.requested = devices_of(where)[0];
   }
   return {add(std::move(node)), 0};

@@ -14,9 +14,9 @@ namespace berth::distribute {
 
 class SplitEmit {
  public:
-  SplitEmit(const Graph& from, const SplitPlan& plan,
-            const SplitPlaces& places, const SplitAnalysis& analysis,
-            const SplitStates& states, const SplitNeeds& needs);
+  SplitEmit(const Graph& from, const SplitPlan& plan, const SplitPlaces& places,
+            const SplitAnalysis& analysis, const SplitStates& states,
+            const SplitNeeds& needs);
 
   Graph run();
 

@@ -37,9 +37,7 @@ class SplitNeeds {
 
  private:
   void walk();
-  void want(ValueRef v, MemorySet where) {
-    values_[v.node][v.output] |= where;
-  }
+  void want(ValueRef v, MemorySet where) { values_[v.node][v.output] |= where; }
   MemorySet made_at(int32_t i) const;
   MemorySet of_parts() const;
 

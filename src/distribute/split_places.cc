@@ -7,35 +7,16 @@
 
 #include "berth/errors.h"
 #include "device/device_name.h"
+#include "distribute/shares.h"
 #include "op/device_scope.h"
 
 namespace berth::distribute {
 
 namespace {
 
-// Shares of `slices` in proportion to `weights`; what is left over goes to the
-// largest remainders, the first of equal ones first.
-std::vector<int> in_proportion(const std::vector<int>& weights, int slices) {
-  const int64_t sum =
-      std::accumulate(weights.begin(), weights.end(), int64_t{0});
-  std::vector<int> shares;
-  std::vector<std::pair<int64_t, int>> rest;
-  int given = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const int64_t exact = static_cast<int64_t>(weights[i]) * slices;
-    shares.push_back(static_cast<int>(exact / sum));
-    given += shares.back();
-    rest.emplace_back(-(exact % sum), static_cast<int>(i));
-  }
-  std::sort(rest.begin(), rest.end());
-  for (int i = 0; i < slices - given; ++i) ++shares[rest[i].second];
-  return shares;
-}
-
 void check_shares(const SplitPlan& plan) {
-  const bool negative =
-      std::any_of(plan.shares.begin(), plan.shares.end(),
-                  [](int s) { return s < 0; });
+  const bool negative = std::any_of(plan.shares.begin(), plan.shares.end(),
+                                    [](int s) { return s < 0; });
   const int64_t sum =
       std::accumulate(plan.shares.begin(), plan.shares.end(), int64_t{0});
   if (plan.shares.empty() ||
@@ -120,9 +101,9 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
   if (!plan.shares.empty() || plan.slices > 0) {
     // A batch of fewer examples has fewer slices.
     p.slices = static_cast<int32_t>(std::min<int64_t>(total, batch));
-    const std::vector<int> even(static_cast<size_t>(n), 1);
-    const auto shares =
-        in_proportion(plan.shares.empty() ? even : plan.shares, p.slices);
+    std::vector<double> weights(plan.shares.begin(), plan.shares.end());
+    if (weights.empty()) weights.assign(static_cast<size_t>(n), 1);
+    const std::vector<int> shares = slices_by_weight(weights, p.slices);
     p.first_slice.push_back(0);
     for (int r = 0; r < n; ++r) {
       const int32_t first = p.first_slice.back(), end = first + shares[r];
@@ -133,9 +114,10 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
     }
     if (plan.slices == 0) p.slices = 0;
   } else {
-    for (int r = 0; r < n; ++r) {
-      const int64_t row = batch * r / n;
-      p.examples.push_back({row, batch * (r + 1) / n - row});
+    int64_t row = 0;
+    for (const int64_t rows : even_parts(batch, plan.replicas.size())) {
+      p.examples.push_back({row, rows});
+      row += rows;
     }
   }
   if (p.slices == 0) {

@@ -121,11 +121,10 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
   }
   // From whole inputs alone only what is made out of little is worth a cut.
   if (cuts == 0) {
-    const bool made =
-        std::all_of(s.inputs.begin(), s.inputs.end(),
-                    [](int8_t axis) { return axis == kWhole; }) &&
-        !s.outputs.empty() && s.outputs[0] == 0 &&
-        n.outputs[0].shape[0] == batch_ && *gathers == 0;
+    const bool made = std::all_of(s.inputs.begin(), s.inputs.end(),
+                                  [](int8_t axis) { return axis == kWhole; }) &&
+                      !s.outputs.empty() && s.outputs[0] == 0 &&
+                      n.outputs[0].shape[0] == batch_ && *gathers == 0;
     if (!made) return false;
   }
   return true;
@@ -204,7 +203,8 @@ SplitStates SplitAnalysis::run() {
     values.resize(n.outputs.size());
     if (n.op->name() == "_Arg") {
       const Shape& shape = n.outputs[0].shape;
-      if (shape.rank() > 0 && shape[0] == batch_) values[0].kind = State::kSplit;
+      if (shape.rank() > 0 && shape[0] == batch_)
+        values[0].kind = State::kSplit;
       continue;
     }
     const SplitChoice choice = choose(i);

@@ -54,14 +54,13 @@ class SplitAnalysis {
  public:
   // `lengths`: numbers of examples that parts have. `exact`: nothing is added
   // before partial sums are.
-  SplitAnalysis(const Graph& graph, int64_t batch,
-                std::vector<int64_t> lengths, bool exact);
+  SplitAnalysis(const Graph& graph, int64_t batch, std::vector<int64_t> lengths,
+                bool exact);
 
   SplitStates run();
 
   // The spec of a value of which a part has `examples`.
-  OutSpec local(const OutSpec& whole, SplitState state,
-                int64_t examples) const;
+  OutSpec local(const OutSpec& whole, SplitState state, int64_t examples) const;
   // Infers a cut node again on parts. False when its attributes cannot say
   // the shape of a part.
   bool localize(int32_t node, const SplitChoice& choice, int64_t examples,

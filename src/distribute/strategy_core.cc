@@ -224,7 +224,7 @@ SplitPlan StrategyCore::split_plan() const {
     for (const Device* d : replica) names.push_back(d->str());
   }
   plan.shares = shares();
-  plan.slices = slices_;
+  plan.slices = options_.slices;  // else bits may depend on the replicas
   if (kind_ == StrategyKind::kCentralStorage)
     plan.central = home(nullptr).str();
   plan.algorithm = algorithm_of(options_.cross_device_ops);

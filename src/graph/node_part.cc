@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/thread_pool.h"
 #include "graph/text_value.h"
 
@@ -53,6 +55,26 @@ std::shared_ptr<const NodePart> slices_of(
   p.batch = part->batch;
   if (p == *part) return part;
   return std::make_shared<const NodePart>(p);
+}
+
+std::optional<SplitSignature> signature_of(const Graph& graph,
+                                           const Node& node) {
+  if (!node.part || node.part->signature < 0 || !node.op->split()) return {};
+  std::vector<SpecView> in;
+  for (const ValueRef& v : node.inputs) in.push_back(graph.spec(v).view());
+  std::vector<OutSpec> out = node.outputs;
+  auto rules =
+      node.op->split()(InferContext(*node.op, node.attrs.get(), in, out));
+  const auto i = static_cast<size_t>(node.part->signature);
+  if (i >= rules.size()) return {};
+  return std::move(rules[i]);
+}
+
+bool adds_parts(const Graph& graph, const Node& node) {
+  const auto split = signature_of(graph, node);
+  return split && std::find(split->outputs.begin(), split->outputs.end(),
+                            SplitSignature::kPartialSum) !=
+                      split->outputs.end();
 }
 
 std::string why_no_part(const NodePart& p) {

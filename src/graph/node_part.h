@@ -8,6 +8,7 @@
 #define BERTH_GRAPH_NODE_PART_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "graph/graph.h"
@@ -35,6 +36,14 @@ double whole_over_part(const NodePart* part);
 // The slices of a part without what belongs to its op alone; null for none.
 std::shared_ptr<const NodePart> slices_of(
     const std::shared_ptr<const NodePart>& part);
+
+// The split signature by which the part of a node was cut out; nothing when it
+// is not said or the op has no such one.
+std::optional<SplitSignature> signature_of(const Graph& graph,
+                                           const Node& node);
+
+// True when a node has a part and gives a partial sum.
+bool adds_parts(const Graph& graph, const Node& node);
 
 // Returns "" or what is wrong with the numbers of a part and what is expected.
 std::string why_no_part(const NodePart& part);

@@ -1,8 +1,8 @@
 // Common subexpressions: of equal nodes the first one stays.
 //
-// Equal: op, attributes, operands, controls, request, place, colocation and
-// part,
-// so reads of a variable with a write between them differ by their controls.
+// Equal: op, attributes, operands, controls, request, place, colocation,
+// replica and part, so reads of a variable with a write between them differ by
+// their controls.
 
 #include <cstring>
 #include <unordered_map>

@@ -1,8 +1,12 @@
 #include "passes/lower.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
+#include "berth/errors.h"
+#include "graph/node_part.h"
 #include "graph/tracer.h"
 #include "op/dispatcher.h"
 
@@ -23,6 +27,30 @@ Graph trace_parts(const Graph& graph, const Node& node) {
   const Tensors results =
       node.op->decompose()(args, *node.op, node.attrs.get());
   return tracer.finish(results);
+}
+
+// Which nodes of a decomposition compute with operands of `node` that are cut:
+// these have its slices.
+std::vector<bool> find_cut(const Graph& graph, const Node& node,
+                           const Graph& parts) {
+  std::vector<bool> cut(parts.nodes.size(), false);
+  const auto split = signature_of(graph, node);
+  if (!split) return cut;
+  if (adds_parts(graph, node)) {
+    throw errors::Internal(fmt::format(
+        "{}: {} gives a partial sum and has no kernel on {}; expected one: "
+        "decompositions of sums cannot be split",
+        node.name, node.op->name(), node.assigned));
+  }
+  for (int32_t p = 0; p < parts.size(); ++p) {
+    const Node& part = parts[p];
+    if (part.op->name() == "_Arg") {
+      const int64_t index = part.op->attr<int64_t>(part.attrs.get(), "index");
+      cut[p] = split->inputs[static_cast<size_t>(index)] >= 0;
+    }
+    for (const ValueRef& v : part.inputs) cut[p] = cut[p] || cut[v.node];
+  }
+  return cut;
 }
 
 // Builds the lowered graph node by node.
@@ -50,6 +78,8 @@ class Lowering {
     std::vector<std::vector<ValueRef>> inner(parts.nodes.size());
     Node outer = node;
     remap(outer);
+    const auto slices = slices_of(node.part);
+    const std::vector<bool> cut = find_cut(from_, node, parts);
     for (int32_t p = 0; p < parts.size(); ++p) {
       const Node& part = parts[p];
       if (part.op->name() == "_Arg") {
@@ -65,6 +95,8 @@ class Lowering {
       copy.assigned = outer.assigned;
       copy.follows = outer.follows;
       copy.sources = outer.sources;
+      copy.replica = outer.replica;
+      if (cut[p]) copy.part = slices;
       const int32_t id = to_.add(std::move(copy));
       last_[i] = id;
       for (int32_t o = 0; o < static_cast<int32_t>(part.outputs.size()); ++o) {
