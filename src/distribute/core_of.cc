@@ -15,6 +15,11 @@ std::shared_ptr<StrategyCore> core_of(const Tensor& handle) {
   return std::const_pointer_cast<StrategyCore>(core->shared_from_this());
 }
 
+std::shared_ptr<StrategyCore> open_core() {
+  auto* core = dynamic_cast<StrategyCore*>(t_state.strategy);
+  return core ? core->shared_from_this() : nullptr;
+}
+
 void keep_core(std::shared_ptr<const StrategyCore> core) {
   static std::mutex mutex;
   // Never destroyed: variables in static storage go late.

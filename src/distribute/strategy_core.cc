@@ -11,6 +11,7 @@
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "distribute/core_of.h"
 #include "distribute/device_list.h"
 #include "distribute/shares.h"
 #include "op/device_scope.h"
@@ -186,6 +187,7 @@ Device& StrategyCore::home(const DeviceScope* scope) const {
 
 void StrategyCore::adopt(const Tensor& handle) const {
   variable_state(handle).strategy = this;
+  keep_core(shared_from_this());
 }
 
 std::vector<int> StrategyCore::shares() const {

@@ -92,7 +92,10 @@ Lifted::~Lifted() {
 }
 
 GlobalStep::GlobalStep(StrategyScope* strategy)
-    : outer_(t_step), open_(t_state.strategy), strategy_(strategy) {
+    : outer_(t_step),
+      open_(t_state.strategy),
+      strategy_(strategy),
+      own_trace_(t_state.tracers < 2) {
   t_step = this;
   t_state.strategy = nullptr;
 }
@@ -102,7 +105,7 @@ GlobalStep::~GlobalStep() {
   t_state.strategy = open_;
 }
 
-bool GlobalStep::active() { return t_step != nullptr; }
+bool GlobalStep::active() { return t_step && t_step->own_trace_; }
 
 LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     : state_(state),

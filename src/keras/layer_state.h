@@ -62,13 +62,15 @@ class GlobalStep {
   ~GlobalStep();
   GlobalStep(const GlobalStep&) = delete;
   GlobalStep& operator=(const GlobalStep&) = delete;
-  // True when one stands on this thread.
+  // True when one stands on this thread, and its trace is the step's own: not
+  // when the step became part of another function.
   static bool active();
 
  private:
   GlobalStep* const outer_;
   StrategyScope* const open_;  // its scope, put aside
   StrategyScope* const strategy_;
+  const bool own_trace_;
   friend class Lifted;
 };
 
