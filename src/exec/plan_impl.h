@@ -18,6 +18,7 @@
 #include "exec/part_kernels.h"
 #include "exec/plan.h"
 #include "exec/run_record.h"
+#include "graph/node_part.h"
 #include "op/kernel.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -208,6 +209,11 @@ struct Plan::Impl {
   // Parts that forked work on a device is cut into.
   int slices_on(Device& device) const {
     return options.slices ? options.slices : default_slices(device);
+  }
+  // The same for a node that is computed whole: one that has slices of a batch
+  // is what a slice is on any device.
+  int slices_of(const Node& node, Device& device) const {
+    return has_slices(node.part.get()) ? 1 : slices_on(device);
   }
   // True when steps of the device run on the thread that launches them.
   bool runs_here(const Device& device) const {
