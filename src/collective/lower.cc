@@ -1,7 +1,241 @@
 #include "collective/lower.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "berth/errors.h"
+#include "collective/between.h"
+#include "collective/shared_memory.h"
+#include "device/memory_space.h"
+#include "tensor/variable_state.h"
+
 namespace berth {
 
-void lower_collectives(Graph&) {}
+namespace {
+
+constexpr int64_t kDefaultPackBytes = 4 << 20;
+
+using Ints = std::vector<int64_t>;
+
+// Reads the reductions of a graph and packs them.
+class Packer {
+ public:
+  explicit Packer(const Graph& graph)
+      : graph_(graph),
+        all_reduce_(op_named("_AllReduce")),
+        users_(graph.users()) {
+    for (const Node& n : graph.nodes) {
+      if (n.replica >= 0 && !n.requested.empty()) {
+        devices_.try_emplace(n.replica, n.requested);
+      }
+    }
+    find_levels();
+  }
+
+  const std::vector<std::vector<int32_t>>& users() const { return users_; }
+  const std::map<int64_t, std::string>& devices() const { return devices_; }
+
+  struct Packed {
+    Bucket bucket;
+    bool one_memory = true;
+    bool updates = false;
+    int64_t bytes = 0, limit = 0;
+  };
+
+  std::vector<Packed> run() {
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (graph_[i].op == &all_reduce_) pack(i);
+    }
+    return std::move(packed_);
+  }
+
+ private:
+  const Ints& list(const Node& n, const char* name) const {
+    return n.op->attr<Ints>(n.attrs.get(), name);
+  }
+
+  // Reductions of one level do not depend on each other, nor does anything
+  // else that is reduced depend on those of the last one.
+  void find_levels() {
+    constexpr int32_t kLast = INT32_MAX;
+    std::vector<int32_t> before(graph_.nodes.size(), 0);
+    level_.assign(graph_.nodes.size(), kLast);
+    std::vector<bool> feeds(graph_.nodes.size(), false);
+    const auto visit = [&](const Node& n, auto&& fn) {
+      for (const ValueRef& v : n.inputs) fn(v.node);
+      for (const int32_t c : n.controls) fn(c);
+    };
+    for (int32_t i = graph_.size(); i-- > 0;) {
+      const bool reduces = graph_[i].op == &all_reduce_;
+      if (!reduces && !feeds[i]) continue;
+      visit(graph_[i], [&](int32_t p) { feeds[p] = true; });
+    }
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      visit(graph_[i], [&](int32_t p) {
+        const int32_t add = graph_[p].op == &all_reduce_ ? 1 : 0;
+        before[i] = std::max(before[i], before[p] + add);
+      });
+      if (feeds[i]) level_[i] = before[i];
+    }
+  }
+
+  std::string device_of(const Node& n, int64_t replica) const {
+    if (!n.requested.empty()) return n.requested;
+    const auto it = devices_.find(replica);
+    return it == devices_.end() ? "" : it->second;
+  }
+
+  // Where a reader of a result is: an update where its variable lives.
+  std::string device_of_reader(const Node& n, int64_t replica) const {
+    if (n.requested.empty()) {
+      for (const ValueRef& v : n.inputs) {
+        const Tensor& variable = graph_[v.node].variable;
+        if (variable.defined()) return variable_state(variable).device->str();
+      }
+    }
+    return device_of(n, replica);
+  }
+
+  Reduction read(int32_t i) const {
+    const Node& n = graph_[i];
+    Reduction r;
+    r.node = i;
+    const Ints& owners = list(n, "owners");
+    const Ints& starts = list(n, "starts");
+    for (size_t k = 0; k < n.inputs.size(); ++k) {
+      Piece p;
+      p.value = n.inputs[k];
+      p.owner = static_cast<int>(owners[k]);
+      if (k < starts.size()) p.start = starts[k];
+      p.device = device_of(graph_[p.value.node], owners[k]);
+      r.pieces.push_back(std::move(p));
+    }
+    const Ints& replicas = list(n, "replicas");
+    for (size_t o = 0; o < replicas.size(); ++o) {
+      const ValueRef v{i, static_cast<int32_t>(o)};
+      const Node* reader = nullptr;
+      for (const int32_t u : users_[i]) {
+        const auto& in = graph_[u].inputs;
+        if (reader == nullptr && std::find(in.begin(), in.end(), v) != in.end())
+          reader = &graph_[u];
+      }
+      const bool returned =
+          std::find(graph_.outputs.begin(), graph_.outputs.end(), v) !=
+          graph_.outputs.end();
+      if (reader == nullptr && !returned) continue;
+      Result result;
+      result.output = static_cast<int>(o);
+      result.replica = static_cast<int>(replicas[o]);
+      result.device = reader != nullptr ? device_of_reader(*reader, replicas[o])
+                                        : device_of(n, replicas[o]);
+      r.results.push_back(std::move(result));
+    }
+    return r;
+  }
+
+  void pack(int32_t i) {
+    const Node& n = graph_[i];
+    Packed p;
+    Reduction r = read(i);
+    if (r.pieces.empty()) return;
+    std::string memory = memory_of(r.pieces[0].device);
+    std::string key;
+    std::vector<int> owners;
+    for (const Piece& piece : r.pieces) {
+      p.one_memory = p.one_memory && memory_of(piece.device) == memory;
+      key += fmt::format("{}:{}:{} ", piece.owner, piece.start, piece.device);
+      owners.push_back(piece.owner);
+    }
+    for (const Result& result : r.results) {
+      p.one_memory = p.one_memory && memory_of(result.device) == memory;
+    }
+    std::sort(owners.begin(), owners.end());
+    owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
+    p.updates = p.one_memory && only_updates(graph_, users_, r);
+    for (const Result& result : r.results) {
+      if (!p.updates) key += fmt::format("-> {} ", result.device);
+    }
+    Bucket& b = p.bucket;
+    const auto& reduction = n.op->attr<std::string>(n.attrs.get(), "reduction");
+    b.mean = reduction == "mean";
+    b.owners = static_cast<int>(owners.size());
+    b.algorithm = n.op->attr<std::string>(n.attrs.get(), "algorithm");
+    b.dtype =
+        n.outputs.empty() ? graph_.spec(n.inputs[0]).dtype : n.outputs[0].dtype;
+    p.limit = n.op->attr<int64_t>(n.attrs.get(), "pack_bytes");
+    if (p.limit <= 0) p.limit = kDefaultPackBytes;
+    p.bytes = graph_.spec(n.inputs[0]).shape.num_elements() *
+              static_cast<int64_t>(size_of(b.dtype));
+    key += fmt::format("{} {} {} {} {} {}", reduction, b.algorithm, p.limit,
+                       name_of(b.dtype), p.updates, level_[i]);
+    b.items.push_back(std::move(r));
+    put(key, std::move(p));
+  }
+
+  void put(const std::string& key, Packed p) {
+    const auto [it, fresh] = open_.try_emplace(key, packed_.size());
+    if (!fresh && packed_[it->second].bytes + p.bytes <= p.limit) {
+      Packed& to = packed_[it->second];
+      to.bytes += p.bytes;
+      to.bucket.items.push_back(std::move(p.bucket.items[0]));
+      return;
+    }
+    it->second = packed_.size();
+    packed_.push_back(std::move(p));
+  }
+
+  const Graph& graph_;
+  const OpDef& all_reduce_;
+  const std::vector<std::vector<int32_t>> users_;
+  std::map<int64_t, std::string> devices_;  // by replica: its first
+  std::vector<int32_t> level_;              // by node
+  std::vector<Packed> packed_;
+  std::map<std::string, size_t> open_;  // key -> the last one in packed_
+};
+
+// Adds what is in one memory, where the first piece is.
+void add_within_memories(Emit& emit, Reduction& r) {
+  std::map<std::string, std::vector<Piece>> memories;
+  for (const Piece& p : r.pieces) {
+    memories[memory_of(p.device)].push_back(p);
+  }
+  std::vector<Piece> left;
+  for (auto& [memory, pieces] : memories) {
+    const std::string device = pieces[0].device;
+    for (Piece& p : add_up(emit, std::move(pieces), device, r.node)) {
+      left.push_back(std::move(p));
+    }
+  }
+  std::stable_sort(
+      left.begin(), left.end(), [](const Piece& a, const Piece& b) {
+        return a.start != b.start ? a.start < b.start : a.owner < b.owner;
+      });
+  r.pieces = std::move(left);
+}
+
+}  // namespace
+
+void lower_collectives(Graph& graph) {
+  Packer packer(graph);
+  auto packed = packer.run();
+  if (packed.empty()) return;
+  Emit emit(graph);
+  for (const auto& [replica, device] : packer.devices()) {
+    emit.set_replica(device, static_cast<int>(replica));
+  }
+  for (auto& p : packed) {
+    if (p.updates) {
+      lower_updates(emit, p.bucket, packer.users());
+    } else if (p.one_memory) {
+      lower_values(emit, p.bucket);
+    } else {
+      for (Reduction& r : p.bucket.items) add_within_memories(emit, r);
+      lower_between(emit, p.bucket);
+    }
+  }
+  emit.finish();
+}
 
 }  // namespace berth

@@ -35,17 +35,28 @@ void Plan::Impl::reset_host() {
   if (options.host_threads) DeviceManager::get().host().reset_error();
 }
 
-// Asynchronous work that fails later leaves what it writes torn.
+// Asynchronous work that fails later leaves what it writes torn, and with it
+// the home and the other mirrors, which must stay alike.
 void Plan::Impl::watch_variables() {
+  const auto home_of = [&](size_t i) {
+    return variables[i].home < 0 ? static_cast<int>(i) : variables[i].home;
+  };
   for (PlanStream& s : streams) {
     // Errors of the host's devices are thrown before the run ends.
     if (s.device->runs_inline() || s.stream != &s.device->compute_stream()) {
       continue;
     }
+    std::vector<bool> touched(variables.size(), false);  // by home
+    for (size_t i = 0; i < variables.size(); ++i) {
+      const VariableState& v = variable_state(variables[i].handle);
+      if (variables[i].write && v.device == s.device)
+        touched[home_of(i)] = true;
+    }
     std::vector<Tensor> written;
-    for (const VariableUse& use : variables) {
-      const VariableState& v = variable_state(use.handle);
-      if (use.write && v.device == s.device) written.push_back(use.handle);
+    for (size_t i = 0; i < variables.size(); ++i) {
+      if (variables[i].write && touched[home_of(i)]) {
+        written.push_back(variables[i].handle);
+      }
     }
     if (!written.empty()) {
       watch_writes(*s.stream, std::move(written), "a run");

@@ -11,9 +11,11 @@
 #include "base/poison.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
+#include "device/memory_space.h"
 #include "exec/control_flow.h"
 #include "exec/plan_builder.h"
 #include "exec/plan_impl.h"
+#include "exec/run_locks.h"
 #include "exec/variable_reads.h"
 #include "graph/body.h"
 
@@ -86,62 +88,6 @@ void Plan::drop_wait_for_testing(int step, int wait) {
 }
 
 namespace {
-
-// Locks the variables of a run in one global order; tears them when it fails.
-class RunLocks {
- public:
-  explicit RunLocks(const Plan::Impl& plan) : plan_(plan) {
-    for (int i : plan.lock_order) {
-      VariableState& v = state(i);
-      if (plan.variables[i].write) {
-        v.mutex.lock();
-      } else {
-        v.mutex.lock_shared();
-      }
-    }
-    try {
-      for (int i : plan.lock_order) {
-        if (plan.variables[i].read) check_not_torn(state(i));
-      }
-      for (int i : plan.lock_order) {
-        if (plan.variables[i].write) prepare_write(state(i));
-      }
-    } catch (...) {
-      unlock();
-      throw;
-    }
-  }
-  ~RunLocks() { unlock(); }
-  RunLocks(const RunLocks&) = delete;
-  RunLocks& operator=(const RunLocks&) = delete;
-
-  void tear(const char* why) {
-    for (int i : plan_.lock_order) {
-      if (plan_.variables[i].write) mark_torn(state(i), why);
-    }
-  }
-  template <class Fn>
-  void written(Fn&& fn) {
-    for (int i : plan_.lock_order) {
-      if (plan_.variables[i].write) fn(state(i));
-    }
-  }
-
- private:
-  VariableState& state(int i) const {
-    return *plan_.variables[i].handle.impl()->variable;
-  }
-  void unlock() {
-    for (int i : plan_.lock_order) {
-      if (plan_.variables[i].write) {
-        state(i).mutex.unlock();
-      } else {
-        state(i).mutex.unlock_shared();
-      }
-    }
-  }
-  const Plan::Impl& plan_;
-};
 
 // The device that has the bytes which the transfers of a step bring.
 Device& source_of(const PlanStep& step, const Plan::Impl& plan) {
@@ -330,15 +276,6 @@ void Plan::Impl::launch(Instance& run) {
   }
 }
 
-namespace {
-
-// CPU devices of one process have one memory.
-bool same_memory(const Device& a, const Device& b) {
-  return a.type() == "CPU" && b.type() == "CPU";
-}
-
-}  // namespace
-
 // Takes the arguments to where the plan wants them.
 void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
   for (size_t i = 0; i < in.size(); ++i) {
@@ -440,7 +377,7 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
     }
     throw;
   }
-  locks.written([](VariableState& v) { v.torn = false; });
+  locks.written();
   if (!p.inline_only) {
     p.watch_variables();
     p.join_after(*run);

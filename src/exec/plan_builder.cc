@@ -8,6 +8,7 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
+#include "tensor/mirrors.h"
 
 namespace berth {
 
@@ -36,6 +37,8 @@ void PlanBuilder::build() {
   add_lives();
   add_arenas();
   add_calls();
+  add_homes();
+  order_locks();
   count();
   p_.record.steps.resize(p_.steps.size());
   if (p_.inline_only && p_.devices.size() == 1) {
@@ -307,6 +310,34 @@ void PlanBuilder::note_variables(const PlanOp& op) {
   }
 }
 
+// A mirror is brought up to date from its home, which the plan therefore locks
+// and keeps, also when it uses the mirror alone.
+void PlanBuilder::add_homes() {
+  for (size_t i = 0; i < p_.variables.size(); ++i) {
+    const Tensor home = home_of(p_.variables[i].handle);
+    if (!home.defined()) continue;
+    auto at = std::find_if(
+        p_.variables.begin(), p_.variables.end(),
+        [&](const auto& use) { return use.handle.impl() == home.impl(); });
+    if (at == p_.variables.end()) {
+      at = p_.variables.insert(at, Plan::Impl::VariableUse{home});
+    }
+    at->read |= p_.variables[i].read;
+    p_.variables[i].home = static_cast<int>(at - p_.variables.begin());
+    p_.mirrors.push_back(static_cast<int>(i));
+  }
+}
+
+void PlanBuilder::order_locks() {
+  for (size_t i = 0; i < p_.variables.size(); ++i) {
+    p_.lock_order.push_back(static_cast<int>(i));
+  }
+  std::sort(p_.lock_order.begin(), p_.lock_order.end(), [&](int a, int b) {
+    return variable_state(p_.variables[a].handle).serial <
+           variable_state(p_.variables[b].handle).serial;
+  });
+}
+
 void PlanBuilder::count() {
   for (const PlanStep& step : p_.steps) {
     if (step.kind != StepKind::kNothing) ++p_.info.regions;
@@ -316,13 +347,6 @@ void PlanBuilder::count() {
   for (const PlanStream& s : p_.streams) {
     p_.info.waits += static_cast<int>(s.final_waits.size());
   }
-  for (size_t i = 0; i < p_.variables.size(); ++i) {
-    p_.lock_order.push_back(static_cast<int>(i));
-  }
-  std::sort(p_.lock_order.begin(), p_.lock_order.end(), [&](int a, int b) {
-    return variable_state(p_.variables[a].handle).serial <
-           variable_state(p_.variables[b].handle).serial;
-  });
 }
 
 }  // namespace berth

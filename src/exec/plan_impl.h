@@ -179,9 +179,11 @@ struct Plan::Impl {
   struct VariableUse {
     Tensor handle;
     bool read = false, write = false, overwrite_first = false;
+    int home = -1;  // of a mirror: the use of what it mirrors
   };
   std::vector<VariableUse> variables;
   std::vector<int> lock_order;  // of variables: by serial
+  std::vector<int> mirrors;     // of variables: those that are mirrors
   struct Output {
     int buffer = -1;  // kOutput: allocated; else an alias of it
     size_t offset = 0;

@@ -19,12 +19,6 @@ std::string short_device(const std::string& full_name) {
                      n.task.value_or(0), s);
 }
 
-std::string memory_of(const std::string& full_name) {
-  DeviceName name = DeviceName::parse(full_name);
-  if (name.type == "CPU") name.id.reset();
-  return name.str();
-}
-
 namespace {
 
 DeviceName complete(const PlaceDevice& d) {

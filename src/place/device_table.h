@@ -20,10 +20,6 @@ namespace berth {
 // Returns "GPU:1", for devices of other jobs "worker:1/GPU:1".
 std::string short_device(const std::string& full_name);
 
-// Returns a name that two devices share when they have one memory: CPU devices
-// of one task do, every other has its own.
-std::string memory_of(const std::string& full_name);
-
 constexpr DeviceMask device_bit(int32_t device) {
   return DeviceMask{1} << device;
 }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "berth/errors.h"
+#include "device/memory_space.h"
 #include "place/placer.h"
 #include "place/schedule.h"
 #include "tensor/tensor_impl.h"
@@ -96,13 +97,6 @@ class Partitioner {
     const bool host =
         !op.inputs().empty() && op.input(static_cast<int>(k)).on_host;
     return host ? host_of(device) : device;
-  }
-
-  // CPU devices of one process have one memory; every other has its own.
-  static std::string memory_of(const std::string& device) {
-    DeviceName name = DeviceName::parse(device);
-    if (name.type == "CPU") name.id.reset();
-    return name.str();
   }
 
   bool is_transfer(int32_t i) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "device/memory_space.h"
 #include "op/kernel.h"
 #include "place/device_table.h"
 

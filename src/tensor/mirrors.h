@@ -19,14 +19,21 @@ namespace berth {
 // memory of its device (CPU devices of one process).
 Tensor mirror_of(const Tensor& home, Device& device);
 
-// Returns the home of a mirror; an empty tensor for other variables.
+// Returns the home of a mirror; an empty tensor for other variables, and when
+// the home has ended. Who asks for a home that may be ending holds it himself.
 Tensor home_of(const Tensor& handle);
 
 // The mirrors that exist, in order of creation.
 std::vector<Tensor> mirrors_of(const Tensor& home);
 
+// True when the home was written since the mirror was, or the mirror is torn.
+// The caller holds the lock of both.
+bool is_stale(const VariableState& mirror);
+
 // Copies the home's bytes to the mirror unless it has them. The caller holds
-// the lock of both, that of the mirror exclusively, and waits for nothing.
+// the lock of both, that of the mirror exclusively, and need not wait: work
+// launched later on the mirror's compute stream finds the bytes there. Throws
+// errors::FailedPrecondition when the home is torn.
 void refresh_mirror(VariableState& mirror);
 
 // Says that the mirror has what its home has by now: both were written alike.

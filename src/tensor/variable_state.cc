@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <memory>
 #include <mutex>
 
 #include "berth/errors.h"
+#include "tensor/block_copy.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {
@@ -54,33 +54,6 @@ bool try_share(Block* block) {
     if (block->references.compare_exchange_weak(n, n + 1)) return true;
   }
   return false;
-}
-
-// The old bytes of a variable on their way to a snapshot.
-struct MoveOut {
-  BlockRef target, source;
-  size_t bytes;
-};
-
-// Launches the copy of the storage to `target`; when it will be done.
-Event launch_move_out(const VariableState& state, const BlockRef& target) {
-  Work work;
-  work.what = "SnapshotVariable";
-  work.moved_bytes = 2.0 * static_cast<double>(state.size_bytes());
-  work.run = [](void* c, const AddressMap& map) {
-    const auto& m = *static_cast<MoveOut*>(c);
-    std::memcpy(map.translate(m.target->data), map.translate(m.source->data),
-                m.bytes);
-  };
-  work.drop = [](void* c) {
-    std::unique_ptr<MoveOut>(static_cast<MoveOut*>(c));
-  };
-  work.context = std::make_unique<MoveOut>(
-                     MoveOut{target, state.storage, state.size_bytes()})
-                     .release();
-  Stream& stream = state.device->compute_stream();
-  stream.launch(work);
-  return stream.record();
 }
 
 // True when `event` has been reached by failing. Does not block.
@@ -183,6 +156,7 @@ Tensor read_variable(const Tensor& handle) {
 }
 
 void prepare_write(VariableState& state) {
+  ++state.version;
   Stream& stream = state.device->compute_stream();
   BlockRef keep;
   std::vector<Event> late;
@@ -202,7 +176,11 @@ void prepare_write(VariableState& state) {
   auto& s = *static_cast<Snapshot*>(block->owner);
   s.own = BlockRef::adopt(state.device->allocator().allocate(block->bytes));
   // A value that failed stays failed.
-  if (!has_failed(block->ready)) block->ready = launch_move_out(state, s.own);
+  if (!has_failed(block->ready)) {
+    launch_block_copy(stream, s.own, state.storage, state.size_bytes(),
+                      "SnapshotVariable");
+    block->ready = stream.record();
+  }
   block->data = s.own->data;
   {
     std::lock_guard lock(state.snapshot_mutex);

@@ -39,6 +39,10 @@ struct VariableState {
   const void* strategy = nullptr;  // that made it; an identity alone
   // Counts the writes: prepare_write() adds one. Under `mutex`.
   uint64_t version = 0;
+  // Links of tensor/mirrors.h, which alone touches them.
+  std::vector<Tensor> mirrors;    // of a home
+  TensorImpl* home = nullptr;     // of a mirror, while there is one; not owned
+  uint64_t mirrored_version = 0;  // of a mirror: what it has. Under `mutex`.
 
   std::shared_mutex mutex;
   BlockRef storage;
@@ -51,6 +55,11 @@ struct VariableState {
   Block* snapshot = nullptr;  // not owned; may be dying
   // Uses of snapshots that have ended: the next writer waits for them.
   std::vector<Event> late_uses;
+
+  VariableState() = default;
+  ~VariableState();
+  VariableState(const VariableState&) = delete;
+  VariableState& operator=(const VariableState&) = delete;
 
   size_t size_bytes() const {
     return static_cast<size_t>(shape.num_elements()) * size_of(dtype);
@@ -70,9 +79,9 @@ VariableState& variable_state(const Tensor& handle);
 // Throws errors::FailedPrecondition when torn.
 Tensor read_variable(const Tensor& handle);
 
-// Moves the bytes out to a live snapshot and lets the compute stream wait for
-// the readers on other streams. The caller holds the exclusive lock and will
-// write on that stream. Throws errors::ResourceExhausted.
+// Moves the bytes out to a live snapshot, lets the compute stream wait for the
+// readers on other streams and counts a version. The caller holds the exclusive
+// lock and will write on that stream. Throws errors::ResourceExhausted.
 void prepare_write(VariableState& state);
 
 // Marks the state torn: a run that was writing it failed because of `why`.

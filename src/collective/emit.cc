@@ -1,0 +1,220 @@
+#include "collective/emit.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "tensor/tensor_impl.h"
+
+namespace berth {
+
+Emit::Emit(Graph& graph) : graph_(graph), first_(graph.size()) {}
+
+std::string Emit::name(int32_t like, const char* what) {
+  return unique_name(graph_, graph_[like].name + "/" + what);
+}
+
+int32_t Emit::insert(Node node) {
+  std::vector<SpecView> in;
+  for (const ValueRef v : node.inputs) in.push_back(graph_.spec(v).view());
+  node.outputs.resize(
+      static_cast<size_t>(node.op->num_outputs(node.attrs.get())));
+  infer_outputs(*node.op, node.attrs.get(), in, node.outputs);
+  if (const auto it = replicas_.find(node.requested); it != replicas_.end()) {
+    node.replica = it->second;
+  }
+  return graph_.add(std::move(node));
+}
+
+ValueRef Emit::node(const char* op, std::vector<ValueRef> inputs,
+                    AttrsRef attrs, const std::string& device, int32_t like,
+                    const char* what) {
+  Node n;
+  n.op = &op_named(op);
+  n.name = name(like, what);
+  n.attrs = std::move(attrs);
+  n.inputs = std::move(inputs);
+  n.requested = device;
+  n.sources = graph_[like].sources;
+  return {insert(std::move(n)), 0};
+}
+
+ValueRef Emit::reshape(ValueRef v, const Shape& shape,
+                       const std::string& device, int32_t like) {
+  return node("Reshape", {v}, AttrsRef({{"shape", shape}}), device, like,
+              "shape");
+}
+
+ValueRef Emit::flat(ValueRef v, const std::string& device, int32_t like) {
+  const Shape& shape = graph_.spec(v).shape;
+  if (shape.rank() == 1) return v;
+  return reshape(v, Shape{shape.num_elements()}, device, like);
+}
+
+ValueRef Emit::rows(ValueRef v, int64_t begin, int64_t count,
+                    const std::string& device, int32_t like) {
+  return node("_Rows", {v}, AttrsRef({{"begin", begin}, {"count", count}}),
+              device, like, "rows");
+}
+
+ValueRef Emit::add(ValueRef a, ValueRef b, const std::string& device,
+                   int32_t like) {
+  return node("AddV2", {a, b}, {}, device, like, "sum");
+}
+
+ValueRef Emit::divide(ValueRef v, int n, const std::string& device,
+                      int32_t like) {
+  if (n == 1) return v;
+  const Tensor number =
+      make_tensor(DeviceManager::get().host(), float32, Shape());
+  *reinterpret_cast<float*>(number.impl()->data()) = static_cast<float>(n);
+  const AttrsRef count({{"value", number}});
+  ValueRef by = node("Const", {}, count, device, like, "count");
+  const DType dtype = graph_.spec(v).dtype;
+  if (dtype != float32) {
+    by = node("Cast", {by}, AttrsRef({{"DstT", dtype}}), device, like, "count");
+  }
+  return node("RealDiv", {v, by}, {}, device, like, "mean");
+}
+
+int32_t Emit::copy(int32_t like, std::vector<ValueRef> inputs,
+                   const std::string& device, const char* what) {
+  Node n = graph_[like];
+  n.name = name(like, what);
+  n.inputs = std::move(inputs);
+  n.requested = device;
+  n.part = nullptr;
+  n.outputs.clear();
+  return insert(std::move(n));
+}
+
+void Emit::order(int32_t before, int32_t after) {
+  std::vector<int32_t>& list = graph_[after].controls;
+  const auto it = std::lower_bound(list.begin(), list.end(), before);
+  if (it == list.end() || *it != before) list.insert(it, before);
+}
+
+void Emit::redirect() {
+  const auto move = [&](ValueRef& v) {
+    for (auto it = values_.find(v); it != values_.end(); it = values_.find(v)) {
+      v = it->second;
+    }
+  };
+  for (int32_t i = 0; i < graph_.size(); ++i) {
+    Node& n = graph_[i];
+    for (ValueRef& v : n.inputs) move(v);
+    std::vector<int32_t> controls;
+    for (const int32_t c : n.controls) {
+      const auto it = dropped_.find(c);
+      if (it == dropped_.end()) {
+        controls.push_back(c);
+      } else {
+        controls.insert(controls.end(), it->second.begin(), it->second.end());
+      }
+    }
+    std::sort(controls.begin(), controls.end());
+    controls.erase(std::unique(controls.begin(), controls.end()),
+                   controls.end());
+    std::erase(controls, i);
+    n.controls = std::move(controls);
+    if (const auto it = dropped_.find(n.follows); it != dropped_.end()) {
+      n.follows = it->second.empty() ? -1 : it->second.front();
+    }
+  }
+  for (ValueRef& v : graph_.outputs) move(v);
+}
+
+void Emit::sort() {
+  std::vector<int32_t> missing(graph_.nodes.size(), 0);
+  const auto users = graph_.users();
+  for (const auto& list : users) {
+    for (const int32_t u : list) ++missing[u];
+  }
+  // What was added comes first.
+  using Queue =
+      std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>;
+  Queue old, added;
+  const auto ready = [&](int32_t i) { (i < first_ ? old : added).push(i); };
+  for (int32_t i = 0; i < graph_.size(); ++i) {
+    if (missing[i] == 0) ready(i);
+  }
+  std::vector<int32_t> order;
+  while (!old.empty() || !added.empty()) {
+    Queue& from = added.empty() ? old : added;
+    const int32_t i = from.top();
+    from.pop();
+    order.push_back(i);
+    for (const int32_t u : users[i]) {
+      if (--missing[u] == 0) ready(u);
+    }
+  }
+  if (order.size() != graph_.nodes.size()) {
+    throw errors::Internal("collectives: nodes that wait for each other");
+  }
+  std::vector<int32_t> to(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    to[order[i]] = static_cast<int32_t>(i);
+  }
+  std::vector<Node> nodes;
+  nodes.reserve(order.size());
+  for (const int32_t i : order) {
+    Node n = std::move(graph_[i]);
+    for (ValueRef& v : n.inputs) v.node = to[v.node];
+    for (int32_t& c : n.controls) c = to[c];
+    std::sort(n.controls.begin(), n.controls.end());
+    if (n.follows >= 0) n.follows = to[n.follows];
+    nodes.push_back(std::move(n));
+  }
+  graph_.nodes = std::move(nodes);
+  for (ValueRef& v : graph_.outputs) v.node = to[v.node];
+  for (int32_t& a : graph_.args) a = to[a];
+}
+
+void Emit::finish() {
+  redirect();
+  std::vector<bool> keep(graph_.nodes.size(), true);
+  for (const auto& [node, by] : dropped_) {
+    // Its own operands are read no more; it stands until compact().
+    graph_[node].inputs.clear();
+    graph_[node].controls.clear();
+    keep[node] = false;
+  }
+  std::vector<std::string> gone;
+  for (const auto& [node, by] : dropped_) gone.push_back(graph_[node].name);
+  sort();
+  std::sort(gone.begin(), gone.end());
+  for (int32_t i = 0; i < graph_.size(); ++i) {
+    keep[i] = !std::binary_search(gone.begin(), gone.end(), graph_[i].name);
+  }
+  graph_.compact(keep);
+}
+
+std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
+                          const std::string& device, int32_t like) {
+  const bool ordered = !pieces.empty() && pieces[0].start >= 0;
+  for (size_t i = 0; !ordered && i < pieces.size(); ++i) {
+    pieces[i].start = static_cast<int64_t>(i);
+  }
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) { return a.start < b.start; });
+  const int64_t last = pieces.empty() ? 0 : pieces.back().start;
+  for (int64_t width = 1; width <= last; width *= 2) {
+    std::vector<Piece> sums;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      Piece p = pieces[i];
+      const bool left = p.start % (2 * width) == 0;
+      if (left && i + 1 < pieces.size() &&
+          pieces[i + 1].start == p.start + width) {
+        p.value = emit.add(p.value, pieces[++i].value, device, like);
+        p.device = device;
+      }
+      sums.push_back(std::move(p));
+    }
+    pieces = std::move(sums);
+  }
+  return pieces;
+}
+
+}  // namespace berth

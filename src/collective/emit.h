@@ -1,0 +1,86 @@
+// Emit: adds nodes to a graph anywhere, and takes others out.
+//
+// While it lives the graph is out of order; finish() sorts it. One thread.
+
+#ifndef BERTH_COLLECTIVE_EMIT_H_
+#define BERTH_COLLECTIVE_EMIT_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collective/reduction.h"
+#include "graph/graph.h"
+
+namespace berth {
+
+class Emit {
+ public:
+  explicit Emit(Graph& graph);
+
+  const Graph& graph() const { return graph_; }
+  Node& operator[](int32_t node) { return graph_[node]; }
+
+  // Adds a node that asks for `device`, with the sources of node `like`; its
+  // name is that of `like` with "/<what>" behind it. Returns output 0. Throws
+  // errors::InvalidArgument from the shape rule.
+  ValueRef node(const char* op, std::vector<ValueRef> inputs, AttrsRef attrs,
+                const std::string& device, int32_t like, const char* what);
+  // The value as one dimension.
+  ValueRef flat(ValueRef v, const std::string& device, int32_t like);
+  // Elements [begin, begin + count) of the first axis.
+  ValueRef rows(ValueRef v, int64_t begin, int64_t count,
+                const std::string& device, int32_t like);
+  ValueRef reshape(ValueRef v, const Shape& shape, const std::string& device,
+                   int32_t like);
+  ValueRef add(ValueRef a, ValueRef b, const std::string& device, int32_t like);
+  // v / n; v itself when n is 1.
+  ValueRef divide(ValueRef v, int n, const std::string& device, int32_t like);
+  // A copy of node `like` in pieces: other inputs, no name yet taken.
+  int32_t copy(int32_t like, std::vector<ValueRef> inputs,
+               const std::string& device, const char* what);
+
+  // Nodes added for a device belong to this replica.
+  void set_replica(const std::string& device, int replica) {
+    replicas_.try_emplace(device, replica);
+  }
+
+  // `after` runs after `before`.
+  void order(int32_t before, int32_t after);
+  // Readers of an output read `by`.
+  void replace(int32_t node, int output, ValueRef by) {
+    values_[{node, output}] = by;
+  }
+  // Who waited for the node waits for all of `by`; the node goes.
+  void drop(int32_t node, std::vector<int32_t> by) {
+    dropped_[node] = std::move(by);
+  }
+
+  // Sorts: what was added stands right behind the last node that it needs,
+  // other nodes keep their order as far as they can. Throws errors::Internal
+  // when nodes wait for each other.
+  void finish();
+
+ private:
+  std::string name(int32_t like, const char* what);
+  int32_t insert(Node node);
+  void redirect();
+  void sort();
+
+  Graph& graph_;
+  const int32_t first_;  // node that was added
+  std::map<std::string, int> replicas_;
+  std::map<ValueRef, ValueRef> values_;
+  std::map<int32_t, std::vector<int32_t>> dropped_;
+};
+
+// Adds pieces where `device` is, along the binary tree over slices: the node of
+// width w at slice s is the sum of those of width w / 2 at s and s + w / 2.
+// Without starts pieces count as slices in their order, and one sum is
+// returned; else what does not meet within these pieces.
+std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
+                          const std::string& device, int32_t like);
+
+}  // namespace berth
+
+#endif  // BERTH_COLLECTIVE_EMIT_H_

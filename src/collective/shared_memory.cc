@@ -1,0 +1,262 @@
+#include "collective/shared_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace berth {
+
+namespace {
+
+constexpr int64_t kCutBytes = 64;
+
+bool is_update(const OpDef& op) {
+  const std::string& name = op.name();
+  return name.starts_with("ResourceApply") || name == "AssignVariableOp" ||
+         name == "AssignAddVariableOp" || name == "AssignSubVariableOp";
+}
+
+// An update that takes the value as the one operand that has the shape of its
+// variables.
+bool updates_with(const Graph& graph, const Node& n, ValueRef v) {
+  if (!is_update(*n.op) || !n.outputs.empty()) return false;
+  const Shape& shape = graph.spec(v).shape;
+  int times = 0;
+  for (const ValueRef in : n.inputs) {
+    const OutSpec& s = graph.spec(in);
+    if (in == v) {
+      ++times;
+    } else if (s.dtype == resource) {
+      if (graph[in.node].op->name() != "VarHandleOp") return false;
+      if (!(s.shape == shape)) return false;
+    } else if (s.shape.rank() != 0) {
+      return false;
+    }
+  }
+  return times == 1;
+}
+
+}  // namespace
+
+std::vector<std::vector<ItemRange>> cut_evenly(
+    const std::vector<int64_t>& elements, int64_t bytes_per_element,
+    int devices) {
+  int64_t total = 0;
+  for (const int64_t n : elements) total += n;
+  const int64_t step = std::max<int64_t>(1, kCutBytes / bytes_per_element);
+  const int64_t small = kSmallestCutBytes / bytes_per_element;
+  std::vector<std::vector<ItemRange>> ranges(static_cast<size_t>(devices));
+  int64_t start = 0;  // of the item
+  int device = 0;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const int64_t n = elements[i];
+    int64_t begin = 0;
+    while (begin < n) {
+      int64_t end = n;
+      if (device + 1 < devices) {
+        int64_t cut = total * (device + 1) / devices - start;
+        const bool whole = n < 2 * small;
+        if (whole) {
+          cut = cut < n - cut ? 0 : n;
+        } else {
+          cut = cut / step * step;
+          if (cut - begin < small) cut = begin;
+          if (n - cut < small) cut = n;
+        }
+        end = std::clamp(cut, begin, n);
+      }
+      if (end > begin) {
+        ranges[static_cast<size_t>(device)].push_back(
+            {static_cast<int>(i), begin, end - begin});
+      }
+      begin = end;
+      if (begin < n) ++device;
+    }
+    start += n;
+  }
+  return ranges;
+}
+
+bool only_updates(const Graph& graph,
+                  const std::vector<std::vector<int32_t>>& users,
+                  const Reduction& reduction) {
+  for (const ValueRef& v : graph.outputs) {
+    if (v.node == reduction.node) return false;
+  }
+  bool any = false;
+  for (const int32_t u : users[reduction.node]) {
+    bool reads = false;
+    for (const ValueRef& v : graph[u].inputs) {
+      if (v.node != reduction.node) continue;
+      if (reads || !updates_with(graph, graph[u], v)) return false;
+      reads = any = true;
+    }
+  }
+  return any;
+}
+
+namespace {
+
+// The sharded update of one bucket.
+class ShardedUpdate {
+ public:
+  ShardedUpdate(Emit& emit, const Bucket& bucket,
+                const std::vector<std::vector<int32_t>>& users)
+      : emit_(emit), bucket_(bucket), users_(users) {
+    for (const Reduction& r : bucket.items) {
+      for (const Piece& p : r.pieces) add_device(p.device);
+    }
+  }
+
+  void run() {
+    find_updates();
+    std::vector<int64_t> elements;
+    for (const Reduction& r : bucket_.items) {
+      elements.push_back(emit_.graph()[r.node].outputs[0].shape.num_elements());
+    }
+    const auto ranges =
+        cut_evenly(elements, static_cast<int64_t>(size_of(bucket_.dtype)),
+                   static_cast<int>(devices_.size()));
+    for (size_t d = 0; d < ranges.size(); ++d) {
+      add_device_part(devices_[d], ranges[d]);
+    }
+    for (const auto& [update, parts] : parts_) emit_.drop(update, parts);
+    for (const Reduction& r : bucket_.items) emit_.drop(r.node, {});
+  }
+
+ private:
+  void add_device(const std::string& device) {
+    if (std::find(devices_.begin(), devices_.end(), device) == devices_.end()) {
+      devices_.push_back(device);
+    }
+  }
+
+  void find_updates() {
+    for (const Reduction& r : bucket_.items) {
+      auto& updates = updates_.emplace_back();
+      for (const int32_t u : users_[r.node]) {
+        for (const ValueRef& v : emit_.graph()[u].inputs) {
+          if (v.node == r.node) updates.push_back(u);
+        }
+      }
+    }
+  }
+
+  // First all views of pieces, then sums, then updates. The first view waits
+  // for all that others make, so that the device waits once.
+  void add_device_part(const std::string& device,
+                       const std::vector<ItemRange>& ranges) {
+    meeting_ = -1;
+    std::vector<std::vector<Piece>> views;
+    for (const ItemRange& range : ranges) {
+      views.push_back(add_views(device, range));
+    }
+    std::vector<ValueRef> sums;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const int32_t like = bucket_.items[ranges[i].item].node;
+      std::vector<Piece> left = add_up(emit_, views[i], device, like);
+      ValueRef sum = left[0].value;
+      for (size_t k = 1; k < left.size(); ++k) {
+        sum = emit_.add(sum, left[k].value, device, like);
+      }
+      if (bucket_.mean) sum = emit_.divide(sum, bucket_.owners, device, like);
+      sums.push_back(sum);
+    }
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      for (const int32_t u : updates_[ranges[i].item]) {
+        add_update(u, ranges[i], sums[i], device);
+      }
+    }
+  }
+
+  std::vector<Piece> add_views(const std::string& device,
+                               const ItemRange& range) {
+    const Reduction& r = bucket_.items[range.item];
+    std::vector<Piece> views = r.pieces;
+    for (Piece& p : views) {
+      const ValueRef flat = emit_.flat(p.value, device, r.node);
+      p.value = emit_.rows(flat, range.begin, range.count, device, r.node);
+      if (flat.node != p.value.node && meeting_ >= 0) {
+        emit_.order(meeting_, p.value.node);
+      }
+      if (meeting_ < 0) {
+        meeting_ = p.value.node;
+        meet(device);
+      }
+    }
+    return views;
+  }
+
+  // The node at which the device waits for the others.
+  void meet(const std::string& device) {
+    for (const Reduction& r : bucket_.items) {
+      for (const Piece& p : r.pieces) {
+        if (p.device != device) emit_.order(p.value.node, meeting_);
+      }
+    }
+  }
+
+  void add_update(int32_t update, const ItemRange& range, ValueRef sum,
+                  const std::string& device) {
+    std::vector<ValueRef> inputs = emit_.graph()[update].inputs;
+    const int32_t reduction = bucket_.items[range.item].node;
+    for (ValueRef& v : inputs) {
+      if (v.node == reduction) {
+        v = sum;
+      } else if (emit_.graph().spec(v).dtype == resource) {
+        v = range_of(v, range, device);
+      }
+    }
+    const int32_t part = emit_.copy(update, inputs, device, "part");
+    parts_[update].push_back(part);
+  }
+
+  ValueRef range_of(ValueRef variable, const ItemRange& range,
+                    const std::string& device) {
+    const auto [it, fresh] =
+        ranges_.try_emplace({variable, range.begin, range.count, device});
+    if (fresh) {
+      it->second =
+          emit_.node("_VariableRange", {variable},
+                     AttrsRef({{"begin", range.begin}, {"count", range.count}}),
+                     device, variable.node, "range");
+    }
+    return it->second;
+  }
+
+  Emit& emit_;
+  const Bucket& bucket_;
+  const std::vector<std::vector<int32_t>>& users_;
+  std::vector<std::string> devices_;
+  std::vector<std::vector<int32_t>> updates_;  // by item
+  std::map<int32_t, std::vector<int32_t>> parts_;
+  std::map<std::tuple<ValueRef, int64_t, int64_t, std::string>, ValueRef>
+      ranges_;
+  int32_t meeting_ = -1;
+};
+
+}  // namespace
+
+void lower_updates(Emit& emit, const Bucket& bucket,
+                   const std::vector<std::vector<int32_t>>& users) {
+  ShardedUpdate(emit, bucket, users).run();
+}
+
+void lower_values(Emit& emit, const Bucket& bucket) {
+  for (const Reduction& r : bucket.items) {
+    const std::string device =
+        r.results.empty() ? r.pieces[0].device : r.results[0].device;
+    const std::vector<Piece> left = add_up(emit, r.pieces, device, r.node);
+    ValueRef sum = left[0].value;
+    for (size_t k = 1; k < left.size(); ++k) {
+      sum = emit.add(sum, left[k].value, device, r.node);
+    }
+    if (bucket.mean) sum = emit.divide(sum, bucket.owners, device, r.node);
+    for (const Result& result : r.results) {
+      emit.replace(r.node, result.output, sum);
+    }
+    emit.drop(r.node, {sum.node});
+  }
+}
+
+}  // namespace berth

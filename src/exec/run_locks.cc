@@ -1,0 +1,68 @@
+#include "exec/run_locks.h"
+
+#include <algorithm>
+
+#include "tensor/mirrors.h"
+
+namespace berth {
+
+RunLocks::RunLocks(const Plan::Impl& plan) : plan_(plan) {
+  lock();
+  const auto& mirrors = plan.mirrors;
+  if (std::any_of(mirrors.begin(), mirrors.end(),
+                  [&](int m) { return stale(m); })) {
+    // Rare: whether they still are is asked again under the stronger locks.
+    unlock();
+    refreshes_ = true;
+    lock();
+  }
+  try {
+    for (size_t m = 0; refreshes_ && m < mirrors.size(); ++m) {
+      if (stale(mirrors[m])) refresh_mirror(state(mirrors[m]));
+    }
+    for (int i : plan.lock_order) {
+      if (plan.variables[i].read) check_not_torn(state(i));
+    }
+    for (int i : plan.lock_order) {
+      if (plan.variables[i].write) prepare_write(state(i));
+    }
+  } catch (...) {
+    unlock();
+    throw;
+  }
+}
+
+// Mirrors that the plan overwrites need nothing.
+bool RunLocks::stale(int mirror) const {
+  return plan_.variables[mirror].read && is_stale(state(mirror));
+}
+
+void RunLocks::tear(const char* why) {
+  for (int i : plan_.lock_order) {
+    if (plan_.variables[i].write) mark_torn(state(i), why);
+  }
+}
+
+void RunLocks::written() {
+  for (int i : plan_.lock_order) {
+    if (plan_.variables[i].write) state(i).torn = false;
+  }
+  for (int m : plan_.mirrors) {
+    const Plan::Impl::VariableUse& use = plan_.variables[m];
+    if (use.write && plan_.variables[use.home].write) mark_fresh(state(m));
+  }
+}
+
+void RunLocks::lock() {
+  for (int i : plan_.lock_order) {
+    exclusive(i) ? state(i).mutex.lock() : state(i).mutex.lock_shared();
+  }
+}
+
+void RunLocks::unlock() {
+  for (int i : plan_.lock_order) {
+    exclusive(i) ? state(i).mutex.unlock() : state(i).mutex.unlock_shared();
+  }
+}
+
+}  // namespace berth
