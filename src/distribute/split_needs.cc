@@ -1,5 +1,6 @@
 #include "distribute/split_needs.h"
 
+#include "device/memory_space.h"
 #include "tensor/variable_state.h"
 
 namespace berth::distribute {
@@ -24,7 +25,7 @@ int place_of_variable(const Node& handle, const SplitPlaces& places) {
     if (devices[d] == home) return static_cast<int>(d);
   }
   for (size_t d = 0; d < devices.size(); ++d) {
-    if (memory_name(devices[d]) == memory_name(home)) {
+    if (memory_of(devices[d]) == memory_of(home)) {
       return static_cast<int>(d);
     }
   }
@@ -54,7 +55,7 @@ int SplitNeeds::copy_of(int32_t handle, int memory) const {
   // Made outside the scope, elsewhere: there is one copy.
   if (at < 0) return 0;
   const auto name = [&](int m) {
-    return memory_name(places_.memories[m].devices[static_cast<size_t>(at)]);
+    return memory_of(places_.memories[m].devices[static_cast<size_t>(at)]);
   };
   for (int m = 0; m < memory; ++m) {
     if (name(m) == name(memory)) return m;

@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "device/device_name.h"
+#include "device/memory_space.h"
 #include "distribute/shares.h"
 #include "op/device_scope.h"
 
@@ -49,7 +50,7 @@ void add_memories(const SplitPlan& plan, SplitPlaces* p) {
   std::vector<std::string> keys;
   for (size_t r = 0; r < plan.replicas.size(); ++r) {
     std::string key;
-    for (const std::string& d : plan.replicas[r]) key += memory_name(d) + ";";
+    for (const std::string& d : plan.replicas[r]) key += memory_of(d) + ";";
     const auto it = std::find(keys.begin(), keys.end(), key);
     p->memory_of.push_back(static_cast<int>(it - keys.begin()));
     if (it != keys.end()) continue;
@@ -62,12 +63,6 @@ void add_memories(const SplitPlan& plan, SplitPlaces* p) {
 }
 
 }  // namespace
-
-std::string memory_name(const std::string& device) {
-  DeviceName name = DeviceName::parse(device);
-  if (name.type == "CPU") name.id.reset();
-  return name.str();
-}
 
 std::string device_for(const std::string& request,
                        const std::vector<std::string>& devices,

@@ -50,10 +50,6 @@ struct SplitPlaces {
 // Throws errors::InvalidArgument for shares that do not fit the replicas.
 SplitPlaces places_of(const SplitPlan& plan, int64_t batch);
 
-// Two devices share a memory when these names are equal: the name itself, for
-// CPU devices that of their process.
-std::string memory_name(const std::string& device);
-
 // The device of `devices` that a request means: by number, the first without
 // one. A request for a CPU stays as it is where the devices are not CPUs.
 // Throws errors::InvalidArgument for a number that there is not.

@@ -14,17 +14,32 @@ constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
 using State = SplitState::Kind;
 using Choice = SplitChoice::Kind;
 
+// Puts the part's dimensions where `dims` has those of the whole; dimensions
+// that are left open stay so. Nothing when it says another shape.
+template <class Dims>
+void put_shape(Dims& dims, size_t rank, const Shape& whole,
+               const Shape& part) {
+  const auto n = static_cast<size_t>(whole.rank());
+  if (rank != n) return;
+  for (size_t i = 0; i < n; ++i) {
+    const int axis = static_cast<int>(i);
+    if (dims[axis] >= 0 && dims[axis] != whole[axis]) return;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const int axis = static_cast<int>(i);
+    if (dims[axis] >= 0) dims[axis] = part[axis];
+  }
+}
+
 // Attributes that say the shape of the result say that of the part.
 AttrsRef with_shape(const Attrs* attrs, const Shape& whole, const Shape& part) {
   if (attrs == nullptr) return {};
   auto pairs = attrs->pairs();
   for (auto& [name, value] : pairs) {
     if (auto* shape = std::get_if<Shape>(&value)) {
-      if (*shape == whole) *shape = part;
+      put_shape(*shape, static_cast<size_t>(shape->rank()), whole, part);
     } else if (auto* list = std::get_if<std::vector<int64_t>>(&value)) {
-      if (std::equal(list->begin(), list->end(), whole.begin(), whole.end())) {
-        list->assign(part.begin(), part.end());
-      }
+      put_shape(*list, list->size(), whole, part);
     }
   }
   return AttrsRef(std::move(pairs));

@@ -46,11 +46,11 @@ TEST(Shares, SlicesFollowWeights) {
 
 TEST(Shares, ExamplesOfSlicesAddUpToTheBatch) {
   SplitPlan plan;
-  plan.replicas = {{"a"}, {"b"}};
+  plan.replicas = {{"/device:CPU:0"}, {"/device:CPU:1"}};
   plan.slices = 4;
   plan.shares = {1, 3};
   EXPECT_EQ(examples_of(plan, 8), (Counts{2, 6}));
-  EXPECT_EQ(examples_of(plan, 2), (Counts{0, 2}));
+  EXPECT_EQ(examples_of(plan, 2), (Counts{1, 1}));  // two slices
   EXPECT_EQ(examples_of(plan, 7), (Counts{1, 6}));
   plan.shares = {};
   EXPECT_EQ(examples_of(plan, 8), (Counts{4, 4}));
