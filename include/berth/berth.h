@@ -7,6 +7,7 @@
 #include "berth/data.h"
 #include "berth/debugging.h"
 #include "berth/device.h"
+#include "berth/distribute.h"
 #include "berth/dtype.h"
 #include "berth/errors.h"
 #include "berth/function.h"

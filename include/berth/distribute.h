@@ -19,6 +19,7 @@
 #ifndef BERTH_DISTRIBUTE_H_
 #define BERTH_DISTRIBUTE_H_
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -298,9 +299,19 @@ class Strategy {
 struct MirroredStrategy : Strategy {
   explicit MirroredStrategy(StrategyOptions options = {},
                             Site site = Site::here());
-  explicit MirroredStrategy(std::vector<std::string> devices,
+  explicit MirroredStrategy(std::initializer_list<std::string> devices,
                             StrategyOptions options = {},
                             Site site = Site::here());
+  // A vector. (Deduced: braces with names of options then mean options.)
+  template <std::same_as<std::vector<std::string>> Names>
+  explicit MirroredStrategy(const Names& devices, StrategyOptions options = {},
+                            Site site = Site::here())
+      : MirroredStrategy(with_devices(devices, std::move(options), site),
+                         site) {}
+
+ private:
+  static StrategyOptions with_devices(std::vector<std::string> devices,
+                                      StrategyOptions options, Site site);
 };
 // Everything on one device.
 struct OneDeviceStrategy : Strategy {

@@ -254,6 +254,7 @@ Tensors GradientTape::Recorder::gradient(const Tensors& targets,
     }
     const int32_t id = value_of(target);
     if (id == kUnwatched || !reached[id]) continue;
+    lint_local_mean(target);
     Tensor seed = i < options.output_grads.size() ? options.output_grads[i]
                                                   : options.output_grad;
     if (!seed.defined()) {

@@ -56,6 +56,7 @@ class GradientTape::Recorder final : public Dispatcher {
             const std::vector<bool>& is_source,
             std::vector<Tensor>* grads) const;
   void accumulate(Tensor* slot, Tensor grad, const Tensor& value) const;
+  void lint_local_mean(const Tensor& target) const;
 
   const TapeOptions options_;
   const uint64_t scope_serial_;

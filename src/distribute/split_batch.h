@@ -24,7 +24,7 @@ struct SplitPlan {
   // By replica: full names of its devices. Requests of nodes name them by
   // their number within the replica.
   std::vector<std::vector<std::string>> replicas;
-  // Slices of the batch per replica, of `slices` in all; empty: equal shares.
+  // Slices of the batch per replica, in proportion; empty: equal shares.
   std::vector<int> shares;
   // Bits must not depend on the replicas: sums are cut into so many parts,
   // added along one tree. 0: they may.

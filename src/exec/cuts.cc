@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
+#include "graph/node_part.h"
 
 namespace berth {
 
@@ -56,13 +57,50 @@ double Cuts::us_to_move(const OutSpec& value) {
   return bytes_of(value) / kBytesPerUs;
 }
 
-const Cuts::Sum& Cuts::sum(int32_t node, const RegionStream& stream) {
-  const auto [it, fresh] = sums_.try_emplace(node);
-  if (fresh) it->second = find_sum(node, stream);
+const Cuts::Fixed& Cuts::fixed(int32_t node, const RegionStream& stream) {
+  const auto [it, fresh] = fixed_.try_emplace(node);
+  if (fresh) {
+    it->second = has_slices(graph_[node].part.get())
+                     ? find_slices(node, *stream.device)
+                     : find_sum(node, stream);
+  }
   return it->second;
 }
 
-Cuts::Sum Cuts::find_sum(int32_t node, const RegionStream& stream) {
+// By the signature of the part, whatever it costs.
+Cuts::Fixed Cuts::find_slices(int32_t node, const Device& device) {
+  const Node& n = graph_[node];
+  const int signature = n.part->signature, parts = n.part->count;
+  const auto& rules = binder_.signatures(node);
+  if (n.op->kind() != OpKind::kCompute || parts < 2 || signature < 0 ||
+      signature >= static_cast<int>(rules.size())) {
+    return {};
+  }
+  const SplitSignature& split = rules[static_cast<size_t>(signature)];
+  const bool free = n.op->elementwise() && !adds(split);
+  if (free || !can_add(node, split, device) ||
+      binder_.cut_length(node, split) < 0) {
+    return {};
+  }
+  const PartKernels* kernels = binder_.bind(node, signature, parts, device);
+  if (!kernels) return {};
+  return {signature, parts, kernels};
+}
+
+// False when parts would write one result, or cannot be added.
+bool Cuts::can_add(int32_t node, const SplitSignature& split,
+                   const Device& device) const {
+  for (size_t o = 0; o < split.outputs.size(); ++o) {
+    if (split.outputs[o] == kWhole ||
+        (split.outputs[o] == kPartialSum &&
+         !device.kernels().fast(add_.id(), graph_[node].outputs[o].dtype))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Cuts::Fixed Cuts::find_sum(int32_t node, const RegionStream& stream) {
   if (stream.slices < 2 || cost(node).us < region_costs().tiny_us) return {};
   const auto& rules = binder_.signatures(node);
   for (size_t i = 0; i < rules.size(); ++i) {
@@ -84,7 +122,7 @@ Cuts::Sum Cuts::find_sum(int32_t node, const RegionStream& stream) {
 }
 
 Region Cuts::alone(int32_t node, const RegionStream& stream) {
-  const Sum& s = sum(node, stream);
+  const Fixed& s = fixed(node, stream);
   Region r;
   r.parts = s.parts;
   r.members.push_back({node});
@@ -100,15 +138,12 @@ double Cuts::extra_us(int32_t n, const SplitSignature& split, int parts,
                       const Device& device) {
   const RegionCosts& costs = region_costs();
   if (binder_.cut_length(n, split) < parts) return -1;
+  if (!can_add(n, split, device)) return -1;
   const Node& node = graph_[n];
   double partial = 0, bytes = 0;
   for (size_t o = 0; o < split.outputs.size(); ++o) {
     const OutSpec& s = node.outputs[o];
-    if (split.outputs[o] == kWhole) return -1;
-    if (split.outputs[o] == kPartialSum) {
-      if (!device.kernels().fast(add_.id(), s.dtype)) return -1;
-      partial += bytes_of(s);
-    }
+    if (split.outputs[o] == kPartialSum) partial += bytes_of(s);
     bytes += bytes_of(s) / (split.outputs[o] >= 0 ? parts : 1);
   }
   if (node.op->kind() == OpKind::kAlias) return 0;
@@ -122,9 +157,11 @@ double Cuts::extra_us(int32_t n, const SplitSignature& split, int parts,
       std::max(whole.cost.flops / parts / kFlopsPerUs, bytes / kBytesPerUs);
   // Written and added once per slice, on as many threads as there are.
   const double add = 2 * partial / kBytesPerUs;
+  const double extra = add + std::max(0.0, slice - ideal);
+  if (has_slices(node.part.get())) return extra;  // cut all the same
   if (slice > 1.5 * ideal + costs.slack_us + add) return -1;
   if (add > std::max(costs.sums_us, 0.05 * ideal)) return -1;
-  return add + std::max(0.0, slice - ideal);
+  return extra;
 }
 
 }  // namespace berth

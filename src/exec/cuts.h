@@ -4,8 +4,10 @@
 // A result that is a sum over the parts has other bits than the same result
 // computed at once. So whether, along which axis and into how many parts such
 // an op is cut follows from the op and the number of slices alone: never from
-// the region that it is in, nor from the devices of its neighbours. Used while
-// a plan is built.
+// the region that it is in, nor from the devices of its neighbours. Ops that
+// have slices of a batch (NodePart) are cut just there, all but elementwise
+// ones: kernels may choose their way by the number of rows. Used while a plan
+// is built.
 
 #ifndef BERTH_EXEC_CUTS_H_
 #define BERTH_EXEC_CUTS_H_
@@ -20,9 +22,9 @@ class Cuts {
  public:
   Cuts(const Graph& graph, PartBinder& binder);
 
-  // How a sum is cut: by signature number `signature` (-1: it is not) into
-  // `parts` parts.
-  struct Sum {
+  // How an op must be cut: by signature number `signature` (-1: it need not,
+  // and sums must not) into `parts` parts.
+  struct Fixed {
     int signature = -1;
     int parts = 1;
     const PartKernels* kernels = nullptr;
@@ -30,9 +32,9 @@ class Cuts {
   // The batch is the first axis of the first operand: an op that adds up over
   // it is cut there, if that pays, in every region and alone. Tiny ones are
   // not, so that small programs have the bits of eager execution.
-  const Sum& sum(int32_t node, const RegionStream& stream);
+  const Fixed& fixed(int32_t node, const RegionStream& stream);
 
-  // Returns the region of `node` alone: whole, or by its sum().
+  // Returns the region of `node` alone: whole, or as it must be cut.
   Region alone(int32_t node, const RegionStream& stream);
 
   // Returns what cutting costs beyond the op's share; negative: too much.
@@ -45,13 +47,16 @@ class Cuts {
   static double us_to_move(const OutSpec& value);
 
  private:
-  Sum find_sum(int32_t node, const RegionStream& stream);
+  Fixed find_slices(int32_t node, const Device& device);
+  Fixed find_sum(int32_t node, const RegionStream& stream);
+  bool can_add(int32_t node, const SplitSignature& split,
+               const Device& device) const;
 
   const Graph& graph_;
   PartBinder& binder_;
   const OpDef& add_;
   std::unordered_map<int32_t, OpEstimate> estimates_;
-  std::unordered_map<int32_t, Sum> sums_;
+  std::unordered_map<int32_t, Fixed> fixed_;
 };
 
 }  // namespace berth

@@ -54,7 +54,7 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
       Device& device = *devices[step.device];
       KernelContext& context = i->contexts[step.first_call];
       context.pool = options.workers == 1 ? nullptr : device.pool();
-      context.slices = slices_on(device);
+      context.slices = slices_of(graph[ops[step.first_op].node], device);
       kernel = &ops[step.first_op].kernel;
     }
     i->launches[s] = {this, i.get(), &step, kernel, call};

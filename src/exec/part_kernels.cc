@@ -2,7 +2,29 @@
 
 #include <algorithm>
 
+#include "graph/node_part.h"
+
 namespace berth {
+
+int64_t part_begin(const Node& node, int64_t length, int parts, int part) {
+  return has_slices(node.part.get()) ? slice_begin(*node.part, length, part)
+                                     : part_begin(length, parts, part);
+}
+
+const Shape* unsplit_shape(const Graph& graph, const Node& node) {
+  if (node.inputs.empty()) return nullptr;
+  if (node.part && node.part->unsplit.rank() > 0) return &node.part->unsplit;
+  return &graph.spec(node.inputs[0]).shape;
+}
+
+int64_t longest_part(const Node& node, int64_t length, int parts) {
+  int64_t longest = 0;
+  for (int p = 0; p < parts; ++p) {
+    longest = std::max(longest, part_begin(node, length, parts, p + 1) -
+                                    part_begin(node, length, parts, p));
+  }
+  return longest;
+}
 
 bool cut_is_dense(const Shape& shape, int axis) {
   for (int i = 0; i < axis; ++i) {
@@ -50,6 +72,7 @@ int64_t PartBinder::cut_length(int32_t node,
   for (size_t o = 0; o < n.outputs.size(); ++o) {
     look(split.outputs[o], n.outputs[o].shape);
   }
+  if (has_slices(n.part.get()) && length % examples_of(*n.part) != 0) return -1;
   return agree ? length : -1;
 }
 
@@ -92,7 +115,16 @@ std::unique_ptr<PartKernels> PartBinder::make(int32_t node,
     look(split.outputs[o], n.outputs[o].shape);
   }
   auto result = std::make_unique<PartKernels>();
+  // Slices differ by one example, which may be several elements.
+  const NodePart* part = n.part.get();
+  int64_t unit = 1;
+  int lengths = whole % parts == 0 ? 1 : 2;
   result->length = whole / parts;
+  if (has_slices(part)) {
+    unit = whole / examples_of(*part);
+    lengths = part->batch % part->total == 0 ? 1 : 2;
+    result->length = part->batch / part->total * unit;
+  }
   if (n.op->kind() == OpKind::kAlias) {
     return dense ? std::move(result) : nullptr;
   }
@@ -101,26 +133,23 @@ std::unique_ptr<PartKernels> PartBinder::make(int32_t node,
       rows && std::any_of(candidates.begin(), candidates.end(),
                           [](const KernelDef& d) { return d.pitched; });
   if (!dense && !pitched) return nullptr;
-  const int lengths = whole % parts == 0 ? 1 : 2;
   for (int k = 0; k < lengths; ++k) {
+    const int64_t length = result->length + k * unit;
     std::vector<Shape> shapes;
     shapes.reserve(n.inputs.size());
     std::vector<SpecView> in;
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       const OutSpec& s = graph_.spec(n.inputs[i]);
-      shapes.push_back(part_of(s.shape, split.inputs[i], result->length + k));
+      shapes.push_back(part_of(s.shape, split.inputs[i], length));
       in.push_back({s.dtype, &shapes.back(), s.variable});
     }
     std::vector<OutSpec> out = n.outputs;
     for (size_t o = 0; o < out.size(); ++o) {
-      out[o].shape =
-          part_of(out[o].shape, split.outputs[o], result->length + k);
+      out[o].shape = part_of(out[o].shape, split.outputs[o], length);
     }
-    const Shape* unsplit =
-        n.inputs.empty() ? nullptr : &graph_.spec(n.inputs[0]).shape;
     BoundKernel& bound = result->bound[static_cast<size_t>(k)];
     bound = bind_kernel(device.kernels(),
-                        {n.op, n.attrs.get(), in, out, 1, unsplit});
+                        {n.op, n.attrs.get(), in, out, 1, unsplit_shape(graph_, n)});
     if (!bound.def || (k > 0 && bound.def != result->def)) return nullptr;
     result->def = bound.def;
   }

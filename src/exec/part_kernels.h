@@ -2,8 +2,9 @@
 // that compute the parts.
 //
 // Part p of n has the elements [length * p / n, length * (p + 1) / n) of every
-// axis that is cut; so parts have at most two lengths, each with a kernel of
-// its own. Used while a plan is built, by one thread.
+// axis that is cut, or, of a node that has slices of a batch (NodePart), those
+// of the slices; so parts have at most two lengths, each with a kernel of its
+// own. Used while a plan is built, by one thread.
 
 #ifndef BERTH_EXEC_PART_KERNELS_H_
 #define BERTH_EXEC_PART_KERNELS_H_
@@ -24,6 +25,13 @@ namespace berth {
 inline int64_t part_begin(int64_t length, int parts, int part) {
   return length * part / parts;
 }
+// The same of an axis of `node`.
+int64_t part_begin(const Node& node, int64_t length, int parts, int part);
+// The length of the longest part.
+int64_t longest_part(const Node& node, int64_t length, int parts);
+
+// The shape of input 0 of the op on the whole batch; null: no inputs.
+const Shape* unsplit_shape(const Graph& graph, const Node& node);
 
 // True when the parts of a cut are dense: no axis before it has elements.
 bool cut_is_dense(const Shape& shape, int axis);
@@ -46,8 +54,8 @@ class PartBinder {
   // The ways to cut a node; none when it must be computed whole.
   const std::vector<SplitSignature>& signatures(int32_t node);
 
-  // The length of the axes that a signature cuts; -1 when they differ or
-  // there is none.
+  // The length of the axes that a signature cuts; -1 when they differ, or
+  // there is none, or the slices of the node have no borders there.
   int64_t cut_length(int32_t node, const SplitSignature& split) const;
 
   // Binds kernels for `parts` parts of a node by signature number `signature`

@@ -114,12 +114,13 @@ void transfer_to_host(const PlanStep& step, const Plan::Impl& plan,
 // Asynchronous work: the same calls on translated addresses.
 void run_translated(void* context, const AddressMap& map) {
   const auto& launch = *static_cast<Instance::Launch*>(context);
-  // Devices with a pool are cores: their addresses are the host's.
   if (launch.step->parts > 1) {
-    return launch.plan->run_region(*launch.step, *launch.run);
+    // Devices with a pool are cores: their addresses are the host's.
+    const bool host = launch.plan->devices[launch.step->device]->pool();
+    return launch.plan->run_region(*launch.step, *launch.run,
+                                   host ? nullptr : &map);
   }
   const KernelCall& call = *launch.call;
-  const int width = call.num_in + call.num_out;
   if (launch.step->kind == StepKind::kTransfer) {
     if (launch.plan->devices[launch.step->device]->pool()) {
       return transfer_to_host(*launch.step, *launch.plan, launch.call);
@@ -131,15 +132,7 @@ void run_translated(void* context, const AddressMap& map) {
     }
     return;
   }
-  std::vector<View> views(call.in, call.in + width);
-  for (View& v : views) v.data = map.translate(v.data);
-  KernelContext local = *call.context;
-  local.scratch = map.translate(local.scratch);
-  KernelCall translated = call;
-  translated.in = views.data();
-  translated.out = views.data() + call.num_in;
-  translated.context = &local;
-  launch.kernel->run(translated);
+  run_at(*launch.kernel, call, map);
 }
 
 }  // namespace

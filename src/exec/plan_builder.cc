@@ -287,8 +287,10 @@ void PlanBuilder::bind_whole(PlanStep& step, int32_t at, PlanOp& op) {
   const Node& node = node_of(op);
   std::vector<SpecView> in;
   for (const ValueRef& v : node.inputs) in.push_back(spec(v).view());
-  op.kernel = bind_kernel(device.kernels(), {op.op, op.attrs, in, node.outputs,
-                                             p_.slices_on(device)});
+  op.kernel = bind_kernel(
+      device.kernels(),
+      {op.op, op.attrs, in, node.outputs, p_.slices_of(node, device),
+       node.part ? unsplit_shape(graph_, node) : nullptr});
   if (!op.kernel.def) {
     throw errors::Unimplemented(
         fmt::format("{}: no kernel of {} for {} on {}{}", node.name,

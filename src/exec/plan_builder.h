@@ -75,8 +75,8 @@ class PlanBuilder {
   // plan_calls.cc
   void add_calls();
   void add_call(const PlanStep& step, int op, int part);
-  void add_operand(const PlanStep& step, const Value& v, const OutSpec& s,
-                   int8_t axis, int part);
+  void add_operand(const PlanStep& step, const Node& node, const Value& v,
+                   const OutSpec& s, int8_t axis, int part);
   void add_sums(PlanStep& step);
   void patch_operands();
 

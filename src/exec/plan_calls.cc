@@ -30,18 +30,22 @@ void PlanBuilder::add_call(const PlanStep& step, int index, int part) {
   call.first_view = static_cast<int>(p_.operands.size());
   call.num_in = op.num_in;
   call.num_out = op.num_out;
+  if (node.part) {
+    call.slice_origin = node.part->origin;
+    call.unsplit = unsplit_shape(graph_, node);
+  }
   if (op.kind != StepKind::kTransfer && !op.split) {
     if (op.kind == StepKind::kKernel) call.kernel = &op.kernel;
     call.scratch = step.scratch;
   }
   if (op.split) {
     const int64_t length = p_.binder->cut_length(op.node, *op.split);
-    const int64_t begin = part_begin(length, step.parts, part);
-    call.kernel =
-        &op.part_kernels->of(part_begin(length, step.parts, part + 1) - begin);
-    if (op.num_in > 0) call.unsplit = &spec(node.inputs[0]).shape;
+    const int64_t begin = part_begin(node, length, step.parts, part);
+    call.kernel = &op.part_kernels->of(
+        part_begin(node, length, step.parts, part + 1) - begin);
+    call.unsplit = unsplit_shape(graph_, node);
     if (op.num_out > 0 && op.split->outputs[0] >= 0) {
-      call.slice_origin =
+      call.slice_origin +=
           begin * (node.outputs[0].shape.num_elements() / length);
     }
     if (const auto it = scratch_slot_.find(&op); it != scratch_slot_.end()) {
@@ -52,11 +56,11 @@ void PlanBuilder::add_call(const PlanStep& step, int index, int part) {
   }
   const int8_t whole = SplitSignature::kWhole;
   for (int i = 0; i < op.num_in; ++i) {
-    add_operand(step, value(node.inputs[i]), spec(node.inputs[i]),
+    add_operand(step, node, value(node.inputs[i]), spec(node.inputs[i]),
                 op.split ? op.split->inputs[i] : whole, part);
   }
   for (int o = 0; o < op.num_out; ++o) {
-    add_operand(step, values_[op.node][o], node.outputs[o],
+    add_operand(step, node, values_[op.node][o], node.outputs[o],
                 op.split ? op.split->outputs[o] : whole, part);
   }
   if (op.op->random()) {
@@ -65,8 +69,9 @@ void PlanBuilder::add_call(const PlanStep& step, int index, int part) {
   p_.calls.push_back(call);
 }
 
-void PlanBuilder::add_operand(const PlanStep& step, const Value& v,
-                              const OutSpec& s, int8_t axis, int part) {
+void PlanBuilder::add_operand(const PlanStep& step, const Node& node,
+                              const Value& v, const OutSpec& s, int8_t axis,
+                              int part) {
   Operand o;
   o.buffer = v.buffer;
   o.offset = v.offset;
@@ -74,8 +79,9 @@ void PlanBuilder::add_operand(const PlanStep& step, const Value& v,
   o.dtype = s.dtype == resource ? s.variable : s.dtype;
   if (axis >= 0) {
     Shape shape = s.shape;
-    const int64_t begin = part_begin(s.shape[axis], step.parts, part);
-    shape[axis] = part_begin(s.shape[axis], step.parts, part + 1) - begin;
+    const int64_t length = s.shape[axis];
+    const int64_t begin = part_begin(node, length, step.parts, part);
+    shape[axis] = part_begin(node, length, step.parts, part + 1) - begin;
     int64_t run = 1;
     for (int i = axis + 1; i < shape.rank(); ++i) run *= shape[i];
     if (v.slot < 0) {

@@ -18,6 +18,7 @@
 #include "exec/part_kernels.h"
 #include "exec/plan.h"
 #include "exec/run_record.h"
+#include "graph/node_part.h"
 #include "op/kernel.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -210,6 +211,11 @@ struct Plan::Impl {
   int slices_on(Device& device) const {
     return options.slices ? options.slices : default_slices(device);
   }
+  // The same for a node that is computed whole: one that has slices of a batch
+  // is what a slice is on any device.
+  int slices_of(const Node& node, Device& device) const {
+    return has_slices(node.part.get()) ? 1 : slices_on(device);
+  }
   // True when steps of the device run on the thread that launches them.
   bool runs_here(const Device& device) const {
     return device.runs_inline() && !options.host_threads;
@@ -245,7 +251,9 @@ struct Plan::Impl {
   // compute stream of their device, and so are the outputs afterwards.
   void run_nested(Instance& run, std::byte* const* in, std::byte* const* out);
   // Runs a region of several parts (run_region.cc).
-  void run_region(const PlanStep& step, Instance& run) const;
+  // `map`: null, or translates the addresses of a device.
+  void run_region(const PlanStep& step, Instance& run,
+                  const AddressMap* map = nullptr) const;
   // Rethrows an error of a kernel with the node that it computed.
   [[noreturn]] void raise_at(const PlanOp& op, const errors::Error& e) const;
   void finish(Instance& run, std::span<Tensor> out);
@@ -260,6 +268,10 @@ struct Plan::Impl {
   void note_events(Instance& run);
   void watch_variables();
 };
+
+// Makes a call at the addresses that `map` gives for those in it.
+void run_at(const BoundKernel& kernel, const KernelCall& call,
+            const AddressMap& map);
 
 // Arenas of one device that all plans share: a run checks one out.
 class ArenaPool {

@@ -5,6 +5,7 @@
 
 #include "device/device_manager.h"
 #include "exec/plan_builder.h"
+#include "graph/node_part.h"
 
 namespace berth {
 
@@ -52,7 +53,7 @@ void PlanBuilder::add_outputs_of(PlanStep& step, int32_t at, int index) {
     if (o > 0 || !in_place(step, at, index, &result)) {
       if (axis >= 0 && is_private({op.node, o}, at)) {
         const int64_t n = node.outputs[o].shape[axis];
-        const int64_t longest = (n + step.parts - 1) / step.parts;
+        const int64_t longest = longest_part(node, n, step.parts);
         result.slot =
             new_slot(at,
                      bytes_of(node.outputs[o]) / static_cast<size_t>(n) *
@@ -121,6 +122,7 @@ bool PlanBuilder::in_place(const PlanStep& step, int32_t at, int index,
 bool PlanBuilder::same_borders(const PlanStep& step, int index, int buffer,
                                const Shape& shape, int8_t axis) {
   if (!cut_is_dense(shape, axis)) return false;
+  const NodePart* slices = node_of(p_.ops[index]).part.get();
   for (int k = step.first_op; k <= index; ++k) {
     const PlanOp& op = p_.ops[k];
     const Node& node = node_of(op);
@@ -128,7 +130,8 @@ bool PlanBuilder::same_borders(const PlanStep& step, int index, int buffer,
       const Value& at = value(v);
       if (at.slot >= 0 || at.buffer != buffer) return true;
       const Shape& s = spec(v).shape;
-      return cut >= 0 && cut_is_dense(s, cut) && s[cut] == shape[axis];
+      return cut >= 0 && cut_is_dense(s, cut) && s[cut] == shape[axis] &&
+             same_slices(node.part.get(), slices);
     };
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!agrees(node.inputs[i], op.split->inputs[i])) return false;

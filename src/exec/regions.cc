@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "exec/cuts.h"
 #include "exec/region_order.h"
+#include "graph/node_part.h"
 #include "graph/variable_range.h"
 
 namespace berth {
@@ -104,8 +105,11 @@ class Segment {
     const auto& rules = binder_.signatures(seed);
     for (size_t i = 0; i < rules.size(); ++i) {
       const int64_t length = binder_.cut_length(seed, rules[i]);
+      const NodePart* part = graph_[seed].part.get();
       const auto parts = static_cast<int>(
-          std::min<int64_t>({stream_.slices, length, ThreadPool::kMaxChunks}));
+          has_slices(part) ? std::min<int64_t>(part->count, length)
+                           : std::min<int64_t>({stream_.slices, length,
+                                                ThreadPool::kMaxChunks}));
       if (parts < 2) continue;
       Growth g;
       g.parts = parts;
@@ -195,14 +199,20 @@ class Segment {
       if (it == g.split.end()) continue;
       const int8_t made = it->second->outputs[static_cast<size_t>(v.output)];
       if (made < 0 || made != split.inputs[i]) return false;
+      if (!same_borders(v.node, n)) return false;
     }
     for (int32_t b : order_.before[n]) {
       const auto it = g.split.find(b);
-      if (it != g.split.end() && !same_variables(b, *it->second, n, split)) {
+      if (it != g.split.end() &&
+          !(same_borders(b, n) && same_variables(b, *it->second, n, split))) {
         return false;
       }
     }
     return true;
+  }
+
+  bool same_borders(int32_t a, int32_t b) const {
+    return same_slices(graph_[a].part.get(), graph_[b].part.get());
   }
 
   // The variable that input `i` of a node is, or is read from; node -1: none.
@@ -242,11 +252,14 @@ class Segment {
     const SplitSignature& split =
         binder_.signatures(n)[static_cast<size_t>(index)];
     // Where sums are cut must not depend on the company.
-    const Cuts::Sum& sum = cuts_.sum(n, stream_);
-    if (sum.signature >= 0 ? index != sum.signature || g.parts != sum.parts
-                           : Cuts::adds(split)) {
+    const Cuts::Fixed& fixed = cuts_.fixed(n, stream_);
+    if (fixed.signature >= 0
+            ? index != fixed.signature || g.parts != fixed.parts
+            : Cuts::adds(split)) {
       return false;
     }
+    const NodePart* part = graph_[n].part.get();
+    if (has_slices(part) && g.parts != part->count) return false;
     const double extra = cuts_.extra_us(n, split, g.parts, *stream_.device);
     if (extra < 0) return false;
     const PartKernels* kernels =

@@ -177,6 +177,25 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compiled_for(
   return plans_.front();
 }
 
+GraphCallable::Prepared GraphCallable::prepare(
+    const std::vector<Shape>& shapes) {
+  const uint64_t key = options_.rewrite ? options_.rewrite->key() : 0;
+  std::lock_guard lock(mutex_);
+  const auto it = std::find_if(plans_.begin(), plans_.end(), [&](auto& c) {
+    return c->rewrite_key == key && c->shapes == shapes;
+  });
+  std::shared_ptr<Compiled> c;
+  if (it != plans_.end()) {
+    c = *it;
+  } else {
+    // Behind the plan used last: that one is what reports are about.
+    c = compile(shapes);
+    plans_.insert(plans_.empty() ? plans_.end() : std::next(plans_.begin()), c);
+    if (plans_.size() > kMaxPlans) plans_.pop_back();
+  }
+  return {c->plan, &c->placed, c};
+}
+
 void GraphCallable::call(std::span<const Tensor* const> in,
                          std::span<Tensor> out) {
   const auto args = in.first(num_args());

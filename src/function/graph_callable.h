@@ -49,6 +49,13 @@ class GraphCallable final : public Callable {
   std::shared_ptr<GraphCallable> taped();
   // Handles of the graph's variables.
   const std::vector<Tensor>& variables() const { return variables_; }
+  // What a call with arguments of these shapes would run; kept as if it had.
+  struct Prepared {
+    std::shared_ptr<Plan> plan;
+    const PlacedGraph* placed = nullptr;
+    std::shared_ptr<const void> owner;
+  };
+  Prepared prepare(const std::vector<Shape>& shapes);
   // As traced: what may be differentiated. (An optimised graph has lost its
   // StopGradient, and a constant where something times 0 was.)
   const Graph& traced() const { return traced_; }

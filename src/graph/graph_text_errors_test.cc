@@ -110,6 +110,34 @@ TEST(GraphTextErrors, OfNodes) {
   });
 }
 
+TEST(GraphTextErrors, OfReplicasAndParts) {
+  expect_errors({
+      {"node y = Neg(x:0) -> float32[2] replica |-1", "replica -1, expected"},
+      {"node y = Neg(x:0) -> float32[2] replica |40000", "replica 40000"},
+      {"node y = Neg(x:0) -> float32[2] replica |a", "the number of a replica"},
+      {"node y = Neg(x:0) -> float32[2] replica 1 |replica 1", "(each once)"},
+      {"node y = Neg(x:0) -> float32[2] part |", "expected signature"},
+      {"node y = Neg(x:0) -> float32[2] part |-2", "signature -2, expected"},
+      {"node y = Neg(x:0) -> float32[2] part 0 of |4", "expected '['"},
+      {"node y = Neg(x:0) -> float32[2] part 0 of [|]", "shape [], expected"},
+      {"node y = Neg(x:0) -> float32[2] part 0 origin |-4", "origin -4"},
+      {"node y = Neg(x:0) -> float32[2] part 0 |part 0", "(each once)"},
+      {"node y = Neg(x:0) -> float32[2] part 0 slices 1 |of 4", "'to' and"},
+      {"node y = Neg(x:0) -> float32[2] part 0 slices 1 to |1 of 4 batch 8",
+       "end of the slices 1, expected one in [2, 32]"},
+      {"node y = Neg(x:0) -> float32[2] part 0 slices 1 to 2 |batch 8",
+       "'of' and the total"},
+      {"node y = Neg(x:0) -> float32[2] part 0 slices 1 to 3 of |2 batch 8",
+       "total of slices 2, expected one in [3, 32]"},
+      {"node y = Neg(x:0) -> float32[2] part 0 slices 0 to 3 of |33 batch 8",
+       "total of slices 33"},
+      {"node y = Neg(x:0) -> float32[2] part 0 slices 0 to 2 of 4 |",
+       "'batch' and its examples"},
+      {"node y = Neg(x:0) -> float32[2] part 0 slices 0 to 2 of 4 batch |3",
+       "batch 3, expected one in [4,"},
+  });
+}
+
 TEST(GraphTextErrors, OfValues) {
   expect_errors({
       {"node y = Const() {value = tensor(float32[2], |1)} -> float32[2]",

@@ -9,6 +9,7 @@
 
 #include "base/intern.h"
 #include "berth/errors.h"
+#include "graph/node_part.h"
 #include "graph/text_value.h"
 
 namespace berth {
@@ -26,6 +27,15 @@ void read_source(TextLine& line, NodeSource& source) {
   }
   source.site.line = static_cast<int>(number);
   line.expect(")");
+}
+
+int32_t read_replica(TextLine& line) {
+  const int64_t replica = line.integer("the number of a replica");
+  if (replica >= 0 && replica <= std::numeric_limits<int16_t>::max()) {
+    return static_cast<int32_t>(replica);
+  }
+  line.fail(fmt::format("replica {}, expected one in [0, {}]", replica,
+                        std::numeric_limits<int16_t>::max()));
 }
 
 std::string spec_text(const OutSpec& spec) {
@@ -263,6 +273,10 @@ void GraphReader::read_clauses(TextLine& line, Node& node, NodeCost& cost) {
       const int64_t column = line.column();
       followers_.push_back({graph.size(), line.line_number(), column,
                             line.name("the name of a node")});
+    } else if (node.replica < 0 && line.take_word("replica")) {
+      node.replica = read_replica(line);
+    } else if (!node.part && line.take_word("part")) {
+      node.part = std::make_shared<const NodePart>(parse_part(line));
     } else if (node.sources.empty() && line.take_word("from")) {
       do {
         read_source(line, node.sources.emplace_back());
@@ -279,8 +293,8 @@ void GraphReader::read_clauses(TextLine& line, Node& node, NodeCost& cost) {
       } while (line.take(","));
     } else {
       line.fail_here(
-          "'->', on, at, with, follows, from, time, bytes (each once) or "
-          "the end of the line");
+          "'->', on, at, with, follows, replica, part, from, time, bytes "
+          "(each once) or the end of the line");
     }
   }
 }

@@ -7,6 +7,7 @@
 
 #include "graph/declared_function.h"
 #include "graph/graph_text.h"
+#include "graph/node_part.h"
 #include "graph/text_line.h"
 #include "graph/text_value.h"
 
@@ -334,6 +335,11 @@ class Printer {
     if (node.follows >= 0) {
       out_ += " follows ";
       append_name(out_, graph_[node.follows].name);
+    }
+    if (node.replica >= 0) put(" replica {}", node.replica);
+    if (node.part) {
+      out_ += " part ";
+      append_part(out_, *node.part);
     }
   }
 

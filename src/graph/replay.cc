@@ -9,6 +9,7 @@
 #include "op/contract_scope.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
+#include "graph/tracer.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {
@@ -85,6 +86,7 @@ Tensors replay(const Graph& graph, std::span<const Tensor> args) {
       follows = values[node.follows][0].impl()->node;
     }
     const NodeContext context(node, follows);
+    const TracedAs traced_as(node);
     out.resize(node.outputs.size());
     if (op == "_Transfer") {
       out[0] = *in[0];

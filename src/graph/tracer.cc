@@ -18,6 +18,7 @@ namespace berth {
 
 namespace {
 std::atomic<uint64_t> trace_serial{0};
+thread_local const TracedAs* t_traced_as = nullptr;
 
 std::string base_name(const OpDef& op) {
   const std::string& name = op.name();
@@ -31,6 +32,13 @@ Tracer::Tracer(std::string name, const Tracer* outer)
 }
 
 Tracer::~Tracer() { stop(); }
+
+TracedAs::TracedAs(const Node& node)
+    : outer_(std::exchange(t_traced_as, this)),
+      replica_(node.replica < 0 && outer_ ? outer_->replica_ : node.replica),
+      part_(node.part) {}
+
+TracedAs::~TracedAs() { t_traced_as = outer_; }
 
 void Tracer::start() {
   push();
@@ -61,6 +69,10 @@ int32_t Tracer::add_node(const OpDef& op, const Attrs* attrs,
   node.follows = s.follows < graph_.size() ? s.follows : -1;
   node.assigned = assigned_;
   if (s.replica != nullptr) node.replica = s.replica->id();
+  if (t_traced_as != nullptr) {
+    if (node.replica < 0) node.replica = t_traced_as->replica_;
+    node.part = t_traced_as->part_;
+  }
   std::string name = s.layer && *s.layer
                          ? fmt::format("{}/{}", s.layer, base_name(op))
                          : base_name(op);
@@ -139,9 +151,11 @@ ValueRef Tracer::capture(const Tensor& t) {
   t_state.follows = -1;
   struct Restore {
     const ThreadState& saved;
+    const TracedAs* const as = std::exchange(t_traced_as, nullptr);
     ~Restore() {
       t_state.scope = saved.scope;
       t_state.follows = saved.follows;
+      t_traced_as = as;
     }
   } restore{saved};
   ValueRef value;

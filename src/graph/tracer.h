@@ -18,6 +18,22 @@
 
 namespace berth {
 
+// While it stands, nodes that are traced on this thread have the replica and the
+// part of `node` (replays); its replica holds for what it calls, too.
+class TracedAs {
+ public:
+  explicit TracedAs(const Node& node);
+  ~TracedAs();
+  TracedAs(const TracedAs&) = delete;
+  TracedAs& operator=(const TracedAs&) = delete;
+
+ private:
+  friend class Tracer;
+  const TracedAs* const outer_;
+  int32_t replica_;
+  std::shared_ptr<const NodePart> part_;
+};
+
 class Tracer final : public Dispatcher {
  public:
   // With an outer tracer this traces a body (a branch, a loop): values of the

@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "graph/graph.h"
+#include "graph/node_part.h"
 
 namespace berth {
 
@@ -57,6 +58,10 @@ class Verifier {
     if (node.follows >= graph_.size() || node.follows == at_) {
       fail(fmt::format("follows node {}", node.follows));
     }
+    if (node.replica < -1) fail(fmt::format("is of replica {}", node.replica));
+    if (!node.part) return;
+    const std::string wrong = why_no_part(*node.part);
+    if (!wrong.empty()) fail("has a part with " + wrong);
   }
 
   void check_controls(const Node& node) const {

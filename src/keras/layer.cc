@@ -32,7 +32,8 @@ void LayerBase::fail(const std::string& message) const {
 }
 
 Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
-                               const Initializer& initializer, bool trainable) {
+                               const Initializer& initializer, bool trainable,
+                               VariableAggregation aggregation) {
   if (!shape.is_fully_defined()) {
     fail(
         fmt::format("weight \"{}\" would have shape {}; expected known "
@@ -45,7 +46,9 @@ Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
                      name, initial.shape().str(), shape.str()));
   }
   Variable v(initial,
-             {.name = state_->name + "/" + name, .trainable = trainable},
+             {.name = state_->name + "/" + name,
+              .trainable = trainable,
+              .aggregation = aggregation},
              state_->site);
   (trainable ? state_->trainable : state_->other).push_back(v);
   return v;

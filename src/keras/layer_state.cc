@@ -16,6 +16,7 @@ namespace berth::keras {
 namespace {
 
 thread_local bool t_training = false;
+thread_local GlobalStep* t_step = nullptr;
 
 std::mutex g_names_mutex;
 std::map<std::string, int>& name_counts() {
@@ -68,6 +69,43 @@ void fail_in(const LayerState& state, const std::string& message) {
   throw errors::InvalidArgument(message +
                                 where_text(state.stable_name, state.site));
 }
+
+Lifted::Lifted()
+    : guard_(nullptr),
+      follows_(t_state.follows),
+      strategy_(t_state.strategy),
+      replica_(t_state.replica) {
+  t_state.follows = -1;
+  if (replica_) {
+    // Who makes variables in a scope changes nothing of the strategy.
+    t_state.strategy = const_cast<StrategyScope*>(&replica_->strategy());
+    t_state.replica = nullptr;
+  } else if (t_step) {
+    t_state.strategy = t_step->strategy_;
+  }
+}
+
+Lifted::~Lifted() {
+  t_state.follows = follows_;
+  t_state.strategy = strategy_;
+  t_state.replica = replica_;
+}
+
+GlobalStep::GlobalStep(StrategyScope* strategy)
+    : outer_(t_step),
+      open_(t_state.strategy),
+      strategy_(strategy),
+      own_trace_(t_state.tracers < 2) {
+  t_step = this;
+  t_state.strategy = nullptr;
+}
+
+GlobalStep::~GlobalStep() {
+  t_step = outer_;
+  t_state.strategy = open_;
+}
+
+bool GlobalStep::active() { return t_step && t_step->own_trace_; }
 
 LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     : state_(state),

@@ -12,6 +12,7 @@
 #include "berth/keras/layers.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
+#include "op/replica_scope.h"
 
 namespace berth::keras {
 
@@ -36,20 +37,41 @@ struct LayerState {
   std::vector<Shape> output_shapes;
 };
 
-// Nothing of a trace or tape is seen until the end of the block: what is
-// created here lives on.
+// Nothing of a trace, tape or replica is seen until the end of the block: what
+// is created here lives on. It belongs to the strategy of the step or replica
+// that is being traced, else to that whose scope is open.
 class Lifted {
  public:
-  Lifted() : guard_(nullptr), follows_(t_state.follows) {
-    t_state.follows = -1;
-  }
-  ~Lifted() { t_state.follows = follows_; }
+  Lifted();
+  ~Lifted();
   Lifted(const Lifted&) = delete;
   Lifted& operator=(const Lifted&) = delete;
 
  private:
   const DispatchGuard guard_;
   const int32_t follows_;
+  StrategyScope* const strategy_;
+  ReplicaScope* const replica_;
+};
+
+// A step on the global batch is being traced: it is in no scope of a strategy,
+// though what is lifted out of it belongs to one (null: to none).
+class GlobalStep {
+ public:
+  explicit GlobalStep(StrategyScope* strategy);
+  ~GlobalStep();
+  GlobalStep(const GlobalStep&) = delete;
+  GlobalStep& operator=(const GlobalStep&) = delete;
+  // True when one stands on this thread, and its trace is the step's own: not
+  // when the step became part of another function.
+  static bool active();
+
+ private:
+  GlobalStep* const outer_;
+  StrategyScope* const open_;  // its scope, put aside
+  StrategyScope* const strategy_;
+  const bool own_trace_;
+  friend class Lifted;
 };
 
 // A layer runs: ops report it, its device scope is open. Throws

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
+#include "op/replica_scope.h"
 
 namespace berth::keras {
 
@@ -89,10 +92,29 @@ Loss::Loss(std::string name, Fn fn, const LossOptions& options)
       name_, reduction_));
 }
 
+namespace {
+
+// A replica's part of the mean over all replicas: the parts add up to it. A
+// replica without examples has none, and is not asked for 0 / 0.
+Tensor mean_of_replica(const Tensor& values, double share, Site site) {
+  const int64_t n = values.num_elements();
+  if (n < 0) {
+    return math::reduce_mean(values, {}, site) * share;
+  }
+  const Tensor sum = math::reduce_sum(values, {}, site);
+  if (n == 0 || share <= 0) return sum;
+  const double all = std::round(static_cast<double>(n) / share);
+  return sum / all;
+}
+
+}  // namespace
+
 Tensor Loss::reduced(const Tensor& values, Site site) const {
   if (reduction_ == "none" || values.rank() == 0) return values;
-  return reduction_ == "sum" ? math::reduce_sum(values, {}, site)
-                             : math::reduce_mean(values, {}, site);
+  if (reduction_ == "sum") return math::reduce_sum(values, {}, site);
+  return t_state.replica != nullptr
+             ? mean_of_replica(values, t_state.replica->share(), site)
+             : math::reduce_mean(values, {}, site);
 }
 
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,

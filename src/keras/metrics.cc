@@ -25,8 +25,12 @@ struct Metric::State {
       const Site site = t_state.site;
       const Lifted lifted;
       const auto zero = [&](const char* what) {
+        // Replicas add up what each saw.
         return Variable(zeros({}, float32, site),
-                        {.name = name + "/" + what, .trainable = false}, site);
+                        {.name = name + "/" + what,
+                         .trainable = false,
+                         .aggregation = VariableAggregation::kSum},
+                        site);
       };
       total = zero("total");
       count = zero("count");

@@ -43,12 +43,7 @@ void Model::compile(CompileOptions options, Site site) {
         "compile of model \"{}\": slices is {}{}; expected at least 0", name(),
         options.slices, where_text(nullptr, site)));
   }
-  // A new step: the old one was traced with other options.
-  training_->options = std::move(options);
-  training_->compiled_at = site;
-  training_->train_.reset();
-  training_->test_.reset();
-  training_->forward_.reset();
+  training_->compile(std::move(options), site);
 }
 
 Tensor Model::train_on_batch(const Tensors& inputs, const Tensors& targets,

@@ -5,13 +5,16 @@
 #include <cmath>
 #include <optional>
 
+#include "base/diagnostics.h"
 #include "berth/errors.h"
 #include "berth/keras/optimizers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/layer_state.h"
 #include "keras/lint_replicas.h"
+#include "keras/update_context.h"
 #include "op/device_scope.h"
+#include "op/replica_scope.h"
 #include "tensor/variable_state.h"
 
 namespace berth::keras {
@@ -66,18 +69,77 @@ const OptimizerBase::Slots& OptimizerBase::slots_of(const Variable& v) {
   return t.slots;
 }
 
+namespace {
+
+// Lint "unused-variables": named once per place, before the first update.
+void lint_unused(const Tensors& grads, const std::vector<Variable>& variables) {
+  constexpr const char* kId = "unused-variables";
+  constexpr int kNamed = 8;
+  const std::string where = where_text();
+  if (!count_once(kId, where)) return;
+  std::string names;
+  int unused = 0;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined() || ++unused > kNamed) continue;
+    names +=
+        fmt::format("{}\"{}\"", names.empty() ? "" : ", ", variables[i].name());
+  }
+  if (unused > kNamed) names += fmt::format(" and {} more", unused - kNamed);
+  deliver({kId, debugging::Severity::kLint,
+           fmt::format("apply_gradients(){}: {} of {} variables have no "
+                       "gradient, since the loss does not depend on them, and "
+                       "stay as they are: {}; leave them out, or freeze their "
+                       "layers with set_trainable(false)",
+                       where, unused, grads.size(), names),
+           t_state.site});
+}
+
+// Each replica has the gradient of its part of the loss.
+Tensors sums_over_replicas(ReplicaScope& replica, const Tensors& grads,
+                           Site site) {
+  Tensors sums;
+  for (const Tensor& g : grads) {
+    set_site(site);
+    sums.push_back(
+        g.defined() ? replica.all_reduce(VariableAggregation::kSum, g) : g);
+  }
+  return sums;
+}
+
+}  // namespace
+
 void OptimizerBase::apply_gradients(const Tensors& grads,
                                     const std::vector<Variable>& variables,
                                     Site site) {
   set_site(site);
+  check(grads, variables);
+  check_update_context(variables);
+  if (t_state.replica != nullptr) {
+    const Tensors sums = sums_over_replicas(*t_state.replica, grads, site);
+    // All replicas have the same sums, and write the same.
+    const Unaggregated same;
+    return update_all(sums, variables, site);
+  }
+  if (eager_steps_.load(std::memory_order_relaxed) <= kStepsToDrift &&
+      !tracing()) {
+    lint_replicas(*this, eager_steps_.fetch_add(1), variables);
+  }
+  update_all(grads, variables, site);
+}
+
+void OptimizerBase::check(const Tensors& grads,
+                          const std::vector<Variable>& variables) const {
   if (grads.size() != variables.size()) {
     throw errors::InvalidArgument(fmt::format(
         "{}: got {} gradients for {} variables{}; expected one each", name_,
         grads.size(), variables.size(), where_text()));
   }
-  const Variable* first = nullptr;
+  size_t unused = 0;
   for (size_t i = 0; i < grads.size(); ++i) {
-    if (!grads[i].defined()) continue;
+    if (!grads[i].defined()) {
+      ++unused;
+      continue;
+    }
     const Variable& v = variables[i];
     if (!grads[i].shape().compatible_with(v.shape()) ||
         grads[i].dtype() != v.dtype()) {
@@ -86,19 +148,24 @@ void OptimizerBase::apply_gradients(const Tensors& grads,
           grads[i].spec().str(), TensorSpec{v.shape(), v.dtype(), {}}.str(),
           where_text()));
     }
-    if (!first) first = &v;
   }
-  if (!first) {
-    throw errors::InvalidArgument(fmt::format(
-        "{}: no variable has a gradient{}; expected a loss that depends on "
-        "them: compute it under the tape",
-        name_, where_text()));
+  if (unused < grads.size()) {
+    if (unused > 0) lint_unused(grads, variables);
+    return;
   }
-  if (eager_steps_.load(std::memory_order_relaxed) <= kStepsToDrift &&
-      !tracing()) {
-    lint_replicas(*this, eager_steps_.fetch_add(1), variables);
-  }
-  make(first);
+  throw errors::InvalidArgument(fmt::format(
+      "{}: no variable has a gradient{}; expected a loss that depends on "
+      "them: compute it under the tape",
+      name_, where_text()));
+}
+
+void OptimizerBase::update_all(const Tensors& grads,
+                               const std::vector<Variable>& variables,
+                               Site site) {
+  size_t first = 0;
+  while (!grads[first].defined()) ++first;
+  set_site(site);
+  make(&variables[first]);
   iterations_.assign_add(constant(int64_t{1}), site);
   advance(site);
   for (DType dtype : {float32, float64}) {

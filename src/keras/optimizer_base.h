@@ -22,6 +22,7 @@ class OptimizerBase {
   OptimizerBase(const OptimizerBase&) = delete;
   OptimizerBase& operator=(const OptimizerBase&) = delete;
 
+  // In a replica of strategy.run() gradients are summed over replicas first.
   void apply_gradients(const Tensors& grads,
                        const std::vector<Variable>& variables, Site site);
 
@@ -56,6 +57,10 @@ class OptimizerBase {
     Variable variable;  // keeps the key's address taken
     Slots slots;
   };
+  void check(const Tensors& grads,
+             const std::vector<Variable>& variables) const;
+  void update_all(const Tensors& grads, const std::vector<Variable>& variables,
+                  Site site);
   void make(const Variable* first);
   const Slots& slots_of(const Variable& v);
 

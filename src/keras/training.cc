@@ -6,9 +6,13 @@
 #include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "device/device_manager.h"
+#include "distribute/core_of.h"
 #include "keras/layer_state.h"
+#include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "ops/op_call.h"
+#include "tensor/variable_state.h"
 
 namespace berth::keras {
 
@@ -22,6 +26,85 @@ Tensor count_rows(const Tensor& y) {
 
 }  // namespace
 
+// A step is traced on the whole batch, for the strategy's only device if it has
+// but one.
+class Model::Training::StepScope {
+ public:
+  explicit StepScope(const Training& t)
+      : step_(t.owner.get()), on_(only_device(t.core.get())) {}
+
+ private:
+  static Device* only_device(const distribute::StrategyCore* core) {
+    const bool one =
+        core && core->num_replicas() == 1 && core->replicas()[0].size() == 1;
+    return one ? core->replicas()[0][0] : nullptr;
+  }
+  const GlobalStep step_;
+  const OnDevice on_;
+};
+
+Model::Training::Training(Layer model)
+    : model(std::move(model)), owner(distribute::open_core()), core(owner) {}
+
+// The scope that is open, else that in which the model was made, else the
+// strategy of its variables.
+void Model::Training::find_owner(Site site) {
+  const std::vector<Variable> weights = model.weights();
+  std::shared_ptr<distribute::StrategyCore> open = distribute::open_core();
+  if (open == nullptr) open = owner;
+  for (const Variable& v : weights) {
+    const auto of = distribute::core_of(v.handle());
+    if (open == nullptr) open = of;
+    if (of == open || open == nullptr) continue;
+    if (of == nullptr && open->num_replicas() == 1) continue;
+    throw errors::InvalidArgument(fmt::format(
+        "compile of model \"{}\": variable \"{}\"{} was made in {}, and the "
+        "model is compiled for a {}{}; expected the model to be made in the "
+        "scope of that strategy",
+        model.name(), v.name(),
+        where_text(nullptr, variable_state(v.handle()).site),
+        of ? "the scope of another " + of->name() : "no scope of a strategy",
+        open->name(), where_text(nullptr, site)));
+  }
+  owner = std::move(open);
+}
+
+void Model::Training::compile(CompileOptions given, Site site) {
+  find_owner(site);
+  core = owner;
+  if (core && given.slices > 0 && given.slices != core->slices()) {
+    distribute::StrategyOptions o = core->options();
+    o.slices = given.slices;
+    core = std::make_shared<distribute::StrategyCore>(core->kind(),
+                                                      std::move(o), site);
+  }
+  // A new step: the old one was traced with other options.
+  options = std::move(given);
+  compiled_at = site;
+  train_.reset();
+  test_.reset();
+  forward_.reset();
+}
+
+int Model::Training::num_replicas() const {
+  return core ? core->num_replicas() : 1;
+}
+
+FunctionOptions Model::Training::step_options(
+    const char* name,
+    std::shared_ptr<const distribute::FitRewrite>* rewrite) const {
+  FunctionOptions o{.name = name, .slices = options ? options->slices : 0};
+  if (core) {
+    auto split = distribute::fit_rewrite(core);
+    if (rewrite) *rewrite = split;
+    o.rewrite = std::move(split);
+  } else if (o.slices > 0) {
+    o.rewrite = distribute::slices_rewrite(
+        DeviceManager::get().default_device().str(), o.slices);
+  }
+  return o;
+}
+
 void Model::Training::check_compiled(const char* what) const {
   if (options) return;
   throw errors::FailedPrecondition(
@@ -34,11 +117,14 @@ void Model::Training::check_compiled(const char* what) const {
 Model::Training::Step& Model::Training::train_step(const char* what) {
   check_compiled(what);
   if (!train_) {
+    FunctionOptions o = step_options("train_step", &rewrite_);
+    o.contract = options->contracts;
     train_.emplace(
-        [this](const Tensors& x, const Tensors& y) { return train(x, y); },
-        FunctionOptions{.name = "train_step",
-                        .slices = options->slices,
-                        .contract = options->contracts});
+        [this](const Tensors& x, const Tensors& y) {
+          const StepScope scope(*this);
+          return train(x, y);
+        },
+        std::move(o));
   }
   return *train_;
 }
@@ -47,8 +133,11 @@ Model::Training::Step& Model::Training::test_step(const char* what) {
   check_compiled(what);
   if (!test_) {
     test_.emplace(
-        [this](const Tensors& x, const Tensors& y) { return test(x, y); },
-        FunctionOptions{.name = "test_step", .slices = options->slices});
+        [this](const Tensors& x, const Tensors& y) {
+          const StepScope scope(*this);
+          return test(x, y);
+        },
+        step_options("test_step", nullptr));
   }
   return *test_;
 }
@@ -62,9 +151,12 @@ const Model::Training::Step& Model::Training::last_train_step() const {
 
 Model::Training::Forward& Model::Training::forward() {
   if (!forward_) {
-    forward_.emplace([this](const Tensors& x) { return model(x, false); },
-                     FunctionOptions{.name = "predict_step",
-                                     .slices = options ? options->slices : 0});
+    forward_.emplace(
+        [this](const Tensors& x) {
+          const StepScope scope(*this);
+          return model(x, false);
+        },
+        step_options("predict_step", nullptr));
   }
   return *forward_;
 }

@@ -9,6 +9,8 @@
 
 #include "berth/function.h"
 #include "berth/keras/models.h"
+#include "distribute/fit_rewrite.h"
+#include "distribute/strategy_core.h"
 
 namespace berth::keras {
 
@@ -16,7 +18,7 @@ struct Model::Training {
   using Step = Function<Tensor(const Tensors&, const Tensors&)>;
   using Forward = Function<Tensors(const Tensors&)>;
 
-  explicit Training(Layer model) : model(std::move(model)) {}
+  explicit Training(Layer model);
 
   // Throw errors::FailedPrecondition naming `what` before compile().
   Step& train_step(const char* what);
@@ -28,13 +30,32 @@ struct Model::Training {
   // "loss" first, then the metrics in the order given.
   std::vector<std::pair<std::string, double>> results() const;
 
+  // Throws errors::InvalidArgument when the model belongs to another strategy
+  // than that whose scope is open.
+  void compile(CompileOptions options, Site site);
+  // Who fit splits its batches for; 1 without a strategy.
+  int num_replicas() const;
+  // What was compiled last for the strategy; null: there is none.
+  const distribute::FitRewrite* rewrite() const { return rewrite_.get(); }
+
   Layer model;
+  // That the model's variables belong to; null: none.
+  std::shared_ptr<distribute::StrategyCore> owner;
+  // The same with the slices that compile() asks for: how steps are split.
+  std::shared_ptr<distribute::StrategyCore> core;
   std::optional<CompileOptions> options;
   Site compiled_at = {};
   Metric loss_metric = metrics::Mean({.name = "loss"});
   bool stop = false;
+  // Of a training step, when somebody has predicted it; -1: nobody.
+  double predicted_us = -1;
 
  private:
+  class StepScope;
+  void find_owner(Site site);
+  FunctionOptions step_options(
+      const char* name,
+      std::shared_ptr<const distribute::FitRewrite>* rewrite) const;
   Tensor total_loss(const Tensors& outputs, const Tensors& targets) const;
   void update_metrics(const Tensor& loss, const Tensors& outputs,
                       const Tensors& targets) const;
@@ -43,6 +64,8 @@ struct Model::Training {
   void check_compiled(const char* what) const;
 
   friend class Model;
+  // Of the training step.
+  std::shared_ptr<const distribute::FitRewrite> rewrite_;
   std::optional<Step> train_, test_;
   std::optional<Forward> forward_;
 };

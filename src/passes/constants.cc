@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "berth/errors.h"
+#include "graph/node_part.h"
 #include "tensor/visit_dtype.h"
 
 namespace berth {
@@ -61,10 +62,12 @@ void become_constant(Node& node, const Tensor& value) {
   node.attrs = AttrsRef({{"value", value}});
   node.inputs.clear();
   node.outputs = {{value.dtype(), value.shape()}};
+  node.part = nullptr;
 }
 
 bool become(const Graph& graph, Node& node, const OpDef& op, AttrsRef attrs,
             std::vector<ValueRef> inputs) {
+  if (adds_parts(graph, node)) return false;
   std::vector<SpecView> in;
   for (const ValueRef v : inputs) in.push_back(graph.spec(v).view());
   std::vector<OutSpec> out(1);
@@ -80,6 +83,7 @@ bool become(const Graph& graph, Node& node, const OpDef& op, AttrsRef attrs,
   node.op = &op;
   node.attrs = std::move(attrs);
   node.inputs = std::move(inputs);
+  node.part = slices_of(node.part);
   // What is known of the shape stays known.
   if (!old.shape.is_fully_defined()) node.outputs = std::move(out);
   return true;

@@ -16,11 +16,13 @@ const Tensor* constant_of(const Graph& graph, ValueRef v);
 // dtype (so 0.0 is not -0.0); Const, Fill, ZerosLike and OnesLike are seen.
 bool all_elements_are(const Graph& graph, ValueRef v, double value);
 
-// Turns the node into a Const; its name, request and sources stay.
+// Turns the node into a Const, which is of no part; its name, request and
+// sources stay.
 void become_constant(Node& node, const Tensor& value);
 
 // Turns the node into another op over `inputs`; false (and unchanged) when
-// the op's shape rule refuses or gives another dtype or shape.
+// the op's shape rule refuses or gives another dtype or shape. Its part stays
+// one of the same slices; a sum over parts is refused.
 bool become(const Graph& graph, Node& node, const OpDef& op, AttrsRef attrs,
             std::vector<ValueRef> inputs);
 

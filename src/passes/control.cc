@@ -326,6 +326,7 @@ class Control {
       n.controls = n.op->kind() == OpKind::kPlaceholder ? std::vector<int32_t>()
                                                         : std::move(controls);
       if (n.requested.empty()) n.requested = node.requested;
+      if (n.replica < 0) n.replica = node.replica;
       n.follows = n.follows >= 0 ? to[n.follows] : -1;
       n.name = unique_name(graph_, node.name + "/" + n.name);
       inlined_.insert(n.name);

@@ -1,11 +1,13 @@
 // Common subexpressions: of equal nodes the first one stays.
 //
-// Equal: op, attributes, operands, controls, request, place and colocation,
-// so reads of a variable with a write between them differ by their controls.
+// Equal: op, attributes, operands, controls, request, place, colocation,
+// replica and part, so reads of a variable with a write between them differ by
+// their controls.
 
 #include <cstring>
 #include <unordered_map>
 
+#include "graph/node_part.h"
 #include "passes/forward.h"
 #include "passes/pipeline.h"
 
@@ -81,6 +83,10 @@ std::string key_of(const Graph& graph, const Node& node) {
   key.add_text(node.requested);
   key.add_text(node.assigned);
   key.add(node.follows);
+  key.add(node.replica);
+  std::string part;
+  if (node.part) append_part(part, *node.part);
+  key.add_text(part);
   return key.take();
 }
 

@@ -9,6 +9,7 @@
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "graph/node_part.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "ops/op_call.h"
@@ -130,6 +131,8 @@ class Folder {
     Node& node = graph_[i];
     const int64_t n = node.outputs[0].shape.num_elements();
     if (n < 0 || n > max_elements_) return;
+    // A mean of a part is over the whole.
+    if (adds_parts(graph_, node)) return;
     int64_t operands = 0;
     Tensors in;
     for (const ValueRef v : node.inputs) {

@@ -7,6 +7,7 @@
 #include <queue>
 
 #include "expr/expr.h"
+#include "graph/node_part.h"
 #include "passes/constants.h"
 #include "passes/forward.h"
 
@@ -131,16 +132,23 @@ class Grouping {
       return false;
     }
     const Shape& shape = n.outputs[0].shape;
-    if (!known(shape) || shape.num_elements() < kMinFusedElements) return false;
+    if (!known(shape)) return false;
+    // With slices: as on one device.
+    if (static_cast<double>(shape.num_elements()) *
+            whole_over_part(n.part.get()) <
+        static_cast<double>(kMinFusedElements)) {
+      return false;
+    }
     std::vector<DType> in;
     for (const ValueRef& v : n.inputs) in.push_back(graph_.spec(v).dtype);
     return expr::can_lower(*n.op, n.attrs.get(), in, n.outputs[0].dtype);
   }
 
   bool alike(int32_t a, int32_t b) const {
-    return candidate_[a] && candidate_[b] &&
-           graph_[a].assigned == graph_[b].assigned &&
-           graph_[a].outputs[0].shape == graph_[b].outputs[0].shape;
+    const Node &x = graph_[a], &y = graph_[b];
+    return candidate_[a] && candidate_[b] && x.assigned == y.assigned &&
+           x.outputs[0].shape == y.outputs[0].shape && x.replica == y.replica &&
+           same_slices(x.part.get(), y.part.get());
   }
 
   void try_join(int32_t user, int32_t producer) {
@@ -309,6 +317,8 @@ class Fusing {
     node.name = unique_name(graph_, last.name + "/fused");
     node.requested = last.requested;
     node.assigned = last.assigned;
+    node.replica = last.replica;
+    node.part = slices_of(last.part);
     const auto inputs = groups_.inputs_of(g);
     const auto outputs = groups_.outputs_of(g);
     const Expr e = expression(g, inputs, outputs);

@@ -1,8 +1,12 @@
 #include "passes/lower.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
+#include "berth/errors.h"
+#include "graph/node_part.h"
 #include "graph/tracer.h"
 #include "op/dispatcher.h"
 
@@ -24,6 +28,81 @@ Graph trace_parts(const Graph& graph, const Node& node) {
       node.op->decompose()(args, *node.op, node.attrs.get());
   return tracer.finish(results);
 }
+
+// The parts that the nodes of a decomposition have when `node` is a part of an
+// op on a whole batch: each is cut where its operands are.
+class PartsOf {
+ public:
+  PartsOf(const Graph& graph, const Node& node, const Graph& parts)
+      : node_(node), parts_(parts), part_(parts.nodes.size()) {
+    if (const auto split = signature_of(graph, node)) find(*split);
+  }
+  const std::shared_ptr<const NodePart>& of(int32_t node) const {
+    return part_[static_cast<size_t>(node)];
+  }
+
+ private:
+  void find(const SplitSignature& outer) {
+    axes_.resize(parts_.nodes.size());
+    for (int32_t p = 0; p < parts_.size(); ++p) {
+      const Node& n = parts_[p];
+      axes_[p].assign(n.outputs.size(), SplitSignature::kWhole);
+      if (n.op->name() == "_Arg") {
+        const int64_t index = n.op->attr<int64_t>(n.attrs.get(), "index");
+        axes_[p][0] = outer.inputs[static_cast<size_t>(index)];
+      } else if (std::any_of(
+                     n.inputs.begin(), n.inputs.end(),
+                     [&](const ValueRef& v) { return axis_of(v) >= 0; })) {
+        cut(p, n);
+      }
+    }
+  }
+
+  int8_t axis_of(const ValueRef& v) const {
+    return axes_[v.node][static_cast<size_t>(v.output)];
+  }
+
+  // By the rule whose operands are cut as those of the node are, if there is
+  // one. Sums over parts are refused: means would count a part.
+  void cut(int32_t p, const Node& n) {
+    std::vector<SplitSignature> rules;
+    if (n.op->split()) {
+      std::vector<SpecView> in;
+      for (const ValueRef& v : n.inputs) in.push_back(parts_.spec(v).view());
+      std::vector<OutSpec> out = n.outputs;
+      rules = n.op->split()(InferContext(*n.op, n.attrs.get(), in, out));
+    }
+    for (size_t i = 0; i < rules.size(); ++i) {
+      bool fits = rules[i].inputs.size() == n.inputs.size();
+      for (size_t k = 0; fits && k < n.inputs.size(); ++k) {
+        fits = rules[i].inputs[k] == axis_of(n.inputs[k]);
+      }
+      if (!fits) continue;
+      axes_[p] = rules[i].outputs;
+      NodePart part;
+      if (const auto slices = slices_of(node_.part)) part = *slices;
+      part.signature = static_cast<int32_t>(i);
+      part_[p] = std::make_shared<const NodePart>(part);
+      break;
+    }
+    for (const int8_t axis : axes_[p]) {
+      if (axis == SplitSignature::kPartialSum) fail(n);
+    }
+  }
+
+  [[noreturn]] void fail(const Node& n) const {
+    throw errors::Internal(fmt::format(
+        "{}: {} has no kernel on {}, and {} of its decomposition adds up a "
+        "part of the batch; expected an op that is decomposed before the "
+        "batch is split",
+        node_.name, node_.op->name(), node_.assigned, n.op->name()));
+  }
+
+  const Node& node_;
+  const Graph& parts_;
+  std::vector<std::vector<int8_t>> axes_;  // by node and output
+  std::vector<std::shared_ptr<const NodePart>> part_;
+};
 
 // Builds the lowered graph node by node.
 class Lowering {
@@ -50,6 +129,7 @@ class Lowering {
     std::vector<std::vector<ValueRef>> inner(parts.nodes.size());
     Node outer = node;
     remap(outer);
+    const PartsOf part_of(from_, node, parts);
     for (int32_t p = 0; p < parts.size(); ++p) {
       const Node& part = parts[p];
       if (part.op->name() == "_Arg") {
@@ -65,6 +145,8 @@ class Lowering {
       copy.assigned = outer.assigned;
       copy.follows = outer.follows;
       copy.sources = outer.sources;
+      copy.replica = outer.replica;
+      copy.part = part_of.of(p);
       const int32_t id = to_.add(std::move(copy));
       last_[i] = id;
       for (int32_t o = 0; o < static_cast<int32_t>(part.outputs.size()); ++o) {

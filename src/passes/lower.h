@@ -11,8 +11,8 @@
 namespace berth {
 
 // `has_kernel(node)`: false sends the node through OpDef::decompose(), if it
-// has one. The parts keep the node's device, request and sources. Returns true
-// when anything changed.
+// has one. The parts keep the node's device, request, replica, slices and
+// sources. Returns true when anything changed.
 bool lower(Graph& graph, const std::function<bool(const Node&)>& has_kernel);
 
 }  // namespace berth

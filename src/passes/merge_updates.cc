@@ -29,12 +29,18 @@ struct Kind {
   std::string device;
   std::vector<ValueRef> scalars;
   DType dtype;
+  int32_t replica;
 
   auto operator<=>(const Kind&) const = default;
 };
 
 Kind kind_of(const Graph& g, const Node& n) {
-  Kind k{n.op, n.attrs.get(), n.assigned, {}, g.spec(n.inputs[0]).variable};
+  Kind k{n.op,
+         n.attrs.get(),
+         n.assigned,
+         {},
+         g.spec(n.inputs[0]).variable,
+         n.replica};
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     // A scalar variable's gradient is one more.
     const std::string& name = n.op->input(static_cast<int>(i)).name;
@@ -87,6 +93,7 @@ bool merge_updates(
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
     if (!users[i].empty() || !is_small_update(graph, n)) continue;
+    if (n.part) continue;
     const auto [device, fresh] = devices.try_emplace(n.assigned, false);
     if (fresh) device->second = may_merge(n.assigned);
     if (!device->second) continue;

@@ -63,8 +63,11 @@ class LayerBase {
 
  protected:
   // Makes a variable "layer/name" on the layer's device; in build() only.
-  Variable add_weight(const std::string& name, const Shape& shape,
-                      const Initializer& initializer, bool trainable = true);
+  // `aggregation`: what call() writes to it in replicas of strategy.run().
+  Variable add_weight(
+      const std::string& name, const Shape& shape,
+      const Initializer& initializer, bool trainable = true,
+      VariableAggregation aggregation = VariableAggregation::kNone);
   // Makes `layer` a part: its weights count as this layer's.
   Layer track(Layer layer);
   // Throws errors::InvalidArgument: `message`, the layer and its line.

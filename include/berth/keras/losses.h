@@ -15,7 +15,9 @@
 
 namespace berth::keras {
 
-// "sum_over_batch_size" (mean of all values), "sum" or "none".
+// "sum_over_batch_size" (mean of all values), "sum" or "none". In
+// strategy.run() the mean divides by the number of values of all replicas, so
+// that the losses of replicas add up to it.
 struct LossOptions {
   std::string reduction = "sum_over_batch_size";
 };

@@ -31,7 +31,7 @@ class Metric {
   Metric(const std::string& name);  // NOLINT
   Metric(std::string name, Fn fn);
 
-  // Adds the values of one batch.
+  // Adds the values of one batch; in strategy.run() those of all replicas.
   void update_state(const Tensor& y_true, const Tensor& y_pred) const;
   void update_state(const Tensor& values) const;
   // The mean so far; 0 when there is nothing. Reads it back.

@@ -29,8 +29,11 @@ class Optimizer {
   explicit Optimizer(std::shared_ptr<OptimizerBase> base)
       : base_(std::move(base)) {}
 
-  // Updates variables[i] by grads[i]; empty gradients are skipped. Throws
-  // errors::InvalidArgument when counts or shapes differ or all are empty.
+  // Updates variables[i] by grads[i]; empty gradients are skipped. In
+  // strategy.run() by the sum of the gradients of all replicas. Throws
+  // errors::InvalidArgument when counts or shapes differ or all are empty,
+  // errors::FailedPrecondition in the scope of a strategy of several replicas
+  // outside of run().
   void apply_gradients(const Tensors& grads,
                        const std::vector<Variable>& variables,
                        Site site = Site::here()) const;

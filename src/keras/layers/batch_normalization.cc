@@ -5,6 +5,7 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/layers/layer_util.h"
+#include "op/replica_scope.h"
 
 namespace berth::keras {
 
@@ -28,9 +29,11 @@ class BatchNormalizationBase final : public LayerBase {
     const Shape shape{channels_};
     if (o_.scale) gamma_ = add_weight("gamma", shape, o_.gamma_initializer);
     if (o_.center) beta_ = add_weight("beta", shape, o_.beta_initializer);
-    mean_ = add_weight("moving_mean", shape, o_.moving_mean_initializer, false);
+    constexpr auto kMean = VariableAggregation::kMean;
+    mean_ = add_weight("moving_mean", shape, o_.moving_mean_initializer, false,
+                       kMean);
     variance_ = add_weight("moving_variance", shape,
-                           o_.moving_variance_initializer, false);
+                           o_.moving_variance_initializer, false, kMean);
   }
 
   Tensors call(const Tensors& inputs, bool in_training) override {
@@ -43,24 +46,40 @@ class BatchNormalizationBase final : public LayerBase {
         o_.center ? beta_.value(site()) : zeros({channels_}, x.dtype(), site());
     nn::FusedBatchNormOptions options{.epsilon = o_.epsilon,
                                       .is_training = training};
-    if (!training) {
+    if (!training || is_empty_replica(x)) {
+      options.is_training = false;
       options.mean = mean_.value(site());
       options.variance = variance_.value(site());
+      if (training) {  // the others write too: together
+        move(mean_, options.mean, 0);
+        move(variance_, options.variance, 0);
+      }
       return {nn::fused_batch_norm(x, scale, offset, options, site()).y};
     }
     const nn::FusedBatchNorm r =
         nn::fused_batch_norm(x, scale, offset, options, site());
-    move(mean_, r.batch_mean);
-    move(variance_, r.batch_variance);
+    const double weight = weight_of_replica();
+    move(mean_, r.batch_mean, weight);
+    move(variance_, r.batch_variance, weight);
     return {r.y};
   }
 
  private:
+  // No examples have no moments.
+  static bool is_empty_replica(const Tensor& x) {
+    return t_state.replica != nullptr && x.num_elements() == 0;
+  }
+  // In the mean over replicas each counts by its examples.
+  static double weight_of_replica() {
+    const ReplicaScope* r = t_state.replica;
+    return r ? r->share() * r->strategy().num_replicas() : 1;
+  }
+
   // average += (value - average) * (1 - momentum), where no gradient flows.
-  void move(const Variable& average, const Tensor& value) const {
+  void move(const Variable& average, const Tensor& value, double weight) const {
     const Tensor delta = math::subtract(average.value(site()),
                                         stop_gradient(value, site()), site());
-    average.assign_sub(delta * (1 - o_.momentum), site());
+    average.assign_sub(delta * (weight * (1 - o_.momentum)), site());
   }
 
   const BatchNormalizationOptions o_;

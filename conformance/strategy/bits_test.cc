@@ -1,0 +1,68 @@
+// With {.slices = n} training has the same bits on 1, 2, 3 and 4 devices of
+// one kind: every variable, every loss, after one step and after all.
+
+#include <gtest/gtest.h>
+
+#include "conformance/strategy/training.h"
+
+namespace berth::strategy_suite {
+namespace {
+
+using Rows = std::vector<Row>;
+
+Rows rows() {
+  Rows rows;
+  for (const ModelSpec& m : models()) {
+    if (m.name == "two_devices") continue;
+    int n = 0;
+    for (const char* devices : {"CPUx1", "CPUx2", "CPUx3", "CPUx4", "GPUx1",
+                                "GPUx2", "GPUx3", "GPUx4"}) {
+      rows.push_back({.model = m.name,
+                      .optimizer = n % 2 ? "adam" : "momentum",
+                      .examples = n % 3 ? Examples::kUneven : Examples::kEmpty,
+                      .devices = devices,
+                      .slices = 4,
+                      .seed = static_cast<uint64_t>(n++)});
+    }
+  }
+  // More slices, unequal shares and other ways to add do not matter either.
+  for (const char* devices : {"CPUx2", "GPUx2"}) {
+    for (const char* model : {"dense", "conv", "batch_norm"}) {
+      rows.push_back({.model = model, .devices = devices, .slices = 6});
+      rows.push_back(
+          {.model = model, .devices = devices, .shares = "1:3", .slices = 8});
+    }
+  }
+  for (const char* algorithm : {"direct", "one"}) {
+    rows.push_back(
+        {.model = "conv", .devices = "GPUx3", .slices = 8,
+         .algorithm = algorithm, .pack_bytes = 300, .seed = 9});
+  }
+  for (const char* devices : {"CPUx3", "GPUx3"}) {
+    rows.push_back({.strategy = "central", .devices = devices, .slices = 4});
+  }
+  return rows;
+}
+
+class Bits : public testing::TestWithParam<Row> {};
+
+TEST_P(Bits, DoNotDependOnTheNumberOfDevices) {
+  const Row& row = GetParam();
+  const Trained& want = on_one_device(row);
+  said();
+  const Trained got = train(row);
+  SCOPED_TRACE(said());
+  EXPECT_EQ(difference(got.after_one, want.after_one, kBits), "")
+      << "after one step";
+  EXPECT_EQ(got.losses, want.losses);
+  EXPECT_EQ(difference(got.after_all, want.after_all, kBits), "")
+      << "after " << want.losses.size() << " steps";
+  EXPECT_EQ(got.evaluated, want.evaluated) << "evaluate";
+  EXPECT_EQ(difference(got.outputs, want.outputs, kBits), "") << "predict";
+}
+
+INSTANTIATE_TEST_SUITE_P(Slices, Bits, testing::ValuesIn(rows()),
+                         [](const auto& info) { return info.param.name(); });
+
+}  // namespace
+}  // namespace berth::strategy_suite

@@ -1,0 +1,203 @@
+// Models trained by fit under a strategy against one device: every variable
+// after one step and after all, every loss, evaluate and predict.
+
+#include <gtest/gtest.h>
+
+#include "conformance/strategy/training.h"
+
+namespace berth::strategy_suite {
+namespace {
+
+constexpr double kAfterOneStep = 1e-5;
+constexpr double kLosses = 1e-4;
+// Roundings that twenty updates carried on.
+constexpr double kAfterAll = 2e-3;
+
+using Rows = std::vector<Row>;
+
+std::vector<std::string> names_of_models() {
+  std::vector<std::string> names;
+  for (const ModelSpec& m : models()) {
+    if (m.name != "two_devices") names.push_back(m.name);
+  }
+  return names;
+}
+
+// Every model, whose momentum slots are the gradients.
+Rows every_model() {
+  Rows rows;
+  for (const std::string& model : names_of_models()) {
+    for (const char* devices : {"CPUx2", "CPUx3", "GPUx2", "GPUx3"}) {
+      rows.push_back({.model = model, .devices = devices});
+    }
+    rows.push_back({.model = model, .devices = "CPU:0,GPU:0"});
+  }
+  return rows;
+}
+
+Rows every_optimizer() {
+  Rows rows;
+  for (const char* optimizer :
+       {"sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad"}) {
+    for (const char* devices : {"CPUx2", "GPUx3", "CPU:1,GPU:2"}) {
+      for (const char* model : {"dense", "conv"}) {
+        rows.push_back(
+            {.model = model, .optimizer = optimizer, .devices = devices});
+      }
+    }
+  }
+  return rows;
+}
+
+// Batches that replicas do not divide, and such that most get nothing.
+Rows every_batch() {
+  Rows rows;
+  for (const char* model : {"dense", "batch_norm", "dropout", "two_by_two"}) {
+    for (const Examples examples : {Examples::kEven, Examples::kEmpty}) {
+      for (const char* devices : {"CPUx4", "GPUx4", "CPU:0,GPU:0,GPU:1"}) {
+        rows.push_back(
+            {.model = model, .examples = examples, .devices = devices});
+      }
+    }
+  }
+  return rows;
+}
+
+Rows every_share() {
+  Rows rows;
+  for (const char* model : {"dense", "conv", "batch_norm", "dropout"}) {
+    for (const char* devices : {"CPUx2", "GPUx2", "CPU:0,GPU:0"}) {
+      for (const char* shares : {"1:3", "auto"}) {
+        rows.push_back({.model = model, .devices = devices, .shares = shares});
+      }
+    }
+    rows.push_back({.model = model,
+                    .examples = Examples::kEmpty,
+                    .devices = "GPUx4",
+                    .shares = "1:2:3:10"});
+  }
+  return rows;
+}
+
+Rows every_strategy() {
+  Rows rows;
+  for (const char* model : {"dense", "batch_norm", "unused"}) {
+    for (const char* strategy : {"one_device", "central"}) {
+      for (const char* devices : {"CPUx2", "GPUx1", "GPUx3", "GPU:1,CPU:2"}) {
+        rows.push_back({.model = model,
+                        .optimizer = "adam",
+                        .strategy = strategy,
+                        .devices = devices});
+      }
+    }
+  }
+  return rows;
+}
+
+Rows every_algorithm() {
+  Rows rows;
+  uint64_t seed = 0;
+  for (const char* algorithm : {"ring", "pairs", "one", "direct"}) {
+    for (const char* devices :
+         {"GPUx2", "GPUx3", "GPUx4", "CPU:0,CPU:1,GPU:0,GPU:1"}) {
+      for (const int64_t pack : {int64_t{0}, int64_t{100}, int64_t{1} << 30}) {
+        rows.push_back({.model = seed % 2 ? "dense" : "conv",
+                        .devices = devices,
+                        .algorithm = algorithm,
+                        .pack_bytes = pack,
+                        .seed = ++seed});
+      }
+    }
+  }
+  return rows;
+}
+
+// Replicas of two devices each.
+Rows replicas_of_two() {
+  Rows rows;
+  for (const char* devices : {"CPUx2", "CPUx4", "GPUx2", "GPUx4"}) {
+    for (const Examples examples : {Examples::kUneven, Examples::kEmpty}) {
+      rows.push_back({.model = "two_devices",
+                      .examples = examples,
+                      .devices = devices,
+                      .devices_per_replica = 2});
+    }
+  }
+  return rows;
+}
+
+// Other orders of what no wait orders.
+Rows every_seed() {
+  Rows rows;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    for (const char* model : {"dense", "batch_norm", "attention"}) {
+      rows.push_back({.model = model,
+                      .optimizer = "adam",
+                      .devices = seed % 2 ? "GPUx3" : "GPUx4",
+                      .seed = seed * 101});
+    }
+  }
+  return rows;
+}
+
+Rows batch_by_batch() {
+  Rows rows;
+  for (const char* model : {"dense", "two_by_two", "embedding"}) {
+    for (const char* devices : {"CPUx3", "GPUx2"}) {
+      rows.push_back(
+          {.model = model, .devices = devices, .way = Way::kTrainOnBatch});
+    }
+  }
+  return rows;
+}
+
+class Fit : public testing::TestWithParam<Row> {};
+
+Values losses(const Trained& t) {
+  Values v;
+  for (double loss : t.losses) v.push_back({"loss", {loss}});
+  return v;
+}
+
+Values evaluated(const Trained& t) {
+  Values v;
+  for (const auto& [name, value] : t.evaluated) v.push_back({name, {value}});
+  return v;
+}
+
+TEST_P(Fit, EqualsOneDevice) {
+  const Row& row = GetParam();
+  const Trained& want = on_one_device(row);
+  ASSERT_LT(want.losses.back(), want.losses.front()) << "it does not learn";
+  said();
+  const Trained got = train(row);
+  SCOPED_TRACE(said());
+  EXPECT_EQ(difference(got.start, want.start, 1e-6), "") << "at the start";
+  EXPECT_EQ(difference(got.after_one, want.after_one, kAfterOneStep), "")
+      << "after one step";
+  EXPECT_EQ(difference(losses(got), losses(want), kLosses), "");
+  EXPECT_EQ(difference(got.after_all, want.after_all, kAfterAll), "")
+      << "after " << want.losses.size() << " steps";
+  EXPECT_EQ(difference(evaluated(got), evaluated(want), kLosses), "")
+      << "evaluate";
+  EXPECT_EQ(difference(got.outputs, want.outputs, kAfterAll), "") << "predict";
+}
+
+auto name = [](const auto& info) { return info.param.name(); };
+INSTANTIATE_TEST_SUITE_P(Model, Fit, testing::ValuesIn(every_model()), name);
+INSTANTIATE_TEST_SUITE_P(Optimizer, Fit, testing::ValuesIn(every_optimizer()),
+                         name);
+INSTANTIATE_TEST_SUITE_P(Batch, Fit, testing::ValuesIn(every_batch()), name);
+INSTANTIATE_TEST_SUITE_P(Share, Fit, testing::ValuesIn(every_share()), name);
+INSTANTIATE_TEST_SUITE_P(Strategy, Fit, testing::ValuesIn(every_strategy()),
+                         name);
+INSTANTIATE_TEST_SUITE_P(Algorithm, Fit, testing::ValuesIn(every_algorithm()),
+                         name);
+INSTANTIATE_TEST_SUITE_P(ReplicasOfTwo, Fit,
+                         testing::ValuesIn(replicas_of_two()), name);
+INSTANTIATE_TEST_SUITE_P(Seed, Fit, testing::ValuesIn(every_seed()), name);
+INSTANTIATE_TEST_SUITE_P(BatchByBatch, Fit, testing::ValuesIn(batch_by_batch()),
+                         name);
+
+}  // namespace
+}  // namespace berth::strategy_suite

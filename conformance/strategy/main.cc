@@ -1,0 +1,19 @@
+// One process for all rows: four CPU devices that share the cores, so that
+// this runs on two, and four simulated accelerators.
+
+#include <gtest/gtest.h>
+
+#include "berth/config.h"
+#include "conformance/strategy/training.h"
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  berth::config::set_logical_device_configuration(
+      {"/physical_device:CPU:0", "CPU"}, {{.workers = 2, .shared = true},
+                                          {.workers = 1, .shared = true},
+                                          {.workers = 2, .shared = true},
+                                          {.workers = 1, .shared = true}});
+  berth::config::set_simulated_devices("GPUx4");
+  berth::strategy_suite::listen();
+  return RUN_ALL_TESTS();
+}

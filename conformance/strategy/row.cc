@@ -1,0 +1,106 @@
+#include "conformance/strategy/row.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <sstream>
+
+#include "berth/errors.h"
+
+namespace berth::strategy_suite {
+
+namespace {
+
+distribute::Shares shares_of(const std::string& text) {
+  if (text == "equal") return {};
+  if (text == "auto") return distribute::Auto;
+  std::vector<double> weights;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ':');) {
+    weights.push_back(std::stod(part));
+  }
+  return weights;
+}
+
+distribute::CrossDeviceOps algorithm_of(const std::string& name) {
+  using enum distribute::CrossDeviceOps;
+  if (name == "auto") return kAuto;
+  if (name == "ring") return kRing;
+  if (name == "pairs") return kHierarchicalCopyAllReduce;
+  if (name == "one") return kReductionToOneDevice;
+  if (name == "direct") return kDirect;
+  throw errors::NotFound("no algorithm \"" + name + "\" in the suite");
+}
+
+}  // namespace
+
+int64_t count_of(Examples examples) {
+  switch (examples) {
+    case Examples::kEven:
+      return 3 * kBatch;
+    case Examples::kUneven:
+      return 2 * kBatch + 13;
+    case Examples::kEmpty:
+      return 2 * kBatch + 1;
+  }
+  return 0;
+}
+
+std::string Row::name() const {
+  static constexpr const char* kExamples[] = {"even", "uneven", "empty"};
+  std::string s = fmt::format("{}_{}_{}_{}_{}", model, optimizer,
+                              kExamples[static_cast<int>(examples)], strategy,
+                              devices);
+  if (shares != "equal") s += "_shares_" + shares;
+  if (devices_per_replica != 1) s += fmt::format("_of_{}", devices_per_replica);
+  if (slices) s += fmt::format("_slices_{}", slices);
+  if (algorithm != "auto") s += "_" + algorithm;
+  if (pack_bytes) s += fmt::format("_pack_{}", pack_bytes);
+  if (seed) s += fmt::format("_seed_{}", seed);
+  if (way == Way::kTrainOnBatch) s += "_train_on_batch";
+  for (char& c : s) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return s;
+}
+
+std::string Row::kind() const { return devices.substr(0, 3); }
+
+std::ostream& operator<<(std::ostream& out, const Row& row) {
+  return out << row.name();
+}
+
+std::vector<std::string> device_names(const std::string& devices) {
+  std::vector<std::string> names;
+  const size_t x = devices.find('x');
+  if (x != std::string::npos) {
+    for (int i = 0; i < std::stoi(devices.substr(x + 1)); ++i) {
+      names.push_back(fmt::format("{}:{}", devices.substr(0, x), i));
+    }
+    return names;
+  }
+  std::istringstream in(devices);
+  for (std::string part; std::getline(in, part, ',');) names.push_back(part);
+  return names;
+}
+
+distribute::Strategy strategy_of(const Row& row) {
+  const auto names = device_names(row.devices);
+  if (row.strategy == "one_device") {
+    return distribute::OneDeviceStrategy(names.front());
+  }
+  const distribute::StrategyOptions options = {
+      .devices = names,
+      .cross_device_ops = algorithm_of(row.algorithm),
+      .communication = {.bytes_per_pack = row.pack_bytes},
+      .devices_per_replica = row.devices_per_replica,
+      .shares = shares_of(row.shares),
+      .slices = row.slices};
+  if (row.strategy == "central") {
+    return distribute::CentralStorageStrategy(options);
+  }
+  if (row.strategy == "mirrored") return distribute::MirroredStrategy(options);
+  throw errors::NotFound("no strategy \"" + row.strategy + "\" in the suite");
+}
+
+}  // namespace berth::strategy_suite

@@ -1,0 +1,33 @@
+#include "distribute/core_of.h"
+
+#include <mutex>
+#include <set>
+
+#include "distribute/strategy_core.h"
+#include "tensor/variable_state.h"
+
+namespace berth::distribute {
+
+std::shared_ptr<StrategyCore> core_of(const Tensor& handle) {
+  const void* identity = variable_state(handle).strategy;
+  if (identity == nullptr) return nullptr;
+  const auto* core = static_cast<const StrategyCore*>(identity);
+  return std::const_pointer_cast<StrategyCore>(core->shared_from_this());
+}
+
+std::shared_ptr<StrategyCore> open_core() {
+  auto* core = dynamic_cast<StrategyCore*>(t_state.strategy);
+  return core ? core->shared_from_this() : nullptr;
+}
+
+void keep_core(std::shared_ptr<const StrategyCore> core) {
+  static std::mutex mutex;
+  // Never destroyed: variables in static storage go late.
+  static auto& kept =
+      *std::make_unique<std::set<std::shared_ptr<const StrategyCore>>>()
+           .release();
+  std::lock_guard lock(mutex);
+  kept.insert(std::move(core));
+}
+
+}  // namespace berth::distribute

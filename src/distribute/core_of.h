@@ -1,0 +1,26 @@
+// The strategy that a variable, or a block of code, belongs to.
+
+#ifndef BERTH_DISTRIBUTE_CORE_OF_H_
+#define BERTH_DISTRIBUTE_CORE_OF_H_
+
+#include <memory>
+
+#include "berth/tensor.h"
+
+namespace berth::distribute {
+
+class StrategyCore;
+
+// Returns the strategy in whose scope the variable was made; null when there
+// was none. Thread-safe.
+std::shared_ptr<StrategyCore> core_of(const Tensor& handle);
+
+// Returns the strategy whose scope is open on this thread; null: none.
+std::shared_ptr<StrategyCore> open_core();
+
+// Keeps a strategy that has variables for ever: they name it by its address.
+void keep_core(std::shared_ptr<const StrategyCore> core);
+
+}  // namespace berth::distribute
+
+#endif  // BERTH_DISTRIBUTE_CORE_OF_H_

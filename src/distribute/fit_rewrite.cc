@@ -1,0 +1,61 @@
+#include "distribute/fit_rewrite.h"
+
+#include <fmt/format.h>
+
+#include "base/diagnostics.h"
+
+namespace berth::distribute {
+
+namespace {
+
+// Ops that run whole on every batch cost what the strategy was to save.
+void report_whole(const SplitReport& report, const std::string& graph) {
+  for (const std::string& op : report.whole) {
+    report_once(op + graph,
+                {"runs-whole",
+                 debugging::Severity::kLint,
+                 fmt::format("{} in {} has no split rule: its operands are "
+                             "gathered and it runs whole, once per memory",
+                             op, graph),
+                 {}});
+  }
+}
+
+class SlicesRewrite final : public GraphRewrite {
+ public:
+  SlicesRewrite(std::string device, int slices) {
+    plan_.replicas = {{std::move(device)}};
+    plan_.slices = slices;
+  }
+  void apply(Graph& graph) const override { split_batch(graph, plan_); }
+  int slices() const override { return plan_.slices; }
+
+ private:
+  SplitPlan plan_;
+};
+
+}  // namespace
+
+void FitRewrite::apply(Graph& graph) const {
+  SplitReport report = split_batch(graph, core_->split_plan());
+  if (core_->num_replicas() > 1) report_whole(report, graph.name);
+  const std::lock_guard lock(mutex_);
+  report_ = std::move(report);
+}
+
+SplitReport FitRewrite::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+std::shared_ptr<const FitRewrite> fit_rewrite(
+    std::shared_ptr<StrategyCore> core) {
+  return std::make_shared<const FitRewrite>(std::move(core));
+}
+
+std::shared_ptr<const GraphRewrite> slices_rewrite(std::string device,
+                                                   int slices) {
+  return std::make_shared<const SlicesRewrite>(std::move(device), slices);
+}
+
+}  // namespace berth::distribute

@@ -1,0 +1,137 @@
+// StrategyPlan for people and for programs (docs/json.md).
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "berth/distribute.h"
+
+namespace berth::distribute {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string in_bytes(int64_t bytes) {
+  const auto b = static_cast<double>(bytes);
+  if (b < 1000) return fmt::format("{} B", bytes);
+  if (b < 1e6) return fmt::format("{:.1f} kB", b / 1e3);
+  if (b < 1e9) return fmt::format("{:.1f} MB", b / 1e6);
+  return fmt::format("{:.1f} GB", b / 1e9);
+}
+
+std::string in_us(double us) {
+  return us <= 0    ? "-"
+         : us < 100 ? fmt::format("{:.1f} us", us)
+                    : fmt::format("{:.0f} us", us);
+}
+
+// "CPU:0" of "/job:localhost/replica:0/task:0/device:CPU:0".
+std::string short_name(const std::string& device) {
+  const size_t at = device.rfind("device:");
+  return at == std::string::npos ? device : device.substr(at + 7);
+}
+
+std::string device_text(const StrategyPlan::ReplicaShare& r) {
+  std::vector<std::string> names;
+  for (const std::string& d : r.devices) names.push_back(short_name(d));
+  return fmt::format("{}", fmt::join(names, "+"));
+}
+
+// The first few names, and how many more.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 6;
+  const size_t n = std::min(names.size(), kShown);
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(n);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), end, ", "));
+  if (n < names.size()) text += fmt::format(" and {} more", names.size() - n);
+  return text;
+}
+
+void add_replicas(const StrategyPlan& p, std::string& s) {
+  size_t width = 6;
+  for (const auto& r : p.replicas) {
+    width = std::max(width, device_text(r).size());
+  }
+  s += fmt::format("  {:>7}  {:<{}}  {:>8}  {:>6}  {:>9}  {:>9}\n", "replica",
+                   "device", width, "examples", "slices", "compute", "peak");
+  for (const auto& r : p.replicas) {
+    s += fmt::format("  {:>7}  {:<{}}  {:>8}  {:>6}  {:>9}  {:>9}\n", r.replica,
+                     device_text(r), width, r.examples,
+                     r.slices > 0 ? std::to_string(r.slices) : "-",
+                     in_us(r.compute_us), in_bytes(r.peak_bytes));
+  }
+}
+
+void add_buckets(const StrategyPlan& p, std::string& s) {
+  for (size_t b = 0; b < p.buckets.size(); ++b) {
+    const auto& bucket = p.buckets[b];
+    s += fmt::format("  bucket {}: {}, {}: {}\n", b, in_bytes(bucket.bytes),
+                     bucket.algorithm, some_of(bucket.variables));
+  }
+  s += fmt::format("  between devices: {} per step\n",
+                   in_bytes(p.bytes_per_step));
+}
+
+}  // namespace
+
+std::string StrategyPlan::str() const {
+  std::string s =
+      fmt::format("{}, {} replica{}, batch {}\n", strategy, replicas.size(),
+                  replicas.size() == 1 ? "" : "s", batch);
+  add_replicas(*this, s);
+  add_buckets(*this, s);
+  if (!unused.empty()) {
+    s += fmt::format("  no gradient, not trained: {}\n", some_of(unused));
+  }
+  if (!whole.empty()) {
+    s += fmt::format("  not cut, run whole: {}\n", some_of(whole));
+  }
+  if (step_us > 0) {
+    s += fmt::format("  predicted: {} per step", in_us(step_us));
+    if (all_reduce_us > 0) {
+      s += fmt::format(", {} of it adding gradients", in_us(all_reduce_us));
+    }
+    s += "\n";
+  }
+  if (one_device_us > 0) {
+    s += fmt::format("  against {}: {}, speed-up {:.2f}x\n", one_device,
+                     in_us(one_device_us), speed_up());
+  }
+  if (!advice.empty()) s += "  " + advice + "\n";
+  return s;
+}
+
+std::string StrategyPlan::json() const {
+  const auto time = [](double us) { return us > 0 ? Json(us) : Json(nullptr); };
+  Json j = {{"strategy", strategy}, {"batch", batch}};
+  j["replicas"] = Json::array();
+  for (const ReplicaShare& r : replicas) {
+    j["replicas"].push_back({{"replica", r.replica},
+                             {"devices", r.devices},
+                             {"examples", r.examples},
+                             {"slices", r.slices},
+                             {"compute_us", time(r.compute_us)},
+                             {"peak_bytes", r.peak_bytes}});
+  }
+  j["buckets"] = Json::array();
+  for (const Bucket& b : buckets) {
+    j["buckets"].push_back({{"variables", b.variables},
+                            {"bytes", b.bytes},
+                            {"algorithm", b.algorithm}});
+  }
+  j["unused"] = unused;
+  j["whole"] = whole;
+  j["bytes_per_step"] = bytes_per_step;
+  j["step_us"] = time(step_us);
+  j["all_reduce_us"] = time(all_reduce_us);
+  j["one_device"] = one_device;
+  j["one_device_us"] = time(one_device_us);
+  j["speed_up"] = speed_up() > 0 ? Json(speed_up()) : Json(nullptr);
+  j["advice"] = advice;
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace berth::distribute

@@ -1,0 +1,103 @@
+#include "distribute/split_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "berth/errors.h"
+#include "distribute/split_emit.h"
+#include "passes/lower.h"
+#include "passes/pipeline.h"
+
+namespace berth::distribute {
+
+namespace {
+
+// Decompositions of decompositions end; a rule that makes itself does not.
+constexpr int kMaxRounds = 8;
+
+int64_t batch_of(const Graph& graph) {
+  int64_t batch = -1;
+  for (const int32_t a : graph.args) {
+    const Shape& shape = graph[a].outputs[0].shape;
+    if (shape.rank() == 0) continue;
+    if (batch >= 0 && shape[0] != batch) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: arguments have {} and {} examples; expected one first dimension "
+          "to split over replicas",
+          graph.name, batch, shape[0]));
+    }
+    batch = shape[0];
+  }
+  return batch;
+}
+
+// Nodes that would run whole and can be made of ops with rules.
+std::set<std::string> composites(const Graph& graph,
+                                 const std::vector<int32_t>& whole) {
+  std::set<std::string> names;
+  for (const int32_t i : whole) {
+    const Node& n = graph[i];
+    if (n.op->kind() == OpKind::kCompute && n.op->decompose() != nullptr &&
+        !n.has_effect()) {
+      names.insert(n.name);
+    }
+  }
+  return names;
+}
+
+std::vector<int64_t> lengths_of(const SplitPlaces& places) {
+  std::set<int64_t> lengths;
+  for (const ExampleRange& e : places.examples) lengths.insert(e.rows);
+  for (const SumPiece& p : places.pieces) lengths.insert(p.examples.rows);
+  lengths.erase(0);
+  return {lengths.begin(), lengths.end()};
+}
+
+}  // namespace
+
+SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
+  SplitReport report;
+  report.batch = batch_of(graph);
+  if (report.batch <= 0) return report;  // nothing to split
+  const SplitPlaces places = places_of(plan, report.batch);
+  if (places.memories.size() > kMaxMemories) {
+    throw errors::InvalidArgument(
+        fmt::format("{} devices with memories of their own; expected at most "
+                    "{}",
+                    places.memories.size(), kMaxMemories));
+  }
+  for (const ExampleRange& e : places.examples) {
+    report.examples.push_back(e.rows);
+  }
+  if (plan.replicas.size() == 1 && plan.slices == 0 && plan.central.empty() &&
+      plan.replicas[0].size() == 1) {
+    return report;
+  }
+  for (int round = 0;; ++round) {
+    SplitAnalysis analysis(graph, report.batch, lengths_of(places),
+                           places.slices > 0);
+    const SplitStates states = analysis.run();
+    const std::set<std::string> parts = composites(graph, states.whole);
+    if (!parts.empty() && round < kMaxRounds) {
+      lower(graph, [&](const Node& n) { return !parts.contains(n.name); });
+      run_device_free_passes(graph);
+      continue;
+    }
+    for (const int32_t i : states.whole) {
+      const Node& n = graph[i];
+      if (n.has_effect() || n.op->kind() == OpKind::kPlaceholder) continue;
+      report.whole.push_back(
+          fmt::format("{} ({})", n.sources.empty() ? n.name : n.sources[0].name,
+                      n.op->name()));
+    }
+    const SplitNeeds needs(graph, states, places);
+    graph = SplitEmit(graph, plan, places, analysis, states, needs).run();
+    dce(graph);
+    verify(graph);
+    return report;
+  }
+}
+
+}  // namespace berth::distribute

@@ -1,0 +1,82 @@
+// Writes the graph of a split step: every node where the analysis wants it.
+
+#ifndef BERTH_DISTRIBUTE_SPLIT_EMIT_H_
+#define BERTH_DISTRIBUTE_SPLIT_EMIT_H_
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "distribute/split_needs.h"
+
+namespace berth::distribute {
+
+class SplitEmit {
+ public:
+  SplitEmit(const Graph& from, const SplitPlan& plan, const SplitPlaces& places,
+            const SplitAnalysis& analysis, const SplitStates& states,
+            const SplitNeeds& needs);
+
+  Graph run();
+
+ private:
+  // What stands for one value of the old graph; node -1: not made.
+  struct Made {
+    std::vector<ValueRef> whole;   // by memory
+    std::vector<ValueRef> parts;   // by replica
+    std::vector<ValueRef> pieces;  // by piece
+  };
+  // What stands for one node.
+  struct Copy {
+    int replica, memory;
+    int32_t node;
+  };
+  Made& made(ValueRef v) { return made_[v.node][v.output]; }
+  const SplitState& state(ValueRef v) const {
+    return states_.values[v.node][v.output];
+  }
+
+  void emit(int32_t i);
+  void emit_arg(int32_t i);
+  void emit_handle(int32_t i);
+  void emit_whole(int32_t i);
+  void emit_cut(int32_t i);
+  void emit_through(int32_t i);
+  // Makes the whole of partial sums, where it is needed.
+  void reduce(int32_t i);
+
+  // The same value in another form, made now if it is not there.
+  ValueRef whole_at(ValueRef v, int memory);
+  ValueRef gathered(ValueRef v, int memory);
+  ValueRef part_of(ValueRef v, int replica, int8_t axis);
+  ValueRef piece_of(ValueRef v, size_t piece, int8_t axis);
+  // Examples of `of`, along `axis`.
+  ValueRef cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,
+               const Node& like, const Copy& where);
+
+  // A copy of an old node without inputs, for a replica or a memory.
+  Node copy_of(int32_t i, const Copy& where) const;
+  int32_t add(Node node) { return to_.add(std::move(node)); }
+  void add_copy(int32_t i, Copy where, Node node);
+  std::shared_ptr<const NodePart> part(int32_t i, const SumPiece& piece) const;
+  std::vector<std::string> devices_of(const Copy& where) const;
+  std::vector<int32_t> controls(int32_t i, const Copy& where) const;
+
+  const Graph& from_;
+  const SplitPlan& plan_;
+  const SplitPlaces& places_;
+  const SplitAnalysis& analysis_;
+  const SplitStates& states_;
+  const SplitNeeds& needs_;
+  Graph to_;
+  std::vector<std::vector<Made>> made_;
+  std::vector<std::vector<Copy>> copies_;
+  // (value, replica or piece, axis) -> cut; pieces count from replicas on.
+  std::map<std::tuple<ValueRef, size_t, int>, ValueRef> cuts_;
+  std::vector<SumPiece> by_replica_;  // all examples of each
+};
+
+}  // namespace berth::distribute
+
+#endif  // BERTH_DISTRIBUTE_SPLIT_EMIT_H_

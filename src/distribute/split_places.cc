@@ -1,0 +1,135 @@
+#include "distribute/split_places.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "berth/errors.h"
+#include "device/device_name.h"
+#include "device/memory_space.h"
+#include "distribute/shares.h"
+#include "op/device_scope.h"
+
+namespace berth::distribute {
+
+namespace {
+
+void check_shares(const SplitPlan& plan) {
+  const bool negative = std::any_of(plan.shares.begin(), plan.shares.end(),
+                                    [](int s) { return s < 0; });
+  const int64_t sum =
+      std::accumulate(plan.shares.begin(), plan.shares.end(), int64_t{0});
+  if (plan.shares.empty() ||
+      (plan.shares.size() == plan.replicas.size() && !negative && sum > 0)) {
+    return;
+  }
+  throw errors::InvalidArgument(fmt::format(
+      "shares are [{}] of {} replicas; expected one per replica, at least 0 "
+      "and not all 0",
+      fmt::join(plan.shares, ", "), plan.replicas.size()));
+}
+
+// The subtrees of the tree over `total` slices that [first, end) is made of.
+void add_pieces(int replica, int32_t first, int32_t end, SplitPlaces* p) {
+  while (first < end) {
+    int32_t width = 1;
+    while (first % (2 * width) == 0 && first + width < end &&
+           std::min(first + 2 * width, p->slices) <= end) {
+      width *= 2;
+    }
+    const int32_t count = std::min(width, end - first);
+    const int64_t row = p->batch * first / p->slices;
+    const int64_t next = p->batch * (first + count) / p->slices;
+    p->pieces.push_back({replica, {row, next - row}, first, count});
+    first += count;
+  }
+}
+
+void add_memories(const SplitPlan& plan, SplitPlaces* p) {
+  std::vector<std::string> keys;
+  for (size_t r = 0; r < plan.replicas.size(); ++r) {
+    std::string key;
+    for (const std::string& d : plan.replicas[r]) key += memory_of(d) + ";";
+    const auto it = std::find(keys.begin(), keys.end(), key);
+    p->memory_of.push_back(static_cast<int>(it - keys.begin()));
+    if (it != keys.end()) continue;
+    keys.push_back(key);
+    p->memories.push_back({static_cast<int>(r), plan.replicas[r]});
+  }
+  if (plan.central.empty()) return;
+  p->home = static_cast<int>(p->memories.size());
+  p->memories.push_back({-1, {plan.central}});
+}
+
+}  // namespace
+
+std::string device_for(const std::string& request,
+                       const std::vector<std::string>& devices,
+                       const Node& node) {
+  if (request.empty() || devices.size() == 1) {
+    if (request.empty()) return devices[0];
+    const bool host = DeviceName::parse(request).type == "CPU" &&
+                      DeviceName::parse(devices[0]).type != "CPU";
+    return host ? request : devices[0];
+  }
+  const DeviceName name = DeviceName::parse(request);
+  if (name.type == "CPU" && DeviceName::parse(devices[0]).type != "CPU") {
+    return request;
+  }
+  const auto id = static_cast<size_t>(name.id.value_or(0));
+  if (id < devices.size()) return devices[id];
+  throw errors::InvalidArgument(fmt::format(
+      "{} asks for {}{}; a replica of the strategy has {} devices: expected a "
+      "number below {}, which counts within the replica",
+      node.name, request,
+      node.sources.empty() ? "" : where_text(nullptr, node.sources[0].site),
+      devices.size(), devices.size()));
+}
+
+SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
+  check_shares(plan);
+  SplitPlaces p;
+  p.batch = batch;
+  const auto n = static_cast<int>(plan.replicas.size());
+  const int total = plan.slices > 0 ? plan.slices : 32;
+  if (!plan.shares.empty() || plan.slices > 0) {
+    // A batch of fewer examples has fewer slices.
+    p.slices = static_cast<int32_t>(std::min<int64_t>(total, batch));
+    std::vector<double> weights(plan.shares.begin(), plan.shares.end());
+    if (weights.empty()) weights.assign(static_cast<size_t>(n), 1);
+    const std::vector<int> shares = slices_by_weight(weights, p.slices);
+    p.first_slice.push_back(0);
+    for (int r = 0; r < n; ++r) {
+      const int32_t first = p.first_slice.back(), end = first + shares[r];
+      const int64_t row = batch * first / p.slices;
+      p.examples.push_back({row, batch * end / p.slices - row});
+      p.first_slice.push_back(end);
+      if (plan.slices > 0) add_pieces(r, first, end, &p);
+    }
+    if (plan.slices == 0) p.slices = 0;
+  } else {
+    int64_t row = 0;
+    for (const int64_t rows : even_parts(batch, plan.replicas.size())) {
+      p.examples.push_back({row, rows});
+      row += rows;
+    }
+  }
+  if (p.slices == 0) {
+    for (int r = 0; r < n; ++r) {
+      if (p.examples[r].rows > 0) p.pieces.push_back({r, p.examples[r], 0, 0});
+    }
+  }
+  add_memories(plan, &p);
+  return p;
+}
+
+std::vector<int64_t> examples_of(const SplitPlan& plan, int64_t batch) {
+  std::vector<int64_t> rows;
+  for (const ExampleRange& e : places_of(plan, batch).examples) {
+    rows.push_back(e.rows);
+  }
+  return rows;
+}
+
+}  // namespace berth::distribute

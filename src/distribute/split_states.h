@@ -1,0 +1,86 @@
+// What splitting a batch does to each value of a graph: the analysis behind
+// split_batch.h.
+//
+// Walks the graph once, forward, and picks a split signature per node. Reads
+// the split rules alone. One thread.
+
+#ifndef BERTH_DISTRIBUTE_SPLIT_STATES_H_
+#define BERTH_DISTRIBUTE_SPLIT_STATES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/part_kernels.h"
+#include "graph/graph.h"
+
+namespace berth::distribute {
+
+struct SplitState {
+  enum class Kind : uint8_t {
+    kWhole,
+    kSplit,    // cut along `axis`, examples in order
+    kPartial,  // parts that add up
+  };
+  Kind kind = Kind::kWhole;
+  int8_t axis = 0;
+};
+
+// How one node is made.
+struct SplitChoice {
+  enum class Kind : uint8_t {
+    kWhole,    // from whole inputs
+    kCut,      // by `signature`, once per part of the batch
+    kThrough,  // on each partial sum by itself: it is linear
+  };
+  Kind kind = Kind::kWhole;
+  const SplitSignature* signature = nullptr;  // kCut
+  int32_t index = -1;                         // of the signature; -1: none
+};
+
+struct SplitStates {
+  std::vector<std::vector<SplitState>> values;  // by node, by output
+  std::vector<SplitChoice> nodes;
+  // Nodes that run whole though a cut value feeds them.
+  std::vector<int32_t> whole;
+};
+
+// How a node looks on `examples` of the `batch`.
+struct LocalNode {
+  AttrsRef attrs;
+  std::vector<OutSpec> outputs;
+};
+
+class SplitAnalysis {
+ public:
+  // `lengths`: numbers of examples that parts have. `exact`: nothing is added
+  // before partial sums are.
+  SplitAnalysis(const Graph& graph, int64_t batch, std::vector<int64_t> lengths,
+                bool exact);
+
+  SplitStates run();
+
+  // The spec of a value of which a part has `examples`.
+  OutSpec local(const OutSpec& whole, SplitState state, int64_t examples) const;
+  // Infers a cut node again on parts. False when its attributes cannot say
+  // the shape of a part.
+  bool localize(int32_t node, const SplitChoice& choice, int64_t examples,
+                LocalNode* out) const;
+  static SplitState state_of(int8_t axis);
+
+ private:
+  SplitChoice choose(int32_t node);
+  bool accepts(int32_t node, const SplitSignature& s, int* gathers) const;
+  bool linear(const Node& n) const;
+  const SplitSignature* reshape_rule(int32_t node) const;
+
+  const Graph& graph_;
+  const int64_t batch_;
+  const std::vector<int64_t> lengths_;
+  const bool exact_;
+  PartBinder binder_;
+  SplitStates states_;
+};
+
+}  // namespace berth::distribute
+
+#endif  // BERTH_DISTRIBUTE_SPLIT_STATES_H_

@@ -1,0 +1,237 @@
+#include "distribute/strategy_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/diagnostics.h"
+#include "base/thread_pool.h"
+#include "base/where.h"
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "distribute/core_of.h"
+#include "distribute/device_list.h"
+#include "distribute/shares.h"
+#include "op/device_scope.h"
+#include "tensor/variable_state.h"
+
+namespace berth::distribute {
+
+namespace {
+
+constexpr int kFineSlices = 32;  // of shares that are not equal
+
+const char* name_of(StrategyKind kind) {
+  switch (kind) {
+    case StrategyKind::kOneDevice:
+      return "OneDeviceStrategy";
+    case StrategyKind::kMirrored:
+      return "MirroredStrategy";
+    case StrategyKind::kCentralStorage:
+      return "CentralStorageStrategy";
+  }
+  return "";
+}
+
+const char* algorithm_of(CrossDeviceOps ops) {
+  switch (ops) {
+    case CrossDeviceOps::kAuto:
+      return "auto";
+    case CrossDeviceOps::kRing:
+      return "ring";
+    case CrossDeviceOps::kHierarchicalCopyAllReduce:
+      return "hierarchical";
+    case CrossDeviceOps::kReductionToOneDevice:
+      return "one_device";
+    case CrossDeviceOps::kDirect:
+      return "direct";
+  }
+  return "auto";
+}
+
+std::string names_of(const std::vector<Device*>& devices) {
+  std::string s;
+  for (const Device* d : devices) {
+    s += (s.empty() ? "" : ", ") + d->short_name();
+  }
+  return s;
+}
+
+// Cuts the list of devices into one list per replica.
+std::vector<std::vector<Device*>> cut(const std::vector<Device*>& devices,
+                                      int per_replica, const std::string& name,
+                                      Site site) {
+  if (per_replica < 1 ||
+      devices.size() % static_cast<size_t>(per_replica) != 0) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: {} devices ({}), devices_per_replica is {}{}; expected a number "
+        "of at least 1 that divides the number of devices",
+        name, devices.size(), names_of(devices), per_replica,
+        where_text(nullptr, site)));
+  }
+  std::vector<std::vector<Device*>> replicas;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (i % static_cast<size_t>(per_replica) == 0) replicas.emplace_back();
+    replicas.back().push_back(devices[i]);
+  }
+  return replicas;
+}
+
+void check_shares(const Shares& shares, size_t replicas,
+                  const std::string& name, Site site) {
+  const std::vector<double>& w = shares.weights();
+  if (w.empty()) return;
+  double sum = 0;
+  bool good = w.size() == replicas;
+  std::string text;
+  for (double x : w) {
+    good = good && std::isfinite(x) && x >= 0;
+    sum += x;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", x);
+  }
+  if (good && sum > 0 && std::isfinite(sum)) return;
+  throw errors::InvalidArgument(fmt::format(
+      "{}: shares are {{{}}}, there are {} replicas{}; expected one number of "
+      "at least 0 for each, not all 0",
+      name, text, replicas, where_text(nullptr, site)));
+}
+
+int checked_slices(const StrategyOptions& options, size_t replicas,
+                   const std::string& name, Site site) {
+  int slices = options.slices;
+  if (slices == 0 && !options.shares.equal()) slices = kFineSlices;
+  const bool fits = slices >= static_cast<int>(replicas);
+  if (slices == 0 || (fits && slices <= ThreadPool::kMaxChunks)) return slices;
+  throw errors::InvalidArgument(fmt::format(
+      "{}: {} slices for {} replicas{}; expected {} to {}, or 0 and equal "
+      "shares",
+      name, slices, replicas, where_text(nullptr, site), replicas,
+      ThreadPool::kMaxChunks));
+}
+
+uint64_t hash_of(const std::vector<int>& shares) {
+  uint64_t h = 14695981039346656037ull;  // FNV-1a
+  for (int n : shares) h = (h ^ static_cast<uint64_t>(n)) * 1099511628211ull;
+  return h;
+}
+
+}  // namespace
+
+StrategyCore::StrategyCore(StrategyKind kind, StrategyOptions options,
+                           Site site)
+    : kind_(kind), options_(std::move(options)), name_(name_of(kind)) {
+  const std::vector<Device*> devices =
+      devices_named(options_.devices, name_, site);
+  replicas_ = cut(devices, options_.devices_per_replica, name_, site);
+  check_shares(options_.shares, replicas_.size(), name_, site);
+  slices_ = checked_slices(options_, replicas_.size(), name_, site);
+  if (options_.communication.bytes_per_pack < 0 ||
+      !(options_.communication.timeout_seconds >= 0)) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: bytes_per_pack is {}, timeout_seconds {}{}; expected numbers of "
+        "at least 0",
+        name_, options_.communication.bytes_per_pack,
+        options_.communication.timeout_seconds, where_text(nullptr, site)));
+  }
+  if (slices_ == 0) return;
+  std::vector<double> weights = options_.shares.weights();
+  if (weights.empty()) {
+    for (int64_t n : even_parts(slices_, replicas_.size())) {
+      shares_.push_back(static_cast<int>(n));
+    }
+  } else {
+    shares_ = slices_by_weight(weights, slices_);
+  }
+  key_ = hash_of(shares_);
+}
+
+Device& StrategyCore::home(const DeviceScope* scope) const {
+  // What the engine makes, it puts where it belongs.
+  if (scope && scope->kind == ScopeKind::kEngine && scope->device) {
+    return *scope->device;
+  }
+  const std::vector<Device*>& mine = replicas_[0];
+  const bool central = kind_ == StrategyKind::kCentralStorage &&
+                       (replicas_.size() > 1 || mine.size() > 1);
+  Device& first = central ? DeviceManager::get().host() : *mine[0];
+  if (scope == nullptr || !(scope->name.type || scope->name.id)) return first;
+  const int number = scope->name.id.value_or(0);
+  if (mine.size() > 1 && !central) {
+    int of_type = 0;
+    for (Device* d : mine) {
+      if (scope->name.type && *scope->name.type != d->type()) continue;
+      if (of_type++ == number) return *d;
+    }
+    throw errors::InvalidArgument(fmt::format(
+        "a variable is made in device(\"{}\"){}; a replica of the {} has {}: "
+        "expected one of its devices by number, \"/{}:0\" to \"/{}:{}\"",
+        scope->name.short_str(), where_text(nullptr, scope->site), name_,
+        names_of(mine), mine[0]->type(), mine[0]->type(), mine.size() - 1));
+  }
+  if (!scope->name.matches(first.name())) {
+    const std::string where = where_text(nullptr, scope->site);
+    report_once(
+        fmt::format("{}\n{}", where, scope->name.str()),
+        {"strategy-scope-ignored", debugging::Severity::kLint,
+         fmt::format("device(\"{}\"){} does nothing in the scope of a {}: "
+                     "variables live with the replicas, and each replica "
+                     "computes on a device of its own; for replicas that span "
+                     "devices say .devices_per_replica = 2",
+                     scope->name.short_str(), where, name_),
+         scope->site});
+  }
+  return first;
+}
+
+void StrategyCore::adopt(const Tensor& handle) const {
+  variable_state(handle).strategy = this;
+  keep_core(shared_from_this());
+}
+
+std::vector<int> StrategyCore::shares() const {
+  std::lock_guard lock(mutex_);
+  return shares_;
+}
+
+void StrategyCore::set_shares(std::vector<int> shares) {
+  const bool counts =
+      std::all_of(shares.begin(), shares.end(), [](int n) { return n >= 0; });
+  const int64_t sum = std::accumulate(shares.begin(), shares.end(), int64_t{0});
+  if (!counts || shares.size() != replicas_.size() || sum != slices_ ||
+      slices_ == 0) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: {} shares of {} slices in all; expected one share of at least 0 "
+        "for each of {} replicas, {} slices in all",
+        name_, shares.size(), sum, replicas_.size(), slices_));
+  }
+  std::lock_guard lock(mutex_);
+  shares_ = std::move(shares);
+  key_ = hash_of(shares_);
+}
+
+std::vector<int64_t> StrategyCore::examples(int64_t batch) const {
+  if (batch < 0) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: a batch of {} examples; expected at least 0", name_, batch));
+  }
+  return examples_of(split_plan(), batch);
+}
+
+SplitPlan StrategyCore::split_plan() const {
+  SplitPlan plan;
+  for (const auto& replica : replicas_) {
+    auto& names = plan.replicas.emplace_back();
+    for (const Device* d : replica) names.push_back(d->str());
+  }
+  plan.shares = shares();
+  plan.slices = options_.slices;  // else bits may depend on the replicas
+  if (kind_ == StrategyKind::kCentralStorage)
+    plan.central = home(nullptr).str();
+  plan.algorithm = algorithm_of(options_.cross_device_ops);
+  plan.pack_bytes = options_.communication.bytes_per_pack;
+  return plan;
+}
+
+}  // namespace berth::distribute

@@ -1,0 +1,306 @@
+#include "exec/measure_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/thread_pool.h"
+#include "exec/measure_costs.h"
+#include "exec/measure_machine.h"
+#include "exec/measure_op.h"
+#include "exec/plan_impl.h"
+#include "op/dispatcher.h"
+#include "place/cost_store.h"
+
+namespace berth {
+
+namespace {
+
+constexpr size_t kFewestRounds = 5, kMostRounds = 101;
+
+// An instance whose variables, arguments and results are zeros of its own.
+class Rehearsal {
+ public:
+  explicit Rehearsal(Plan::Impl& plan)
+      : plan_(plan), run_(plan.make_instance()) {
+    plan_.resolve(*run_);
+    for (size_t d = 0; d < plan.devices.size(); ++d) {
+      arenas_.push_back(zeros(static_cast<int>(d), plan.arena_bytes[d]));
+    }
+    for (size_t b = 0; b < plan.buffers.size(); ++b) {
+      const PlanBuffer& buffer = plan.buffers[b];
+      std::byte*& base = run_->bases[b];
+      if (buffer.where == Where::kArena) {
+        base = arenas_[buffer.device] ? arenas_[buffer.device] + buffer.offset
+                                      : nullptr;
+      } else if (buffer.where != Where::kConst) {
+        base = zeros(buffer.device, buffer.bytes);
+      }
+    }
+    for (size_t v = 0; v < plan.operands.size(); ++v) {
+      std::byte* base = run_->bases[plan.operands[v].buffer];
+      run_->views[v].data = base ? base + plan.operands[v].offset : nullptr;
+    }
+    for (size_t c = 0; c < plan.calls.size(); ++c) {
+      const int scratch = plan.calls[c].scratch;
+      if (scratch < 0 || run_->bases[scratch] == nullptr) continue;
+      run_->contexts[c].scratch =
+          run_->bases[scratch] + plan.calls[c].scratch_offset;
+    }
+  }
+
+  // Times of the regions of a device, as its own thread runs them.
+  void measure(int device, double budget_ms, std::vector<OpTime>& times) {
+    samples_.assign(plan_.steps.size(), {});
+    last_us_ = host_clock_us() + 1000 * budget_ms;
+    device_ = device;
+    Work work;
+    work.context = this;
+    work.what = "a measurement";
+    work.run = [](void* context, const AddressMap&) {
+      static_cast<Rehearsal*>(context)->run_rounds();
+    };
+    Stream& stream = plan_.devices[device]->plan_stream();
+    stream.launch(work);
+    stream.synchronize(stream.record());
+    for (size_t s = 0; s < samples_.size(); ++s) {
+      std::vector<double>& v = samples_[s];
+      if (v.size() < kFewestRounds) continue;
+      std::sort(v.begin(), v.end());
+      // The lower quartile: others may have had the cores meanwhile.
+      const double us = std::max(v[v.size() / 4], 0.01);
+      const double quartiles = v[v.size() * 3 / 4] - v[v.size() / 4];
+      times[s] = {us, static_cast<float>(quartiles / 2 / us),
+                  CostOrigin::kMeasured};
+    }
+  }
+
+ private:
+  // Empty for memory that the host may not touch.
+  std::byte* zeros(int device, size_t bytes) {
+    Device& d = *plan_.devices[device];
+    if (d.pool() == nullptr || bytes == 0) return nullptr;
+    memory_.push_back(
+        make_tensor(d, uint8, Shape({static_cast<int64_t>(bytes)})));
+    std::byte* data = memory_.back().impl()->data();
+    std::memset(data, 0, bytes);
+    return data;
+  }
+
+  bool runs(const PlanStep& step) const {
+    return step.device == device_ && step.kind == StepKind::kKernel &&
+           std::find(failed_.begin(), failed_.end(), &step) == failed_.end();
+  }
+
+  void run_rounds() {
+    for (size_t round = 0; round <= kMostRounds; ++round) {
+      if (round > kFewestRounds && host_clock_us() > last_us_) return;
+      for (size_t s = 0; s < plan_.steps.size(); ++s) {
+        if (!runs(plan_.steps[s])) continue;
+        const double begin = host_clock_us();
+        try {
+          run_step(plan_.steps[s]);
+        } catch (const std::exception&) {
+          failed_.push_back(&plan_.steps[s]);
+          samples_[s].clear();
+          continue;
+        }
+        // The first round warms up.
+        if (round > 0) samples_[s].push_back(host_clock_us() - begin);
+      }
+    }
+  }
+
+  void run_step(const PlanStep& step) {
+    if (step.parts > 1) return plan_.run_region(step, *run_);
+    plan_.ops[step.first_op].kernel.run(run_->calls[step.first_call]);
+  }
+
+  Plan::Impl& plan_;
+  std::unique_ptr<Instance> run_;
+  std::vector<Tensor> memory_;
+  std::vector<std::byte*> arenas_;  // by device
+  std::vector<std::vector<double>> samples_;
+  std::vector<const PlanStep*> failed_;
+  double last_us_ = 0;
+  int device_ = -1;
+};
+
+uint64_t digest(const std::string& text) {
+  uint64_t h = 14695981039346656037u;
+  for (const char c : text) {
+    h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  }
+  return h;
+}
+
+// The device a step runs on, as the costs number it.
+int32_t device_of(const Plan::Impl& p, const PlanStep& step,
+                  const Machine& m) {
+  return m.find(p.devices[step.device]->str());
+}
+
+// The plan's own order of ops, for the simulator.
+SimulatedPlan order_of(const Plan::Impl& p, const Machine& machine) {
+  SimulatedPlan plan = plan_of(p.graph, machine);
+  for (std::vector<int32_t>& order : plan.order) order.clear();
+  for (const PlanStep& step : p.steps) {
+    if (step.kind == StepKind::kTransfer) continue;
+    const int32_t d = device_of(p, step, machine);
+    for (int k = step.first_op; k < step.first_op + step.num_ops; ++k) {
+      plan.order[static_cast<size_t>(d)].push_back(p.ops[k].node);
+    }
+  }
+  return plan;
+}
+
+// The member that the time of a region stands at; -1: none computes.
+int32_t last_member(const Plan::Impl& p, const PlanStep& step) {
+  for (int k = step.first_op + step.num_ops - 1; k >= step.first_op; --k) {
+    if (p.ops[k].kind == StepKind::kKernel) return p.ops[k].node;
+  }
+  return -1;
+}
+
+void put_times(const Plan::Impl& p, const std::vector<OpTime>& times,
+               CostTable& costs) {
+  const size_t classes = costs.classes.size();
+  for (size_t s = 0; s < p.steps.size(); ++s) {
+    const PlanStep& step = p.steps[s];
+    const int32_t last = last_member(p, step);
+    if (times[s].origin == CostOrigin::kNone || last < 0) continue;
+    const int32_t c = costs.devices[device_of(p, step, costs)].device_class;
+    for (int k = step.first_op; k < step.first_op + step.num_ops; ++k) {
+      const int32_t node = p.ops[k].node;
+      OpTime& at = costs.times[static_cast<size_t>(node) * classes + c];
+      at = node == last ? times[s] : OpTime{0, 0, CostOrigin::kMeasured};
+    }
+  }
+}
+
+// What a region reads and writes beyond what its device's caches hold.
+double bus_bytes(const Plan::Impl& p, const PlanStep& step) {
+  std::map<std::pair<int, size_t>, double> views;  // by buffer and offset
+  const int calls = step.parts > 1 ? step.calls_per_part * step.parts : 1;
+  for (int c = step.first_call; c < step.first_call + calls; ++c) {
+    const PlanCall& call = p.calls[c];
+    for (int k = 0; k < call.num_in + call.num_out; ++k) {
+      const Operand& o = p.operands[call.first_view + k];
+      if (o.buffer < 0 || p.buffers[o.buffer].scratch) continue;
+      double& bytes = views[{o.buffer, o.offset}];
+      bytes = std::max(bytes, static_cast<double>(o.shape->num_elements()) *
+                                  static_cast<double>(size_of(o.dtype)));
+    }
+  }
+  double bytes = 0;
+  for (const auto& [at, of] : views) bytes += of;
+  return std::max(0.0, bytes - cache_bytes_of(*p.devices[step.device]));
+}
+
+void put_bus_bytes(const Plan::Impl& p, CostTable& costs) {
+  if (costs.buses.empty()) return;
+  costs.bus_bytes.assign(p.graph.nodes.size(), 0);
+  for (const PlanStep& step : p.steps) {
+    const int32_t last = last_member(p, step);
+    if (last >= 0) costs.bus_bytes[last] = bus_bytes(p, step);
+  }
+}
+
+// Keeps what was measured. Regions that are alike take what the fastest of them
+// took.
+void keep(const std::vector<std::string>& keys, std::vector<OpTime>& times) {
+  std::map<std::string, OpTime> best;
+  for (size_t s = 0; s < times.size(); ++s) {
+    if (times[s].origin == CostOrigin::kNone || keys[s].empty()) continue;
+    const auto [it, fresh] = best.try_emplace(keys[s], times[s]);
+    if (times[s].us < it->second.us) it->second = times[s];
+  }
+  for (const auto& [key, time] : best) CostStore::get().add_op(key, time);
+  CostStore::get().save();
+  for (size_t s = 0; s < times.size(); ++s) {
+    if (const auto it = best.find(keys[s]); it != best.end()) {
+      times[s] = it->second;
+    }
+  }
+}
+
+}  // namespace
+
+std::string region_key(Plan& plan, int step, const Machine& machine) {
+  const Plan::Impl& p = plan.impl();
+  const PlanStep& s = p.steps[static_cast<size_t>(step)];
+  const int32_t device = device_of(p, s, machine);
+  if (s.kind != StepKind::kKernel || device < 0) return "";
+  std::string text = fmt::format("{} parts {}", s.parts, s.forks ? "fork" : "");
+  for (int k = s.first_op; k < s.first_op + s.num_ops; ++k) {
+    if (p.ops[k].kind != StepKind::kKernel) continue;
+    const std::string key = op_key(p.graph, p.ops[k].node,
+                                   p.ops[k].def() ? p.ops[k].def()->label : "");
+    if (key.empty()) return "";
+    text += "; " + key;
+  }
+  return fmt::format("region {:016x} of {} ops on {}", digest(text), s.num_ops,
+                     machine.class_of(device).name);
+}
+
+std::vector<OpTime> measure_regions(Plan& plan, double budget_ms) {
+  Plan::Impl& p = plan.impl();
+  std::vector<OpTime> times(p.steps.size());
+  const DispatchGuard outside(nullptr);
+  try {
+    Rehearsal rehearsal(p);
+    for (size_t d = 0; d < p.devices.size(); ++d) {
+      if (p.devices[d]->pool() == nullptr) continue;
+      rehearsal.measure(static_cast<int>(d), budget_ms, times);
+    }
+  } catch (const errors::Error&) {
+    // No memory for the scratch: what was not measured is estimated.
+  }
+  return times;
+}
+
+PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
+  const Plan::Impl& p = plan.impl();
+  if (may_measure) measure_bus();
+  PlanCosts result;
+  result.costs = kept_costs(p.graph);
+  result.order = order_of(p, result.costs);
+  CostStore& store = CostStore::get();
+  std::vector<std::string> keys;
+  std::vector<OpTime> times(p.steps.size());
+  bool missing = false;
+  for (size_t s = 0; s < p.steps.size(); ++s) {
+    keys.push_back(region_key(plan, static_cast<int>(s), result.costs));
+    if (p.devices[p.steps[s].device]->pool() == nullptr) continue;
+    const auto kept =
+        keys[s].empty() ? std::nullopt : store.find_op(keys[s]);
+    if (kept) times[s] = *kept;
+    missing |= !kept && p.steps[s].kind == StepKind::kKernel;
+  }
+  if (missing && may_measure) {
+    times = measure_regions(plan, budget_ms);
+    keep(keys, times);
+  }
+  put_times(p, times, result.costs);
+  put_bus_bytes(p, result.costs);
+  for (Device* d : p.devices) {
+    if (d->clock_us() >= 0) continue;
+    result.around_us = std::max(result.around_us, empty_run_us(*d));
+  }
+  return result;
+}
+
+PlanPrediction predict_plan(Plan& plan, bool may_measure, double budget_ms) {
+  PlanPrediction p;
+  p.costs = costs_of_plan(plan, may_measure, budget_ms);
+  const SimulatedGraph graph(plan.graph());
+  p.simulation = simulate(graph, p.costs.costs, p.costs.order);
+  p.step_us = p.simulation.step_us + p.costs.around_us;
+  return p;
+}
+
+}  // namespace berth
