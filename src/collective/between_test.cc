@@ -5,14 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <random>
 
-#include "backends/sim/sim.h"
 #include "collective/lower.h"
-#include "collective/testing.h"
-#include "device/device_manager.h"
+#include "collective/sim_testing.h"
 #include "exec/plan.h"
 #include "function/place_bodies.h"
 #include "passes/pipeline.h"
@@ -22,31 +19,7 @@ namespace {
 
 using namespace collective_tests;
 
-constexpr int kDevices = 4;
-const char* const kAlgorithms[] = {"auto", "direct", "ring", "hierarchical",
-                                   "one_device"};
-
-class Between : public testing::Test {
- protected:
-  // Tests of other files in this program configure devices of their own.
-  static void SetUpTestSuite() {
-    setenv("BERTH_SIM", "GPUx4", 1);
-    DeviceManager::get();
-    unsetenv("BERTH_SIM");
-  }
-  void TearDown() override { sim::set_seed(device_of(0), 0); }
-
-  static Device& device_of(int gpu) {
-    return DeviceManager::get().lookup(
-        DeviceName::parse(fmt::format("/GPU:{}", gpu)));
-  }
-};
-
-std::vector<std::string> gpus(int n = kDevices) {
-  std::vector<std::string> names;
-  for (int i = 0; i < n; ++i) names.push_back(full_name("GPU", i));
-  return names;
-}
+class Between : public SimulatedGpus {};
 
 // A step in which replicas, one per device, reduce some values.
 struct Step {
@@ -149,9 +122,8 @@ void expect_sums(const Step& s, int seeds = 2) {
   const auto want = expected(s);
   const size_t wishes = s.options.replicas.size();
   for (int seed = 0; seed < seeds; ++seed) {
-    for (Device* d : DeviceManager::get().devices()) {
-      if (d->type() == "GPU") sim::set_seed(*d, static_cast<uint64_t>(seed));
-    }
+    sim::set_seed(DeviceManager::get().lookup(DeviceName::parse("/GPU:0")),
+                  static_cast<uint64_t>(seed));
     const Tensors out = run(*plan, args, s.shapes.size() * wishes);
     for (size_t o = 0; o < out.size(); ++o) {
       EXPECT_EQ(out[o].shape(), s.shapes[o / wishes]);
@@ -207,7 +179,7 @@ Step everybody(int n, std::vector<Shape> shapes, const std::string& algorithm) {
 
 TEST_F(Between, EveryAlgorithmGivesEverybodyTheSum) {
   for (const char* algorithm : kAlgorithms) {
-    for (int n = 2; n <= kDevices; ++n) {
+    for (int n = 2; n <= kGpus; ++n) {
       SCOPED_TRACE(fmt::format("{} on {}", algorithm, n));
       // Uneven, fewer elements than devices, one, none, several in a bucket.
       expect_sums(everybody(n, {{5, 7}}, algorithm), 10);
@@ -306,9 +278,9 @@ TEST_F(Between, RandomStepsGiveTheSum) {
       s.shapes.push_back(shape);
     }
     for (int r = 0; r < 5; ++r) {
-      const int g = pick(kDevices + 1);
-      s.devices.push_back(g < kDevices ? full_name("GPU", g)
-                                       : full_name("CPU", 0));
+      const int g = pick(kGpus + 1);
+      s.devices.push_back(g < kGpus ? full_name("GPU", g)
+                                    : full_name("CPU", 0));
     }
     for (int p = 1 + pick(6); p > 0; --p) s.options.owners.push_back(pick(5));
     std::set<int64_t> replicas;
@@ -325,7 +297,7 @@ TEST_F(Between, RandomStepsGiveTheSum) {
 // The closed forms: bytes per device of B bytes on N devices.
 TEST_F(Between, DirectAndRingSendTwiceNMinusOneNthsPerDevice) {
   for (const char* algorithm : {"direct", "ring"}) {
-    for (int n = 2; n <= kDevices; ++n) {
+    for (int n = 2; n <= kGpus; ++n) {
       const int64_t elements = 12 * 512;
       const Sent sent = sent_by(*compile(graph_of(
           everybody(n, {{elements / 2}, {2, elements / 4}}, algorithm))));
@@ -339,7 +311,7 @@ TEST_F(Between, DirectAndRingSendTwiceNMinusOneNthsPerDevice) {
 }
 
 TEST_F(Between, OneDeviceReceivesAllAndSendsTheSum) {
-  for (int n = 2; n <= kDevices; ++n) {
+  for (int n = 2; n <= kGpus; ++n) {
     const int64_t bytes = 6000 * 4;
     const Sent sent =
         sent_by(*compile(graph_of(everybody(n, {{6000}}, "one_device"))));
@@ -350,7 +322,7 @@ TEST_F(Between, OneDeviceReceivesAllAndSendsTheSum) {
 }
 
 TEST_F(Between, PairsSendAsMuchInAllAndNoDeviceMoreThanOncePerLevel) {
-  for (int n = 2; n <= kDevices; ++n) {
+  for (int n = 2; n <= kGpus; ++n) {
     const int64_t bytes = 6000 * 4;
     const Sent sent =
         sent_by(*compile(graph_of(everybody(n, {{6000}}, "hierarchical"))));
