@@ -301,7 +301,9 @@ void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
     const Output& out = outputs[o];
     const PlanBuffer& b = buffers[out.buffer];
     if (b.where == Where::kOutput && out.same_as < 0) {
-      run.outputs[o] = make_tensor(*devices[b.device], out.dtype, out.shape);
+      const auto all = static_cast<int64_t>(b.bytes / size_of(out.dtype));
+      run.outputs[o] = make_tensor(*devices[b.device], out.dtype,
+                                   out.part ? Shape{all} : out.shape);
     }
   }
   for (const auto& [view, buffer] : patches) {
@@ -313,15 +315,16 @@ void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
 }
 
 void Plan::Impl::finish(Instance& run, std::span<Tensor> out) {
+  const auto allocated = [&](const Output& o) {
+    return buffers[o.buffer].where == Where::kOutput && o.same_as < 0;
+  };
   for (size_t o = 0; o < outputs.size(); ++o) {
     const Output& from = outputs[o];
     const PlanBuffer& b = buffers[from.buffer];
-    if (b.where == Where::kOutput && from.same_as < 0) {
-      if (from.offset == 0) continue;
-    }
+    if (allocated(from)) continue;
     const Tensor* base = nullptr;
     if (b.where == Where::kOutput) {
-      base = &run.outputs[from.same_as < 0 ? o : from.same_as];
+      base = &run.outputs[from.same_as];
     } else if (b.where == Where::kArg) {
       base = &run.args[b.index];
     } else if (b.where == Where::kConst) {
@@ -332,7 +335,10 @@ void Plan::Impl::finish(Instance& run, std::span<Tensor> out) {
     run.outputs[o] = make_alias(*base, from.shape, from.offset);
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
-    out[o] = std::move(run.outputs[o]);
+    const Output& from = outputs[o];
+    out[o] = allocated(from) && from.part
+                 ? make_alias(run.outputs[o], from.shape, from.offset)
+                 : std::move(run.outputs[o]);
   }
 }
 

@@ -189,7 +189,8 @@ struct Plan::Impl {
     size_t offset = 0;
     Shape shape;
     DType dtype;
-    int same_as = -1;  // another output with the same bytes
+    int same_as = -1;   // another output with the same bytes
+    bool part = false;  // of the buffer
   };
   std::vector<Output> outputs;
   std::vector<int> arg_device;    // by argument; -1: nobody reads it

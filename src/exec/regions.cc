@@ -10,6 +10,7 @@
 #include "exec/cuts.h"
 #include "exec/region_order.h"
 #include "graph/node_part.h"
+#include "graph/variable_range.h"
 
 namespace berth {
 
@@ -214,12 +215,13 @@ class Segment {
     return same_slices(graph_[a].part.get(), graph_[b].part.get());
   }
 
-  // The variable that input `i` of a node is, or is read from; -1: none.
-  int32_t variable_of(const Node& node, size_t i) const {
+  // The variable that input `i` of a node is, or is read from; node -1: none.
+  ValueRef variable_of(const Node& node, size_t i) const {
     const ValueRef& v = node.inputs[i];
-    if (graph_.spec(v).dtype == resource) return v.node;
+    if (graph_.spec(v).dtype == resource) return v;
     const Node& from = graph_[v.node];
-    return from.op->kind() == OpKind::kReadVariable ? from.inputs[0].node : -1;
+    return from.op->kind() == OpKind::kReadVariable ? from.inputs[0]
+                                                    : ValueRef{};
   }
 
   // True when `b` must run after `a` for common variables alone, and both are
@@ -228,10 +230,15 @@ class Segment {
                       const SplitSignature& split_b) const {
     bool common = false;
     for (size_t i = 0; i < graph_[a].inputs.size(); ++i) {
-      const int32_t v = variable_of(graph_[a], i);
-      for (size_t j = 0; v >= 0 && j < graph_[b].inputs.size(); ++j) {
-        if (variable_of(graph_[b], j) != v) continue;
-        if (split_a.inputs[i] < 0 || split_a.inputs[i] != split_b.inputs[j]) {
+      const ValueRef v = variable_of(graph_[a], i);
+      for (size_t j = 0; v.node >= 0 && j < graph_[b].inputs.size(); ++j) {
+        const ValueRef w = variable_of(graph_[b], j);
+        if (w.node < 0 ||
+            !variable_range(graph_, w).overlaps(variable_range(graph_, v))) {
+          continue;
+        }
+        if (w != v || split_a.inputs[i] < 0 ||
+            split_a.inputs[i] != split_b.inputs[j]) {
           return false;
         }
         common = true;

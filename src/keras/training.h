@@ -47,6 +47,8 @@ struct Model::Training {
   Site compiled_at = {};
   Metric loss_metric = metrics::Mean({.name = "loss"});
   bool stop = false;
+  // Of a training step, when somebody has predicted it; -1: nobody.
+  double predicted_us = -1;
 
  private:
   class StepScope;

@@ -53,10 +53,11 @@ class Scheduler {
       if (fresh) result_.streams.push_back({name, false});
       device_[i] = it->second;
     }
-    // Aliases of what was handed over are in the memory of the giver.
+    // Aliases of what was handed over are in the memory of the giver, ranges
+    // of variables in that of the variable.
     memory_ = device_;
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      if (graph_[i].op->kind() == OpKind::kAlias) {
+      if (graph_[i].op->kind() == OpKind::kAlias || graph_[i].op == &range_) {
         memory_[i] = memory_[graph_[i].inputs[0].node];
       }
     }
@@ -123,10 +124,14 @@ class Scheduler {
   // Whose memory does the step read or write? Compute stream d is device d.
   void note_memory(const ScheduleStep& step, int32_t s) {
     auto touch = [&](int32_t device) { touched_[device][step.stream] = s; };
-    touch(device_[step.node]);
+    const int32_t home = device_[step.node];
+    touch(home);
     const bool transfer = work_.is_transfer[step.node];
     for (const ValueRef& v : graph_[step.node].inputs) {
       touch(memory_[v.node]);
+      if (graph_[v.node].op == &range_ && memory_[v.node] != home) {
+        start_after(step.stream, memory_[v.node]);
+      }
       if (transfer && work_.is_source(v.node)) {
         start_after(step.stream, memory_[v.node]);
       }
@@ -151,6 +156,7 @@ class Scheduler {
   }
 
   const Graph& graph_;
+  const OpDef& range_ = op_named("_VariableRange");
   const Work work_;
   Schedule result_;
   std::vector<int32_t> device_;              // per node: its compute stream

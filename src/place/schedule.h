@@ -53,9 +53,10 @@ struct Schedule {
   // launched later on a device's compute stream finds every step done that
   // read or wrote memory of that device.
   std::vector<std::vector<int32_t>> final_waits;
-  // Per copy stream, the compute streams (indices) whose earlier work must be
-  // done before its first step: its own device's, whose memory it writes, and
-  // those of the devices whose arguments it reads. Empty for compute streams.
+  // Per stream, the compute streams (indices) whose earlier work must be done
+  // before its first step. Copy streams: its own device's, whose memory it
+  // writes, and those of the devices whose arguments it reads. Compute streams:
+  // those of the devices whose variables it has ranges of.
   std::vector<std::vector<int32_t>> start_waits;
 };
 
