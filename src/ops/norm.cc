@@ -124,9 +124,9 @@ AttrsRef attrs_of(double epsilon, bool training, int64_t groups) {
 Tensors grad_batch_norm(const GradCall& g) {
   static const OpDef& op = op_named("FusedBatchNormGradV3");
   const Tensor dy = g.dy();
-  const AttrsRef attrs = attrs_of(g.attr<double>("epsilon"),
-                                  g.attr<bool>("is_training"),
-                                  g.attr<int64_t>("statistics_groups"));
+  const AttrsRef attrs =
+      attrs_of(g.attr<double>("epsilon"), g.attr<bool>("is_training"),
+               g.attr<int64_t>("statistics_groups"));
   Tensors d =
       call_many(op, {&dy, &g.x(0), &g.x(1), &g.y(3), &g.y(4)}, attrs.get());
   d.resize(static_cast<size_t>(g.num_inputs()));  // statistics: none
@@ -219,8 +219,8 @@ Tensors decompose_batch_norm_grad(std::span<const Tensor> in, const OpDef& op,
                                   const Attrs* attrs) {
   const Channels per(in[1], groups_of(op, attrs));
   const Tensor dy = per.grouped(in[0]), x = per.grouped(in[1]);
-  const Tensor r = math::rsqrt(
-      per.spread(in[4]) + op.attr<double>(attrs, "epsilon"), {});
+  const Tensor r =
+      math::rsqrt(per.spread(in[4]) + op.attr<double>(attrs, "epsilon"), {});
   const Tensor h = (x - per.spread(in[3])) * r;
   const Tensor sum = per.sum(dy), dot = per.sum(dy * h);
   const Tensor slope = in[2] * r;
@@ -270,8 +270,8 @@ FusedBatchNorm fused_batch_norm(const Tensor& x, const Tensor& scale,
                                 Site site) {
   static const OpDef& op = op_named("FusedBatchNormV3");
   set_site(site);
-  const AttrsRef attrs = attrs_of(options.epsilon, options.is_training,
-                                  options.statistics_groups);
+  const AttrsRef attrs =
+      attrs_of(options.epsilon, options.is_training, options.statistics_groups);
   if (!options.is_training &&
       !(options.mean.defined() && options.variance.defined())) {
     throw errors::InvalidArgument(fmt::format(

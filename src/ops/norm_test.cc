@@ -107,7 +107,7 @@ TEST(BatchNorm, GroupsHaveTheirOwnStatistics) {
   }
   const Tensor joined = concat(y, 0);
   expect_close(all.y, joined);
-  const auto mean = [&](Tensor nn::FusedBatchNorm::* of) {
+  const auto mean = [&](Tensor nn::FusedBatchNorm::*of) {
     return (each[0].*of + each[1].*of + each[2].*of) / 3.0;
   };
   expect_close(all.batch_mean, mean(&nn::FusedBatchNorm::batch_mean));
@@ -129,9 +129,7 @@ TEST(BatchNorm, GradientsOfGroupsFollowDifferences) {
 
 TEST(BatchNorm, GroupsPassUnknownDimensions) {
   test::expect_gradient_shapes(
-      {"groups",
-       {{4, 2, 3}, {3}, {3}},
-       [](const Tensors& x) {
+      {"groups", {{4, 2, 3}, {3}, {3}}, [](const Tensors& x) {
          // The channels must be known.
          const Tensor known = ensure_shape(x[0], {-1, -1, 3});
          return nn::fused_batch_norm(known, x[1], x[2],

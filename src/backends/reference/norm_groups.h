@@ -15,8 +15,7 @@ namespace berth::reference {
 template <class Call>
 int64_t norm_groups(const Call& c) {
   if (!c.template attr<bool>("is_training")) return 1;
-  return std::max<int64_t>(
-      1, c.template attr<int64_t>("statistics_groups"));
+  return std::max<int64_t>(1, c.template attr<int64_t>("statistics_groups"));
 }
 
 // Rows [length / n * i, ...) of a view, or row i of moments [n, c] as [c].
@@ -26,8 +25,8 @@ class GroupView {
   GroupView(const View& of, int64_t i, int64_t n, bool moments)
       : shape_(moments ? Shape{of.dim(1)} : *of.shape), view_(of) {
     if (!moments) shape_[0] /= n;
-    const int64_t bytes = shape_.num_elements() *
-                          static_cast<int64_t>(size_of(of.dtype));
+    const int64_t bytes =
+        shape_.num_elements() * static_cast<int64_t>(size_of(of.dtype));
     view_.data = static_cast<std::byte*>(of.data) + i * bytes;
   }
   View view() const {
@@ -51,8 +50,8 @@ void add_group(const View& to, const View& from, bool end, double share) {
 }
 
 // Calls one(call of a group) for FusedBatchNormV3 and FusedBatchNormGradV3.
-// Outputs 1 and 2, [c], are the mean (forward) or the sum (gradient) of those of
-// the groups. `sums`: room for two of them.
+// Outputs 1 and 2, [c], are the mean (forward) or the sum (gradient) of those
+// of the groups. `sums`: room for two of them.
 template <class One>
 void by_groups(const KernelCall& c, void* sums, One&& one) {
   const int64_t n = norm_groups(c);
@@ -75,8 +74,8 @@ void by_groups(const KernelCall& c, void* sums, One&& one) {
       if (own) outs[o] = GroupView(c.out[o], g, n, o > 2);
       out[o] = own ? outs[o].view() : c.out[o];
     }
-    const int64_t row = c.out[1].size() *
-                        static_cast<int64_t>(size_of(c.out[1].dtype));
+    const int64_t row =
+        c.out[1].size() * static_cast<int64_t>(size_of(c.out[1].dtype));
     for (int o = 1; g > 0 && o < 3; ++o) {
       out[o].data = static_cast<std::byte*>(sums) + (o - 1) * row;
     }
