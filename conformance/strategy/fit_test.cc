@@ -155,7 +155,9 @@ class Fit : public testing::TestWithParam<Row> {};
 
 Values losses(const Trained& t) {
   Values v;
-  for (double loss : t.losses) v.push_back({"loss", {loss}});
+  for (double loss : t.losses) {
+    v.push_back({"loss after step " + std::to_string(v.size() + 1), {loss}});
+  }
   return v;
 }
 

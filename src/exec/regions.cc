@@ -399,8 +399,16 @@ class Grower {
         region_of_[step_of_[m.node]] = static_cast<int32_t>(r);
       }
     }
+    // Who waits for a step counts on what its stream did before it, which may
+    // be in a later region than the step.
+    std::vector<int32_t> until(region_of_.size());
+    std::vector<int32_t> last(streams_.size(), -1);
+    for (size_t i = 0; i < until.size(); ++i) {
+      int32_t& latest = last[schedule_.steps[i].stream];
+      until[i] = latest = std::max(latest, region_of_[i]);
+    }
     auto rename = [&](std::vector<int32_t>& waits) {
-      for (int32_t& w : waits) w = region_of_[w];
+      for (int32_t& w : waits) w = until[w];
       std::sort(waits.begin(), waits.end());
     };
     std::vector<ScheduleStep> steps;
