@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "conformance/strategy/plan_races.h"
 #include "conformance/strategy/training.h"
 
 namespace berth::strategy_suite {
@@ -153,6 +156,18 @@ Rows batch_by_batch() {
 
 class Fit : public testing::TestWithParam<Row> {};
 
+// The devices of the row, each of which has to compute.
+std::vector<std::string> missing(const Trained& t, const Row& row) {
+  std::vector<std::string> names = device_names(row.devices);
+  if (row.strategy == "one_device") names.resize(1);
+  std::erase_if(names, [&](const std::string& name) {
+    return std::any_of(
+        t.devices.begin(), t.devices.end(),
+        [&](const std::string& d) { return d.ends_with(":" + name); });
+  });
+  return names;
+}
+
 Values losses(const Trained& t) {
   Values v;
   for (double loss : t.losses) {
@@ -183,6 +198,9 @@ TEST_P(Fit, EqualsOneDevice) {
   EXPECT_EQ(difference(evaluated(got), evaluated(want), kLosses), "")
       << "evaluate";
   EXPECT_EQ(difference(got.outputs, want.outputs, kAfterAll), "") << "predict";
+  EXPECT_EQ(missing(got, row), std::vector<std::string>()) << "did nothing";
+  EXPECT_EQ(race_in(got.plan), "");
+  EXPECT_EQ(race_in(got.last_plan), "");
 }
 
 auto name = [](const auto& info) { return info.param.name(); };

@@ -21,11 +21,7 @@ keras::Loss sparse() {
 // 5 classes of 12 numbers.
 ModelSpec of_rows(std::string name,
                   std::function<keras::Model(const Places&)> make) {
-  return {std::move(name),
-          {{{12}}},
-          {{{}, 5}},
-          {sparse()},
-          std::move(make),
+  return {std::move(name),     {{{12}}}, {{{}, 5}}, {sparse()}, std::move(make),
           /*batch_multiple=*/1};
 }
 
@@ -68,10 +64,8 @@ ModelSpec batch_norm() {
   return of_images("batch_norm", [] {
     return std::vector<keras::Layer>{
         keras::Conv2D(4, 3, {.padding = "same", .use_bias = false}),
-        keras::BatchNormalization({.momentum = 0.9}),
-        keras::ReLU(),
-        keras::GlobalAveragePooling2D(),
-        Dense(5)};
+        keras::BatchNormalization({.momentum = 0.9}), keras::ReLU(),
+        keras::GlobalAveragePooling2D(), Dense(5)};
   });
 }
 
@@ -79,8 +73,8 @@ ModelSpec batch_norm_rows() {
   return of_layers("batch_norm_rows", [] {
     return std::vector<keras::Layer>{
         Dense(16, {.use_bias = false}),
-        keras::BatchNormalization({.momentum = 0.5}),
-        keras::Activation("tanh"), Dense(5)};
+        keras::BatchNormalization({.momentum = 0.5}), keras::Activation("tanh"),
+        Dense(5)};
   });
 }
 
@@ -155,9 +149,8 @@ class Residual : public keras::LayerBase {
 };
 
 ModelSpec residual() {
-  return of_rows("residual", [](const Places&) {
-    return keras::Model::make<Residual>();
-  });
+  return of_rows("residual",
+                 [](const Places&) { return keras::Model::make<Residual>(); });
 }
 
 // Weights that no output depends on.
@@ -175,9 +168,8 @@ class PartlyUsed : public keras::LayerBase {
 };
 
 ModelSpec unused() {
-  return of_rows("unused", [](const Places&) {
-    return keras::Model::make<PartlyUsed>();
-  });
+  return of_rows(
+      "unused", [](const Places&) { return keras::Model::make<PartlyUsed>(); });
 }
 
 ModelSpec two_by_two() {
@@ -227,9 +219,9 @@ class Numbers {
 
 const std::vector<ModelSpec>& models() {
   static const std::vector<ModelSpec> all = {
-      dense(),      conv(),      batch_norm(), batch_norm_rows(),
-      dropout(),    layer_norm(), embedding(), attention(),
-      residual(),   unused(),    two_by_two(), two_devices()};
+      dense(),    conv(),       batch_norm(), batch_norm_rows(),
+      dropout(),  layer_norm(), embedding(),  attention(),
+      residual(), unused(),     two_by_two(), two_devices()};
   return all;
 }
 
