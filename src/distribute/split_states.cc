@@ -17,8 +17,7 @@ using Choice = SplitChoice::Kind;
 // Puts the part's dimensions where `dims` has those of the whole; dimensions
 // that are left open stay so. Nothing when it says another shape.
 template <class Dims>
-void put_shape(Dims& dims, size_t rank, const Shape& whole,
-               const Shape& part) {
+void put_shape(Dims& dims, size_t rank, const Shape& whole, const Shape& part) {
   const auto n = static_cast<size_t>(whole.rank());
   if (rank != n) return;
   for (size_t i = 0; i < n; ++i) {
@@ -218,8 +217,9 @@ SplitStates SplitAnalysis::run() {
     values.resize(n.outputs.size());
     if (n.op->name() == "_Arg") {
       const Shape& shape = n.outputs[0].shape;
-      if (shape.rank() > 0 && shape[0] == batch_)
-        values[0].kind = State::kSplit;
+      // One example cannot be cut: it is computed where variables live.
+      const bool cut = shape.rank() > 0 && shape[0] == batch_ && batch_ > 1;
+      if (cut) values[0].kind = State::kSplit;
       continue;
     }
     const SplitChoice choice = choose(i);
