@@ -188,13 +188,15 @@ void SimStream::complete(double finished_us, FailureRef failure) {
 }
 
 FailureRef SimStream::fault_of_head() {
-  if (head().fault == Fault::kLose) faults_->lost = true;
+  // Faults that have been cleared since the launch do not happen.
+  if (head().fault == Fault::kLose && faults_->lose_at) faults_->lost = true;
   if (faults_->lost) {
     return make_failure(
         errors::Code::kUnavailable, device(), head().work,
         "the device is lost (simulated fault); go on without it");
   }
-  if (head().fault == Fault::kFail && !failures_.poisoned()) {
+  if (head().fault == Fault::kFail && faults_->fail_at &&
+      !failures_.poisoned()) {
     return make_failure(errors::Code::kInternal, device(), head().work,
                         "the launch failed (simulated fault)");
   }
