@@ -14,7 +14,7 @@ using Rows = std::vector<Row>;
 Rows rows() {
   Rows rows;
   for (const ModelSpec& m : models()) {
-    if (m.name == "two_devices") continue;
+    if (m.special) continue;
     int n = 0;
     for (const char* devices : {"CPUx1", "CPUx2", "CPUx3", "CPUx4", "GPUx1",
                                 "GPUx2", "GPUx3", "GPUx4"}) {
@@ -33,6 +33,12 @@ Rows rows() {
       rows.push_back(
           {.model = model, .devices = devices, .shares = "1:3", .slices = 8});
     }
+  }
+  for (const char* devices : {"CPUx3", "GPUx2", "GPUx4"}) {
+    rows.push_back({.model = "batch_norm_groups",
+                    .examples = Examples::kEven,
+                    .devices = devices,
+                    .slices = 4});
   }
   for (const char* algorithm : {"direct", "one"}) {
     rows.push_back({.model = "conv",

@@ -21,7 +21,7 @@ using Rows = std::vector<Row>;
 std::vector<std::string> names_of_models() {
   std::vector<std::string> names;
   for (const ModelSpec& m : models()) {
-    if (m.name != "two_devices") names.push_back(m.name);
+    if (!m.special) names.push_back(m.name);
   }
   return names;
 }
@@ -111,6 +111,18 @@ Rows every_algorithm() {
                         .seed = ++seed});
       }
     }
+  }
+  return rows;
+}
+
+// Per-replica statistics, as an option of the model: with as many groups as
+// replicas nothing is sent for them.
+Rows statistics_groups() {
+  Rows rows;
+  for (const char* devices : {"CPUx2", "CPUx3", "GPUx2", "GPUx4"}) {
+    rows.push_back({.model = "batch_norm_groups",
+                    .examples = Examples::kEven,
+                    .devices = devices});
   }
   return rows;
 }
@@ -215,6 +227,8 @@ INSTANTIATE_TEST_SUITE_P(Algorithm, Fit, testing::ValuesIn(every_algorithm()),
                          name);
 INSTANTIATE_TEST_SUITE_P(ReplicasOfTwo, Fit,
                          testing::ValuesIn(replicas_of_two()), name);
+INSTANTIATE_TEST_SUITE_P(Groups, Fit, testing::ValuesIn(statistics_groups()),
+                         name);
 INSTANTIATE_TEST_SUITE_P(Seed, Fit, testing::ValuesIn(every_seed()), name);
 INSTANTIATE_TEST_SUITE_P(BatchByBatch, Fit, testing::ValuesIn(batch_by_batch()),
                          name);

@@ -21,8 +21,7 @@ keras::Loss sparse() {
 // 5 classes of 12 numbers.
 ModelSpec of_rows(std::string name,
                   std::function<keras::Model(const Places&)> make) {
-  return {std::move(name),     {{{12}}}, {{{}, 5}}, {sparse()}, std::move(make),
-          /*batch_multiple=*/1};
+  return {std::move(name), {{{12}}}, {{{}, 5}}, {sparse()}, std::move(make)};
 }
 
 ModelSpec of_layers(std::string name,
@@ -67,6 +66,18 @@ ModelSpec batch_norm() {
         keras::BatchNormalization({.momentum = 0.9}), keras::ReLU(),
         keras::GlobalAveragePooling2D(), Dense(5)};
   });
+}
+
+// Two groups of a batch with moments of their own, wherever replicas begin.
+ModelSpec batch_norm_groups() {
+  ModelSpec m = of_images("batch_norm_groups", [] {
+    return std::vector<keras::Layer>{
+        keras::Conv2D(4, 3, {.padding = "same", .use_bias = false}),
+        keras::BatchNormalization({.momentum = 0.9, .statistics_groups = 2}),
+        keras::ReLU(), keras::GlobalAveragePooling2D(), Dense(5)};
+  });
+  m.special = true;
+  return m;
 }
 
 ModelSpec batch_norm_rows() {
@@ -182,14 +193,13 @@ ModelSpec two_by_two() {
             const auto h = Dense(8, {.activation = "relu"})(a);
             const auto both = keras::Concatenate()({h, b});
             return keras::Model({a, b}, {Dense(5)(both), Dense(2)(both)});
-          },
-          1};
+          }};
 }
 
 // A model over two devices; within replicas of two devices the scopes name
 // these by their number there.
 ModelSpec two_devices() {
-  return of_rows("two_devices", [](const Places& p) {
+  ModelSpec m = of_rows("two_devices", [](const Places& p) {
     std::vector<keras::Layer> layers;
     auto add = [&](const std::string& where, int units, const char* how) {
       std::optional<DeviceGuard> on;
@@ -201,6 +211,8 @@ ModelSpec two_devices() {
     add(p.first, 5, "linear");
     return keras::Sequential(layers);
   });
+  m.special = true;
+  return m;
 }
 
 // Numbers in [0, 1) by a congruential generator.
@@ -218,10 +230,19 @@ class Numbers {
 }  // namespace
 
 const std::vector<ModelSpec>& models() {
-  static const std::vector<ModelSpec> all = {
-      dense(),    conv(),       batch_norm(), batch_norm_rows(),
-      dropout(),  layer_norm(), embedding(),  attention(),
-      residual(), unused(),     two_by_two(), two_devices()};
+  static const std::vector<ModelSpec> all = {dense(),
+                                             conv(),
+                                             batch_norm(),
+                                             batch_norm_rows(),
+                                             dropout(),
+                                             layer_norm(),
+                                             embedding(),
+                                             attention(),
+                                             residual(),
+                                             unused(),
+                                             two_by_two(),
+                                             two_devices(),
+                                             batch_norm_groups()};
   return all;
 }
 
