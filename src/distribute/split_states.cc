@@ -17,8 +17,7 @@ using Choice = SplitChoice::Kind;
 // Puts the part's dimensions where `dims` has those of the whole; dimensions
 // that are left open stay so. Nothing when it says another shape.
 template <class Dims>
-void put_shape(Dims& dims, size_t rank, const Shape& whole,
-               const Shape& part) {
+void put_shape(Dims& dims, size_t rank, const Shape& whole, const Shape& part) {
   const auto n = static_cast<size_t>(whole.rank());
   if (rank != n) return;
   for (size_t i = 0; i < n; ++i) {
