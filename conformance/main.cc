@@ -1,6 +1,6 @@
-// conformance: every op case in five modes on one device.
+// conformance: every op case in all modes on one device.
 //
-//   conformance [--device=/GPU:0] [gtest flags]   test, grad, grad2, split
+//   conformance [--device=/GPU:0] [gtest flags]   test, grad, grad2, split, slices
 //   conformance --mode=perf [--op=MatMul]         JSON lines
 //   conformance --mode=support [--markdown]       what supports what
 //

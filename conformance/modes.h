@@ -1,7 +1,7 @@
-// The five modes; each reads the cases and the registry, nothing else.
+// The modes; each reads the cases and the registry, nothing else.
 //
-// test, grad, grad2 and split become tests of one case and dtype; perf and
-// support print. One thread.
+// test, grad, grad2, split and slices become tests of one case and dtype; perf
+// and support print. One thread.
 
 #ifndef BERTH_CONFORMANCE_MODES_H_
 #define BERTH_CONFORMANCE_MODES_H_
@@ -30,6 +30,7 @@ void test_case(const Case& c, DType dtype);
 void grad_case(const Case& c, DType dtype);
 void grad2_case(const Case& c, DType dtype);
 void split_case(const Case& c, DType dtype);
+void slices_case(const Case& c, DType dtype);
 
 // True when the op has a split rule that cuts something of this case.
 bool can_split(const Case& c, DType dtype);

@@ -80,6 +80,7 @@ void register_modes() {
   register_mode(Mode::kGrad, "grad", &grad_case);
   register_mode(Mode::kGrad2, "grad2", &grad2_case);
   register_mode(Mode::kSplit, "split", &split_case);
+  register_mode(Mode::kSplit, "slices", &slices_case);
 }
 
 }  // namespace berth::conformance

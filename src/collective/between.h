@@ -1,19 +1,45 @@
 // All-reduce between memories: what devices send each other.
 //
 // Part of lower_collectives(), which has added up already what is in one
-// memory.
+// memory. The values of a bucket become one list of elements per device; the
+// algorithm that the bucket names adds the lists; views of the sum are the
+// results. With N devices that have pieces and want results, of B bytes each:
+//
+//   algorithm     how                               one device sends
+//   direct        each adds its N-th of all lists   2 B (N - 1) / N
+//   ring          parts go round, then the sums     2 B (N - 1) / N
+//   hierarchical  pairs, pairs of pairs; back       at most B log2(N) (*)
+//   one_device    all lists to one, the sum back    B; the one B (N - 1)
+//   exchange      each adds all lists               B (N - 1)
+//   (*) all together 2 B (N - 1), as one_device.
+//
+// "auto" is exchange or one_device, whichever sends fewer messages, below
+// kSmallBytes, else direct with two devices or an order that bits rely on, else
+// ring.
 
 #ifndef BERTH_COLLECTIVE_BETWEEN_H_
 #define BERTH_COLLECTIVE_BETWEEN_H_
+
+#include <map>
+#include <string>
+#include <vector>
 
 #include "collective/emit.h"
 
 namespace berth {
 
+// Buckets of fewer bytes are about messages, not bytes.
+inline constexpr int64_t kSmallBytes = 64 << 10;
+
+// By bucket that comes later: per device, the node that makes its last piece.
+// What a device does with values that others send it stands behind these, one
+// bucket per hop, so that copies overlap with the computation of gradients.
+using LaterPieces = std::vector<std::map<std::string, int32_t>>;
+
 // Replaces the reductions of a bucket whose pieces and results are in more
 // than one memory, by the algorithm that it names. Throws
 // errors::InvalidArgument for one that there is not.
-void lower_between(Emit& emit, const Bucket& bucket);
+void lower_between(Emit& emit, const Bucket& bucket, const LaterPieces& later);
 
 }  // namespace berth
 

@@ -191,12 +191,21 @@ void Emit::finish() {
   graph_.compact(keep);
 }
 
+void find_ends(std::vector<Piece>& pieces) {
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) { return a.start < b.start; });
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i].end = i + 1 < pieces.size() ? pieces[i + 1].start : INT64_MAX;
+  }
+}
+
 std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
                           const std::string& device, int32_t like) {
   const bool ordered = !pieces.empty() && pieces[0].start >= 0;
   for (size_t i = 0; !ordered && i < pieces.size(); ++i) {
     pieces[i].start = static_cast<int64_t>(i);
   }
+  if (!ordered) find_ends(pieces);
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) { return a.start < b.start; });
   const int64_t last = pieces.empty() ? 0 : pieces.back().start;
@@ -204,15 +213,24 @@ std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
     std::vector<Piece> sums;
     for (size_t i = 0; i < pieces.size(); ++i) {
       Piece p = pieces[i];
-      const bool left = p.start % (2 * width) == 0;
-      if (left && i + 1 < pieces.size() &&
-          pieces[i + 1].start == p.start + width) {
-        p.value = emit.add(p.value, pieces[++i].value, device, like);
+      const Piece* right = i + 1 < pieces.size() ? &pieces[i + 1] : nullptr;
+      // Both halves must be whole: what is missing is elsewhere.
+      const bool meets =
+          p.start % (2 * width) == 0 && right != nullptr &&
+          p.end == right->start && right->start == p.start + width &&
+          (right->end == p.start + 2 * width || right->end == INT64_MAX);
+      if (meets) {
+        p.value = emit.add(p.value, right->value, device, like);
+        p.end = right->end;
         p.device = device;
+        ++i;
       }
       sums.push_back(std::move(p));
     }
     pieces = std::move(sums);
+  }
+  for (Piece& p : pieces) {
+    if (!ordered) p.start = p.end = -1;
   }
   return pieces;
 }

@@ -74,10 +74,13 @@ class Emit {
   std::map<int32_t, std::vector<int32_t>> dropped_;
 };
 
+// Sorts the pieces of a whole reduction by start and fills in their ends.
+void find_ends(std::vector<Piece>& pieces);
+
 // Adds pieces where `device` is, along the binary tree over slices: the node of
 // width w at slice s is the sum of those of width w / 2 at s and s + w / 2.
 // Without starts pieces count as slices in their order, and one sum is
-// returned; else what does not meet within these pieces.
+// returned; else what does not meet within these pieces, in order.
 std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
                           const std::string& device, int32_t like);
 

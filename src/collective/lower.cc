@@ -41,6 +41,8 @@ class Packer {
     Bucket bucket;
     bool one_memory = true;
     bool updates = false;
+    bool last_level = false;  // no other reduction depends on these
+    int32_t last_piece = -1;  // the node that comes last
     int64_t bytes = 0, limit = 0;
   };
 
@@ -52,6 +54,7 @@ class Packer {
   }
 
  private:
+  static constexpr int32_t kLast = INT32_MAX;  // level
   const Ints& list(const Node& n, const char* name) const {
     return n.op->attr<Ints>(n.attrs.get(), name);
   }
@@ -59,7 +62,6 @@ class Packer {
   // Reductions of one level do not depend on each other, nor does anything
   // else that is reduced depend on those of the last one.
   void find_levels() {
-    constexpr int32_t kLast = INT32_MAX;
     std::vector<int32_t> before(graph_.nodes.size(), 0);
     level_.assign(graph_.nodes.size(), kLast);
     std::vector<bool> feeds(graph_.nodes.size(), false);
@@ -112,6 +114,7 @@ class Packer {
       p.device = device_of(graph_[p.value.node], owners[k]);
       r.pieces.push_back(std::move(p));
     }
+    if (!starts.empty()) find_ends(r.pieces);
     const Ints& replicas = list(n, "replicas");
     for (size_t o = 0; o < replicas.size(); ++o) {
       const ValueRef v{i, static_cast<int32_t>(o)};
@@ -147,7 +150,9 @@ class Packer {
       p.one_memory = p.one_memory && memory_of(piece.device) == memory;
       key += fmt::format("{}:{}:{} ", piece.owner, piece.start, piece.device);
       owners.push_back(piece.owner);
+      p.last_piece = std::max(p.last_piece, piece.value.node);
     }
+    p.last_level = level_[i] == kLast;
     for (const Result& result : r.results) {
       p.one_memory = p.one_memory && memory_of(result.device) == memory;
     }
@@ -179,6 +184,7 @@ class Packer {
     if (!fresh && packed_[it->second].bytes + p.bytes <= p.limit) {
       Packed& to = packed_[it->second];
       to.bytes += p.bytes;
+      to.last_piece = std::max(to.last_piece, p.last_piece);
       to.bucket.items.push_back(std::move(p.bucket.items[0]));
       return;
     }
@@ -215,6 +221,29 @@ void add_within_memories(Emit& emit, Reduction& r) {
   r.pieces = std::move(left);
 }
 
+// Lowers those between memories whose copies may hide behind the computation
+// of pieces that come later.
+void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
+  std::sort(list.begin(), list.end(), [](const auto* a, const auto* b) {
+    return a->last_piece < b->last_piece;
+  });
+  LaterPieces last;  // by bucket
+  for (const Packer::Packed* p : list) {
+    auto& nodes = last.emplace_back();
+    for (const Reduction& r : p->bucket.items) {
+      for (const Piece& piece : r.pieces) {
+        int32_t& node = nodes.try_emplace(piece.device, -1).first->second;
+        node = std::max(node, piece.value.node);
+      }
+    }
+  }
+  for (Packer::Packed* p : list) {
+    last.erase(last.begin());
+    for (Reduction& r : p->bucket.items) add_within_memories(emit, r);
+    lower_between(emit, p->bucket, last);
+  }
+}
+
 }  // namespace
 
 void lower_collectives(Graph& graph) {
@@ -225,16 +254,20 @@ void lower_collectives(Graph& graph) {
   for (const auto& [replica, device] : packer.devices()) {
     emit.set_replica(device, static_cast<int>(replica));
   }
+  std::vector<Packer::Packed*> in_turn;
   for (auto& p : packed) {
     if (p.updates) {
       lower_updates(emit, p.bucket, packer.users());
     } else if (p.one_memory) {
       lower_values(emit, p.bucket);
+    } else if (p.last_level) {
+      in_turn.push_back(&p);
     } else {
       for (Reduction& r : p.bucket.items) add_within_memories(emit, r);
-      lower_between(emit, p.bucket);
+      lower_between(emit, p.bucket, {});
     }
   }
+  lower_in_turn(emit, std::move(in_turn));
   emit.finish();
 }
 

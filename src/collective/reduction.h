@@ -18,6 +18,7 @@ struct Piece {
   ValueRef value;
   int owner = 0;       // the replica that has it
   int64_t start = -1;  // its first slice; -1: no order is asked for
+  int64_t end = -1;    // where the next piece of all begins; INT64_MAX: none
   std::string device;  // full name, "" when nobody says
 };
 

@@ -268,11 +268,32 @@ void SplitEmit::emit_cut(int32_t i) {
       } else if (!sums) {
         m.parts[r] = v;
       } else {
-        // An op with sums and other results: these are joined again.
         cuts_[{{i, static_cast<int32_t>(o)},
                places_.examples.size() + k,
                states_.values[i][o].axis}] = v;
       }
+    }
+  }
+  if (sums) join_pieces(i);
+}
+
+// An op with sums and other results: the pieces of these are parts too.
+void SplitEmit::join_pieces(int32_t i) {
+  for (size_t o = 0; o < from_[i].outputs.size(); ++o) {
+    const SplitState& s = states_.values[i][o];
+    if (s.kind != State::kSplit) continue;
+    const ValueRef v{i, static_cast<int32_t>(o)};
+    std::vector<std::vector<ValueRef>> of(places_.examples.size());
+    for (size_t k = 0; k < places_.pieces.size(); ++k) {
+      const auto it = cuts_.find({v, places_.examples.size() + k, s.axis});
+      if (it == cuts_.end()) continue;
+      of[static_cast<size_t>(places_.pieces[k].replica)].push_back(it->second);
+    }
+    for (size_t r = 0; r < of.size(); ++r) {
+      if (of[r].empty()) continue;
+      made_[i][o].parts[r] =
+          joined(v, std::move(of[r]),
+                 {static_cast<int>(r), places_.memory_of[r], -1});
     }
   }
 }
@@ -344,26 +365,31 @@ ValueRef SplitEmit::whole_at(ValueRef v, int memory) {
 }
 
 ValueRef SplitEmit::gathered(ValueRef v, int memory) {
+  std::vector<ValueRef> parts;
+  for (const ValueRef& part : made(v).parts) {
+    if (is_there(part)) parts.push_back(part);
+  }
+  return joined(
+      v, std::move(parts),
+      {places_.memories[static_cast<size_t>(memory)].replica, memory, -1});
+}
+
+ValueRef SplitEmit::joined(ValueRef v, std::vector<ValueRef> parts,
+                           const Copy& where) {
+  if (parts.size() == 1) return parts[0];
   static const OpDef& op = op_named("ConcatV2");
-  const SplitState& s = state(v);
-  const Copy where{places_.memories[static_cast<size_t>(memory)].replica,
-                   memory, -1};
+  const int8_t axis = state(v).axis;
+  OutSpec spec = from_.spec(v);
+  int64_t length = 0;
+  for (const ValueRef& part : parts) length += to_.spec(part).shape[axis];
+  spec.shape[axis] = length;
   Node node;
-  const Made& m = made(v);
-  for (size_t r = 0; r < m.parts.size(); ++r) {
-    if (is_there(m.parts[r])) node.inputs.push_back(m.parts[r]);
-  }
-  for (size_t k = 0; node.inputs.empty() && k < places_.pieces.size(); ++k) {
-    const auto it = cuts_.find({v, places_.examples.size() + k, s.axis});
-    if (it == cuts_.end()) break;
-    node.inputs.push_back(it->second);
-  }
-  if (node.inputs.size() == 1) return node.inputs[0];
   node.op = &op;
+  node.inputs = std::move(parts);
   node.name = unique_name(to_, from_[v.node].name + "/gather");
   node.sources = from_[v.node].sources;
-  node.attrs = AttrsRef({{"axis", int64_t{s.axis}}});
-  node.outputs = {from_.spec(v)};
+  node.attrs = AttrsRef({{"axis", int64_t{axis}}});
+  node.outputs = {spec};
   node.requested = devices_of(where)[0];
   node.replica = std::max(where.replica, 0);
   return {add(std::move(node)), 0};

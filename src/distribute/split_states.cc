@@ -217,8 +217,9 @@ SplitStates SplitAnalysis::run() {
     values.resize(n.outputs.size());
     if (n.op->name() == "_Arg") {
       const Shape& shape = n.outputs[0].shape;
-      if (shape.rank() > 0 && shape[0] == batch_)
-        values[0].kind = State::kSplit;
+      // One example cannot be cut: it is computed where variables live.
+      const bool cut = shape.rank() > 0 && shape[0] == batch_ && batch_ > 1;
+      if (cut) values[0].kind = State::kSplit;
       continue;
     }
     const SplitChoice choice = choose(i);

@@ -37,6 +37,11 @@ Machine this_machine();
 // them. `quick`: a quarter of the time.
 Machine measure_machine(bool quick, const MeasureOptions& options = {});
 
+// Measures what the core sets of this process get from memory when all of them
+// read and write at once, and keeps it; nothing when there is but one, or it is
+// known. About 50 ms.
+void measure_bus();
+
 // Returns the estimated costs of a placed graph on this machine, with kept
 // measurements in their place.
 CostTable kept_costs(const Graph& placed);

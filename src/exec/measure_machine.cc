@@ -137,13 +137,6 @@ double op_us(Device& d, const Graph& g, const MeasureOptions& o,
   return best;
 }
 
-// Second-level caches of the cores of a device, in bytes.
-double cache_bytes_of(Device& d) {
-  if (!d.pool()) return 0;
-  const long each = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return static_cast<double>(each > 0 ? each : 1 << 20) * d.pool()->size();
-}
-
 DeviceClass measure_rates(Device& d, DeviceClass c, const MeasureOptions& o) {
   const auto sum_of = [](int64_t n) {
     return one_op("AddV2", {Shape({n}), Shape({n})});
@@ -175,6 +168,12 @@ DeviceClass measure_rates(Device& d, DeviceClass c, const MeasureOptions& o) {
 }
 
 }  // namespace
+
+double cache_bytes_of(Device& d) {
+  if (!d.pool()) return 0;
+  const long each = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return static_cast<double>(each > 0 ? each : 1 << 20) * d.pool()->size();
+}
 
 std::string link_key(const DeviceClass& from, const DeviceClass& to) {
   return from.name + " -> " + to.name;
@@ -237,6 +236,7 @@ Machine this_machine() {
       m.links.push_back(link_between(*from, *to, m, config));
     }
   }
+  add_bus(m);
   return m;
 }
 

@@ -19,6 +19,13 @@ std::string link_key(const DeviceClass& from, const DeviceClass& to);
 // the median relative error of the fit.
 LinkCost fit_link(const std::vector<std::pair<double, double>>& samples);
 
+// Returns what the second-level caches of a device's cores hold; 0: unknown.
+double cache_bytes_of(Device& device);
+
+// Puts the core sets of a machine on one bus when what it gives them together
+// has been measured.
+void add_bus(Machine& machine);
+
 // Returns the first device of a class, which measurements are made on.
 Device& device_of_class(const Machine& machine, int32_t device_class);
 

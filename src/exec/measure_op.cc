@@ -248,13 +248,18 @@ double empty_run_us(Device& device) {
     }
   }
   const MeasureOptions options;
-  const auto t = attempt(device, [&]() -> std::optional<OpTime> {
-    Bench bench(device, options);
-    bench.add_nothing();
-    return bench.run(5);
-  });
+  // The best of three: it is the same for ever, and others may have the cores.
+  double best = -1;
+  for (int k = 0; k < 3; ++k) {
+    const auto t = attempt(device, [&]() -> std::optional<OpTime> {
+      Bench bench(device, options);
+      bench.add_nothing();
+      return bench.run(2);
+    });
+    if (t && (best < 0 || t->us < best)) best = t->us;
+  }
   std::lock_guard lock(mutex);
-  return known[&device] = t ? t->us : 0;
+  return known[&device] = std::max(best, 0.0);
 }
 
 std::optional<OpTime> measure_op(const Graph& graph, int32_t node,

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <map>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "exec/measure_costs.h"
+#include "exec/measure_machine.h"
 #include "exec/measure_op.h"
 #include "exec/plan_impl.h"
+#include "exec/regions.h"
 #include "op/dispatcher.h"
 #include "place/cost_store.h"
 
@@ -51,7 +54,7 @@ class Rehearsal {
     }
   }
 
-  // Medians of the regions of a device, as its own thread runs them.
+  // Times of the regions of a device, as its own thread runs them.
   void measure(int device, double budget_ms, std::vector<OpTime>& times) {
     samples_.assign(plan_.steps.size(), {});
     last_us_ = host_clock_us() + 1000 * budget_ms;
@@ -69,9 +72,10 @@ class Rehearsal {
       std::vector<double>& v = samples_[s];
       if (v.size() < kFewestRounds) continue;
       std::sort(v.begin(), v.end());
-      const double median = std::max(v[v.size() / 2], 0.01);
+      // The lower quartile: others may have had the cores meanwhile.
+      const double us = std::max(v[v.size() / 4], 0.01);
       const double quartiles = v[v.size() * 3 / 4] - v[v.size() / 4];
-      times[s] = {median, static_cast<float>(quartiles / 2 / median),
+      times[s] = {us, static_cast<float>(quartiles / 2 / us),
                   CostOrigin::kMeasured};
     }
   }
@@ -179,6 +183,52 @@ void put_times(const Plan::Impl& p, const std::vector<OpTime>& times,
   }
 }
 
+// What a region reads and writes beyond what its device's caches hold.
+double bus_bytes(const Plan::Impl& p, const PlanStep& step) {
+  std::map<std::pair<int, size_t>, double> views;  // by buffer and offset
+  const int calls = step.parts > 1 ? step.calls_per_part * step.parts : 1;
+  for (int c = step.first_call; c < step.first_call + calls; ++c) {
+    const PlanCall& call = p.calls[c];
+    for (int k = 0; k < call.num_in + call.num_out; ++k) {
+      const Operand& o = p.operands[call.first_view + k];
+      if (o.buffer < 0 || p.buffers[o.buffer].scratch) continue;
+      double& bytes = views[{o.buffer, o.offset}];
+      bytes = std::max(bytes, static_cast<double>(o.shape->num_elements()) *
+                                  static_cast<double>(size_of(o.dtype)));
+    }
+  }
+  double bytes = 0;
+  for (const auto& [at, of] : views) bytes += of;
+  return std::max(0.0, bytes - cache_bytes_of(*p.devices[step.device]));
+}
+
+void put_bus_bytes(const Plan::Impl& p, CostTable& costs) {
+  if (costs.buses.empty()) return;
+  costs.bus_bytes.assign(p.graph.nodes.size(), 0);
+  for (const PlanStep& step : p.steps) {
+    const int32_t last = last_member(p, step);
+    if (last >= 0) costs.bus_bytes[last] = bus_bytes(p, step);
+  }
+}
+
+// Keeps what was measured. Regions that are alike take what the fastest of them
+// took.
+void keep(const std::vector<std::string>& keys, std::vector<OpTime>& times) {
+  std::map<std::string, OpTime> best;
+  for (size_t s = 0; s < times.size(); ++s) {
+    if (times[s].origin == CostOrigin::kNone || keys[s].empty()) continue;
+    const auto [it, fresh] = best.try_emplace(keys[s], times[s]);
+    if (times[s].us < it->second.us) it->second = times[s];
+  }
+  for (const auto& [key, time] : best) CostStore::get().add_op(key, time);
+  CostStore::get().save();
+  for (size_t s = 0; s < times.size(); ++s) {
+    if (const auto it = best.find(keys[s]); it != best.end()) {
+      times[s] = it->second;
+    }
+  }
+}
+
 }  // namespace
 
 std::string region_key(Plan& plan, int step, const Machine& machine) {
@@ -216,6 +266,7 @@ std::vector<OpTime> measure_regions(Plan& plan, double budget_ms) {
 
 PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
   const Plan::Impl& p = plan.impl();
+  if (may_measure) measure_bus();
   PlanCosts result;
   result.costs = kept_costs(p.graph);
   result.order = order_of(p, result.costs);
@@ -233,18 +284,52 @@ PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
   }
   if (missing && may_measure) {
     times = measure_regions(plan, budget_ms);
-    for (size_t s = 0; s < times.size(); ++s) {
-      if (times[s].origin == CostOrigin::kNone || keys[s].empty()) continue;
-      store.add_op(keys[s], times[s]);
-    }
-    store.save();
+    keep(keys, times);
   }
   put_times(p, times, result.costs);
+  put_bus_bytes(p, result.costs);
   for (Device* d : p.devices) {
     if (d->clock_us() >= 0) continue;
     result.around_us = std::max(result.around_us, empty_run_us(*d));
   }
   return result;
+}
+
+PlanPrediction predict_plan(Plan& plan, bool may_measure, double budget_ms) {
+  PlanPrediction p;
+  p.costs = costs_of_plan(plan, may_measure, budget_ms);
+  const SimulatedGraph graph(plan.graph());
+  p.simulation = simulate(graph, p.costs.costs, p.costs.order);
+  p.step_us = p.simulation.step_us + p.costs.around_us;
+  return p;
+}
+
+double on_cores_us(Plan& plan, PlanPrediction& p, const Device& device,
+                   int cores) {
+  const Plan::Impl& impl = plan.impl();
+  const int own = const_cast<Device&>(device).pool()->size();
+  CostTable& costs = p.costs.costs;
+  const int32_t d = costs.find(device.str());
+  const auto c = static_cast<size_t>(costs.devices[d].device_class);
+  const double fork_us = region_costs().fork_us;
+  for (const PlanStep& step : impl.steps) {
+    const int32_t last = last_member(impl, step);
+    if (last < 0 || step.parts < 2 || !step.forks) continue;
+    OpTime& t = costs.times[static_cast<size_t>(last) * costs.classes.size() + c];
+    const double alone = own > 1 ? std::max(t.us - fork_us, 0.0) : t.us;
+    // Whole parts go to cores.
+    const auto rounds = [&](int on) { return (step.parts + on - 1) / on; };
+    double us = alone * rounds(cores) / rounds(std::min(own, step.parts));
+    if (!costs.bus_bytes.empty() && costs.devices[d].bus >= 0) {
+      us = std::max(us, costs.bus_bytes[last] /
+                            costs.buses[costs.devices[d].bus].bytes_per_us);
+    }
+    t.us = us + (cores > 1 ? fork_us : 0);
+  }
+  const SimulatedGraph graph(plan.graph());
+  p.simulation = simulate(graph, costs, p.costs.order);
+  p.step_us = p.simulation.step_us + p.costs.around_us;
+  return p.step_us;
 }
 
 }  // namespace berth

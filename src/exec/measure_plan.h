@@ -39,6 +39,22 @@ struct PlanCosts {
 // `may_measure`: measures for up to `budget_ms` a device what is not kept.
 PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms = 250);
 
+// What a plan would do, by the simulator.
+struct PlanPrediction {
+  double step_us = -1;
+  Simulation simulation;  // nodes are those of the plan's graph
+  PlanCosts costs;
+};
+// Throws errors::Error when the plan cannot be simulated.
+PlanPrediction predict_plan(Plan& plan, bool may_measure,
+                            double budget_ms = 250);
+
+// Returns what the same plan, all on `device`, would take on a device of `cores`
+// such cores: regions that fork share their work, all are bound by the memory
+// bus. `p` is changed into that prediction.
+double on_cores_us(Plan& plan, PlanPrediction& p, const Device& device,
+                   int cores);
+
 }  // namespace berth
 
 #endif  // BERTH_EXEC_MEASURE_PLAN_H_

@@ -114,12 +114,13 @@ void transfer_to_host(const PlanStep& step, const Plan::Impl& plan,
 // Asynchronous work: the same calls on translated addresses.
 void run_translated(void* context, const AddressMap& map) {
   const auto& launch = *static_cast<Instance::Launch*>(context);
-  // Devices with a pool are cores: their addresses are the host's.
   if (launch.step->parts > 1) {
-    return launch.plan->run_region(*launch.step, *launch.run);
+    // Devices with a pool are cores: their addresses are the host's.
+    const bool host = launch.plan->devices[launch.step->device]->pool();
+    return launch.plan->run_region(*launch.step, *launch.run,
+                                   host ? nullptr : &map);
   }
   const KernelCall& call = *launch.call;
-  const int width = call.num_in + call.num_out;
   if (launch.step->kind == StepKind::kTransfer) {
     if (launch.plan->devices[launch.step->device]->pool()) {
       return transfer_to_host(*launch.step, *launch.plan, launch.call);
@@ -131,15 +132,7 @@ void run_translated(void* context, const AddressMap& map) {
     }
     return;
   }
-  std::vector<View> views(call.in, call.in + width);
-  for (View& v : views) v.data = map.translate(v.data);
-  KernelContext local = *call.context;
-  local.scratch = map.translate(local.scratch);
-  KernelCall translated = call;
-  translated.in = views.data();
-  translated.out = views.data() + call.num_in;
-  translated.context = &local;
-  launch.kernel->run(translated);
+  run_at(*launch.kernel, call, map);
 }
 
 }  // namespace
@@ -308,7 +301,9 @@ void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
     const Output& out = outputs[o];
     const PlanBuffer& b = buffers[out.buffer];
     if (b.where == Where::kOutput && out.same_as < 0) {
-      run.outputs[o] = make_tensor(*devices[b.device], out.dtype, out.shape);
+      const auto all = static_cast<int64_t>(b.bytes / size_of(out.dtype));
+      run.outputs[o] = make_tensor(*devices[b.device], out.dtype,
+                                   out.part ? Shape{all} : out.shape);
     }
   }
   for (const auto& [view, buffer] : patches) {
@@ -320,15 +315,16 @@ void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
 }
 
 void Plan::Impl::finish(Instance& run, std::span<Tensor> out) {
+  const auto allocated = [&](const Output& o) {
+    return buffers[o.buffer].where == Where::kOutput && o.same_as < 0;
+  };
   for (size_t o = 0; o < outputs.size(); ++o) {
     const Output& from = outputs[o];
     const PlanBuffer& b = buffers[from.buffer];
-    if (b.where == Where::kOutput && from.same_as < 0) {
-      if (from.offset == 0) continue;
-    }
+    if (allocated(from)) continue;
     const Tensor* base = nullptr;
     if (b.where == Where::kOutput) {
-      base = &run.outputs[from.same_as < 0 ? o : from.same_as];
+      base = &run.outputs[from.same_as];
     } else if (b.where == Where::kArg) {
       base = &run.args[b.index];
     } else if (b.where == Where::kConst) {
@@ -339,7 +335,10 @@ void Plan::Impl::finish(Instance& run, std::span<Tensor> out) {
     run.outputs[o] = make_alias(*base, from.shape, from.offset);
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
-    out[o] = std::move(run.outputs[o]);
+    const Output& from = outputs[o];
+    out[o] = allocated(from) && from.part
+                 ? make_alias(run.outputs[o], from.shape, from.offset)
+                 : std::move(run.outputs[o]);
   }
 }
 

@@ -121,8 +121,22 @@ void PlanBuilder::add_sources() {
       p_.variables.push_back({node.variable});
       values_[i][0] = {
           new_buffer(Where::kVariable, device, v.size_bytes(), index), 0};
+    } else if (op == "_VariableRange") {
+      values_[i][0] = at_row(value(node.inputs[0]), node);
     }
   }
+}
+
+// The value from row, or element of a variable, "begin" of the node on.
+PlanBuilder::Value PlanBuilder::at_row(Value v, const Node& node) const {
+  const OutSpec& s = node.outputs[0];
+  int64_t row = 1;
+  for (int i = 1; i < s.shape.rank(); ++i) row *= s.shape[i];
+  const DType dtype = s.dtype == resource ? s.variable : s.dtype;
+  v.offset += static_cast<size_t>(
+                  node.op->attr<int64_t>(node.attrs.get(), "begin") * row) *
+              size_of(dtype);
+  return v;
 }
 
 void PlanBuilder::check_moves(const Node& transfer) const {
@@ -237,7 +251,9 @@ void PlanBuilder::add_op(PlanStep& step, int32_t at, int index) {
   if (node.op->kind() == OpKind::kAlias ||
       node.op->kind() == OpKind::kReadVariable) {
     op.kind = StepKind::kNothing;
-    values_[op.node][0] = value(node.inputs[0]);
+    values_[op.node][0] = node.op == &rows_op_
+                              ? at_row(value(node.inputs[0]), node)
+                              : value(node.inputs[0]);
     if (node.op->kind() == OpKind::kReadVariable) {
       p_.variables[p_.buffers[values_[op.node][0].buffer].index].read = true;
     }
@@ -298,7 +314,12 @@ void PlanBuilder::note_variables(const PlanOp& op) {
       continue;
     }
     auto& variable = p_.variables[p_.buffers[b].index];
-    const Access access = node.op->input(static_cast<int>(i)).access;
+    Access access = node.op->input(static_cast<int>(i)).access;
+    // Whoever overwrites a range leaves the rest as it was.
+    if (access == Access::kOverwritesVariable &&
+        graph_[node.inputs[i].node].op->name() == "_VariableRange") {
+      access = Access::kWritesVariable;
+    }
     if (access == Access::kOverwritesVariable && !variable.read &&
         !variable.write) {
       variable.overwrite_first = true;

@@ -44,6 +44,7 @@ class PlanBuilder {
   void check_shapes() const;
   void check_moves(const Node& transfer) const;
   int device_index(const std::string& name);
+  Value at_row(Value v, const Node& node) const;
   void add_streams();
   void add_sources();  // arguments, constants, variables
   void add_regions();  // steps and their ops, in order
@@ -82,6 +83,7 @@ class PlanBuilder {
   Plan::Impl& p_;
   const Graph& graph_;
   const OpDef& hand_over_op_ = op_named("_HandOver");
+  const OpDef& rows_op_ = op_named("_Rows");
   std::vector<std::vector<Value>> values_;
   std::vector<std::vector<int32_t>> users_;  // by node
   std::vector<std::vector<int32_t>> uses_;   // by buffer: steps

@@ -189,7 +189,8 @@ struct Plan::Impl {
     size_t offset = 0;
     Shape shape;
     DType dtype;
-    int same_as = -1;  // another output with the same bytes
+    int same_as = -1;   // another output with the same bytes
+    bool part = false;  // of the buffer
   };
   std::vector<Output> outputs;
   std::vector<int> arg_device;    // by argument; -1: nobody reads it
@@ -250,7 +251,9 @@ struct Plan::Impl {
   // compute stream of their device, and so are the outputs afterwards.
   void run_nested(Instance& run, std::byte* const* in, std::byte* const* out);
   // Runs a region of several parts (run_region.cc).
-  void run_region(const PlanStep& step, Instance& run) const;
+  // `map`: null, or translates the addresses of a device.
+  void run_region(const PlanStep& step, Instance& run,
+                  const AddressMap* map = nullptr) const;
   // Rethrows an error of a kernel with the node that it computed.
   [[noreturn]] void raise_at(const PlanOp& op, const errors::Error& e) const;
   void finish(Instance& run, std::span<Tensor> out);
@@ -265,6 +268,10 @@ struct Plan::Impl {
   void note_events(Instance& run);
   void watch_variables();
 };
+
+// Makes a call at the addresses that `map` gives for those in it.
+void run_at(const BoundKernel& kernel, const KernelCall& call,
+            const AddressMap& map);
 
 // Arenas of one device that all plans share: a run checks one out.
 class ArenaPool {

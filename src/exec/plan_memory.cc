@@ -183,6 +183,7 @@ void PlanBuilder::add_outputs() {
     out.offset = at.offset;
     out.shape = spec(v).shape;
     out.dtype = spec(v).dtype;
+    out.part = bytes_of(spec(v)) != b.bytes;
     const int index = static_cast<int>(p_.outputs.size());
     if (b.where == Where::kArena) {
       b.where = Where::kOutput;

@@ -1,7 +1,8 @@
 #include "exec/region_order.h"
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "graph/variable_range.h"
 
 namespace berth {
 
@@ -11,11 +12,6 @@ void sort_unique(std::vector<int32_t>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
-
-struct Accesses {
-  int32_t write = -1;
-  std::vector<int32_t> reads;  // since then
-};
 
 }  // namespace
 
@@ -46,7 +42,7 @@ RegionOrder find_order(const Graph& graph, const Schedule& schedule) {
     }
   }
   // Accesses of a variable, and other effects, keep the order of the schedule.
-  std::unordered_map<int32_t, Accesses> accesses;
+  VariableAccesses accesses;
   int32_t effect = -1;
   for (const ScheduleStep& s : schedule.steps) {
     const Node& node = graph[s.node];
@@ -55,14 +51,8 @@ RegionOrder find_order(const Graph& graph, const Schedule& schedule) {
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (graph.spec(node.inputs[k]).dtype != resource) continue;
       variables = true;
-      Accesses& a = accesses[node.inputs[k].node];
-      if (a.write >= 0) before.push_back(a.write);
-      if (writes(node.op->input(static_cast<int>(k)).access)) {
-        before.insert(before.end(), a.reads.begin(), a.reads.end());
-        a = {s.node, {}};
-      } else {
-        a.reads.push_back(s.node);
-      }
+      accesses.add(variable_range(graph, node.inputs[k]), s.node,
+                   writes(node.op->input(static_cast<int>(k)).access), before);
     }
     if (node.has_effect() && !variables) {
       if (effect >= 0) before.push_back(effect);

@@ -10,6 +10,7 @@
 #include "exec/cuts.h"
 #include "exec/region_order.h"
 #include "graph/node_part.h"
+#include "graph/variable_range.h"
 
 namespace berth {
 
@@ -34,15 +35,16 @@ class Segment {
         cuts_(cuts),
         done_(done) {}
 
-  // Appends the regions of `nodes`, in an order that runs.
-  void run(std::vector<int32_t> nodes, std::vector<Region>& out) {
+  // Appends the regions of `nodes`, in an order that runs. If the first node
+  // waits for another stream, so do all: its region comes first.
+  void run(std::vector<int32_t> nodes, bool waits, std::vector<Region>& out) {
     left_ = std::move(nodes);
-    while (!left_.empty()) {
+    for (; !left_.empty(); waits = false) {
       // All that the first one needs is done.
       const int32_t first = left_.front();
       Growth best;
       if (may_seed(first)) {
-        emit_tiny(out);
+        if (!waits) emit_tiny(out);
         best = best_region(first);
       }
       if (worth(best)) {
@@ -214,12 +216,13 @@ class Segment {
     return same_slices(graph_[a].part.get(), graph_[b].part.get());
   }
 
-  // The variable that input `i` of a node is, or is read from; -1: none.
-  int32_t variable_of(const Node& node, size_t i) const {
+  // The variable that input `i` of a node is, or is read from; node -1: none.
+  ValueRef variable_of(const Node& node, size_t i) const {
     const ValueRef& v = node.inputs[i];
-    if (graph_.spec(v).dtype == resource) return v.node;
+    if (graph_.spec(v).dtype == resource) return v;
     const Node& from = graph_[v.node];
-    return from.op->kind() == OpKind::kReadVariable ? from.inputs[0].node : -1;
+    return from.op->kind() == OpKind::kReadVariable ? from.inputs[0]
+                                                    : ValueRef{};
   }
 
   // True when `b` must run after `a` for common variables alone, and both are
@@ -228,10 +231,15 @@ class Segment {
                       const SplitSignature& split_b) const {
     bool common = false;
     for (size_t i = 0; i < graph_[a].inputs.size(); ++i) {
-      const int32_t v = variable_of(graph_[a], i);
-      for (size_t j = 0; v >= 0 && j < graph_[b].inputs.size(); ++j) {
-        if (variable_of(graph_[b], j) != v) continue;
-        if (split_a.inputs[i] < 0 || split_a.inputs[i] != split_b.inputs[j]) {
+      const ValueRef v = variable_of(graph_[a], i);
+      for (size_t j = 0; v.node >= 0 && j < graph_[b].inputs.size(); ++j) {
+        const ValueRef w = variable_of(graph_[b], j);
+        if (w.node < 0 ||
+            !variable_range(graph_, w).overlaps(variable_range(graph_, v))) {
+          continue;
+        }
+        if (w != v || split_a.inputs[i] < 0 ||
+            split_a.inputs[i] != split_b.inputs[j]) {
           return false;
         }
         common = true;
@@ -292,7 +300,8 @@ class Segment {
   std::vector<int32_t> left_;
 };
 
-// Cuts the streams into segments and puts the schedule together again.
+// Cuts the streams into segments, each up to a step that others wait for or
+// that waits itself, and puts the schedule together again.
 class Grower {
  public:
   Grower(const Graph& graph, const std::vector<RegionStream>& streams,
@@ -320,16 +329,17 @@ class Grower {
       done_[schedule_.steps[i].node] = false;
       note(schedule_.steps[i].waits);
     }
-    for (const auto& waits : schedule_.final_waits) note(waits);
     for (int32_t i = 0; i < n; ++i) {
       const ScheduleStep& step = schedule_.steps[i];
+      const bool cut = streams_[step.stream].slices > 1;
       if (!step.waits.empty()) {
         close(step.stream);
-        add_alone(step.node, step.stream);
-        continue;
+        if (!cut) {
+          add_alone(step.node, step.stream);
+          continue;
+        }
       }
       open_[step.stream].push_back(step.node);
-      const bool cut = streams_[step.stream].slices > 1;
       if (signals[i] || !cut) close(step.stream);
     }
     for (size_t s = 0; s < open_.size(); ++s) close(static_cast<int32_t>(s));
@@ -377,8 +387,9 @@ class Grower {
       add_alone(nodes[0], stream);
     } else if (!nodes.empty()) {
       const size_t first = regions_.size();
+      const bool waits = !schedule_.steps[step_of_[nodes[0]]].waits.empty();
       Segment(graph_, streams_[stream], order_, binder_, cuts_, done_)
-          .run(std::move(nodes), regions_);
+          .run(std::move(nodes), waits, regions_);
       for (size_t r = first; r < regions_.size(); ++r) {
         regions_[r].stream = stream;
       }
@@ -392,8 +403,16 @@ class Grower {
         region_of_[step_of_[m.node]] = static_cast<int32_t>(r);
       }
     }
+    // Who waits for a step counts on what its stream did before it, which may
+    // be in a later region than the step.
+    std::vector<int32_t> until(region_of_.size());
+    std::vector<int32_t> last(streams_.size(), -1);
+    for (size_t i = 0; i < until.size(); ++i) {
+      int32_t& latest = last[schedule_.steps[i].stream];
+      until[i] = latest = std::max(latest, region_of_[i]);
+    }
     auto rename = [&](std::vector<int32_t>& waits) {
-      for (int32_t& w : waits) w = region_of_[w];
+      for (int32_t& w : waits) w = until[w];
       std::sort(waits.begin(), waits.end());
     };
     std::vector<ScheduleStep> steps;
@@ -408,8 +427,19 @@ class Grower {
       rename(step.waits);
       steps.push_back(std::move(step));
     }
+    // Final waits stand for all that came before on the same stream, which may
+    // have moved.
+    std::vector<int32_t> latest(open_.size(), -1);
+    std::vector<int32_t> so_far(schedule_.steps.size());
+    for (size_t i = 0; i < schedule_.steps.size(); ++i) {
+      int32_t& l = latest[schedule_.steps[i].stream];
+      so_far[i] = l = std::max(l, region_of_[i]);
+    }
     schedule_.steps = std::move(steps);
-    for (auto& waits : schedule_.final_waits) rename(waits);
+    for (auto& waits : schedule_.final_waits) {
+      for (int32_t& w : waits) w = so_far[w];
+      std::sort(waits.begin(), waits.end());
+    }
   }
 
   // The transfers that were added last to a stream, from one device.

@@ -21,6 +21,7 @@ struct RegionRun {
   const Plan::Impl& plan;
   const PlanStep& step;
   Instance& run;
+  const AddressMap* map;
   int chunks;  // chunk c runs slices c, c + chunks, ...
 
   void chunk(int c) const {
@@ -39,7 +40,11 @@ struct RegionRun {
     if (step.num_sums > 0) add_up(part);
   }
 
-  void call(int at) const { plan.calls[at].kernel->run(run.calls[at]); }
+  void call(int at) const {
+    const BoundKernel& kernel = *plan.calls[at].kernel;
+    if (map) return run_at(kernel, run.calls[at], *map);
+    kernel.run(run.calls[at]);
+  }
 
   // Whoever comes second to a node of the tree adds there and goes on; the
   // order of operands is fixed, and so are the bits. A node counts two
@@ -60,9 +65,23 @@ struct RegionRun {
 
 }  // namespace
 
-void Plan::Impl::run_region(const PlanStep& step, Instance& run) const {
+void run_at(const BoundKernel& kernel, const KernelCall& call,
+            const AddressMap& map) {
+  std::vector<View> views(call.in, call.in + call.num_in + call.num_out);
+  for (View& v : views) v.data = map.translate(v.data);
+  KernelContext context = *call.context;
+  context.scratch = map.translate(context.scratch);
+  KernelCall translated = call;
+  translated.in = views.data();
+  translated.out = views.data() + call.num_in;
+  translated.context = &context;
+  kernel.run(translated);
+}
+
+void Plan::Impl::run_region(const PlanStep& step, Instance& run,
+                            const AddressMap* map) const {
   const int workers = options.workers > 0 ? options.workers : step.parts;
-  RegionRun region{*this, step, run, std::min(workers, step.parts)};
+  RegionRun region{*this, step, run, map, std::min(workers, step.parts)};
   ThreadPool* pool = step.forks ? devices[step.device]->pool() : nullptr;
   try {
     if (!pool) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/variable_range.h"
+
 namespace berth {
 
 namespace {
@@ -30,17 +32,36 @@ void add_control(Node& node, int32_t before) {
   }
 }
 
-// The variable handle that a node writes, -1: none.
-std::vector<int32_t> written_handles(const Graph& graph, const Node& node) {
-  std::vector<int32_t> handles;
+// What a node writes of variables.
+std::vector<VariableRange> written_ranges(const Graph& graph,
+                                          const Node& node) {
+  std::vector<VariableRange> ranges;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const bool may_write = node.op->kind() == OpKind::kControl ||
                            writes(node.op->input(static_cast<int>(i)).access);
     if (may_write && graph.spec(node.inputs[i]).dtype == resource) {
-      handles.push_back(node.inputs[i].node);
+      ranges.push_back(variable_range(graph, node.inputs[i]));
     }
   }
-  return handles;
+  return ranges;
+}
+
+struct Write {
+  int32_t node;
+  VariableRange range;
+};
+
+// Who writes what was read at `at` next: several when each writes a range of
+// it, those behind a writer of all of it no more.
+std::vector<int32_t> next_writers(const std::vector<Write>& writes,
+                                  const VariableRange& read, int32_t at) {
+  std::vector<int32_t> next;
+  for (const Write& w : writes) {
+    if (w.node <= at || !w.range.overlaps(read)) continue;
+    next.push_back(w.node);
+    if (w.range.contains(read)) break;
+  }
+  return next;
 }
 
 // Everybody who looks at the bytes of a value, through aliases too.
@@ -82,30 +103,33 @@ void pin_reads(Graph& graph) {
   std::vector<int32_t> copies;
   {
     const auto users = graph.users();
-    std::unordered_map<int32_t, std::vector<int32_t>> writers;
+    std::unordered_map<int32_t, std::vector<Write>> writes;  // by handle
     for (int32_t i = 0; i < graph.size(); ++i) {
-      for (int32_t h : written_handles(graph, graph[i])) {
-        writers[h].push_back(i);
+      for (const VariableRange& r : written_ranges(graph, graph[i])) {
+        writes[r.handle].push_back({i, r});
       }
     }
     for (int32_t i = 0; i < graph.size(); ++i) {
       if (graph[i].op->kind() != OpKind::kReadVariable) continue;
       const Readers readers = readers_of(graph, users, i);
-      const auto& w = writers[graph[i].inputs[0].node];
-      const auto next = std::upper_bound(w.begin(), w.end(), i);
+      const VariableRange read = variable_range(graph, graph[i].inputs[0]);
+      const std::vector<int32_t> next =
+          next_writers(writes[read.handle], read, i);
       bool needs_copy = readers.escapes;
-      if (next != w.end()) {
+      if (!next.empty()) {
         // A body may write the variable before it looks at its operand.
-        const bool body = graph[*next].op->kind() == OpKind::kControl;
+        const bool body = graph[next[0]].op->kind() == OpKind::kControl;
         for (int32_t reader : readers.nodes) {
-          needs_copy |= reader > *next || (body && reader == *next);
+          needs_copy |= reader > next[0] || (body && reader == next[0]);
         }
       }
       if (needs_copy) {
         copies.push_back(i);
-      } else if (next != w.end()) {
+        continue;
+      }
+      for (const int32_t writer : next) {
         for (int32_t reader : readers.nodes) {
-          if (reader != *next) add_control(graph[*next], reader);
+          if (reader != writer) add_control(graph[writer], reader);
         }
       }
     }

@@ -49,11 +49,13 @@ void own_results(Graph& g, const std::string& device, size_t num_vars) {
     ValueRef& out = g.outputs[i];
     if (i < num_vars && out == ValueRef{g.args[i], 0}) continue;
     ValueRef root = out;
+    bool whole = true;
     while (g[root.node].op->kind() == OpKind::kAlias) {
+      whole = whole && g[root.node].op->name() != "_Rows";
       root = g[root.node].inputs[0];
     }
     const OpKind kind = g[root.node].op->kind();
-    const bool own = kind != OpKind::kPlaceholder &&
+    const bool own = whole && kind != OpKind::kPlaceholder &&
                      kind != OpKind::kReadVariable &&
                      g[out.node].assigned == device &&
                      std::find(taken.begin(), taken.end(), root) == taken.end();

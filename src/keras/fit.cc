@@ -8,79 +8,16 @@
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
+#include "keras/batches.h"
 #include "keras/layer_state.h"
 #include "keras/progress_bar.h"
+#include "keras/step_watch.h"
 #include "keras/training.h"
 #include "op/device_scope.h"
-#include "ops/random_key.h"
 
 namespace berth::keras {
 
 namespace {
-
-// A batch cut into what goes in and what should come out.
-struct Batch {
-  Tensors inputs, targets;
-};
-
-Batch cut(const Tensors& element, size_t num_inputs, Site site) {
-  if (element.size() <= num_inputs) {
-    throw errors::InvalidArgument(fmt::format(
-        "a batch has {} tensors{}; expected {} inputs, then the targets",
-        element.size(), where_text(nullptr, site), num_inputs));
-  }
-  const auto middle = element.begin() + static_cast<std::ptrdiff_t>(num_inputs);
-  Batch b{{element.begin(), middle}, {middle, element.end()}};
-  for (const Tensor& t : element) {
-    if (t.rank() == 0 || t.shape()[0] != element[0].shape()[0]) {
-      throw errors::InvalidArgument(fmt::format(
-          "a batch has tensors {} and {}{}; expected one first dimension",
-          element[0].shape().str(), t.shape().str(),
-          where_text(nullptr, site)));
-    }
-  }
-  return b;
-}
-
-void check_pair(const char* what, const Tensor& x, const Tensor& y, Site site) {
-  const bool fits = x.defined() && y.defined() && x.rank() > 0 &&
-                    y.rank() > 0 && x.shape()[0] == y.shape()[0];
-  if (fits) return;
-  auto text = [](const Tensor& t) {
-    return t.defined() ? t.shape().str() : std::string("an empty tensor");
-  };
-  throw errors::InvalidArgument(
-      fmt::format("{}: x is {}, y is {}{}; expected as many samples in both",
-                  what, text(x), text(y), where_text(nullptr, site)));
-}
-
-void check_positive(const char* what, const char* option, int64_t value,
-                    Site site) {
-  if (value >= 1) return;
-  throw errors::InvalidArgument(
-      fmt::format("{}: {} is {}{}; expected at least 1", what, option, value,
-                  where_text(nullptr, site)));
-}
-
-data::Dataset batches_of(const Tensor& x, const Tensor& y, int64_t batch_size,
-                         bool shuffle, Site site) {
-  auto d = data::Dataset::from_tensor_slices({x, y}, site);
-  if (shuffle && x.shape()[0] > 1) {
-    const RandomKey key = next_random_key(std::nullopt);
-    const uint64_t seed = static_cast<uint64_t>(key.seed) * 0x9E3779B97F4A7C15 +
-                          static_cast<uint64_t>(key.op_id);
-    d = d.shuffle(x.shape()[0], {.seed = seed}, site);
-  }
-  return d.batch(batch_size, {}, site).prefetch(2, site);
-}
-
-void check_finite(const char* what, const data::Dataset& d, Site site) {
-  if (d.cardinality() != data::kInfinite) return;
-  throw errors::InvalidArgument(
-      fmt::format("{}: the dataset never ends{}; expected dataset.take(n) or a "
-                  "finite repeat",
-                  what, where_text(nullptr, site)));
-}
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - t)
@@ -96,16 +33,15 @@ void call_hooks(const std::vector<Callback>& callbacks, Hook hook,
 }
 
 // Runs test steps; returns their number.
-void run_tests(Model::Training& training, const data::Dataset& dataset,
-               Site site) {
+void run_tests(Model::Training& training, const Batches& batches, Site site) {
   auto& step = training.test_step("evaluate");
-  check_finite("evaluate", dataset, site);
+  check_finite("evaluate", batches, site);
   const size_t inputs = training.model.base()->state().num_inputs;
   training.reset_metrics();
   int64_t done = 0;
-  data::Iterator batches = dataset.make_iterator();
-  for (Tensors element; batches.next(element);) {
-    const Batch b = cut(element, inputs, site);
+  const NextBatch next = batches.begin();
+  for (Tensors element; next(element);) {
+    const Batch b = cut_batch(element, inputs, site);
     step(b.inputs, b.targets, site);
     ++done;
   }
@@ -139,31 +75,37 @@ std::optional<data::Dataset> validation_of(const FitOptions& o, Site site) {
 
 }  // namespace
 
-History Model::fit(const data::Dataset& dataset, const FitOptions& options,
-                   Site site) {
-  Training& t = *training_;
+namespace {
+
+// fit, on the training of `model`.
+History run_fit(Model& model, Model::Training& t, const Batches& batches,
+                const FitOptions& options, Site site) {
   auto& step = t.train_step("fit");
   check_positive("fit", "epochs", options.epochs, site);
-  check_finite("fit", dataset, site);
+  check_finite("fit", batches, site);
   const std::optional<data::Dataset> validation = validation_of(options, site);
-  const size_t num_inputs = base()->state().num_inputs;
+  const size_t num_inputs = model.base()->state().num_inputs;
   ProgressBar bar(options.verbose, options.epochs);
+  StepWatch watch(model, t);
   History history;
-  int64_t steps = dataset.cardinality();
+  int64_t steps = batches.cardinality;
   t.stop = false;
-  call_hooks(options.callbacks, &Callback::on_train_begin, *this);
+  call_hooks(options.callbacks, &Callback::on_train_begin, model);
   for (int epoch = 0; epoch < options.epochs && !t.stop; ++epoch) {
     const auto start = std::chrono::steady_clock::now();
-    call_hooks(options.callbacks, &Callback::on_epoch_begin, *this, epoch);
+    call_hooks(options.callbacks, &Callback::on_epoch_begin, model, epoch);
     t.reset_metrics();
     bar.begin_epoch(epoch, steps);
     int64_t done = 0;
-    data::Iterator batches = dataset.make_iterator();
-    for (Tensors element; batches.next(element);) {
-      const Batch b = cut(element, num_inputs, site);
+    const NextBatch next = batches.begin();
+    for (Tensors element; watch.wait(next, element);) {
+      const Batch b = cut_batch(element, num_inputs, site);
+      const int64_t examples = element[0].shape()[0];
+      if (done == 0) check_batch("fit", examples, t.num_replicas(), site);
       step(b.inputs, b.targets, site);
+      if (watch.after_step(examples)) bar.note(watch.split()->str());
       bar.step(++done, [&] { return t.results(); });
-      call_hooks(options.callbacks, &Callback::on_train_batch_end, *this,
+      call_hooks(options.callbacks, &Callback::on_train_batch_end, model,
                  done - 1);
       if (t.stop) break;
     }
@@ -185,12 +127,25 @@ History Model::fit(const data::Dataset& dataset, const FitOptions& options,
     for (const auto& [name, value] : values) {
       history.history[name].push_back(value);
     }
-    call_hooks(options.callbacks, &Callback::on_epoch_end, *this, epoch,
+    call_hooks(options.callbacks, &Callback::on_epoch_end, model, epoch,
                Logs(values.begin(), values.end()));
   }
-  report_placement(placement(), options.verbose, &history);
-  call_hooks(options.callbacks, &Callback::on_train_end, *this);
+  history.split = watch.split();
+  report_placement(model.placement(), options.verbose, &history);
+  call_hooks(options.callbacks, &Callback::on_train_end, model);
   return history;
+}
+
+}  // namespace
+
+History Model::fit(const data::Dataset& dataset, const FitOptions& options,
+                   Site site) {
+  return run_fit(*this, *training_, dataset, options, site);
+}
+
+History Model::fit(const distribute::DistributedDataset& dataset,
+                   const FitOptions& options, Site site) {
+  return run_fit(*this, *training_, Batches(dataset), options, site);
 }
 
 History Model::fit(const Tensor& x, const Tensor& y, const FitOptions& options,
@@ -198,6 +153,7 @@ History Model::fit(const Tensor& x, const Tensor& y, const FitOptions& options,
   training_->train_step("fit");
   check_pair("fit", x, y, site);
   check_positive("fit", "batch_size", options.batch_size, site);
+  check_batch("fit", options.batch_size, training_->num_replicas(), site);
   return fit(batches_of(x, y, options.batch_size, options.shuffle, site),
              options, site);
 }

@@ -105,6 +105,14 @@ void ProgressBar::step(int64_t done,
   std::fflush(stdout);
 }
 
+void ProgressBar::note(const std::string& text) {
+  if (style_ == Style::kSilent) return;
+  // The bar is drawn again below.
+  if (width_ > 0) std::printf("\r%s\r", std::string(width_, ' ').c_str());
+  std::printf("%s", text.c_str());
+  std::fflush(stdout);
+}
+
 void ProgressBar::end_epoch(int64_t done, const NamedValues& values) {
   if (style_ == Style::kSilent) return;
   if (style_ == Style::kLines) {

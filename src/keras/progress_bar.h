@@ -31,6 +31,8 @@ class ProgressBar {
   // Draws again when the last time is a while ago; only then it asks for the
   // values.
   void step(int64_t done, const std::function<NamedValues()>& values);
+  // Prints a text between the steps.
+  void note(const std::string& text);
   void end_epoch(int64_t done, const NamedValues& values);
 
  private:

@@ -56,7 +56,7 @@ void ConstraintSets::connect_edges() {
       const ValueRef v = n.inputs[k];
       const DType type = graph_.spec(v).dtype;
       if (type == resource) {
-        if (!exempt_from_resource_edges(n)) {
+        if (!exempt_from_resource_edges(n) && !shares_memory(v, i)) {
           unite_edge(element_of(v), i, Kind::kResourceEdge);
         }
       } else if (args && n.op->input(static_cast<int>(k)).ref) {
@@ -75,6 +75,25 @@ void ConstraintSets::connect_edges() {
     host = host || (berth && strings && !calls_functions(n));
     if (host && (!berth || devices_.hosts() != 0)) on_host_.push_back(i);
   }
+}
+
+// A range of a variable that asks for another device of the same memory (CPU
+// devices of one process) reads and writes the variable where it is.
+bool ConstraintSets::shares_memory(ValueRef variable, int32_t range) {
+  static const OpDef& op = op_named("_VariableRange");
+  if (graph_[range].op != &op) return false;
+  const DeviceMask asked = devices_.mask(requests_[range]);
+  if (requests_[range] == DeviceTable::kAny || asked == 0) return false;
+  const Set& s = set_of(element_of(variable));
+  const DeviceMask wanted = s.allowed & devices_.mask(s.requested);
+  const std::string* memory = nullptr;
+  for (int32_t d = 0; d < devices_.size(); ++d) {
+    if (((asked | (wanted ? wanted : s.allowed)) >> d & 1) == 0) continue;
+    const std::string& here = memories_[d];
+    if (memory != nullptr && here != *memory) return false;
+    memory = &here;
+  }
+  return memory != nullptr;
 }
 
 // A variant made from one that only the host can hold is another one.

@@ -7,6 +7,7 @@
 
 #include "base/where.h"
 #include "berth/errors.h"
+#include "device/memory_space.h"
 #include "tensor/variable_state.h"
 
 namespace berth {
@@ -38,6 +39,9 @@ ConstraintSets::ConstraintSets(const Graph& graph, const PlaceOptions& options,
       sets_(graph.nodes.size()),
       requests_(graph.nodes.size()) {
   std::iota(parent_.begin(), parent_.end(), 0);
+  for (int32_t d = 0; d < devices.size(); ++d) {
+    memories_.push_back(memory_of(devices[d].full_name));
+  }
   for (int32_t i = 0; i < graph.size(); ++i) init(i);
 }
 

@@ -125,6 +125,7 @@ class ConstraintSets {
   int32_t add_call_value(const CallValue& value, int32_t after);
   void connect_groups();
   bool host_only(ValueRef variant) const;
+  bool shares_memory(ValueRef variable, int32_t range);
   void restrict_to_host(int32_t i);
 
   // The element that makes a value.
@@ -141,6 +142,7 @@ class ConstraintSets {
   const PlaceOptions& options_;
   DeviceTable& devices_;
   NodeKernels kernels_;
+  std::vector<std::string> memories_;  // per device: whose it has
   std::vector<int32_t> parent_;
   std::vector<Set> sets_;                      // at roots
   std::vector<NameId> requests_;               // per node

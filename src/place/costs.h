@@ -62,6 +62,14 @@ struct DeviceCost {
   int32_t device_class = 0;
   int64_t memory_limit = 0;  // bytes; 0: none
   CopyRule copies = CopyRule::kOverlap;
+  int32_t bus = -1;  // of Machine::buses, that its memory is on; -1: its own
+};
+
+// A memory that several devices read and write: what it gives all of them at
+// once. Each alone gets what its class says.
+struct BusCost {
+  double bytes_per_us = 1e4;
+  CostOrigin origin = CostOrigin::kEstimated;
 };
 
 // From one device to another. Links of one `shared` group (a bus, a root
@@ -83,6 +91,7 @@ struct Machine {
   std::vector<DeviceClass> classes;
   std::vector<DeviceCost> devices;
   std::vector<LinkCost> links;  // [from * devices + to]
+  std::vector<BusCost> buses;
 
   const DeviceClass& class_of(int32_t device) const {
     return classes[static_cast<size_t>(devices[device].device_class)];
@@ -103,6 +112,8 @@ struct CostTable : Machine {
   std::vector<OpTime> times;       // [node * classes + class]
   Rows<int64_t> bytes;             // per node: per output; 0 for handles
   std::vector<int64_t> workspace;  // [node * classes + class]
+  // Bytes that an op moves over its device's bus; empty: none do.
+  std::vector<double> bus_bytes;  // per node
   // Measured error of such predictions on this machine, as a share; negative:
   // never measured.
   double error = -1;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <queue>
-#include <unordered_map>
+
+#include "graph/variable_range.h"
 
 namespace berth {
 
@@ -48,6 +49,15 @@ class Orderer {
           work_.is_transfer[i];
       floats_[i] = work_.is_transfer[i] || (!read[i] && updates(n));
     }
+    // What other devices read of a variable is not behind the work of its own.
+    for (const Node& n : graph_.nodes) {
+      for (const ValueRef& v : n.inputs) {
+        if (graph_[v.node].op->kind() == OpKind::kReadVariable &&
+            graph_[v.node].assigned != n.assigned) {
+          floats_[v.node] = true;
+        }
+      }
+    }
   }
 
   static bool updates(const Node& n) {
@@ -84,19 +94,10 @@ class Orderer {
     const Node& n = graph_[i];
     for (size_t k = 0; k < n.inputs.size(); ++k) {
       if (graph_.spec(n.inputs[k]).dtype != resource) continue;
-      Accesses& a = accesses_[n.inputs[k].node];
-      if (a.write >= 0 && a.write != i) after.push_back(a.write);
       const bool write = n.op->kind() == OpKind::kCall ||
                          n.op->kind() == OpKind::kControl ||
                          writes(n.op->input(static_cast<int>(k)).access);
-      if (write) {
-        for (int32_t r : a.reads) {
-          if (r != i) after.push_back(r);
-        }
-        a = {i, {}};
-      } else {
-        a.reads.push_back(i);
-      }
+      accesses_.add(variable_range(graph_, n.inputs[k]), i, write, after);
     }
   }
 
@@ -131,17 +132,12 @@ class Orderer {
     }
   }
 
-  struct Accesses {
-    int32_t write = -1;
-    std::vector<int32_t> reads;  // since then
-  };
-
   const Graph& graph_;
   Work work_;
   std::vector<bool> floats_;                  // moves forward
   std::vector<std::vector<int32_t>> behind_;  // per node, who waits for it
   std::vector<int32_t> missing_;              // per node, how many to come
-  std::unordered_map<int32_t, Accesses> accesses_;  // by handle
+  VariableAccesses accesses_;
   std::priority_queue<std::pair<bool, int32_t>,
                       std::vector<std::pair<bool, int32_t>>, std::greater<>>
       ready_;

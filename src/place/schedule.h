@@ -53,15 +53,16 @@ struct Schedule {
   // launched later on a device's compute stream finds every step done that
   // read or wrote memory of that device.
   std::vector<std::vector<int32_t>> final_waits;
-  // Per copy stream, the compute streams (indices) whose earlier work must be
-  // done before its first step: its own device's, whose memory it writes, and
-  // those of the devices whose arguments it reads. Empty for compute streams.
+  // Per stream, the compute streams (indices) whose earlier work must be done
+  // before its first step. Copy streams: its own device's, whose memory it
+  // writes, and those of the devices whose arguments it reads. Compute streams:
+  // those of the devices whose variables it has ranges of.
   std::vector<std::vector<int32_t>> start_waits;
 };
 
-// Orders the nodes: program order, except that updates of variables run as
-// soon as their inputs and controls are done, and transfers as soon as their
-// input exists. _Arg, Const, VarHandleOp and _HandOver are no steps. Waits are
+// Orders the nodes: program order, except that updates of variables, and reads
+// that other devices look at, run as soon as their inputs and controls are
+// done, and transfers as soon as their input exists. _Arg, Const, VarHandleOp and _HandOver are no steps. Waits are
 // transitively reduced: leaving out any one leaves some edge uncovered.
 Schedule make_schedule(const Graph& graph);
 

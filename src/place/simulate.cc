@@ -34,6 +34,10 @@ struct Move {
 struct Running {
   double end = 0;
   int32_t node = -1, move = -1;
+  // Of an op that moves bytes over a bus: how many per microsecond when alone,
+  // and its progress.
+  int32_t bus = -1;
+  double rate = 0, speed = 1;
 };
 
 }  // namespace
@@ -175,6 +179,22 @@ class Simulator::Impl {
       running_[k] = running_.back();
       running_.pop_back();
       r.node >= 0 ? end_op(r.node) : end_move(r.move);
+      if (r.bus >= 0) share_bus(r.bus);
+    }
+  }
+
+  // Somebody began or ended to use a bus: the others get more, or less.
+  void share_bus(int32_t bus) {
+    double wanted = 0;
+    for (const Running& r : running_) {
+      if (r.bus == bus) wanted += r.rate;
+    }
+    const double given = costs_.buses[bus].bytes_per_us;
+    const double speed = wanted > given ? given / wanted : 1;
+    for (Running& r : running_) {
+      if (r.bus != bus || r.speed == speed) continue;
+      r.end = now_ + (r.end - now_) * r.speed / speed;
+      r.speed = speed;
     }
   }
 
@@ -182,6 +202,7 @@ class Simulator::Impl {
     busy_[at_.compute(device(node))] = 0;
     try_moves_ |= copies_compute_;
     result_.end_us[node] = now_;
+    result_.busy_us[device(node)] += now_ - result_.start_us[node];
     ++ended_ops_;
     live_[device(node)] -= workspace(node);
     publish(node);
@@ -362,8 +383,14 @@ class Simulator::Impl {
     const double us = costs_.time(node, d).us;
     busy_[at_.compute(d)] = 1;
     result_.start_us[node] = now_;
-    result_.busy_us[d] += us;
     running_.push_back({now_ + us, node, -1});
+    const int32_t bus = costs_.devices[d].bus;
+    if (bus >= 0 && us > 0 && !costs_.bus_bytes.empty() &&
+        costs_.bus_bytes[node] > 0) {
+      running_.back().bus = bus;
+      running_.back().rate = costs_.bus_bytes[node] / us;
+      share_bus(bus);
+    }
     int64_t bytes = workspace(node);
     for (int32_t v : g_.values[node]) {
       buffer_of_[v] = v;

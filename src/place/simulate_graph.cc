@@ -37,6 +37,7 @@ bool is_small_const(const Node& n) {
 
 int64_t bytes_behind(const Node& n) {
   int64_t bytes = 0;
+  if (!n.inputs.empty()) return bytes;  // a range of a variable
   for (const OutSpec& s : n.outputs) {
     if (s.dtype != resource || s.variable == DType::kInvalid) continue;
     bytes += std::max<int64_t>(s.shape.num_elements(), 0) *

@@ -370,5 +370,51 @@ TEST(PriceMove, IsTheStepWithTheOpThere) {
   EXPECT_EQ(price_move(t.graph, t.costs, t.plan, {{c}}, 1).step_us, -1);
 }
 
+// Two devices on a bus that gives 10 bytes per microsecond.
+struct BusCase : Case {
+  explicit BusCase(const std::string& body) : Case(body) {
+    costs.buses = {{10, CostOrigin::kDeclared}};
+    for (DeviceCost& d : costs.devices) d.bus = 0;
+    costs.bus_bytes.assign(static_cast<size_t>(graph.num_nodes()), 0);
+  }
+  void moves(const std::string& name, double bytes) {
+    costs.bus_bytes[static_cast<size_t>(id(name))] = bytes;
+  }
+};
+
+TEST(SimulateBus, IsSharedInProportion) {
+  BusCase c(node("a", "Make()", 0, 30) + node("b", "Make()", 1, 10));
+  c.moves("a", 300);  // 10 bytes per microsecond, all that there is
+  c.moves("b", 100);
+  const Simulation s = c.run();
+  // At half speed until b ends; a has then done 10 of its 30.
+  EXPECT_EQ(c.when(s, "b"), "0-20");
+  EXPECT_EQ(c.when(s, "a"), "0-40");
+  EXPECT_EQ(s.busy_us[0], 40);
+}
+
+TEST(SimulateBus, HurtsNobodyWhileThereIsEnough) {
+  BusCase c(node("a", "Make()", 0, 30) + node("b", "Make()", 1, 10) +
+            node("c", "Make()", 1, 10));
+  c.moves("a", 150);
+  c.moves("b", 50);
+  const Simulation s = c.run();  // c moves nothing
+  EXPECT_EQ(c.when(s, "a"), "0-30");
+  EXPECT_EQ(c.when(s, "b"), "0-10");
+  EXPECT_EQ(c.when(s, "c"), "10-20");
+}
+
+TEST(SimulateBus, LateUsersSlowDownThoseWhoAreThere) {
+  BusCase c(node("a", "Make()", 0, 30) + node("b", "Make()", 1, 10) +
+            node("c", "Make()", 1, 10));
+  c.moves("a", 300);
+  c.moves("c", 300);
+  const Simulation s = c.run();
+  // From 10 on they want 10 + 30: a quarter of the speed. c takes 40 then, and
+  // a has 10 of its 30 left.
+  EXPECT_EQ(c.when(s, "c"), "10-50");
+  EXPECT_EQ(c.when(s, "a"), "0-60");
+}
+
 }  // namespace
 }  // namespace berth

@@ -23,14 +23,21 @@
 #include "berth/keras/metrics.h"
 #include "berth/keras/optimizers.h"
 
+namespace berth::distribute {
+class DistributedDataset;
+class Strategy;
+struct StrategyPlan;
+}  // namespace berth::distribute
+
 namespace berth::keras {
 
 struct CompileOptions {
   Optimizer optimizer = "adam";
   Loss loss = {};  // of every output
   std::vector<Metric> metrics = {};
-  // Parts that forked work is cut into; equal slices give equal bits on any
-  // number of cores. 0: the number of cores.
+  // Parts that a batch is cut into; equal slices give equal bits on any number
+  // of cores, and of devices of one kind, with a strategy or without. 0: the
+  // number of cores.
   int slices = 0;
   // One per output, instead of `loss`; the sum is made small.
   std::vector<Loss> losses = {};
@@ -67,6 +74,29 @@ struct PredictOptions {
   int64_t batch_size = 32;
 };
 
+// Where the time of a training step under a strategy went, measured. Times are
+// of one step on a full batch; work of different devices overlaps.
+struct MeasuredSplit {
+  struct Replica {
+    std::vector<std::string> devices;  // full names
+    int64_t examples = 0;
+    double compute_us = 0;
+  };
+  int64_t steps = 0;  // that had run when it was measured
+  std::vector<Replica> replicas;
+  double step_us = 0;        // without the wait for input
+  double all_reduce_us = 0;  // sums of gradients, and sending them
+  double input_us = 0;       // waiting for the next batch
+  double predicted_us = -1;  // step_us as predicted; -1: it was not
+  // How much longer the slowest replica computes than the mean: 0.1 is 10 %.
+  double imbalance() const;
+  double slowest_us() const;  // its compute_us
+  // Hand-over, waits between replicas, all that is in no other figure.
+  double other_us() const;
+  double prediction_error() const;  // predicted over measured, less 1
+  std::string str() const;          // a table for people
+};
+
 struct History {
   std::vector<int> epoch;
   std::map<std::string, std::vector<double>> history;
@@ -75,6 +105,8 @@ struct History {
   // the bytes that move because of them, per step.
   int64_t fallback_ops = 0;
   int64_t fallback_bytes = 0;
+  // Under a strategy of several replicas, after 20 steps.
+  std::optional<MeasuredSplit> split = {};
 };
 
 class Model : public Layer {
@@ -97,15 +129,23 @@ class Model : public Layer {
   // Makes the weights for inputs of these shapes; the batch may be -1.
   void build(const Shape& input, DType dtype = float32);
 
+  // In the scope of a strategy (berth/distribute.h), or of a model made in one,
+  // steps are split over its replicas.
   void compile(CompileOptions options, Site site = Site::here());
 
   // Trains. x [n, ...], y [n, ...]; elements of `dataset` are batches: the
-  // inputs, then the targets. Throws errors::FailedPrecondition before
-  // compile(), errors::InvalidArgument for data that does not fit.
+  // inputs, then the targets. A model of a strategy splits each batch over the
+  // replicas, and gives what one device gives. Throws
+  // errors::FailedPrecondition before compile(), errors::InvalidArgument for
+  // data that does not fit: also batches smaller than the number of replicas,
+  // but for later, smaller ones.
   History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {},
               Site site = Site::here());
   History fit(const data::Dataset& dataset, const FitOptions& options = {},
               Site site = Site::here());
+  // Parts of batches are joined: the strategy cuts the step by its own shares.
+  History fit(const distribute::DistributedDataset& dataset,
+              const FitOptions& options = {}, Site site = Site::here());
   // Returns "loss" and the metrics.
   Logs evaluate(const Tensor& x, const Tensor& y,
                 const EvaluateOptions& options = {}, Site site = Site::here());
@@ -143,6 +183,15 @@ class Model : public Layer {
   // Why an op of the training step is where it is: "dense/MatMul", "dense".
   // Throws errors::NotFound with the nearest names.
   berth::placement::Explanation explain(const std::string& op) const;
+
+  // What a training step on `batch_size` examples would do under the strategy
+  // that the model is compiled for: Strategy::plan() calls it. Runs nothing but
+  // measurements of parts of the step, on scratch, whose times are kept. Throws
+  // errors::FailedPrecondition before compile(), or when nothing says what the
+  // inputs are; errors::InvalidArgument for another strategy.
+  distribute::StrategyPlan strategy_plan(const distribute::Strategy& strategy,
+                                         int64_t batch_size,
+                                         Site site = Site::here()) const;
 
   // Prints layers, output shapes, parameters and devices.
   void summary(std::ostream& out) const;

@@ -109,11 +109,14 @@ struct FusedBatchNormOptions {
   bool is_training = true;
   Tensor mean = {};  // [c]; both needed, and read, when not training
   Tensor variance = {};
+  // In training, each of so many equal consecutive groups of the batch is
+  // normalised by its own moments; 0, 1: the batch is one group.
+  int64_t statistics_groups = 1;
 };
 struct FusedBatchNorm {
   Tensor y;               // [..., c]
-  Tensor batch_mean;      // [c]
-  Tensor batch_variance;  // [c], with Bessel's correction
+  Tensor batch_mean;      // [c]; of several groups, the mean
+  Tensor batch_variance;  // [c], with Bessel's correction; likewise
 };
 // (x - mean) / sqrt(variance + epsilon) * scale + offset per channel of
 // x [..., c]; scale, offset [c]. Training takes mean and biased variance of

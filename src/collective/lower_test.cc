@@ -1,0 +1,331 @@
+// Steps of replicas on core sets give what one device gives.
+
+#include "collective/lower.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/fresh_process.h"
+#include "berth/config.h"
+#include "collective/shared_memory.h"
+#include "collective/testing.h"
+#include "exec/plan.h"
+#include "ops/training.h"
+
+namespace berth {
+namespace {
+
+using namespace collective_tests;
+using fresh_process::check;
+
+constexpr int64_t kBatch = 12, kIn = 40, kOut = 70;
+
+void use_cpus(int n) {
+  std::vector<config::LogicalDeviceConfiguration> sets(
+      static_cast<size_t>(n), {.workers = 2, .shared = true});
+  config::set_logical_device_configuration({"/physical_device:CPU:0", "CPU"},
+                                           sets);
+}
+
+Tensor numbers(const Shape& shape, int seed) {
+  std::vector<float> v(static_cast<size_t>(shape.num_elements()));
+  for (size_t i = 0; i < v.size(); ++i) {
+    v[i] = 0.01f * static_cast<float>((i * 37 + seed * 11) % 41) - 0.2f;
+  }
+  return constant(std::span<const float>(v), shape);
+}
+
+enum class Update { kDescent, kMomentum, kAdam, kAssignSub };
+
+// A dense layer with slots; bias and a scalar are never cut.
+struct Model {
+  Variable w, b, s;
+  std::vector<Variable> slots;
+  Update update;
+
+  Model(Update u, const std::string& home) : update(u) {
+    const auto on = device(home);
+    w = Variable(numbers({kIn, kOut}, 1));
+    b = Variable(numbers({kOut}, 2));
+    s = Variable(constant(0.7f));
+    for (const Variable* v : all()) {
+      slots.emplace_back(zeros(v->shape()));
+      slots.emplace_back(zeros(v->shape()));
+    }
+  }
+  std::vector<const Variable*> all() const { return {&w, &b, &s}; }
+
+  Tensors gradients(const Tensor& x) const {
+    GradientTape tape;
+    const Tensor y = math::tanh(matmul(x, w) + b) * s.value();
+    const Tensor loss = math::reduce_sum(math::square(y)) * 0.01f;
+    Tensors g = tape.gradient(loss, std::vector<Variable>{w, b, s});
+    g.push_back(loss);
+    return g;
+  }
+
+  void apply(const Tensors& g) const {
+    const auto number = [](float v) { return constant(v); };
+    const auto vars = all();
+    for (size_t i = 0; i < vars.size(); ++i) {
+      const Tensor& v = vars[i]->handle();
+      const Tensor &m = slots[2 * i].handle(), &n = slots[2 * i + 1].handle();
+      switch (update) {
+        case Update::kDescent:
+          training::apply_gradient_descent(v, number(0.01f), g[i]);
+          break;
+        case Update::kMomentum:
+          training::apply_momentum(v, m, number(0.01f), g[i], number(0.9f),
+                                   true);
+          break;
+        case Update::kAdam:
+          training::apply_adam(v, m, n,
+                               {number(0.9f), number(0.99f), number(0.01f),
+                                number(0.9f), number(0.99f), number(1e-7f)},
+                               g[i], false);
+          break;
+        case Update::kAssignSub:
+          vars[i]->assign_sub(g[i]);
+          break;
+      }
+    }
+  }
+
+  std::vector<float> values() const {
+    std::vector<float> r;
+    const auto add = [&](const Variable& v) {
+      const auto x = v.value().to_vector<float>();
+      r.insert(r.end(), x.begin(), x.end());
+    };
+    for (const Variable* v : all()) add(*v);
+    for (const Variable& v : slots) add(v);
+    return r;
+  }
+};
+
+std::vector<std::string> cpus(int n) {
+  std::vector<std::string> names;
+  for (int i = 0; i < n; ++i) names.push_back(full_name("CPU", i));
+  return names;
+}
+
+// The step with `n` replicas, replica r on CPU:r.
+Graph replicated(const Model& model, int n, int64_t pack_bytes,
+                 const std::string& reduction = "sum") {
+  const auto devices = cpus(n);
+  return trace({{{kBatch, kIn}, float32, "x"}}, devices, [&](Tensors& args) {
+    std::vector<Tensors> pieces;  // by variable, last the loss
+    for (int r = 0; r < n; ++r) {
+      const auto on = device(devices[static_cast<size_t>(r)]);
+      const int64_t begin = kBatch * r / n, end = kBatch * (r + 1) / n;
+      const Tensors g = model.gradients(rows(args[0], begin, end - begin));
+      pieces.resize(g.size());
+      for (size_t i = 0; i < g.size(); ++i) pieces[i].push_back(g[i]);
+    }
+    const auto on = device(devices[0]);
+    Tensors sums;
+    for (const Tensors& p : pieces) {
+      sums.push_back(
+          all_reduce(p, {.reduction = reduction, .pack_bytes = pack_bytes})[0]);
+    }
+    model.apply(sums);
+    return Tensors{sums.back()};
+  });
+}
+
+void expect_close(const std::vector<float>& a, const std::vector<float>& b) {
+  check(a.size() == b.size(), "equal sizes");
+  for (size_t i = 0; i < a.size(); ++i) {
+    check(std::abs(a[i] - b[i]) <= 1e-5f * (1 + std::abs(b[i])),
+          fmt::format("element {}: {} and {}", i, a[i], b[i]).c_str());
+  }
+}
+
+void trains_like_one_device(int n, Update update, int home,
+                            int64_t pack_bytes) {
+  use_cpus(n);
+  const Model one(update, "/CPU:0");
+  const Model many(update, fmt::format("/CPU:{}", home));
+  GraphCallable step(replicated(many, n, pack_bytes), {});
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = numbers({kBatch, kIn}, i);
+    const Tensors g = one.gradients(x);
+    one.apply(g);
+    const float loss = call(step, {x})[0].item<float>();
+    check(std::abs(loss - g.back().item<float>()) < 1e-3f * std::abs(loss),
+          "the loss of one device");
+    // Eager work between steps sees the step, and the step sees it.
+    many.b.assign_add(ones({kOut}) * 0.1f);
+    one.b.assign_add(ones({kOut}) * 0.1f);
+  }
+  expect_close(many.values(), one.values());
+  check(step.plan_info().copied_bytes == 0, "nothing is copied");
+}
+
+TEST(LowerCollectives, TwoCoreSetsTrainLikeOneDevice) {
+  for (const Update u : {Update::kDescent, Update::kMomentum, Update::kAdam,
+                         Update::kAssignSub}) {
+    IN_A_FRESH_PROCESS(trains_like_one_device(2, u, 0, 0));
+  }
+}
+
+TEST(LowerCollectives, SmallBucketsAndOddDevicesTrainLikeOneDevice) {
+  IN_A_FRESH_PROCESS(trains_like_one_device(3, Update::kMomentum, 0, 512));
+  IN_A_FRESH_PROCESS(trains_like_one_device(4, Update::kAdam, 0, 0));
+}
+
+TEST(LowerCollectives, VariablesMayLiveWithAnyReplica) {
+  IN_A_FRESH_PROCESS(trains_like_one_device(2, Update::kAdam, 1, 0));
+}
+
+// Of a graph that has been lowered.
+int count(const Graph& g, const char* op, const std::string& device) {
+  int n = 0;
+  for (const Node& node : g.nodes) {
+    n += node.op->name() == op && node.requested == device;
+  }
+  return n;
+}
+
+void cuts_updates() {
+  use_cpus(2);
+  const Model model(Update::kMomentum, "/CPU:0");
+  Graph g = replicated(model, 2, 0);
+  lower_collectives(g);
+  verify(g);
+  const auto names = cpus(2);
+  check(count(g, "ResourceApplyMomentum", names[0]) == 1, "a part of w");
+  check(count(g, "ResourceApplyMomentum", names[1]) == 3, "the rest, b, s");
+  int64_t elements[2] = {0, 0};
+  for (const Node& n : g.nodes) {
+    if (n.op->name() != "ResourceApplyMomentum") continue;
+    elements[n.requested == names[1]] +=
+        g.spec(n.inputs[0]).shape.num_elements();
+  }
+  check(elements[0] + elements[1] == kIn * kOut + kOut + 1, "all of them");
+  check(std::abs(elements[0] - elements[1]) <= 32, "even parts");
+}
+
+TEST(LowerCollectives, EachDeviceUpdatesItsRangeOfTheVariables) {
+  IN_A_FRESH_PROCESS(cuts_updates());
+}
+
+void gives_values() {
+  use_cpus(2);
+  const auto devices = cpus(2);
+  Graph g = trace({{{6}, float32, "x"}}, devices, [&](Tensors& args) {
+    Tensors pieces;
+    for (int r = 0; r < 2; ++r) {
+      const auto on = device(devices[static_cast<size_t>(r)]);
+      pieces.push_back(rows(args[0], 3 * r, 3) * 2.0f);
+    }
+    const Tensors means =
+        all_reduce(pieces, {.reduction = "mean", .replicas = {0, 1}});
+    const Tensor a = with_device(devices[0], [&] { return means[0] + 1.0f; });
+    const Tensor b = with_device(devices[1], [&] { return means[1] * 10.0f; });
+    return Tensors{a, b};
+  });
+  GraphCallable f(std::move(g), {});
+  const Tensor x = constant({1.0f, 2.0f, 3.0f, 5.0f, 7.0f, 9.0f});
+  const Tensors y = call(f, {x});
+  check(y[0].to_vector<float>() == std::vector<float>{7, 10, 13}, "mean + 1");
+  check(y[1].to_vector<float>() == std::vector<float>{60, 90, 120}, "10 mean");
+}
+
+TEST(LowerCollectives, MeansAreReadOnEveryReplica) {
+  IN_A_FRESH_PROCESS(gives_values());
+}
+
+// What depends on another reduction is never in one bucket with it.
+void chains() {
+  use_cpus(2);
+  const auto devices = cpus(2);
+  const Variable v = with_device("/CPU:0", [] { return Variable(zeros({3})); });
+  Graph g = trace({{{2, 3}, float32, "x"}}, devices, [&](Tensors& args) {
+    const auto reduce = [&](const Tensors& p) { return all_reduce(p)[0]; };
+    Tensors a, b, c;
+    for (int r = 0; r < 2; ++r) {
+      const auto on = device(devices[static_cast<size_t>(r)]);
+      a.push_back(reshape(rows(args[0], r, 1), {3}));
+    }
+    const Tensor s = reduce(a);
+    for (int r = 0; r < 2; ++r) {
+      const auto on = device(devices[static_cast<size_t>(r)]);
+      b.push_back(a[static_cast<size_t>(r)] * s);
+      c.push_back(s + 1.0f);
+    }
+    const auto on = device(devices[0]);
+    const Tensor t = reduce(b), u = reduce(c);
+    v.assign_add(t);
+    return Tensors{u};
+  });
+  GraphCallable f(std::move(g), {});
+  const Tensor x = constant({{1.0f, 2.0f, 3.0f}, {4.0f, 5.0f, 6.0f}});
+  check(call(f, {x})[0].to_vector<float>() == std::vector<float>{12, 16, 20},
+        "2 (sum + 1)");
+  check(v.value().to_vector<float>() == std::vector<float>{25, 49, 81},
+        "the sum squared");
+}
+
+TEST(LowerCollectives, SumsOfSumsAreOrdered) { IN_A_FRESH_PROCESS(chains()); }
+
+// Pieces that are roots of subtrees: ((0 + 1) + (2 + 3)) + (4 + 5).
+void follows_the_tree() {
+  use_cpus(2);
+  const auto devices = cpus(2);
+  const float big = 1e8f;
+  const std::vector<float> slices = {big, 1, -big, 1, 3, 1};
+  Graph g = trace({{{6}, float32, "x"}}, devices, [&](Tensors& args) {
+    const auto piece = [&](int r, int64_t begin, int64_t count) {
+      const auto on = device(devices[static_cast<size_t>(r)]);
+      return math::reduce_sum(rows(args[0], begin, count), {.keepdims = true});
+    };
+    // Replica 0 has slices 0 to 2, replica 1 the others.
+    const Tensors pieces = {piece(0, 0, 2), piece(0, 2, 1), piece(1, 3, 1),
+                            piece(1, 4, 2)};
+    return all_reduce(pieces, {.owners = {0, 0, 1, 1}, .starts = {0, 2, 3, 4}});
+  });
+  GraphCallable f(std::move(g), {});
+  const float* s = slices.data();
+  const float expected = ((s[0] + s[1]) + (s[2] + s[3])) + (s[4] + s[5]);
+  const Tensor x = constant(std::span<const float>(slices), {6});
+  check(call(f, {x})[0].to_vector<float>()[0] == expected, "those bits");
+}
+
+TEST(LowerCollectives, PiecesAreAddedAlongTheTreeOverSlices) {
+  IN_A_FRESH_PROCESS(follows_the_tree());
+}
+
+TEST(CutEvenly, GivesEveryElementToOneDeviceInEvenParts) {
+  const std::vector<std::vector<int64_t>> buckets = {{1000000},
+                                                     {10, 20, 30},
+                                                     {784 * 128, 128, 1280, 10},
+                                                     {1, 5000, 1, 70000, 3},
+                                                     {100},
+                                                     {0, 7, 0}};
+  for (const auto& elements : buckets) {
+    for (int devices = 1; devices <= 5; ++devices) {
+      const auto ranges = cut_evenly(elements, 4, devices);
+      ASSERT_EQ(ranges.size(), static_cast<size_t>(devices));
+      int64_t total = 0;
+      for (const int64_t n : elements) total += n;
+      std::vector<int64_t> next(elements.size(), 0);
+      for (const auto& mine : ranges) {
+        int64_t size = 0;
+        for (const ItemRange& r : mine) {
+          EXPECT_EQ(r.begin, next[static_cast<size_t>(r.item)]);
+          EXPECT_GT(r.count, 0);
+          EXPECT_EQ(r.begin % 16, 0);
+          next[static_cast<size_t>(r.item)] += r.count;
+          size += r.count;
+        }
+        EXPECT_LE(size, total / devices + 2 * kSmallestCutBytes / 4);
+      }
+      EXPECT_EQ(next, elements);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth

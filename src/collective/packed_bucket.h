@@ -1,0 +1,99 @@
+// PackedBucket: a bucket as one list of elements per device, and the algorithms
+// between memories over such lists.
+//
+// Internal to lower_between(). One thread.
+
+#ifndef BERTH_COLLECTIVE_PACKED_BUCKET_H_
+#define BERTH_COLLECTIVE_PACKED_BUCKET_H_
+
+#include <string>
+#include <vector>
+
+#include "collective/between.h"
+#include "collective/emit.h"
+
+namespace berth {
+
+// A memory that takes part.
+struct Station {
+  std::string memory;
+  std::string device;         // where it computes
+  std::vector<Piece> pieces;  // flat: [elements]; of all items
+  bool wants = false;         // some replica there wants the result
+};
+
+class PackedBucket {
+ public:
+  PackedBucket(Emit& emit, const Bucket& bucket, const LaterPieces& later);
+
+  int64_t elements() const { return elements_; }
+  int64_t bytes() const {
+    return elements_ * static_cast<int64_t>(size_of(bucket_.dtype));
+  }
+  bool ordered() const { return ordered_; }
+  size_t num_stations() const { return stations_.size(); }
+  const Station& station(int s) const { return stations_[s]; }
+  // Stations with pieces, and those that want the sum, in order of replicas.
+  const std::vector<int>& givers() const { return givers_; }
+  const std::vector<int>& takers() const { return takers_; }
+  // All pieces, in order of their starts, else of stations.
+  std::vector<Piece> pieces() const;
+
+  // Elements [begin, begin + count) of a list where it is.
+  ValueRef rows(ValueRef v, int64_t begin, int64_t count,
+                const std::string& device);
+  // The value on the device of a station: a copy that others may take on.
+  ValueRef bring(ValueRef v, int station);
+  ValueRef concat(const std::vector<ValueRef>& parts, int station);
+  // All of the pieces added where the station is, and divided for a mean.
+  ValueRef total(std::vector<Piece> pieces, int station);
+  // The pieces of one station in order, undivided.
+  ValueRef sum_of(int station);
+  ValueRef add(ValueRef a, ValueRef b, int station);
+  ValueRef mean(ValueRef sum, int station);
+
+  // While it lives, what is emitted has taken `hops` hops.
+  class AfterHops {
+   public:
+    AfterHops(PackedBucket& bucket, int hops)
+        : bucket_(bucket), hops_(hops), first_(bucket.emit_.graph().size()) {}
+    ~AfterHops() { bucket_.place_behind(first_, hops_); }
+    AfterHops(const AfterHops&) = delete;
+    AfterHops& operator=(const AfterHops&) = delete;
+
+   private:
+    PackedBucket& bucket_;
+    const int hops_;
+    const int32_t first_;
+  };
+
+  // Puts views of the sums, by station, in the place of the results.
+  void unpack(const std::vector<ValueRef>& sums);
+
+ private:
+  int station_of(const std::string& device);
+  void find_stations();
+  void pack();
+  void place_behind(int32_t first, int hops);
+
+  Emit& emit_;
+  const Bucket& bucket_;
+  const LaterPieces& later_;
+  const int32_t like_;
+  bool ordered_ = false;
+  int64_t elements_ = 0;
+  std::vector<Station> stations_;
+  std::vector<int> givers_, takers_;
+};
+
+// Each returns the sum by station; node -1 where it is not wanted.
+using Sums = std::vector<ValueRef>;
+Sums reduce_directly(PackedBucket& bucket);
+Sums reduce_in_a_ring(PackedBucket& bucket);
+Sums reduce_in_pairs(PackedBucket& bucket);
+Sums reduce_on_one_device(PackedBucket& bucket);
+Sums reduce_by_exchange(PackedBucket& bucket);
+
+}  // namespace berth
+
+#endif  // BERTH_COLLECTIVE_PACKED_BUCKET_H_

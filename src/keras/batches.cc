@@ -1,0 +1,115 @@
+#include "keras/batches.h"
+
+#include <fmt/format.h>
+
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "device/device_manager.h"
+#include "op/device_scope.h"
+#include "ops/random_key.h"
+
+namespace berth::keras {
+
+namespace {
+
+// One list of tensors on the host; replicas without examples add nothing.
+void join(const std::vector<distribute::PerReplica>& parts, Tensors& element) {
+  const OnDevice host(&DeviceManager::get().host());
+  element.clear();
+  for (const distribute::PerReplica& p : parts) {
+    Tensors there;
+    for (const Tensor& t : p.values()) {
+      if (t.rank() == 0 || t.shape()[0] > 0) there.push_back(t);
+    }
+    if (there.empty()) there = {p[0]};
+    element.push_back(there.size() == 1 ? there[0] : concat(there, 0));
+  }
+}
+
+}  // namespace
+
+Batches::Batches(data::Dataset dataset)
+    : cardinality(dataset.cardinality()), begin([dataset] {
+        auto it = std::make_shared<data::Iterator>(dataset.make_iterator());
+        return [it](Tensors& element) { return it->next(element); };
+      }) {}
+
+Batches::Batches(const distribute::DistributedDataset& dataset)
+    : cardinality(dataset.cardinality()), begin([dataset] {
+        auto it = std::make_shared<distribute::DistributedDataset::Iterator>(
+            dataset.make_iterator());
+        return [it](Tensors& element) {
+          const auto parts = it->next();
+          if (parts) join(*parts, element);
+          return parts.has_value();
+        };
+      }) {}
+
+Batch cut_batch(const Tensors& element, size_t num_inputs, Site site) {
+  if (element.size() <= num_inputs) {
+    throw errors::InvalidArgument(fmt::format(
+        "a batch has {} tensors{}; expected {} inputs, then the targets",
+        element.size(), where_text(nullptr, site), num_inputs));
+  }
+  const auto middle = element.begin() + static_cast<std::ptrdiff_t>(num_inputs);
+  Batch b{{element.begin(), middle}, {middle, element.end()}};
+  for (const Tensor& t : element) {
+    if (t.rank() == 0 || t.shape()[0] != element[0].shape()[0]) {
+      throw errors::InvalidArgument(fmt::format(
+          "a batch has tensors {} and {}{}; expected one first dimension",
+          element[0].shape().str(), t.shape().str(),
+          where_text(nullptr, site)));
+    }
+  }
+  return b;
+}
+
+void check_pair(const char* what, const Tensor& x, const Tensor& y, Site site) {
+  const bool fits = x.defined() && y.defined() && x.rank() > 0 &&
+                    y.rank() > 0 && x.shape()[0] == y.shape()[0];
+  if (fits) return;
+  auto text = [](const Tensor& t) {
+    return t.defined() ? t.shape().str() : std::string("an empty tensor");
+  };
+  throw errors::InvalidArgument(
+      fmt::format("{}: x is {}, y is {}{}; expected as many samples in both",
+                  what, text(x), text(y), where_text(nullptr, site)));
+}
+
+void check_positive(const char* what, const char* option, int64_t value,
+                    Site site) {
+  if (value >= 1) return;
+  throw errors::InvalidArgument(
+      fmt::format("{}: {} is {}{}; expected at least 1", what, option, value,
+                  where_text(nullptr, site)));
+}
+
+data::Dataset batches_of(const Tensor& x, const Tensor& y, int64_t batch_size,
+                         bool shuffle, Site site) {
+  auto d = data::Dataset::from_tensor_slices({x, y}, site);
+  if (shuffle && x.shape()[0] > 1) {
+    const RandomKey key = next_random_key(std::nullopt);
+    const uint64_t seed = static_cast<uint64_t>(key.seed) * 0x9E3779B97F4A7C15 +
+                          static_cast<uint64_t>(key.op_id);
+    d = d.shuffle(x.shape()[0], {.seed = seed}, site);
+  }
+  return d.batch(batch_size, {}, site).prefetch(2, site);
+}
+
+void check_finite(const char* what, const Batches& batches, Site site) {
+  if (batches.cardinality != data::kInfinite) return;
+  throw errors::InvalidArgument(
+      fmt::format("{}: the dataset never ends{}; expected dataset.take(n) or a "
+                  "finite repeat",
+                  what, where_text(nullptr, site)));
+}
+
+void check_batch(const char* what, int64_t examples, int replicas, Site site) {
+  if (examples >= replicas) return;
+  throw errors::InvalidArgument(fmt::format(
+      "{}: a batch of {} examples for {} replicas{}; expected at least one "
+      "example for each: a batch is the global one, shared out to replicas",
+      what, examples, replicas, where_text(nullptr, site)));
+}
+
+}  // namespace berth::keras

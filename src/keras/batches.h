@@ -1,0 +1,51 @@
+// Batches: what fit, evaluate and predict loop over.
+//
+// Elements are lists of tensors with one first dimension, whatever they come
+// from. One thread.
+
+#ifndef BERTH_KERAS_BATCHES_H_
+#define BERTH_KERAS_BATCHES_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "berth/data.h"
+#include "berth/distribute.h"
+
+namespace berth::keras {
+
+// Sets the list to the next element; false at the end.
+using NextBatch = std::function<bool(Tensors&)>;
+
+struct Batches {
+  Batches(data::Dataset dataset);  // NOLINT: of a dataset
+  // Joins the parts of replicas, on the host.
+  explicit Batches(const distribute::DistributedDataset& dataset);
+
+  int64_t cardinality = data::kUnknown;
+  std::function<NextBatch()> begin;
+};
+
+// Inputs of a batch, and what should come out.
+struct Batch {
+  Tensors inputs, targets;
+};
+
+// Throws errors::InvalidArgument when there are no targets, or first
+// dimensions differ.
+Batch cut_batch(const Tensors& element, size_t num_inputs, Site site);
+
+// Throw errors::InvalidArgument naming `what`.
+void check_pair(const char* what, const Tensor& x, const Tensor& y, Site site);
+void check_positive(const char* what, const char* option, int64_t value,
+                    Site site);
+void check_finite(const char* what, const Batches& batches, Site site);
+// A batch of fewer examples than replicas.
+void check_batch(const char* what, int64_t examples, int replicas, Site site);
+
+data::Dataset batches_of(const Tensor& x, const Tensor& y, int64_t batch_size,
+                         bool shuffle, Site site);
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_BATCHES_H_
