@@ -5,7 +5,7 @@
 #include "base/diagnostics.h"
 #include "base/fresh_process.h"
 #include "berth/berth.h"
-#include "berth/distribute.h"
+#include "distribute/strategy_testing.h"
 
 namespace berth::distribute {
 namespace {
@@ -13,33 +13,6 @@ namespace {
 using fresh_process::check;
 using fresh_process::refuses;
 using Floats = std::vector<float>;
-
-// Two replicas, on core sets or on simulated GPUs.
-void two(bool gpus) {
-  if (gpus) return config::set_simulated_devices("GPUx2");
-  config::set_logical_device_configuration(
-      config::list_physical_devices("CPU")[0],
-      {{.workers = 1, .shared = true}, {.workers = 1, .shared = true}});
-}
-
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
-
-PerReplica pair_of(const Tensor& a, const Tensor& b) {
-  return PerReplica({a, b});
-}
-
-void in_a_fresh_process(const std::function<void()>& body) {
-  IN_A_FRESH_PROCESS(body());
-}
-
-void on_two(const std::function<void(const MirroredStrategy&)>& body) {
-  for (const bool gpus : {false, true}) {
-    in_a_fresh_process([&] {
-      two(gpus);
-      body(MirroredStrategy());
-    });
-  }
-}
 
 TEST(Run, CallsTheFunctionInEveryReplicaWithItsOwnValues) {
   on_two([](const MirroredStrategy& strategy) {
