@@ -15,8 +15,7 @@ using fresh_process::refuses;
 using Floats = std::vector<float>;
 
 data::Dataset numbers(int64_t n) {
-  return data::Dataset::from_tensor_slices(
-      {math::cast(range(0, n), float32)});
+  return data::Dataset::from_tensor_slices({math::cast(range(0, n), float32)});
 }
 
 TEST(Reduce, SumsAndAverages) {

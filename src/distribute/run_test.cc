@@ -344,6 +344,7 @@ TEST(Run, ReplicasWithoutExamplesHaveNoWeight) {
         strategy.run(f, pair_of(zeros({0}), constant({2.f, 4.f})));
     check(values(m[0]) == Floats{0} && values(m[1]) == Floats{3}, "0 not NaN");
     check(values(sum[1]) == Floats{3} && values(avg[1]) == Floats{3}, "sums");
+    check(values(sum[0]) == Floats{3}, "the same for all");
     check(twice[0].shape() == Shape{0}, "shape");
     check(values(mean.value()) == Floats{3}, "written");
     check(values(local.value()) == Floats{3}, "own parts");
