@@ -291,9 +291,8 @@ void SplitEmit::join_pieces(int32_t i) {
     }
     for (size_t r = 0; r < of.size(); ++r) {
       if (of[r].empty()) continue;
-      made_[i][o].parts[r] =
-          joined(v, std::move(of[r]),
-                 {static_cast<int>(r), places_.memory_of[r], -1});
+      made_[i][o].parts[r] = joined(
+          v, std::move(of[r]), {static_cast<int>(r), places_.memory_of[r], -1});
     }
   }
 }
