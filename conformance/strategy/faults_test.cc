@@ -4,6 +4,8 @@
 // device is reset and the variables restored training goes on as if nothing
 // had been.
 
+#include "backends/sim/faults.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,7 +15,6 @@
 #include <mutex>
 #include <thread>
 
-#include "backends/sim/faults.h"
 #include "berth/berth.h"
 #include "conformance/strategy/training.h"
 #include "device/device_manager.h"
@@ -52,10 +53,9 @@ class Deadline {
       : thread_([this, limit] {
           std::unique_lock lock(mutex_);
           if (over_.wait_for(lock, limit, [this] { return done_; })) return;
-          std::fprintf(stderr, "%s hangs\n",
-                       testing::UnitTest::GetInstance()
-                           ->current_test_info()
-                           ->name());
+          std::fprintf(
+              stderr, "%s hangs\n",
+              testing::UnitTest::GetInstance()->current_test_info()->name());
           std::_Exit(3);
         }) {}
   ~Deadline() {
@@ -253,8 +253,8 @@ TEST_P(Faults, EndInANamedErrorAndTrainingGoesOn) {
                       healthy[before + 1]);
   trainee.restore(healthy[before]);
   for (int i = 0; i < kAfter; ++i) trainee.step();
-  EXPECT_EQ(difference(values_of(trainee.variables()),
-                       healthy[before + kAfter], 1e-5),
+  EXPECT_EQ(difference(values_of(trainee.variables()), healthy[before + kAfter],
+                       1e-5),
             "")
       << "after the restore";
 }
@@ -286,8 +286,8 @@ std::vector<Case> cases() {
     }
     for (const Fault fault : {Fault::kLost, Fault::kLaunch, Fault::kMemory}) {
       all.push_back({{.devices = "CPU:0,GPU:1"}, loop, fault, 1, 5});
-      all.push_back({{.strategy = "central", .devices = "GPUx2"},
-                     loop, fault, 1, 7});
+      all.push_back(
+          {{.strategy = "central", .devices = "GPUx2"}, loop, fault, 1, 7});
     }
   }
   return all;

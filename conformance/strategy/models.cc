@@ -21,12 +21,7 @@ keras::Loss sparse() {
 // 5 classes of 12 numbers.
 ModelSpec of_rows(std::string name,
                   std::function<keras::Model(const Places&)> make) {
-  return {std::move(name),
-          {{{12}}},
-          {{{}, 5}},
-          {sparse()},
-          std::move(make),
-          /*batch_multiple=*/1};
+  return {std::move(name), {{{12}}}, {{{}, 5}}, {sparse()}, std::move(make)};
 }
 
 ModelSpec of_layers(std::string name,
@@ -68,19 +63,29 @@ ModelSpec batch_norm() {
   return of_images("batch_norm", [] {
     return std::vector<keras::Layer>{
         keras::Conv2D(4, 3, {.padding = "same", .use_bias = false}),
-        keras::BatchNormalization({.momentum = 0.9}),
-        keras::ReLU(),
-        keras::GlobalAveragePooling2D(),
-        Dense(5)};
+        keras::BatchNormalization({.momentum = 0.9}), keras::ReLU(),
+        keras::GlobalAveragePooling2D(), Dense(5)};
   });
+}
+
+// Two groups of a batch with moments of their own, wherever replicas begin.
+ModelSpec batch_norm_groups() {
+  ModelSpec m = of_images("batch_norm_groups", [] {
+    return std::vector<keras::Layer>{
+        keras::Conv2D(4, 3, {.padding = "same", .use_bias = false}),
+        keras::BatchNormalization({.momentum = 0.9, .statistics_groups = 2}),
+        keras::ReLU(), keras::GlobalAveragePooling2D(), Dense(5)};
+  });
+  m.special = true;
+  return m;
 }
 
 ModelSpec batch_norm_rows() {
   return of_layers("batch_norm_rows", [] {
     return std::vector<keras::Layer>{
         Dense(16, {.use_bias = false}),
-        keras::BatchNormalization({.momentum = 0.5}),
-        keras::Activation("tanh"), Dense(5)};
+        keras::BatchNormalization({.momentum = 0.5}), keras::Activation("tanh"),
+        Dense(5)};
   });
 }
 
@@ -155,9 +160,8 @@ class Residual : public keras::LayerBase {
 };
 
 ModelSpec residual() {
-  return of_rows("residual", [](const Places&) {
-    return keras::Model::make<Residual>();
-  });
+  return of_rows("residual",
+                 [](const Places&) { return keras::Model::make<Residual>(); });
 }
 
 // Weights that no output depends on.
@@ -175,9 +179,8 @@ class PartlyUsed : public keras::LayerBase {
 };
 
 ModelSpec unused() {
-  return of_rows("unused", [](const Places&) {
-    return keras::Model::make<PartlyUsed>();
-  });
+  return of_rows(
+      "unused", [](const Places&) { return keras::Model::make<PartlyUsed>(); });
 }
 
 ModelSpec two_by_two() {
@@ -190,14 +193,13 @@ ModelSpec two_by_two() {
             const auto h = Dense(8, {.activation = "relu"})(a);
             const auto both = keras::Concatenate()({h, b});
             return keras::Model({a, b}, {Dense(5)(both), Dense(2)(both)});
-          },
-          1};
+          }};
 }
 
 // A model over two devices; within replicas of two devices the scopes name
 // these by their number there.
 ModelSpec two_devices() {
-  return of_rows("two_devices", [](const Places& p) {
+  ModelSpec m = of_rows("two_devices", [](const Places& p) {
     std::vector<keras::Layer> layers;
     auto add = [&](const std::string& where, int units, const char* how) {
       std::optional<DeviceGuard> on;
@@ -209,6 +211,8 @@ ModelSpec two_devices() {
     add(p.first, 5, "linear");
     return keras::Sequential(layers);
   });
+  m.special = true;
+  return m;
 }
 
 // Numbers in [0, 1) by a congruential generator.
@@ -226,10 +230,19 @@ class Numbers {
 }  // namespace
 
 const std::vector<ModelSpec>& models() {
-  static const std::vector<ModelSpec> all = {
-      dense(),      conv(),      batch_norm(), batch_norm_rows(),
-      dropout(),    layer_norm(), embedding(), attention(),
-      residual(),   unused(),    two_by_two(), two_devices()};
+  static const std::vector<ModelSpec> all = {dense(),
+                                             conv(),
+                                             batch_norm(),
+                                             batch_norm_rows(),
+                                             dropout(),
+                                             layer_norm(),
+                                             embedding(),
+                                             attention(),
+                                             residual(),
+                                             unused(),
+                                             two_by_two(),
+                                             two_devices(),
+                                             batch_norm_groups()};
   return all;
 }
 

@@ -142,8 +142,7 @@ class ShardedUpdate {
     }
   }
 
-  // First all views of pieces, then sums, then updates. The first view waits
-  // for all that others make, so that the device waits once.
+  // First all views of pieces, then sums, then updates.
   void add_device_part(const std::string& device,
                        const std::vector<ItemRange>& ranges) {
     meeting_ = -1;
@@ -175,24 +174,20 @@ class ShardedUpdate {
     std::vector<Piece> views = r.pieces;
     for (Piece& p : views) {
       const ValueRef flat = emit_.flat(p.value, device, r.node);
+      if (!(flat == p.value)) behind_meeting(flat.node);
       p.value = emit_.rows(flat, range.begin, range.count, device, r.node);
-      if (flat.node != p.value.node && meeting_ >= 0) {
-        emit_.order(meeting_, p.value.node);
-      }
-      if (meeting_ < 0) {
-        meeting_ = p.value.node;
-        meet(device);
-      }
+      behind_meeting(p.value.node);
     }
     return views;
   }
 
-  // The node at which the device waits for the others.
-  void meet(const std::string& device) {
+  // The first view of a device is where it meets the others: it comes behind
+  // all pieces, its own too, so that nobody waits before all its own are made.
+  void behind_meeting(int32_t view) {
+    if (meeting_ >= 0) return emit_.order(meeting_, view);
+    meeting_ = view;
     for (const Reduction& r : bucket_.items) {
-      for (const Piece& p : r.pieces) {
-        if (p.device != device) emit_.order(p.value.node, meeting_);
-      }
+      for (const Piece& p : r.pieces) emit_.order(p.value.node, meeting_);
     }
   }
 

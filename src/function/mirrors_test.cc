@@ -59,7 +59,8 @@ std::unique_ptr<Plan> compile(Fn&& fn) {
 
 Tensors run(Plan& plan, float x, size_t outputs = 1) {
   Tensors out(outputs);
-  const Tensor arg = fill({4}, x);
+  // On the host: a stream that waits for the argument waits for nothing else.
+  const Tensor arg = with_device("/CPU:0", [&] { return fill({4}, x); });
   const Tensor* in[] = {&arg};
   plan.run(in, out);
   return out;
@@ -268,6 +269,29 @@ TEST(MirrorsInPlans, AreTornWithTheirHome) {
   const Tensors out = run(*plan, 1, 2);
   EXPECT_EQ(first(out[0]), 12);
   EXPECT_EQ(first(out[1]), 12);
+}
+
+TEST(MirrorsInPlans, AreTornWithTheirHomeAlsoWhenItsDeviceDidItsPart) {
+  const Clean clean;
+  const Variable v = variable_on("/GPU:0", 0);
+  const Tensor m = mirror_of(v.handle(), gpu(1));
+  // Nothing goes from device to device.
+  const auto plan = compile([&](const Tensor& x) {
+    for (const auto& [where, h] :
+         {std::pair{"/GPU:0", v.handle()}, std::pair{"/GPU:1", m}}) {
+      const auto on = device(where);
+      write_op("AssignAddVariableOp", h, fill({4}, 1.0f));
+    }
+    const auto on = device("/CPU:0");
+    return Tensors{x + 1.0f};
+  });
+  run(*plan, 1);
+  sim::fail_launch(gpu(1), 1);
+  run(*plan, 1);
+  Stream& other = gpu(1).compute_stream();
+  EXPECT_THROW(other.synchronize(other.record()), errors::Internal);
+  gpu(0).compute_stream().synchronize(gpu(0).compute_stream().record());
+  EXPECT_THROW(v.value(), errors::FailedPrecondition);
 }
 
 TEST(MirrorsInPlans, KeepTheirHomeAlive) {

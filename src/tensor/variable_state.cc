@@ -200,9 +200,22 @@ void watch_writes(Stream& stream, std::vector<Tensor> handles,
   struct Watch {
     std::vector<Tensor> handles;
     const char* what;
+    const Device& device;
+    Event before;  // the end of the work that writes
     bool ran = false;
+
+    // Of work that failed. The stream has passed it: nobody waits.
+    std::string why() const {
+      try {
+        synchronize(before);
+      } catch (const std::exception& e) {
+        return e.what();
+      }
+      return "it was skipped";
+    }
   };
-  auto watch = std::make_unique<Watch>(Watch{std::move(handles), what});
+  auto watch = std::make_unique<Watch>(
+      Watch{std::move(handles), what, stream.device(), stream.record()});
   Work work;
   work.what = "WatchWrites";
   work.run = [](void* c, const AddressMap&) {
@@ -211,11 +224,9 @@ void watch_writes(Stream& stream, std::vector<Tensor> handles,
   work.drop = [](void* c) {
     std::unique_ptr<Watch> w(static_cast<Watch*>(c));
     if (w->ran) return;
-    for (const Tensor& t : w->handles) {
-      mark_torn(*t.impl()->variable,
-                fmt::format("{} failed on {}", w->what,
-                            t.impl()->device->short_name()));
-    }
+    const std::string why = fmt::format("{} failed on {} ({})", w->what,
+                                        w->device.short_name(), w->why());
+    for (const Tensor& t : w->handles) mark_torn(*t.impl()->variable, why);
   };
   work.context = watch.release();
   stream.launch(work);

@@ -1,0 +1,57 @@
+// Four simulated GPUs for tests of this room.
+
+#ifndef BERTH_COLLECTIVE_SIM_TESTING_H_
+#define BERTH_COLLECTIVE_SIM_TESTING_H_
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "backends/sim/faults.h"
+#include "backends/sim/sim.h"
+#include "collective/testing.h"
+#include "device/device_manager.h"
+
+namespace berth::collective_tests {
+
+inline constexpr int kGpus = 4;
+inline constexpr const char* kAlgorithms[] = {"auto", "direct", "ring",
+                                              "hierarchical", "one_device"};
+
+inline std::vector<std::string> gpus(int n = kGpus) {
+  std::vector<std::string> names;
+  for (int i = 0; i < n; ++i) names.push_back(full_name("GPU", i));
+  return names;
+}
+
+class SimulatedGpus : public testing::Test {
+ protected:
+  // Tests of other files in the program configure devices of their own.
+  static void SetUpTestSuite() {
+    setenv("BERTH_SIM", "GPUx4", 1);
+    DeviceManager::get();
+    unsetenv("BERTH_SIM");
+  }
+  // Ends all faults and errors.
+  void TearDown() override {
+    clear_faults();
+    set_seed(0);
+  }
+
+  static Device& gpu(int i) {
+    return DeviceManager::get().lookup(
+        DeviceName::parse(fmt::format("/GPU:{}", i)));
+  }
+  static void set_seed(uint64_t seed) { sim::set_seed(gpu(0), seed); }
+  static void clear_faults() {
+    for (int i = 0; i < kGpus; ++i) sim::clear_faults(gpu(i));
+    for (int i = 0; i < kGpus; ++i) gpu(i).reset_error();
+  }
+};
+
+}  // namespace berth::collective_tests
+
+#endif  // BERTH_COLLECTIVE_SIM_TESTING_H_

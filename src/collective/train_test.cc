@@ -1,0 +1,223 @@
+// Whole training steps on simulated GPUs, split over replicas: what one device
+// gives, what remains of a device that is lost.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/thrown.h"
+#include "collective/sim_testing.h"
+#include "distribute/split_batch.h"
+#include "function/graph_rewrite.h"
+#include "ops/training.h"
+#include "tensor/mirrors.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+namespace {
+
+using namespace collective_tests;
+
+class Split final : public GraphRewrite {
+ public:
+  explicit Split(distribute::SplitPlan plan) : plan_(std::move(plan)) {}
+  void apply(Graph& graph) const override {
+    distribute::split_batch(graph, plan_);
+  }
+  int slices() const override { return plan_.slices; }
+
+ private:
+  const distribute::SplitPlan plan_;
+};
+
+distribute::SplitPlan replicas(int n, const std::string& algorithm) {
+  distribute::SplitPlan plan;
+  for (const std::string& name : gpus(n)) plan.replicas.push_back({name});
+  plan.algorithm = algorithm;
+  return plan;
+}
+
+Tensor numbers(const Shape& shape, int seed) {
+  std::vector<float> v(static_cast<size_t>(shape.num_elements()));
+  for (size_t i = 0; i < v.size(); ++i) {
+    v[i] = 0.01f * static_cast<float>((i * 37 + seed * 11) % 41) - 0.2f;
+  }
+  const auto on = device("/CPU:0");
+  return constant(std::span<const float>(v), shape);
+}
+
+// Two dense layers and their momenta.
+struct Model {
+  std::vector<Variable> weights, slots;
+
+  Model() {
+    const auto on = device("/GPU:0");
+    for (const Shape& s : {Shape{6, 9}, Shape{9}, Shape{9, 3}}) {
+      weights.emplace_back(identity(numbers(s, static_cast<int>(s.rank()))));
+      slots.emplace_back(zeros(s));
+    }
+  }
+
+  Tensors step(const Tensor& x, const Tensor& y) const {
+    GradientTape tape;
+    const Tensor h = math::tanh(matmul(x, weights[0]) + weights[1]);
+    const Tensor loss =
+        math::reduce_mean(math::square(matmul(h, weights[2]) - y));
+    const Tensors g = tape.gradient(loss, weights);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      training::apply_momentum(weights[i].handle(), slots[i].handle(),
+                               constant(0.1f), g[i], constant(0.9f), true);
+    }
+    return {loss};
+  }
+
+  auto compile(const std::shared_ptr<const Split>& split = nullptr) const {
+    return function(
+        [this](const Tensor& x, const Tensor& y) { return step(x, y); },
+        {.rewrite = split});
+  }
+
+  std::vector<float> values() const {
+    std::vector<float> all;
+    for (const auto* list : {&weights, &slots}) {
+      for (const Variable& v : *list) {
+        const auto x = v.value().to_vector<float>();
+        all.insert(all.end(), x.begin(), x.end());
+      }
+    }
+    return all;
+  }
+
+  std::vector<Tensor> saved() const {
+    std::vector<Tensor> all;
+    for (const auto* list : {&weights, &slots}) {
+      for (const Variable& v : *list) {
+        const auto on = device("/CPU:0");
+        all.push_back(constant(v.value().to_vector<float>(), v.shape()));
+      }
+    }
+    return all;
+  }
+  void restore(const std::vector<Tensor>& from) const {
+    for (size_t i = 0; i < from.size(); ++i) {
+      (i < weights.size() ? weights[i] : slots[i - weights.size()])
+          .assign(from[i]);
+    }
+  }
+};
+
+void expect_close(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_NEAR(a[i], b[i], 1e-5f * (1 + std::abs(b[i]))) << "element " << i;
+  }
+}
+
+class ReplicasOnGpus : public SimulatedGpus {
+ protected:
+  static Tensor x(int i, int64_t batch = 12) { return numbers({batch, 6}, i); }
+  static Tensor y(int i, int64_t batch = 12) {
+    return numbers({batch, 3}, i + 50);
+  }
+};
+
+TEST_F(ReplicasOnGpus, TrainLikeOneDevice) {
+  for (const char* algorithm : kAlgorithms) {
+    for (int n = 2; n <= kGpus; ++n) {
+      SCOPED_TRACE(fmt::format("{} on {}", algorithm, n));
+      const Model one, many;
+      const auto step = one.compile();
+      const auto split =
+          many.compile(std::make_shared<Split>(replicas(n, algorithm)));
+      for (int i = 0; i < 6; ++i) {
+        set_seed(static_cast<uint64_t>(i * n));
+        // An uneven batch and one with an empty share among them.
+        const int64_t batch = i == 2 ? 7 : i == 4 ? 1 : 12;
+        const float want = step(x(i, batch), y(i, batch))[0].item<float>();
+        const float got = split(x(i, batch), y(i, batch))[0].item<float>();
+        EXPECT_NEAR(got, want, 1e-5f);
+      }
+      expect_close(many.values(), one.values());
+      for (const Variable& v : many.weights) {
+        EXPECT_EQ(mirrors_of(v.handle()).size(), static_cast<size_t>(n - 1));
+        for (const Tensor& m : mirrors_of(v.handle())) {
+          expect_close(read_variable(m).to_vector<float>(),
+                       v.value().to_vector<float>());
+        }
+      }
+    }
+  }
+}
+
+TEST_F(ReplicasOnGpus, SendNothingButTheAllReduceWhenMirrorsAreFresh) {
+  const Model model;
+  const auto split =
+      model.compile(std::make_shared<Split>(replicas(3, "ring")));
+  split(x(0), y(0));
+  const Tensor m = mirrors_of(model.weights[0].handle()).at(1);
+  const uint64_t before = variable_state(m).version;
+  for (int i = 0; i < 4; ++i) split(x(i), y(i));
+  EXPECT_EQ(variable_state(m).version, before + 4);  // its updates alone
+}
+
+// Whatever a device was doing when it was lost, the step fails by name, and
+// training goes on once the device is back and the variables are restored.
+TEST_F(ReplicasOnGpus, ALostDeviceIsNamedAndTrainingGoesOn) {
+  for (const char* algorithm : kAlgorithms) {
+    const Model one, many;
+    const auto step = one.compile();
+    const auto split =
+        many.compile(std::make_shared<Split>(replicas(4, algorithm)));
+    for (int i = 0; i < 2; ++i) {
+      step(x(i), y(i));
+      split(x(i), y(i));
+    }
+    const std::vector<Tensor> saved = many.saved();
+    const auto want = [&] {
+      step(x(2), y(2));
+      return one.values();
+    }();
+    for (int lost = 0; lost < 4; lost += 2) {
+      for (uint64_t launch = 1; launch <= 60; launch += 7) {
+        SCOPED_TRACE(fmt::format("{}: GPU:{} at its launch {}", algorithm, lost,
+                                 launch));
+        set_seed(launch);
+        sim::lose_device(gpu(lost), launch);
+        const std::string message = message_of<errors::Error>([&] {
+          for (int i = 0; i < 3; ++i) split(x(i), y(i))[0].item<float>();
+        });
+        EXPECT_TRUE(says(message, fmt::format("GPU:{}", lost)));
+        EXPECT_TRUE(says(message, "lost"));
+        clear_faults();
+        // Torn or whole, never silently half-made.
+        many.restore(saved);
+        split(x(2), y(2))[0].item<float>();
+        expect_close(many.values(), want);
+      }
+    }
+  }
+}
+
+TEST_F(ReplicasOnGpus, ALaunchThatFailsIsNamed) {
+  for (const char* algorithm : kAlgorithms) {
+    const Model model;
+    const auto split =
+        model.compile(std::make_shared<Split>(replicas(3, algorithm)));
+    split(x(0), y(0))[0].item<float>();
+    const std::vector<Tensor> saved = model.saved();
+    for (uint64_t launch = 1; launch <= 25; launch += 4) {
+      SCOPED_TRACE(fmt::format("{}, launch {}", algorithm, launch));
+      sim::fail_launch(gpu(1), launch);
+      const std::string message = message_of<errors::Error>([&] {
+        for (int i = 0; i < 3; ++i) split(x(i), y(i))[0].item<float>();
+      });
+      EXPECT_TRUE(says(message, "on GPU:1"));
+      clear_faults();
+      model.restore(saved);
+      EXPECT_GT(split(x(1), y(1))[0].item<float>(), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth
