@@ -276,10 +276,10 @@ def equal_bits_row(runner, model):
         raise Skipped(f"needs 4 cores, {runner.allowed} allowed")
     lines = [runner.ours("bench_replicas_bits", "--model", model, fresh=True)
              for _ in range(runner.options.rounds)]
-    best = min(lines, key=lambda l: field(l, "replicas_bits", "over_default"))
-    return field(best, "replicas_bits", "over_default"), {
-        "slices_8": field(best, "replicas_bits", "over_default_8_slices"),
-        "slices_32": field(best, "replicas_bits", "over_default_32_slices")}
+    def best(name):
+        return min(field(l, "replicas_bits", name) for l in lines)
+    return best("best_us") / best("default_us"), {
+        "slices_8": best("over_default_8_slices"), "slices_32": best("over_default_32_slices")}
 
 
 def busy_row(runner, model, cores):
