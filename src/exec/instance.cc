@@ -43,6 +43,12 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
                    call.num_out,
                    &context};
   }
+  if (!walks.empty()) {
+    i->ended = std::make_unique<std::atomic<uint32_t>[]>(steps.size());
+    for (const PlanWalk& w : walks) {
+      i->walks.push_back({this, i.get(), &w, 0, false});
+    }
+  }
   i->launches.resize(steps.size());
   for (size_t s = 0; s < steps.size(); ++s) {
     const PlanStep& step = steps[s];
@@ -98,9 +104,10 @@ void Plan::Impl::resolve(Instance& instance) const {
 namespace {
 
 bool has_ended(const Instance& instance) {
-  return std::all_of(
-      instance.done.begin(), instance.done.end(),
-      [](const Event& e) { return !e.stream || e.stream->done(e); });
+  return instance.walking.load(std::memory_order_acquire) == 0 &&
+         std::all_of(
+             instance.done.begin(), instance.done.end(),
+             [](const Event& e) { return !e.stream || e.stream->done(e); });
 }
 
 }  // namespace
@@ -130,6 +137,7 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     berth::finish(e);
     e = {};
   }
+  finish_walks(*i);
   bool moved = false;
   for (size_t d = 0; d < devices.size(); ++d) {
     if (arena_bytes[d] == 0) continue;
