@@ -152,8 +152,7 @@ class Planner {
     const SplitReport report = rewrite->report();
     plan_.buckets = rewrite->buckets();
     plan_.whole = report.whole;
-    plan_.bytes_per_step =
-        static_cast<int64_t>(made.plan->info().copied_bytes);
+    plan_.bytes_per_step = static_cast<int64_t>(made.plan->info().copied_bytes);
     const PlanPrediction p = predict_plan(*made.plan, may_measure_);
     plan_.step_us = p.step_us;
     const std::vector<int> shares = core_->shares();
@@ -249,18 +248,13 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
     if (n.op->name() != "_AllReduce") continue;
-    std::set<std::string> names;
-    for (size_t o = 0; o < n.outputs.size(); ++o) {
-      for (auto& name : updates({i, static_cast<int32_t>(o)})) {
-        names.insert(name);
-      }
-    }
+    // Other results update the mirrors of the same variables.
+    const std::vector<std::string> names = updates({i, 0});
     if (names.empty()) continue;
     const OutSpec& spec = n.outputs[0];
-    const int64_t bytes = spec.shape.num_elements() *
-                          static_cast<int64_t>(size_of(spec.dtype));
-    std::string algorithm =
-        n.op->attr<std::string>(n.attrs.get(), "algorithm");
+    const int64_t bytes =
+        spec.shape.num_elements() * static_cast<int64_t>(size_of(spec.dtype));
+    std::string algorithm = n.op->attr<std::string>(n.attrs.get(), "algorithm");
     if (algorithm == "auto") {
       const bool ordered =
           !n.op->attr<std::vector<int64_t>>(n.attrs.get(), "starts").empty();
