@@ -13,6 +13,7 @@
 #include "exec/measure_machine.h"
 #include "exec/measure_op.h"
 #include "exec/plan_impl.h"
+#include "exec/regions.h"
 #include "op/dispatcher.h"
 #include "place/cost_store.h"
 
@@ -301,6 +302,34 @@ PlanPrediction predict_plan(Plan& plan, bool may_measure, double budget_ms) {
   p.simulation = simulate(graph, p.costs.costs, p.costs.order);
   p.step_us = p.simulation.step_us + p.costs.around_us;
   return p;
+}
+
+double on_cores_us(Plan& plan, PlanPrediction& p, const Device& device,
+                   int cores) {
+  const Plan::Impl& impl = plan.impl();
+  const int own = const_cast<Device&>(device).pool()->size();
+  CostTable& costs = p.costs.costs;
+  const int32_t d = costs.find(device.str());
+  const auto c = static_cast<size_t>(costs.devices[d].device_class);
+  const double fork_us = region_costs().fork_us;
+  for (const PlanStep& step : impl.steps) {
+    const int32_t last = last_member(impl, step);
+    if (last < 0 || step.parts < 2 || !step.forks) continue;
+    OpTime& t = costs.times[static_cast<size_t>(last) * costs.classes.size() + c];
+    const double alone = own > 1 ? std::max(t.us - fork_us, 0.0) : t.us;
+    // Whole parts go to cores.
+    const auto rounds = [&](int on) { return (step.parts + on - 1) / on; };
+    double us = alone * rounds(cores) / rounds(std::min(own, step.parts));
+    if (!costs.bus_bytes.empty() && costs.devices[d].bus >= 0) {
+      us = std::max(us, costs.bus_bytes[last] /
+                            costs.buses[costs.devices[d].bus].bytes_per_us);
+    }
+    t.us = us + (cores > 1 ? fork_us : 0);
+  }
+  const SimulatedGraph graph(plan.graph());
+  p.simulation = simulate(graph, costs, p.costs.order);
+  p.step_us = p.simulation.step_us + p.costs.around_us;
+  return p.step_us;
 }
 
 }  // namespace berth

@@ -289,6 +289,60 @@ TEST(MeasuredSplit, AddsUp) {
   EXPECT_NE(s.str().find("-25.0 %"), std::string::npos) << s.str();
 }
 
+// The second of three layers on the second device of its replica.
+Floats spread(const distribute::Strategy& strategy) {
+  const auto scope = strategy.scope();
+  random::set_seed(3);
+  clear_session();
+  Sequential model({
+      InputLayer({4}),
+      Dense(6, {.activation = "tanh"}),
+      with_device("/GPU:1", [] { return Dense(5, {.activation = "tanh"}); }),
+      Dense(2),
+  });
+  model.compile({.optimizer = "adam", .loss = "mse"});
+  model.fit(numbers({20, 4}), numbers({20, 2}), kFit);
+  for (const auto& d : model.placement().devices) {
+    check(d.ops > 0 || d.device.find("CPU") != std::string::npos, d.device);
+  }
+  return all_weights(model);
+}
+
+void replicas_of_two() {
+  gpus(4);
+  const Heard heard;
+  const MirroredStrategy pairs(
+      distribute::StrategyOptions{.devices_per_replica = 2});
+  check(pairs.num_replicas_in_sync() == 2, "two replicas");
+  const MirroredStrategy pair({"/GPU:0", "/GPU:1"}, {.devices_per_replica = 2});
+  check(pair.num_replicas_in_sync() == 1, "one replica");
+  const Floats two = spread(pairs);
+  check(heard.of("strategy-scope-ignored").empty(), "scopes count");
+  check(two.size() == 4 * 6 + 6 + 6 * 5 + 5 + 5 * 2 + 2, "weights");
+  // Every device has work, so that one replica is compared by hand.
+  random::set_seed(3);
+  clear_session();
+  Sequential model({InputLayer({4}), Dense(6, {.activation = "tanh"}),
+                    Dense(5, {.activation = "tanh"}), Dense(2)});
+  model.compile({.optimizer = "adam", .loss = "mse"});
+  model.fit(numbers({20, 4}), numbers({20, 2}), kFit);
+  check(distance(two, all_weights(model)) < 1e-4, "as on one device");
+}
+TEST(StrategyModel, AReplicaMaySpanDevicesThatItsScopesNameByNumber) {
+  IN_A_FRESH_PROCESS(replicas_of_two());
+}
+
+void scopes_in_a_replica_of_one() {
+  gpus(2);
+  const Heard heard;
+  const Floats both = spread(MirroredStrategy());
+  check(heard.of("strategy-scope-ignored").size() == 1, "said once");
+  check(both.size() > 50, "it trains");
+}
+TEST(StrategyModel, ScopesInsideAReplicaOfOneDeviceAreNamedAndIgnored) {
+  IN_A_FRESH_PROCESS(scopes_in_a_replica_of_one());
+}
+
 // A custom loop as articles write it: the scope ends before the loop.
 void custom_loop_outside() {
   gpus(2);

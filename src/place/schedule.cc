@@ -54,10 +54,12 @@ class Scheduler {
       device_[i] = it->second;
     }
     // Aliases of what was handed over are in the memory of the giver, ranges
-    // of variables in that of the variable.
+    // and values of variables in that of the variable.
     memory_ = device_;
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      if (graph_[i].op->kind() == OpKind::kAlias || graph_[i].op == &range_) {
+      const OpKind kind = graph_[i].op->kind();
+      if (kind == OpKind::kAlias || kind == OpKind::kReadVariable ||
+          graph_[i].op == &range_) {
         memory_[i] = memory_[graph_[i].inputs[0].node];
       }
     }

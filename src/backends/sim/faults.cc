@@ -33,6 +33,8 @@ FaultRequest parse_fault(std::string_view entry) {
       r.kind = FaultRequest::Kind::kOutOfMemory;
     } else if (kind == "lost") {
       r.kind = FaultRequest::Kind::kLost;
+    } else if (kind == "hang") {
+      r.kind = FaultRequest::Kind::kHang;
     } else {
       known = false;
     }
@@ -46,7 +48,8 @@ FaultRequest parse_fault(std::string_view entry) {
   }
   throw errors::InvalidArgument(fmt::format(
       "BERTH_SIM_FAULTS: entry '{}' is not understood; expected a comma list "
-      "of 'launch=GPU:0@17', 'oom=GPU:0@1000000' or 'lost=GPU:1@20'",
+      "of 'launch=GPU:0@17', 'oom=GPU:0@1000000', 'lost=GPU:1@20' or "
+      "'hang=GPU:1@20'",
       entry));
 }
 
@@ -62,6 +65,11 @@ void lose_device(Device& device, uint64_t n) {
       [n](FaultPlan& f) { f.lose_at = f.launches + n; });
 }
 
+void hang_device(Device& device, uint64_t n) {
+  sim_device(device).compute().with_faults(
+      [n](FaultPlan& f) { f.hang_at = f.launches + n; });
+}
+
 void out_of_memory_at(Device& device, size_t bytes) {
   Allocator& allocator = sim_device(device).allocator();
   allocator.empty_cache();
@@ -71,8 +79,8 @@ void out_of_memory_at(Device& device, size_t bytes) {
 void clear_faults(Device& device) {
   SimDevice& d = sim_device(device);
   d.compute().with_faults([](FaultPlan& f) {
-    f.fail_at = f.lose_at = 0;
-    f.lost = false;
+    f.fail_at = f.lose_at = f.hang_at = 0;
+    f.lost = f.let_go = false;
   });
   d.allocator().set_limit_bytes(d.memory_bytes());
 }

@@ -2,8 +2,9 @@
 //
 // The environment variable BERTH_SIM_FAULTS sets the same up from outside: a
 // comma list of "launch=GPU:0@17" (its 17th launch fails), "oom=GPU:0@1000000"
-// (a million bytes are all it has) and "lost=GPU:1@20" (lost from its 20th
-// launch on). Launches of the compute and the copy stream count together.
+// (a million bytes are all it has), "lost=GPU:1@20" (lost from its 20th launch
+// on) and "hang=GPU:1@20". Launches of the compute and the copy stream count
+// together.
 // Thread-safe.
 
 #ifndef BERTH_BACKENDS_SIM_FAULTS_H_
@@ -25,16 +26,21 @@ void fail_launch(Device& device, uint64_t n);
 // work fails with errors::Unavailable, and so does waiting for it.
 void lose_device(Device& device, uint64_t n = 1);
 
+// Lets the device hang from the n-th launch from now on: that and all later
+// work does not begin. Who polls never sees the end; who waits without a
+// deadline gets errors::Unavailable.
+void hang_device(Device& device, uint64_t n = 1);
+
 // Gives unused memory back and limits what the device reserves to `bytes`.
 void out_of_memory_at(Device& device, size_t bytes);
 
-// Ends all faults. A lost device is there again; its errors remain until
-// Device::reset_error.
+// Ends all faults. A lost device is there again, what hangs goes on; errors
+// remain until Device::reset_error.
 void clear_faults(Device& device);
 
 // One entry of BERTH_SIM_FAULTS.
 struct FaultRequest {
-  enum class Kind { kLaunch, kOutOfMemory, kLost } kind = Kind::kLaunch;
+  enum class Kind { kLaunch, kOutOfMemory, kLost, kHang } kind = Kind::kLaunch;
   int device = 0;
   uint64_t at = 0;
 };

@@ -61,6 +61,7 @@ SimStream* Scheduler::pick() {
   for (SimStream* s : streams_) {
     if (!s->has_head() || s->busy_) continue;
     if (s->head().kind != SimStream::Kind::kWork) continue;
+    if (s->head_hangs()) continue;
     const uint64_t rank =
         seed_ == 0 ? s->head().order : mix(mix(seed_ ^ mix(epoch)) + s->index_);
     if (best == nullptr || rank < best_rank) {
@@ -95,7 +96,7 @@ void Scheduler::run_until(Lock& lock, SimStream& stream, uint64_t sequence) {
     Waiter** at = &waiters_;
     while (*at != &me) at = &(*at)->next;
     *at = me.next;
-    if (!stuck || break_wait(stream)) continue;
+    if (!stuck || break_wait(stream, false)) continue;
     throw errors::Internal(fmt::format(
         "waiting for point {} of the {} stream, which has reached {} of {}: "
         "{}; expected a wait for work that is launched already",
@@ -105,7 +106,7 @@ void Scheduler::run_until(Lock& lock, SimStream& stream, uint64_t sequence) {
   }
 }
 
-bool Scheduler::break_wait(SimStream& target) {
+bool Scheduler::break_wait(SimStream& target, bool polls) {
   // The stream that hangs, from `target` along the waits.
   const auto hangs = [](const SimStream& s) {
     return s.has_head() && !s.busy_;
@@ -113,9 +114,14 @@ bool Scheduler::break_wait(SimStream& target) {
   if (!hangs(target)) return false;
   SimStream* s = &target;
   for (size_t i = 0; i < streams_.size(); ++i) {
+    if (s->head().kind == SimStream::Kind::kWork) break;
     auto* from = static_cast<SimStream*>(s->head().event.stream);
     if (!hangs(*from)) break;
     s = from;
+  }
+  if (s->head().kind == SimStream::Kind::kWork) {
+    if (!polls) s->faults_->let_go = true;
+    return !polls;
   }
   const Event e = s->head().event;
   auto* from = static_cast<SimStream*>(e.stream);

@@ -39,6 +39,8 @@ struct FaultPlan {
   uint64_t fail_at = 0;   // this launch fails; 0: none
   uint64_t lose_at = 0;   // from this launch on the device is lost; 0: never
   bool lost = false;
+  uint64_t hang_at = 0;  // from this launch on work does not begin; 0: never
+  bool let_go = false;   // somebody waited for what hangs: it has failed
 };
 
 // What a device can do; constant.
@@ -77,8 +79,9 @@ class Scheduler {
   void pass_waits();
   SimStream* pick();
   // Fails the wait that `target` hangs in; nothing can end it. False when it
-  // hangs in no wait.
-  bool break_wait(SimStream& target);
+  // hangs in no wait. What hangs on request is failed for who waits, not for
+  // who polls.
+  bool break_wait(SimStream& target, bool polls);
   // True when all running work is itself waiting for something to happen.
   bool nobody_works() const;
 
@@ -130,7 +133,7 @@ class SimStream final : public Stream {
  private:
   friend class Scheduler;
   enum class Kind : uint8_t { kWork, kWait, kWaitOrder, kPoison };
-  enum class Fault : uint8_t { kNone, kFail, kLose };
+  enum class Fault : uint8_t { kNone, kFail, kLose, kHang };
   struct Entry {
     Kind kind = Kind::kWork;
     Fault fault = Fault::kNone;
@@ -150,6 +153,11 @@ class SimStream final : public Stream {
   void execute(std::unique_lock<std::mutex>& lock);
   // Why the head cannot run, if so.
   FailureRef fault_of_head();
+  // True when the head is work that does not begin.
+  bool head_hangs() {
+    return head().fault == Fault::kHang && faults_->hang_at &&
+           !faults_->let_go && !failures_.poisoned();
+  }
   // Ends the head entry; a failure poisons the stream.
   void complete(double finished_us, FailureRef failure);
   double finished_us(uint64_t sequence);

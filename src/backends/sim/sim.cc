@@ -49,6 +49,9 @@ void apply_faults(const std::string& text,
       case FaultRequest::Kind::kLost:
         lose_device(device, r.at);
         break;
+      case FaultRequest::Kind::kHang:
+        hang_device(device, r.at);
+        break;
     }
   }
 }

@@ -179,6 +179,44 @@ TEST(SimFaults, TheNthLaunchFails) {
   EXPECT_EQ(ran, 2);
 }
 
+TEST(SimFaults, FaultsClearedBeforeTheWorkBeginsDoNotHappen) {
+  const Clean clean;
+  Stream& s = gpu(1).compute_stream();
+  int ran = 0;
+  for (const auto& fault : {&fail_launch, &lose_device, &hang_device}) {
+    fault(gpu(1), 1);
+    s.launch(call([&] { ++ran; }));
+    clear_faults(gpu(1));
+    EXPECT_NO_THROW(synchronize(s.record()));
+  }
+  EXPECT_EQ(ran, 3);
+}
+
+TEST(SimFaults, WhatHangsIsNeverDoneForWhoPolls) {
+  const Clean clean;
+  hang_device(gpu(1), 2);
+  Stream& s = gpu(1).compute_stream();
+  Stream& other = gpu(0).compute_stream();
+  int ran = 0;
+  s.launch(call([&] { ++ran; }));
+  s.launch(call([&] { ++ran; }));
+  const Event end = s.record();
+  other.wait(end);
+  other.launch(call([&] { ++ran; }));
+  const Event after = other.record();
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_FALSE(s.done(end));
+    EXPECT_FALSE(other.done(after));
+  }
+  EXPECT_EQ(ran, 1);
+  // Who waits is let go, also behind another device.
+  const auto m = message_of<errors::Unavailable>([&] { synchronize(after); });
+  EXPECT_TRUE(says(m, "GPU:1"));
+  EXPECT_TRUE(says(m, "hangs"));
+  EXPECT_THROW(synchronize(end), errors::Unavailable);
+  EXPECT_EQ(ran, 1);
+}
+
 TEST(SimFaults, ALostDeviceStaysLostAndIsNamed) {
   const Clean clean;
   lose_device(gpu(1), 2);

@@ -82,6 +82,7 @@ void SimStream::launch(const Work& work) {
   e.work = work;
   const uint64_t n = ++faults_->launches;
   if (n == faults_->fail_at) e.fault = Fault::kFail;
+  if (faults_->hang_at && n >= faults_->hang_at) e.fault = Fault::kHang;
   if (faults_->lose_at && n >= faults_->lose_at) e.fault = Fault::kLose;
   enqueue(lock, e);
 }
@@ -123,7 +124,7 @@ bool SimStream::done(Event event) {
       s->execute(lock);
       scheduler_->pass_waits();
     } else if (scheduler_->nobody_works()) {
-      scheduler_->break_wait(*this);
+      scheduler_->break_wait(*this, true);
     }
   }
   return completed_ >= event.sequence;
@@ -194,6 +195,11 @@ FailureRef SimStream::fault_of_head() {
     return make_failure(
         errors::Code::kUnavailable, device(), head().work,
         "the device is lost (simulated fault); go on without it");
+  }
+  if (head().fault == Fault::kHang && faults_->let_go &&
+      !failures_.poisoned()) {
+    return make_failure(errors::Code::kUnavailable, device(), head().work,
+                        "the device hangs (simulated fault); go on without it");
   }
   if (head().fault == Fault::kFail && faults_->fail_at &&
       !failures_.poisoned()) {
