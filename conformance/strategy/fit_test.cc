@@ -180,11 +180,9 @@ std::vector<std::string> missing(const Trained& t, const Row& row) {
   return names;
 }
 
-// Whether the row has an op that cannot be cut.
+// Whether the row has an op that cannot be cut: groups that replicas do not
+// hold whole.
 bool runs_whole(const Row& row) {
-  // A hinge looks whether all labels are 0 or 1.
-  if (row.model == "losses") return true;
-  // Groups that replicas do not hold whole.
   return row.model == "batch_norm_groups" && !row.devices.ends_with("x2");
 }
 
