@@ -287,13 +287,13 @@ class Merger {
     static const OpDef& identity = op_named("Identity");
     Tensors results = c.replay.outputs();
     for (size_t i = 0; i < results.size(); ++i) {
+      const Node& from = c.graph[c.graph.outputs[i].node];
       const Shape& shape = results[i].shape();
-      if (c.trace.empty && shape.is_fully_defined() &&
+      if (c.trace.empty && !is_met(from) && shape.is_fully_defined() &&
           results[i].dtype() != string_) {
         results[i] = zeros_of(results[i].dtype(), shape);
         continue;
       }
-      const Node& from = c.graph[c.graph.outputs[i].node];
       if (from.op->kind() != OpKind::kPlaceholder) continue;
       Node as = from;
       as.replica = c.replica;

@@ -22,7 +22,8 @@ struct ReplicaTrace {
   Graph graph;
   Tensors args;  // of the graph
   // Takes part with weight 0: adds nothing to sums and means over replicas,
-  // changes no variable of its own, and its results are zeros.
+  // changes no variable of its own, and what it computes by itself comes back
+  // as zeros.
   bool empty = false;
 };
 

@@ -152,8 +152,7 @@ class Planner {
     const SplitReport report = rewrite->report();
     plan_.buckets = rewrite->buckets();
     plan_.whole = report.whole;
-    plan_.bytes_per_step =
-        static_cast<int64_t>(made.plan->info().copied_bytes);
+    plan_.bytes_per_step = static_cast<int64_t>(made.plan->info().copied_bytes);
     const PlanPrediction p = predict_plan(*made.plan, may_measure_);
     plan_.step_us = p.step_us;
     const std::vector<int> shares = core_->shares();
@@ -257,10 +256,9 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
     }
     if (names.empty()) continue;
     const OutSpec& spec = n.outputs[0];
-    const int64_t bytes = spec.shape.num_elements() *
-                          static_cast<int64_t>(size_of(spec.dtype));
-    std::string algorithm =
-        n.op->attr<std::string>(n.attrs.get(), "algorithm");
+    const int64_t bytes =
+        spec.shape.num_elements() * static_cast<int64_t>(size_of(spec.dtype));
+    std::string algorithm = n.op->attr<std::string>(n.attrs.get(), "algorithm");
     if (algorithm == "auto") {
       const bool ordered =
           !n.op->attr<std::vector<int64_t>>(n.attrs.get(), "starts").empty();

@@ -5,7 +5,7 @@
 #include "base/diagnostics.h"
 #include "base/fresh_process.h"
 #include "berth/berth.h"
-#include "berth/distribute.h"
+#include "distribute/strategy_testing.h"
 
 namespace berth::distribute {
 namespace {
@@ -13,33 +13,6 @@ namespace {
 using fresh_process::check;
 using fresh_process::refuses;
 using Floats = std::vector<float>;
-
-// Two replicas, on core sets or on simulated GPUs.
-void two(bool gpus) {
-  if (gpus) return config::set_simulated_devices("GPUx2");
-  config::set_logical_device_configuration(
-      config::list_physical_devices("CPU")[0],
-      {{.workers = 1, .shared = true}, {.workers = 1, .shared = true}});
-}
-
-Floats values(const Tensor& t) { return t.to_vector<float>(); }
-
-PerReplica pair_of(const Tensor& a, const Tensor& b) {
-  return PerReplica({a, b});
-}
-
-void in_a_fresh_process(const std::function<void()>& body) {
-  IN_A_FRESH_PROCESS(body());
-}
-
-void on_two(const std::function<void(const MirroredStrategy&)>& body) {
-  for (const bool gpus : {false, true}) {
-    in_a_fresh_process([&] {
-      two(gpus);
-      body(MirroredStrategy());
-    });
-  }
-}
 
 TEST(Run, CallsTheFunctionInEveryReplicaWithItsOwnValues) {
   on_two([](const MirroredStrategy& strategy) {
@@ -371,6 +344,7 @@ TEST(Run, ReplicasWithoutExamplesHaveNoWeight) {
         strategy.run(f, pair_of(zeros({0}), constant({2.f, 4.f})));
     check(values(m[0]) == Floats{0} && values(m[1]) == Floats{3}, "0 not NaN");
     check(values(sum[1]) == Floats{3} && values(avg[1]) == Floats{3}, "sums");
+    check(values(sum[0]) == Floats{3}, "the same for all");
     check(twice[0].shape() == Shape{0}, "shape");
     check(values(mean.value()) == Floats{3}, "written");
     check(values(local.value()) == Floats{3}, "own parts");
