@@ -56,8 +56,8 @@ distribute::StepToPlan Model::Training::step_to_plan(int64_t batch, Site site) {
         "data before",
         model.name(), where_text(nullptr, site)));
   }
-  const std::vector<TensorSpec> outputs = abstract_call(
-      [&](const Tensors& x) { return model(x, true); }, inputs);
+  const std::vector<TensorSpec> outputs =
+      abstract_call([&](const Tensors& x) { return model(x, true); }, inputs);
   distribute::StepToPlan step;
   step.name = "train_step";
   step.args = inputs;
@@ -69,16 +69,14 @@ distribute::StepToPlan Model::Training::step_to_plan(int64_t batch, Site site) {
   const size_t n = inputs.size();
   step.fn = [this, n](const Tensors& args) {
     const auto middle = args.begin() + static_cast<std::ptrdiff_t>(n);
-    return Tensors{
-        step_of({args.begin(), middle}, {middle, args.end()})};
+    return Tensors{step_of({args.begin(), middle}, {middle, args.end()})};
   };
   step.trainable = model.trainable_variables();
   return step;
 }
 
 distribute::StrategyPlan Model::strategy_plan(
-    const distribute::Strategy& strategy, int64_t batch_size,
-    Site site) const {
+    const distribute::Strategy& strategy, int64_t batch_size, Site site) const {
   Training& t = *training_;
   const distribute::StepToPlan step = t.step_to_plan(batch_size, site);
   if (t.owner != strategy.core()) {
@@ -93,10 +91,12 @@ distribute::StrategyPlan Model::strategy_plan(
     throw errors::InvalidArgument(fmt::format(
         "a plan of model \"{}\"{}: the batch has {} examples, there are {} "
         "replicas; expected at least one example for each",
-        name(), where_text(nullptr, site), batch_size,
-        t.core->num_replicas()));
+        name(), where_text(nullptr, site), batch_size, t.core->num_replicas()));
   }
-  return distribute::plan_step(t.core, step);
+  distribute::StrategyPlan plan = distribute::plan_step(t.core, step);
+  t.predicted_us = plan.step_us;
+  t.predicted_batch = batch_size;
+  return plan;
 }
 
 }  // namespace berth::keras
