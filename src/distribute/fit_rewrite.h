@@ -23,6 +23,9 @@ class FitRewrite final : public GraphRewrite {
   void apply(Graph& graph) const override;
   uint64_t key() const override { return core_->shares_key(); }
   int slices() const override { return core_->split_plan().slices; }
+  double timeout_seconds() const override {
+    return core_->options().communication.timeout_seconds;
+  }
 
   // Of the step compiled last.
   SplitReport report() const;

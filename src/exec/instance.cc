@@ -95,22 +95,17 @@ void Plan::Impl::resolve(Instance& instance) const {
   }
 }
 
-namespace {
-
-bool has_ended(const Instance& instance) {
-  return std::all_of(
-      instance.done.begin(), instance.done.end(),
-      [](const Event& e) { return !e.stream || e.stream->done(e); });
-}
-
-}  // namespace
-
 std::unique_ptr<Instance> Plan::Impl::checkout() {
   std::unique_ptr<Instance> i;
+  std::vector<std::unique_ptr<Instance>> ended;  // behind the lock
   int64_t runs_before;
   {
     std::lock_guard lock(mutex);
     runs_before = record.runs;
+    for (auto& left : left_behind) {
+      if (has_ended(*left)) ended.push_back(std::move(left));
+    }
+    std::erase(left_behind, nullptr);
     // The oldest one whose run has ended; when a few are still on their way,
     // the oldest of them.
     constexpr size_t kInFlight = 3;
@@ -142,6 +137,8 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     i->arena_base[d] = i->arenas[d]->data;
   }
   i->guarded = 0;
+  i->deadline = Deadline(options.timeout_seconds);
+  i->launched = 0;
   if (moved || !i->bases_resolved) {
     resolve(*i);
     i->bases_resolved = true;

@@ -14,6 +14,7 @@
 #include "berth/errors.h"
 #include "eager/kernel_cache.h"
 #include "exec/arena_guard.h"
+#include "exec/deadline.h"
 #include "exec/memory_plan.h"
 #include "exec/part_kernels.h"
 #include "exec/plan.h"
@@ -148,6 +149,9 @@ struct Instance {
   std::vector<Tensor> args, outputs;
   std::vector<Event> done;  // by stream
   size_t guarded = 0;       // ArenaGuard's cursor
+  Deadline deadline;        // of this run
+  int32_t launched = 0;     // steps, of a run with a deadline
+  bool late = false;        // it has missed it: work may be on its way
 };
 
 struct Plan::Impl {
@@ -205,6 +209,8 @@ struct Plan::Impl {
 
   std::mutex mutex;  // step_counter, the instances and the record
   std::vector<std::unique_ptr<Instance>> idle;
+  // Of runs that missed their deadline.
+  std::vector<std::unique_ptr<Instance>> left_behind;
   RunRecord record;
 
   // Parts that forked work on a device is cut into.
@@ -262,11 +268,18 @@ struct Plan::Impl {
   void join_after(Instance& run);
   // Waits for the threads that host_threads gave the work of /CPU:0. Throws
   // the error of a step.
-  void join_host();
+  void join_host(Instance& run);
   // After a failed run: the caller is told, and these threads work again.
   void reset_host();
   void note_events(Instance& run);
   void watch_variables();
+  // Runs with a deadline (deadline.cc). Throw errors::DeadlineExceeded, which
+  // names who is missing; the second also what failed.
+  void wait_in_time(Instance& run, const Event& event) const;
+  void wait_for_end(Instance& run);
+  static bool has_ended(const Instance& instance);
+  void leave_behind(std::unique_ptr<Instance> instance);
+  static void end(std::unique_ptr<Impl> impl);
 };
 
 // Makes a call at the addresses that `map` gives for those in it.
