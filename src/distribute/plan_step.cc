@@ -248,12 +248,8 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
     if (n.op->name() != "_AllReduce") continue;
-    std::set<std::string> names;
-    for (size_t o = 0; o < n.outputs.size(); ++o) {
-      for (auto& name : updates({i, static_cast<int32_t>(o)})) {
-        names.insert(name);
-      }
-    }
+    // Other results update the mirrors of the same variables.
+    const std::vector<std::string> names = updates({i, 0});
     if (names.empty()) continue;
     const OutSpec& spec = n.outputs[0];
     const int64_t bytes =
