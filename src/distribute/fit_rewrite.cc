@@ -25,8 +25,8 @@ void report_whole(const SplitReport& report, const std::string& graph) {
 
 class SlicesRewrite final : public GraphRewrite {
  public:
-  SlicesRewrite(std::string device, int slices) {
-    plan_.replicas = {{std::move(device)}};
+  explicit SlicesRewrite(int slices) {
+    plan_.replicas = {{""}};
     plan_.slices = slices;
   }
   void apply(Graph& graph) const override { split_batch(graph, plan_); }
@@ -39,7 +39,7 @@ class SlicesRewrite final : public GraphRewrite {
 }  // namespace
 
 void FitRewrite::apply(Graph& graph) const {
-  SplitReport report = split_batch(graph, core_->split_plan());
+  SplitReport report = split_batch(graph, plan());
   const auto busy =
       std::count_if(report.examples.begin(), report.examples.end(),
                     [](int64_t rows) { return rows > 0; });
@@ -53,14 +53,19 @@ SplitReport FitRewrite::report() const {
   return report_;
 }
 
-std::shared_ptr<const FitRewrite> fit_rewrite(
-    std::shared_ptr<StrategyCore> core) {
-  return std::make_shared<const FitRewrite>(std::move(core));
+SplitPlan FitRewrite::plan() const {
+  SplitPlan plan = core_->split_plan();
+  if (slices_ > 0) plan.slices = slices_;
+  return plan;
 }
 
-std::shared_ptr<const GraphRewrite> slices_rewrite(std::string device,
-                                                   int slices) {
-  return std::make_shared<const SlicesRewrite>(std::move(device), slices);
+std::shared_ptr<const FitRewrite> fit_rewrite(
+    std::shared_ptr<StrategyCore> core, int slices) {
+  return std::make_shared<const FitRewrite>(std::move(core), slices);
+}
+
+std::shared_ptr<const GraphRewrite> slices_rewrite(int slices) {
+  return std::make_shared<const SlicesRewrite>(slices);
 }
 
 }  // namespace berth::distribute

@@ -17,12 +17,12 @@ namespace berth::distribute {
 
 class FitRewrite final : public GraphRewrite {
  public:
-  explicit FitRewrite(std::shared_ptr<StrategyCore> core)
-      : core_(std::move(core)) {}
+  FitRewrite(std::shared_ptr<StrategyCore> core, int slices)
+      : core_(std::move(core)), slices_(slices) {}
 
   void apply(Graph& graph) const override;
   uint64_t key() const override { return core_->shares_key(); }
-  int slices() const override { return core_->split_plan().slices; }
+  int slices() const override { return plan().slices; }
   double timeout_seconds() const override {
     return core_->options().communication.timeout_seconds;
   }
@@ -31,19 +31,21 @@ class FitRewrite final : public GraphRewrite {
   SplitReport report() const;
 
  private:
+  SplitPlan plan() const;
+
   const std::shared_ptr<StrategyCore> core_;
+  const int slices_;  // of the model; 0: as the strategy says
   mutable std::mutex mutex_;
   mutable SplitReport report_;
 };
 
-// Returns the rewrite of a strategy.
+// Returns the rewrite of a strategy, for a model compiled with so many slices.
 std::shared_ptr<const FitRewrite> fit_rewrite(
-    std::shared_ptr<StrategyCore> core);
+    std::shared_ptr<StrategyCore> core, int slices = 0);
 
-// Returns the rewrite of one device (a full name) that gives the bits which
-// replicas with so many slices give.
-std::shared_ptr<const GraphRewrite> slices_rewrite(std::string device,
-                                                   int slices);
+// Returns the rewrite of a step without a strategy that gives the bits which
+// replicas with so many slices give; ops run where they would without it.
+std::shared_ptr<const GraphRewrite> slices_rewrite(int slices);
 
 }  // namespace berth::distribute
 

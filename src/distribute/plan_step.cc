@@ -38,7 +38,7 @@ const Node* variable_behind(const Graph& g, ValueRef v) {
 class NotingRewrite final : public GraphRewrite {
  public:
   NotingRewrite(std::shared_ptr<StrategyCore> core, bool one_memory)
-      : core_(core), inner_(std::move(core)), one_memory_(one_memory) {}
+      : core_(core), inner_(std::move(core), 0), one_memory_(one_memory) {}
 
   void apply(Graph& graph) const override {
     inner_.apply(graph);
