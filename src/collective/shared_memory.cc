@@ -251,6 +251,7 @@ void lower_updates(Emit& emit, const Bucket& bucket,
 }
 
 void lower_values(Emit& emit, const Bucket& bucket) {
+  emit.set_late(true);
   for (const Reduction& r : bucket.items) {
     const std::string device =
         r.results.empty() ? r.pieces[0].device : r.results[0].device;
@@ -265,6 +266,7 @@ void lower_values(Emit& emit, const Bucket& bucket) {
     }
     emit.drop(r.node, {sum.node});
   }
+  emit.set_late(false);
 }
 
 }  // namespace berth

@@ -145,7 +145,8 @@ class Scheduler {
     const bool transfer = work_.is_transfer[step.node];
     for (const ValueRef& v : graph_[step.node].inputs) {
       touch(memory_[v.node]);
-      if (graph_[v.node].op == &range_ && memory_[v.node] != home) {
+      // A variable of another device is as that device left it.
+      if (graph_.spec(v).dtype == resource && memory_[v.node] != home) {
         start_after(step.stream, memory_[v.node]);
       }
       if (transfer && work_.is_source(v.node)) {
