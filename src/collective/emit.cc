@@ -25,6 +25,7 @@ int32_t Emit::insert(Node node) {
   if (const auto it = replicas_.find(node.requested); it != replicas_.end()) {
     node.replica = it->second;
   }
+  late_.push_back(late_now_);
   return graph_.add(std::move(node));
 }
 
@@ -132,17 +133,20 @@ void Emit::sort() {
   for (const auto& list : users) {
     for (const int32_t u : list) ++missing[u];
   }
-  // What was added comes first.
+  // What was added comes first, or last.
   using Queue =
       std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>;
-  Queue old, added;
-  const auto ready = [&](int32_t i) { (i < first_ ? old : added).push(i); };
+  Queue added, old, late;
+  const auto ready = [&](int32_t i) {
+    Queue& to = i < first_ ? old : late_[i - first_] ? late : added;
+    to.push(i);
+  };
   for (int32_t i = 0; i < graph_.size(); ++i) {
     if (missing[i] == 0) ready(i);
   }
   std::vector<int32_t> order;
-  while (!old.empty() || !added.empty()) {
-    Queue& from = added.empty() ? old : added;
+  while (!old.empty() || !added.empty() || !late.empty()) {
+    Queue& from = !added.empty() ? added : !old.empty() ? old : late;
     const int32_t i = from.top();
     from.pop();
     order.push_back(i);
