@@ -5,12 +5,18 @@
 //   digits --images FILE --labels FILE --holdout 1500
 //                                            one pair of IDX files; the last
 //                                            1,500 are the test set
+//   digits --devices CPUx2                   two core sets, each with a half of
+//                                            every batch; "CPU[0],CPU[1-3]":
+//                                            two of different sizes
+//
+// With more than one device it trains under a MirroredStrategy.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "berth/berth.h"
@@ -30,6 +36,7 @@ struct Options {
   int64_t batch_size = 32;
   bool json = false;
   bool no_download = false;
+  std::string devices, shares = "auto";
 };
 
 struct Digits {
@@ -82,7 +89,27 @@ keras::Sequential make_model(int64_t height, int64_t width) {
   });
 }
 
+// Equal shares for equal devices; else, or when asked for, shares that follow
+// what is measured.
+berth::distribute::MirroredStrategy make_strategy(const Options& o) {
+  namespace distribute = berth::distribute;
+  const distribute::MirroredStrategy equal;
+  const auto all = berth::config::list_logical_devices(
+      berth::config::list_logical_devices("GPU").empty() ? "CPU" : "GPU");
+  const auto cores = [](const berth::config::LogicalDevice& d) {
+    return d.description.substr(0, d.description.find(':'));
+  };
+  bool unequal = false;
+  for (const auto& d : all) unequal |= cores(d) != cores(all[0]);
+  if (o.shares == "equal" || !unequal || equal.num_replicas_in_sync() == 1) {
+    return equal;
+  }
+  return distribute::MirroredStrategy(
+      {.devices_per_replica = 1, .shares = distribute::Auto});
+}
+
 int train(const Options& o) {
+  if (!o.devices.empty()) berth::config::set_device_list(o.devices);
   berth::random::set_seed(o.seed);
   const std::string devices = example::devices_text();
   fmt::print("devices: {}\n", devices);
@@ -96,13 +123,22 @@ int train(const Options& o) {
   const Tensor x_test = pixels(digits.test.x);
   const Tensor y_test = classes(digits.test.y);
 
+  const auto strategy = make_strategy(o);
+  const int replicas = strategy.num_replicas_in_sync();
+  std::optional<berth::distribute::StrategyGuard> scope;
+  if (replicas > 1) scope.emplace(strategy.core(), berth::Site::here());
   auto model = make_model(shape[1], shape[2]);
   model.compile({.optimizer = keras::Adam(1e-3),
                  .loss = keras::losses::SparseCategoricalCrossentropy(
                      {.from_logits = true}),
                  .metrics = {"accuracy"}});
+  scope.reset();
   std::fflush(stdout);
   model.summary();
+  if (replicas > 1) {
+    std::fflush(stdout);
+    fmt::print("{}", strategy.plan(model, o.batch_size).str());
+  }
 
   // The plan is known after the first step, and shown before the second.
   bool shown = false;
@@ -127,6 +163,7 @@ int train(const Options& o) {
                                  {"loss", result.at("loss")},
                                  {"seconds_per_epoch", seconds},
                                  {"devices", devices},
+                                 {"replicas", replicas},
                                  {"data", digits.source}};
     fmt::print("{}\n", line.dump());
   }
@@ -153,6 +190,12 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch-size", o.batch_size, "images per step")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--devices", o.devices,
+                 "device list: CPUx2, CPU[0],CPU[1-3], GPUx2");
+  app.add_option("--shares", o.shares,
+                 "of each batch: equal, or auto: by speed where devices differ")
+      ->check(CLI::IsMember({"auto", "equal"}))
       ->capture_default_str();
   app.add_flag("--no-download", o.no_download, "never use the network");
   app.add_flag("--json", o.json, "end with one line of JSON");

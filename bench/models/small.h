@@ -10,7 +10,8 @@ namespace berth_bench {
 
 class SmallModel : public StepModel {
  public:
-  explicit SmallModel(bool cnn) : cnn_(cnn), adam_(1e-3, 1e-7) {
+  explicit SmallModel(bool cnn, int64_t batch = 64)
+      : cnn_(cnn), adam_(1e-3, 1e-7) {
     using namespace berth;
     if (cnn_) {
       add({3, 3, 1, 32}, 0.3, 2);
@@ -25,9 +26,9 @@ class SmallModel : public StepModel {
     for (int i = 0; i < kBatches; ++i) {
       random::set_seed(i);
       inputs_.push_back(
-          random::uniform(cnn_ ? Shape{64, 28, 28, 1} : Shape{64, 784}));
+          random::uniform(cnn_ ? Shape{batch, 28, 28, 1} : Shape{batch, 784}));
     }
-    add_labels(64, 10);
+    add_labels(batch, 10);
   }
 
  private:

@@ -27,6 +27,20 @@ class StepModel {
     return loss;
   }
 
+  // The gradients of the part of a batch of `total` that x and y are: those of
+  // all parts add up to those of the batch.
+  berth::Tensors gradients(const berth::Tensor& x, const berth::Tensor& y,
+                           int64_t total) const {
+    using namespace berth;
+    GradientTape tape;
+    const Tensor loss =
+        math::reduce_sum(
+            nn::sparse_softmax_cross_entropy_with_logits(y, logits(x))) /
+        static_cast<float>(total);
+    return tape.gradient(loss, weights_);
+  }
+  void apply(const berth::Tensors& grads) const { update(grads); }
+
   const berth::Tensor& images(int i) const { return inputs_[i % kBatches]; }
   const berth::Tensor& labels(int i) const { return labels_[i % kBatches]; }
   int64_t parameters() const {

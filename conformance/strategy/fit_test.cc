@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "conformance/strategy/plan_races.h"
 #include "conformance/strategy/training.h"
 
 namespace berth::strategy_suite {
@@ -18,7 +21,7 @@ using Rows = std::vector<Row>;
 std::vector<std::string> names_of_models() {
   std::vector<std::string> names;
   for (const ModelSpec& m : models()) {
-    if (m.name != "two_devices") names.push_back(m.name);
+    if (!m.special) names.push_back(m.name);
   }
   return names;
 }
@@ -112,6 +115,18 @@ Rows every_algorithm() {
   return rows;
 }
 
+// Per-replica statistics, as an option of the model: with as many groups as
+// replicas nothing is sent for them.
+Rows statistics_groups() {
+  Rows rows;
+  for (const char* devices : {"CPUx2", "CPUx3", "GPUx2", "GPUx4"}) {
+    rows.push_back({.model = "batch_norm_groups",
+                    .examples = Examples::kEven,
+                    .devices = devices});
+  }
+  return rows;
+}
+
 // Replicas of two devices each.
 Rows replicas_of_two() {
   Rows rows;
@@ -153,9 +168,29 @@ Rows batch_by_batch() {
 
 class Fit : public testing::TestWithParam<Row> {};
 
+// The devices of the row, each of which has to compute.
+std::vector<std::string> missing(const Trained& t, const Row& row) {
+  std::vector<std::string> names = device_names(row.devices);
+  if (row.strategy == "one_device") names.resize(1);
+  std::erase_if(names, [&](const std::string& name) {
+    return std::any_of(
+        t.devices.begin(), t.devices.end(),
+        [&](const std::string& d) { return d.ends_with(":" + name); });
+  });
+  return names;
+}
+
+// Whether the row has an op that cannot be cut: groups that replicas do not
+// hold whole.
+bool runs_whole(const Row& row) {
+  return row.model == "batch_norm_groups" && !row.devices.ends_with("x2");
+}
+
 Values losses(const Trained& t) {
   Values v;
-  for (double loss : t.losses) v.push_back({"loss", {loss}});
+  for (double loss : t.losses) {
+    v.push_back({"loss after step " + std::to_string(v.size() + 1), {loss}});
+  }
   return v;
 }
 
@@ -171,7 +206,10 @@ TEST_P(Fit, EqualsOneDevice) {
   ASSERT_LT(want.losses.back(), want.losses.front()) << "it does not learn";
   said();
   const Trained got = train(row);
-  SCOPED_TRACE(said());
+  const std::string diagnostics = said();
+  SCOPED_TRACE(diagnostics);
+  EXPECT_EQ(diagnostics.find("runs-whole") != std::string::npos,
+            runs_whole(row));
   EXPECT_EQ(difference(got.start, want.start, 1e-6), "") << "at the start";
   EXPECT_EQ(difference(got.after_one, want.after_one, kAfterOneStep), "")
       << "after one step";
@@ -181,6 +219,9 @@ TEST_P(Fit, EqualsOneDevice) {
   EXPECT_EQ(difference(evaluated(got), evaluated(want), kLosses), "")
       << "evaluate";
   EXPECT_EQ(difference(got.outputs, want.outputs, kAfterAll), "") << "predict";
+  EXPECT_EQ(missing(got, row), std::vector<std::string>()) << "did nothing";
+  EXPECT_EQ(race_in(got.plan), "");
+  EXPECT_EQ(race_in(got.last_plan), "");
 }
 
 auto name = [](const auto& info) { return info.param.name(); };
@@ -195,6 +236,8 @@ INSTANTIATE_TEST_SUITE_P(Algorithm, Fit, testing::ValuesIn(every_algorithm()),
                          name);
 INSTANTIATE_TEST_SUITE_P(ReplicasOfTwo, Fit,
                          testing::ValuesIn(replicas_of_two()), name);
+INSTANTIATE_TEST_SUITE_P(Groups, Fit, testing::ValuesIn(statistics_groups()),
+                         name);
 INSTANTIATE_TEST_SUITE_P(Seed, Fit, testing::ValuesIn(every_seed()), name);
 INSTANTIATE_TEST_SUITE_P(BatchByBatch, Fit, testing::ValuesIn(batch_by_batch()),
                          name);

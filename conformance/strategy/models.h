@@ -27,8 +27,8 @@ struct ModelSpec {
   std::vector<Part> inputs, targets;
   std::vector<keras::Loss> losses;  // one per target
   std::function<keras::Model(const Places&)> make;
-  // A batch that this does not divide is refused.
-  int64_t batch_multiple = 1;
+  // Only rows that name it train it: it needs batches or devices of its own.
+  bool special = false;
 };
 
 const std::vector<ModelSpec>& models();

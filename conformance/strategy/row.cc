@@ -48,9 +48,9 @@ int64_t count_of(Examples examples) {
 
 std::string Row::name() const {
   static constexpr const char* kExamples[] = {"even", "uneven", "empty"};
-  std::string s = fmt::format("{}_{}_{}_{}_{}", model, optimizer,
-                              kExamples[static_cast<int>(examples)], strategy,
-                              devices);
+  std::string s =
+      fmt::format("{}_{}_{}_{}_{}", model, optimizer,
+                  kExamples[static_cast<int>(examples)], strategy, devices);
   if (shares != "equal") s += "_shares_" + shares;
   if (devices_per_replica != 1) s += fmt::format("_of_{}", devices_per_replica);
   if (slices) s += fmt::format("_slices_{}", slices);

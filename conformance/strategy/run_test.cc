@@ -53,7 +53,7 @@ struct LinearModel {
   LinearModel(const LinearTask& task, Body body, const std::string& optimizer)
       : body(body), optimizer(optimizer_named(optimizer)) {
     const VariableAggregation how =
-        body == Body::kAggregate ? VariableAggregation::kSum
+        body == Body::kAggregate   ? VariableAggregation::kSum
         : body == Body::kAllReduce ? VariableAggregation::kOnlyFirstReplica
                                    : VariableAggregation::kNone;
     w = Variable(task.tensor_w(), {.name = "w", .aggregation = how});
@@ -98,8 +98,7 @@ struct LinearModel {
               for (size_t i = 0; i < g.size(); ++i) {
                 const Variable& v = variables[i];
                 s.update(
-                    v,
-                    [&](const Tensor& sum) { v.assign_sub(sum * kRate); },
+                    v, [&](const Tensor& sum) { v.assign_sub(sum * kRate); },
                     s.reduce(ReduceOp::kSum, g[i]));
               }
               return Tensors{};
@@ -140,11 +139,11 @@ std::vector<double> run_loop(const Loop& loop, const LinearTask& task,
       if (loop.call == Call::kInside) {
         loss = whole(batch[0], batch[1], n);
       } else if (loop.call == Call::kFunction) {
-        loss = strategy.reduce(ReduceOp::kSum, strategy.run(in_replica, batch[0],
-                                                            batch[1], n));
+        loss = strategy.reduce(ReduceOp::kSum,
+                               strategy.run(in_replica, batch[0], batch[1], n));
       } else {
-        loss = strategy.reduce(
-            ReduceOp::kSum, strategy.run(body, batch[0], batch[1], n));
+        loss = strategy.reduce(ReduceOp::kSum,
+                               strategy.run(body, batch[0], batch[1], n));
       }
       losses.push_back(loss.item<double>());
       if (losses.size() == 1) {
@@ -158,9 +157,7 @@ std::vector<double> run_loop(const Loop& loop, const LinearTask& task,
   return losses;
 }
 
-Values as_values(const LinearState& s) {
-  return {{"w", s.w}, {"b", s.b}};
-}
+Values as_values(const LinearState& s) { return {{"w", s.w}, {"b", s.b}}; }
 
 class Run : public testing::TestWithParam<Loop> {};
 
@@ -178,10 +175,10 @@ TEST_P(Run, EqualsOneDeviceByHand) {
   LinearState after_one;
   const auto losses = run_loop(loop, task, strategy, *model, &after_one);
   SCOPED_TRACE(said());
-  EXPECT_EQ(difference(as_values(after_one),
-                       as_values(train_by_hand(task, loop.row.optimizer, 1)),
-                       1e-5),
-            "");
+  EXPECT_EQ(
+      difference(as_values(after_one),
+                 as_values(train_by_hand(task, loop.row.optimizer, 1)), 1e-5),
+      "");
   const LinearState want = train_by_hand(task, loop.row.optimizer, kSteps);
   for (size_t i = 0; i < losses.size(); ++i) {
     EXPECT_NEAR(losses[i], want.losses[i], 1e-4 * want.losses[i]) << i;
@@ -197,8 +194,7 @@ std::vector<Loop> loops() {
   // Every body, called in every way, on every kind of devices.
   for (const Body body : {Body::kKeras, Body::kOwnLoss, Body::kAllReduce,
                           Body::kAggregate, Body::kMergeCall}) {
-    for (const Call call :
-         {Call::kFunction, Call::kCallable, Call::kInside}) {
+    for (const Call call : {Call::kFunction, Call::kCallable, Call::kInside}) {
       for (const char* devices : {"CPUx1", "CPUx3", "GPUx2", "CPU:0,GPU:0"}) {
         all.push_back({{.optimizer = "sgd", .devices = devices}, call, body});
       }
@@ -225,9 +221,8 @@ std::vector<Loop> loops() {
   }
   for (const char* strategy : {"one_device", "central"}) {
     for (const char* devices : {"CPUx2", "GPUx3"}) {
-      all.push_back({{.optimizer = "adam",
-                      .strategy = strategy,
-                      .devices = devices}});
+      all.push_back(
+          {{.optimizer = "adam", .strategy = strategy, .devices = devices}});
     }
   }
   uint64_t seed = 0;

@@ -42,8 +42,11 @@ struct Session {
         data(data_for(spec, count_of(r.examples))),
         optimizer(optimizer_named(r.optimizer)),
         model(spec.make(places)) {
-    model.compile(
-        {.optimizer = optimizer, .slices = slices, .losses = spec.losses});
+    const bool labels = spec.targets[0].shape.rank() == 0;
+    model.compile({.optimizer = optimizer,
+                   .metrics = {labels ? "sparse_categorical_accuracy" : "mse"},
+                   .slices = slices,
+                   .losses = spec.losses});
   }
 
   Trained run() {
@@ -51,6 +54,10 @@ struct Session {
     if (model.built()) t.start = all_values(model, optimizer);
     row.way == Way::kFit ? fit(&t) : batch_by_batch(&t);
     t.after_all = all_values(model, optimizer);
+    t.last_plan = model.train_plan_text("plan");
+    for (const auto& d : model.placement().devices) {
+      if (d.ops > 0) t.devices.push_back(d.device);
+    }
     t.evaluated = model.evaluate(batches());
     const size_t inputs = spec.inputs.size();
     const Tensors x(data.begin(),
@@ -66,7 +73,10 @@ struct Session {
   }
 
   void after_step(Trained* t) {
-    if (t->losses.empty()) t->after_one = all_values(model, optimizer);
+    if (t->losses.empty()) {
+      t->after_one = all_values(model, optimizer);
+      t->plan = model.train_plan_text("plan");
+    }
     t->losses.push_back(model.metrics_result().at("loss"));
   }
 
@@ -75,8 +85,8 @@ struct Session {
         .epochs = kEpochs,
         .batch_size = kBatch,
         .verbose = 0,
-        .callbacks = {{.on_train_batch_end =
-                           [&](keras::Model&, int64_t) { after_step(t); }}},
+        .callbacks = {{.on_train_batch_end = [&](keras::Model&,
+                                                 int64_t) { after_step(t); }}},
         .shuffle = false};
     if (data.size() == 2) {
       model.fit(data[0], data[1], options);

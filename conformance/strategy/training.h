@@ -23,6 +23,10 @@ struct Trained {
   std::vector<double> losses;  // after each step: the mean of the epoch so far
   Values outputs;              // of predict() afterwards
   std::map<std::string, double> evaluated;
+  // Of the training step: its plans for the first and the last batch as text,
+  // and the devices that computed.
+  std::string plan, last_plan;
+  std::vector<std::string> devices;
 };
 
 inline constexpr int kEpochs = 7;  // of 3 batches: 21 steps

@@ -39,9 +39,12 @@ inline int main_of(const std::string& name, int argc, char** argv,
                    const std::function<int()>& as_printed) {
   CLI::App app(name);
   bool printed = false;
+  std::string devices;
   app.add_flag("--as-printed", printed, "as the article prints it");
+  app.add_option("--devices", devices, "device list, such as CPUx2");
   try {
     app.parse(argc, argv);
+    if (!devices.empty()) berth::config::set_device_list(devices);
     return printed ? as_printed() : sensible();
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;

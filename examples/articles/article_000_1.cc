@@ -1,4 +1,5 @@
-// Device placement, example 1: the layers of a model on two GPUs.
+// Device placement, example 1: the layers of a model on two GPUs, and a
+// strategy around it.
 
 #include "article.h"
 
@@ -6,8 +7,7 @@ using namespace berth;
 
 namespace {
 
-int sensible() {
-  article::print_devices();
+keras::Model make_model() {
   const auto input = keras::Input({784}, {.name = "input"});
   const auto hidden = with_device("/GPU:0", [&] {
     return keras::Dense(128, {.activation = "relu", .name = "dense1"})(input);
@@ -19,11 +19,23 @@ int sensible() {
     return keras::Dense(10,
                         {.activation = "softmax", .name = "output"})(narrow);
   });
-  const keras::Model model(input, output);
+  return {input, output};
+}
+
+// A replica spans two GPUs, which its scopes name by their number within it:
+// with four GPUs there are two replicas.
+int sensible() {
+  article::print_devices();
+  const bool pairs = config::list_logical_devices("GPU").size() >= 2;
+  const distribute::MirroredStrategy strategy(
+      distribute::StrategyOptions{.devices_per_replica = pairs ? 2 : 1});
+  fmt::print("replicas: {}\n", strategy.num_replicas_in_sync());
+  const auto scope = strategy.scope();
+  const keras::Model model = make_model();
   const keras::Adam optimizer(0.001);
   const auto loss_fn = keras::losses::CategoricalCrossentropy();
 
-  auto train_step = function(
+  const auto train_step = function(
       [&](const Tensor& images, const Tensor& labels) {
         GradientTape tape;
         const Tensor loss = loss_fn(labels, model(images, true));
@@ -32,22 +44,50 @@ int sensible() {
         return loss;
       },
       {.name = "train_step"});
+  const auto distributed_step = function(
+      [&](const distribute::PerReplica& images,
+          const distribute::PerReplica& labels) {
+        return strategy.reduce(distribute::ReduceOp::kSum,
+                               strategy.run(train_step, images, labels));
+      },
+      {.name = "distributed_step"});
 
   const Tensor images = random::normal({128, 784});
   const Tensor labels =
       one_hot(random::uniform({128}, {.maxval = 10, .dtype = int32}), 10);
+  const auto batches = strategy.experimental_distribute_dataset(
+      data::Dataset::from_tensor_slices({images, labels})
+          .batch(128)
+          .repeat(10));
   Tensor loss;
-  for (int step = 0; step < 10; ++step) loss = train_step(images, labels);
+  for (const auto& batch : batches) loss = distributed_step(batch[0], batch[1]);
   fmt::print("loss after 10 steps: {:.4f}\n", loss.item<float>());
-  article::print_placement(train_step);
+  article::print_placement(distributed_step);
   return 0;
 }
 
 int as_printed() {
-  fmt::print(stderr,
-             "article_000_1: --as-printed needs distribute::MirroredStrategy, "
-             "which this version does not have\n");
-  return 3;
+  const distribute::MirroredStrategy strategy;
+  {
+    const auto scope = strategy.scope();
+    const keras::Model model = make_model();
+    const keras::Adam optimizer(0.001);
+    const auto loss_fn = keras::losses::CategoricalCrossentropy();
+    const auto train_step =
+        function([&](const Tensor& images, const Tensor& labels) {
+          GradientTape tape;
+          const Tensor predictions = model(images);
+          const Tensor loss = loss_fn(labels, predictions);
+          const auto variables = model.trainable_variables();
+          const Tensors gradients = tape.gradient(loss, variables);
+          optimizer.apply_gradients(gradients, variables);
+        });
+    const Tensor images = random::normal({128, 784});
+    const Tensor labels = random::normal({128, 10});
+    for (int i = 0; i < 10; ++i) train_step(images, labels);
+  }
+  fmt::print("Training completed with explicit device placement.\n");
+  return 0;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 # Runs PROGRAM ARGUMENTS: exit code CODE, and each part of WITH (separated by
 # |) in what it writes; none of WITHOUT.
 cmake_minimum_required(VERSION 3.25)
+separate_arguments(ARGUMENTS)
 execute_process(COMMAND ${PROGRAM} ${ARGUMENTS} OUTPUT_VARIABLE out
   ERROR_VARIABLE err RESULT_VARIABLE code TIMEOUT 120)
 set(text "${out}\n${err}")

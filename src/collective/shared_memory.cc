@@ -77,6 +77,19 @@ std::vector<std::vector<ItemRange>> cut_evenly(
   return ranges;
 }
 
+std::vector<ItemRange> cut_for_cache(const std::vector<ItemRange>& ranges,
+                                     int64_t bytes_per_element) {
+  const int64_t most = kCachedSumBytes / bytes_per_element;
+  std::vector<ItemRange> cut;
+  for (ItemRange r : ranges) {
+    for (; r.count > most * 3 / 2; r.begin += most, r.count -= most) {
+      cut.push_back({r.item, r.begin, most});
+    }
+    cut.push_back(r);
+  }
+  return cut;
+}
+
 bool only_updates(const Graph& graph,
                   const std::vector<std::vector<int32_t>>& users,
                   const Reduction& reduction) {
@@ -114,11 +127,11 @@ class ShardedUpdate {
     for (const Reduction& r : bucket_.items) {
       elements.push_back(emit_.graph()[r.node].outputs[0].shape.num_elements());
     }
+    const auto bytes = static_cast<int64_t>(size_of(bucket_.dtype));
     const auto ranges =
-        cut_evenly(elements, static_cast<int64_t>(size_of(bucket_.dtype)),
-                   static_cast<int>(devices_.size()));
+        cut_evenly(elements, bytes, static_cast<int>(devices_.size()));
     for (size_t d = 0; d < ranges.size(); ++d) {
-      add_device_part(devices_[d], ranges[d]);
+      add_device_part(devices_[d], cut_for_cache(ranges[d], bytes));
     }
     for (const auto& [update, parts] : parts_) emit_.drop(update, parts);
     for (const Reduction& r : bucket_.items) emit_.drop(r.node, {});
@@ -142,8 +155,7 @@ class ShardedUpdate {
     }
   }
 
-  // First all views of pieces, then sums, then updates. The first view waits
-  // for all that others make, so that the device waits once.
+  // First all views of pieces, then sums, then updates.
   void add_device_part(const std::string& device,
                        const std::vector<ItemRange>& ranges) {
     meeting_ = -1;
@@ -175,24 +187,20 @@ class ShardedUpdate {
     std::vector<Piece> views = r.pieces;
     for (Piece& p : views) {
       const ValueRef flat = emit_.flat(p.value, device, r.node);
+      if (!(flat == p.value)) behind_meeting(flat.node);
       p.value = emit_.rows(flat, range.begin, range.count, device, r.node);
-      if (flat.node != p.value.node && meeting_ >= 0) {
-        emit_.order(meeting_, p.value.node);
-      }
-      if (meeting_ < 0) {
-        meeting_ = p.value.node;
-        meet(device);
-      }
+      behind_meeting(p.value.node);
     }
     return views;
   }
 
-  // The node at which the device waits for the others.
-  void meet(const std::string& device) {
+  // The first view of a device is where it meets the others: it comes behind
+  // all pieces, its own too, so that nobody waits before all its own are made.
+  void behind_meeting(int32_t view) {
+    if (meeting_ >= 0) return emit_.order(meeting_, view);
+    meeting_ = view;
     for (const Reduction& r : bucket_.items) {
-      for (const Piece& p : r.pieces) {
-        if (p.device != device) emit_.order(p.value.node, meeting_);
-      }
+      for (const Piece& p : r.pieces) emit_.order(p.value.node, meeting_);
     }
   }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/diagnostics.h"
 
 namespace berth::distribute {
@@ -38,7 +40,10 @@ class SlicesRewrite final : public GraphRewrite {
 
 void FitRewrite::apply(Graph& graph) const {
   SplitReport report = split_batch(graph, core_->split_plan());
-  if (core_->num_replicas() > 1) report_whole(report, graph.name);
+  const auto busy =
+      std::count_if(report.examples.begin(), report.examples.end(),
+                    [](int64_t rows) { return rows > 0; });
+  if (busy > 1) report_whole(report, graph.name);
   const std::lock_guard lock(mutex_);
   report_ = std::move(report);
 }

@@ -223,8 +223,8 @@ std::shared_ptr<const NodePart> SplitEmit::part(int32_t i,
   if (!old.inputs.empty()) p.unsplit = from_.spec(old.inputs[0]).shape;
   if (!old.outputs.empty() &&
       states_.values[i][0].kind == SplitState::Kind::kSplit) {
-    p.origin = old.outputs[0].shape.num_elements() / places_.batch *
-               piece.examples.row;
+    p.origin = old.outputs[0].shape.num_elements() * piece.examples.row /
+               places_.batch;
   }
   if (places_.slices > 0) {
     p.first = piece.first;
@@ -268,11 +268,31 @@ void SplitEmit::emit_cut(int32_t i) {
       } else if (!sums) {
         m.parts[r] = v;
       } else {
-        // An op with sums and other results: these are joined again.
         cuts_[{{i, static_cast<int32_t>(o)},
                places_.examples.size() + k,
                states_.values[i][o].axis}] = v;
       }
+    }
+  }
+  if (sums) join_pieces(i);
+}
+
+// An op with sums and other results: the pieces of these are parts too.
+void SplitEmit::join_pieces(int32_t i) {
+  for (size_t o = 0; o < from_[i].outputs.size(); ++o) {
+    const SplitState& s = states_.values[i][o];
+    if (s.kind != State::kSplit) continue;
+    const ValueRef v{i, static_cast<int32_t>(o)};
+    std::vector<std::vector<ValueRef>> of(places_.examples.size());
+    for (size_t k = 0; k < places_.pieces.size(); ++k) {
+      const auto it = cuts_.find({v, places_.examples.size() + k, s.axis});
+      if (it == cuts_.end()) continue;
+      of[static_cast<size_t>(places_.pieces[k].replica)].push_back(it->second);
+    }
+    for (size_t r = 0; r < of.size(); ++r) {
+      if (of[r].empty()) continue;
+      made_[i][o].parts[r] = joined(
+          v, std::move(of[r]), {static_cast<int>(r), places_.memory_of[r], -1});
     }
   }
 }
@@ -344,26 +364,31 @@ ValueRef SplitEmit::whole_at(ValueRef v, int memory) {
 }
 
 ValueRef SplitEmit::gathered(ValueRef v, int memory) {
+  std::vector<ValueRef> parts;
+  for (const ValueRef& part : made(v).parts) {
+    if (is_there(part)) parts.push_back(part);
+  }
+  return joined(
+      v, std::move(parts),
+      {places_.memories[static_cast<size_t>(memory)].replica, memory, -1});
+}
+
+ValueRef SplitEmit::joined(ValueRef v, std::vector<ValueRef> parts,
+                           const Copy& where) {
+  if (parts.size() == 1) return parts[0];
   static const OpDef& op = op_named("ConcatV2");
-  const SplitState& s = state(v);
-  const Copy where{places_.memories[static_cast<size_t>(memory)].replica,
-                   memory, -1};
+  const int8_t axis = state(v).axis;
+  OutSpec spec = from_.spec(v);
+  int64_t length = 0;
+  for (const ValueRef& part : parts) length += to_.spec(part).shape[axis];
+  spec.shape[axis] = length;
   Node node;
-  const Made& m = made(v);
-  for (size_t r = 0; r < m.parts.size(); ++r) {
-    if (is_there(m.parts[r])) node.inputs.push_back(m.parts[r]);
-  }
-  for (size_t k = 0; node.inputs.empty() && k < places_.pieces.size(); ++k) {
-    const auto it = cuts_.find({v, places_.examples.size() + k, s.axis});
-    if (it == cuts_.end()) break;
-    node.inputs.push_back(it->second);
-  }
-  if (node.inputs.size() == 1) return node.inputs[0];
   node.op = &op;
+  node.inputs = std::move(parts);
   node.name = unique_name(to_, from_[v.node].name + "/gather");
   node.sources = from_[v.node].sources;
-  node.attrs = AttrsRef({{"axis", int64_t{s.axis}}});
-  node.outputs = {from_.spec(v)};
+  node.attrs = AttrsRef({{"axis", int64_t{axis}}});
+  node.outputs = {spec};
   node.requested = devices_of(where)[0];
   node.replica = std::max(where.replica, 0);
   return {add(std::move(node)), 0};
@@ -379,9 +404,11 @@ ValueRef SplitEmit::part_of(ValueRef v, int replica, int8_t axis) {
   const auto [it, fresh] = cuts_.try_emplace({v, r, axis});
   if (!fresh) return it->second;
   const ExampleRange& e = places_.examples[r];
-  const int64_t each = from_.spec(v).shape[axis] / places_.batch;
-  return it->second = cut(whole_at(v, memory), axis, e.row * each,
-                          e.rows * each, from_[v.node], {replica, memory, -1});
+  const int64_t length = from_.spec(v).shape[axis];
+  return it->second =
+             cut(whole_at(v, memory), axis, length * e.row / places_.batch,
+                 length * e.rows / places_.batch, from_[v.node],
+                 {replica, memory, -1});
 }
 
 ValueRef SplitEmit::piece_of(ValueRef v, size_t k, int8_t axis) {
@@ -394,11 +421,11 @@ ValueRef SplitEmit::piece_of(ValueRef v, size_t k, int8_t axis) {
   const ValueRef all = part_of(v, piece.replica, axis);
   const ExampleRange& e = places_.examples[r];
   if (piece.examples.rows == e.rows) return all;
-  const int64_t each = from_.spec(v).shape[axis] / places_.batch;
-  return cuts_[{v, places_.examples.size() + k, axis}] =
-             cut(all, axis, (piece.examples.row - e.row) * each,
-                 piece.examples.rows * each, from_[v.node],
-                 {piece.replica, memory, -1});
+  const int64_t length = from_.spec(v).shape[axis];
+  return cuts_[{v, places_.examples.size() + k, axis}] = cut(
+             all, axis, length * (piece.examples.row - e.row) / places_.batch,
+             length * piece.examples.rows / places_.batch, from_[v.node],
+             {piece.replica, memory, -1});
 }
 
 ValueRef SplitEmit::cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,

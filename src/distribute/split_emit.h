@@ -42,6 +42,7 @@ class SplitEmit {
   void emit_handle(int32_t i);
   void emit_whole(int32_t i);
   void emit_cut(int32_t i);
+  void join_pieces(int32_t i);
   void emit_through(int32_t i);
   // Makes the whole of partial sums, where it is needed.
   void reduce(int32_t i);
@@ -49,6 +50,8 @@ class SplitEmit {
   // The same value in another form, made now if it is not there.
   ValueRef whole_at(ValueRef v, int memory);
   ValueRef gathered(ValueRef v, int memory);
+  // Some of the parts of `v`, one behind the other.
+  ValueRef joined(ValueRef v, std::vector<ValueRef> parts, const Copy& where);
   ValueRef part_of(ValueRef v, int replica, int8_t axis);
   ValueRef piece_of(ValueRef v, size_t piece, int8_t axis);
   // Examples of `of`, along `axis`.

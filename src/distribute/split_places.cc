@@ -92,6 +92,13 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
   SplitPlaces p;
   p.batch = batch;
   const auto n = static_cast<int>(plan.replicas.size());
+  if (batch == 1) {
+    p.examples.assign(static_cast<size_t>(n), {1, 0});
+    p.examples[0] = {0, 1};
+    p.pieces = {{0, {0, 1}, 0, 0}};
+    add_memories(plan, &p);
+    return p;
+  }
   const int total = plan.slices > 0 ? plan.slices : 32;
   if (!plan.shares.empty() || plan.slices > 0) {
     // A batch of fewer examples has fewer slices.
@@ -125,6 +132,7 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
 }
 
 std::vector<int64_t> examples_of(const SplitPlan& plan, int64_t batch) {
+  if (batch == 0) return std::vector<int64_t>(plan.replicas.size(), 0);
   std::vector<int64_t> rows;
   for (const ExampleRange& e : places_of(plan, batch).examples) {
     rows.push_back(e.rows);

@@ -44,13 +44,14 @@ Graph large_sum(Device& device) {
   const std::string shape = "[" + std::to_string(n) + "]";
   Graph g = parse_graph(
       "berth-graph 1\n"
-      "node a = _Arg() {index = 0, dtype = float32, shape = shape" + shape +
-      "} -> float32" + shape +
+      "node a = _Arg() {index = 0, dtype = float32, shape = shape" +
+      shape + "} -> float32" + shape +
       "\n"
-      "node b = _Arg() {index = 1, dtype = float32, shape = shape" + shape +
-      "} -> float32" + shape +
+      "node b = _Arg() {index = 1, dtype = float32, shape = shape" +
+      shape + "} -> float32" + shape +
       "\n"
-      "node y = AddV2(a:0, b:0) -> float32" + shape + "\n");
+      "node y = AddV2(a:0, b:0) -> float32" +
+      shape + "\n");
   return g;
 }
 

@@ -13,6 +13,7 @@
 #include "exec/measure_machine.h"
 #include "exec/measure_op.h"
 #include "exec/plan_impl.h"
+#include "exec/regions.h"
 #include "op/dispatcher.h"
 #include "place/cost_store.h"
 
@@ -20,7 +21,7 @@ namespace berth {
 
 namespace {
 
-constexpr size_t kFewestRounds = 5, kMostRounds = 101;
+constexpr size_t kFewestRounds = 5, kMostRounds = 500;
 
 // An instance whose variables, arguments and results are zeros of its own.
 class Rehearsal {
@@ -71,8 +72,8 @@ class Rehearsal {
       std::vector<double>& v = samples_[s];
       if (v.size() < kFewestRounds) continue;
       std::sort(v.begin(), v.end());
-      // The lower quartile: others may have had the cores meanwhile.
-      const double us = std::max(v[v.size() / 4], 0.01);
+      // The lowest tenth: others may have had the cores meanwhile.
+      const double us = std::max(v[v.size() / 10], 0.01);
       const double quartiles = v[v.size() * 3 / 4] - v[v.size() / 4];
       times[s] = {us, static_cast<float>(quartiles / 2 / us),
                   CostOrigin::kMeasured};
@@ -139,8 +140,7 @@ uint64_t digest(const std::string& text) {
 }
 
 // The device a step runs on, as the costs number it.
-int32_t device_of(const Plan::Impl& p, const PlanStep& step,
-                  const Machine& m) {
+int32_t device_of(const Plan::Impl& p, const PlanStep& step, const Machine& m) {
   return m.find(p.devices[step.device]->str());
 }
 
@@ -272,13 +272,13 @@ PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
   CostStore& store = CostStore::get();
   std::vector<std::string> keys;
   std::vector<OpTime> times(p.steps.size());
-  bool missing = false;
+  bool missing = false, known = false;
   for (size_t s = 0; s < p.steps.size(); ++s) {
     keys.push_back(region_key(plan, static_cast<int>(s), result.costs));
     if (p.devices[p.steps[s].device]->pool() == nullptr) continue;
-    const auto kept =
-        keys[s].empty() ? std::nullopt : store.find_op(keys[s]);
+    const auto kept = keys[s].empty() ? std::nullopt : store.find_op(keys[s]);
     if (kept) times[s] = *kept;
+    known |= kept.has_value();
     missing |= !kept && p.steps[s].kind == StepKind::kKernel;
   }
   if (missing && may_measure) {
@@ -288,7 +288,7 @@ PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
   put_times(p, times, result.costs);
   put_bus_bytes(p, result.costs);
   for (Device* d : p.devices) {
-    if (d->clock_us() >= 0) continue;
+    if (d->clock_us() >= 0 || !(known || may_measure)) continue;
     result.around_us = std::max(result.around_us, empty_run_us(*d));
   }
   return result;
@@ -301,6 +301,35 @@ PlanPrediction predict_plan(Plan& plan, bool may_measure, double budget_ms) {
   p.simulation = simulate(graph, p.costs.costs, p.costs.order);
   p.step_us = p.simulation.step_us + p.costs.around_us;
   return p;
+}
+
+double on_cores_us(Plan& plan, PlanPrediction& p, const Device& device,
+                   int cores) {
+  const Plan::Impl& impl = plan.impl();
+  const int own = const_cast<Device&>(device).pool()->size();
+  CostTable& costs = p.costs.costs;
+  const int32_t d = costs.find(device.str());
+  const auto c = static_cast<size_t>(costs.devices[d].device_class);
+  const double fork_us = region_costs().fork_us;
+  for (const PlanStep& step : impl.steps) {
+    const int32_t last = last_member(impl, step);
+    if (last < 0 || step.parts < 2 || !step.forks) continue;
+    OpTime& t =
+        costs.times[static_cast<size_t>(last) * costs.classes.size() + c];
+    const double alone = own > 1 ? std::max(t.us - fork_us, 0.0) : t.us;
+    // Whole parts go to cores.
+    const auto rounds = [&](int on) { return (step.parts + on - 1) / on; };
+    double us = alone * rounds(cores) / rounds(std::min(own, step.parts));
+    if (!costs.bus_bytes.empty() && costs.devices[d].bus >= 0) {
+      us = std::max(us, costs.bus_bytes[last] /
+                            costs.buses[costs.devices[d].bus].bytes_per_us);
+    }
+    t.us = us + (cores > 1 ? fork_us : 0);
+  }
+  const SimulatedGraph graph(plan.graph());
+  p.simulation = simulate(graph, costs, p.costs.order);
+  p.step_us = p.simulation.step_us + p.costs.around_us;
+  return p.step_us;
 }
 
 }  // namespace berth

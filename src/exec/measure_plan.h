@@ -49,6 +49,12 @@ struct PlanPrediction {
 PlanPrediction predict_plan(Plan& plan, bool may_measure,
                             double budget_ms = 250);
 
+// Returns what the same plan, all on `device`, would take on a device of
+// `cores` such cores: regions that fork share their work, all are bound by the
+// memory bus. `p` is changed into that prediction.
+double on_cores_us(Plan& plan, PlanPrediction& p, const Device& device,
+                   int cores);
+
 }  // namespace berth
 
 #endif  // BERTH_EXEC_MEASURE_PLAN_H_

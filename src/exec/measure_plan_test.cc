@@ -58,9 +58,8 @@ struct Step {
     return Variable(fill(Shape({width, width}), 0.01));
   }
   void run(int times) {
-    const Tensor x = fill(a.shape()[0] == 64 ? Shape({32, 64})
-                                             : Shape({32, a.shape()[0]}),
-                          1.0);
+    const Tensor x = fill(
+        a.shape()[0] == 64 ? Shape({32, 64}) : Shape({32, a.shape()[0]}), 1.0);
     const Tensor* in[] = {&x};
     for (int i = 0; i < times; ++i) {
       Tensor out;

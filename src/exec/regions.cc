@@ -35,15 +35,16 @@ class Segment {
         cuts_(cuts),
         done_(done) {}
 
-  // Appends the regions of `nodes`, in an order that runs.
-  void run(std::vector<int32_t> nodes, std::vector<Region>& out) {
+  // Appends the regions of `nodes`, in an order that runs. If the first node
+  // waits for another stream, so do all: its region comes first.
+  void run(std::vector<int32_t> nodes, bool waits, std::vector<Region>& out) {
     left_ = std::move(nodes);
-    while (!left_.empty()) {
+    for (; !left_.empty(); waits = false) {
       // All that the first one needs is done.
       const int32_t first = left_.front();
       Growth best;
       if (may_seed(first)) {
-        emit_tiny(out);
+        if (!waits) emit_tiny(out);
         best = best_region(first);
       }
       if (worth(best)) {
@@ -299,7 +300,8 @@ class Segment {
   std::vector<int32_t> left_;
 };
 
-// Cuts the streams into segments and puts the schedule together again.
+// Cuts the streams into segments, each up to a step that others wait for or
+// that waits itself, and puts the schedule together again.
 class Grower {
  public:
   Grower(const Graph& graph, const std::vector<RegionStream>& streams,
@@ -327,16 +329,17 @@ class Grower {
       done_[schedule_.steps[i].node] = false;
       note(schedule_.steps[i].waits);
     }
-    for (const auto& waits : schedule_.final_waits) note(waits);
     for (int32_t i = 0; i < n; ++i) {
       const ScheduleStep& step = schedule_.steps[i];
+      const bool cut = streams_[step.stream].slices > 1;
       if (!step.waits.empty()) {
         close(step.stream);
-        add_alone(step.node, step.stream);
-        continue;
+        if (!cut) {
+          add_alone(step.node, step.stream);
+          continue;
+        }
       }
       open_[step.stream].push_back(step.node);
-      const bool cut = streams_[step.stream].slices > 1;
       if (signals[i] || !cut) close(step.stream);
     }
     for (size_t s = 0; s < open_.size(); ++s) close(static_cast<int32_t>(s));
@@ -384,8 +387,9 @@ class Grower {
       add_alone(nodes[0], stream);
     } else if (!nodes.empty()) {
       const size_t first = regions_.size();
+      const bool waits = !schedule_.steps[step_of_[nodes[0]]].waits.empty();
       Segment(graph_, streams_[stream], order_, binder_, cuts_, done_)
-          .run(std::move(nodes), regions_);
+          .run(std::move(nodes), waits, regions_);
       for (size_t r = first; r < regions_.size(); ++r) {
         regions_[r].stream = stream;
       }
@@ -399,8 +403,16 @@ class Grower {
         region_of_[step_of_[m.node]] = static_cast<int32_t>(r);
       }
     }
+    // Who waits for a step counts on what its stream did before it, which may
+    // be in a later region than the step.
+    std::vector<int32_t> until(region_of_.size());
+    std::vector<int32_t> last(streams_.size(), -1);
+    for (size_t i = 0; i < until.size(); ++i) {
+      int32_t& latest = last[schedule_.steps[i].stream];
+      until[i] = latest = std::max(latest, region_of_[i]);
+    }
     auto rename = [&](std::vector<int32_t>& waits) {
-      for (int32_t& w : waits) w = region_of_[w];
+      for (int32_t& w : waits) w = until[w];
       std::sort(waits.begin(), waits.end());
     };
     std::vector<ScheduleStep> steps;

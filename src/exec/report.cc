@@ -498,8 +498,13 @@ class Reporter {
           n.op->kind() == OpKind::kPlaceholder) {
         continue;
       }
-      placement::FallbackRow row = fallback_row(placed, i);
       const DeviceName asked = DeviceName::parse(n.requested);
+      // Ops of replicas share their sources: what ran is not told by these.
+      if (n.replica >= 0 && !n.assigned.empty() &&
+          asked.matches(DeviceName::parse(n.assigned))) {
+        continue;
+      }
+      placement::FallbackRow row = fallback_row(placed, i);
       if (asked.matches(DeviceName::parse(row.device))) continue;
       row.reason = explain(g, placed.placement, i);
       w_.report.moved.push_back(std::move(row));

@@ -8,6 +8,7 @@
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "exec/measure_plan.h"
 #include "exec/report.h"
 #include "function/costs_of.h"
 #include "function/graph_callable.h"
@@ -132,15 +133,15 @@ void add_names(const PlacedGraph& placed, std::vector<std::string>& names) {
 namespace {
 
 // Fills in what the simulator expects of the compiled step.
-void add_estimates(const Graph& graph, placement::Report& report) {
+void add_estimates(Plan& plan, placement::Report& report) {
   try {
-    const SimulatedGraph simulated(graph);
-    const CostTable costs = costs_of(graph, false);
-    const Simulation s = simulate(simulated, costs, plan_of(graph, costs));
-    report.estimated_step_us = s.step_us;
+    const PlanPrediction p = predict_plan(plan, false);
+    report.estimated_step_us = p.step_us;
     for (placement::DeviceRow& d : report.devices) {
-      const int32_t at = costs.find(d.device);
-      if (at >= 0) d.estimated_busy_us = s.busy_us[static_cast<size_t>(at)];
+      const int32_t at = p.costs.costs.find(d.device);
+      if (at >= 0) {
+        d.estimated_busy_us = p.simulation.busy_us[static_cast<size_t>(at)];
+      }
     }
   } catch (const errors::Error&) {
     // No estimate: a report of what ran must not fail for it.
@@ -170,7 +171,7 @@ void GraphCallable::record(Compiled& c, const placement::Report& report) {
 
 placement::Report GraphCallable::report(Compiled& c) const {
   placement::Report report = work_of(*c.plan, c.placed).report;
-  add_estimates(c.plan->graph(), report);
+  add_estimates(*c.plan, report);
   record(c, report);
   return report;
 }

@@ -27,7 +27,10 @@ class FunctionalBase final : public LayerBase {
                       inputs_.size(), outputs_.size()));
     }
     state().num_inputs = inputs_.size();
-    for (const KerasTensor& x : inputs_) visit(*x.node(), true);
+    for (const KerasTensor& x : inputs_) {
+      visit(*x.node(), true);
+      state().input_specs.push_back({x.shape(), x.dtype(), {}});
+    }
     for (const KerasTensor& y : outputs_) visit(*y.node(), false);
     state().built = true;
     for (const KerasTensor& y : outputs_) {

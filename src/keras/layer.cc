@@ -88,9 +88,10 @@ void check_inputs(const LayerBase& base, const Tensors& inputs) {
   }
 }
 
-void note_shapes(LayerState& s, const Tensors& outputs) {
+void note_shapes(LayerState& s, const Tensors& inputs, const Tensors& outputs) {
   std::lock_guard lock(s.build_mutex);
   if (!s.output_shapes.empty()) return;
+  for (const Tensor& t : inputs) s.input_specs.push_back(t.spec());
   for (const Tensor& t : outputs) s.output_shapes.push_back(t.shape());
 }
 
@@ -134,7 +135,7 @@ Tensors Layer::operator()(const Tensors& x,
   (tracing() ? s.traced_calls : s.eager_calls)
       .fetch_add(1, std::memory_order_relaxed);
   Tensors y = base.call(x, call.training());
-  if (first) note_shapes(base.state(), y);
+  if (first) note_shapes(base.state(), x, y);
   call.report_scope(x, y);
   return y;
 }

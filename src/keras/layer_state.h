@@ -34,6 +34,7 @@ struct LayerState {
   std::atomic<bool> is_part{false};  // of another layer
   std::atomic<int64_t> eager_calls{0}, traced_calls{0};
   // Of the first call; written once, under build_mutex.
+  std::vector<TensorSpec> input_specs;
   std::vector<Shape> output_shapes;
 };
 

@@ -57,6 +57,9 @@ struct Task {
   const char* name;
   Shape input;
   std::function<Sequential()> model;
+  std::function<Optimizer()> optimizer = [] {
+    return optimizers::SGD(0.05, {.momentum = 0.9});
+  };
 };
 
 std::vector<Task> tasks() {
@@ -65,7 +68,8 @@ std::vector<Task> tasks() {
        {6},
        [] {
          return Sequential({Dense(8, {.activation = "relu"}), Dense(3)});
-       }},
+       },
+       [] { return Adam(0.01); }},
       {"conv",
        {8, 8, 2},
        [] {
@@ -106,8 +110,8 @@ Result train(const Task& task, const distribute::Strategy& strategy, int epochs,
   clear_session();
   const auto scope = strategy.scope();
   Sequential model = task.model();
-  Adam adam(0.01);
-  model.compile({.optimizer = adam,
+  const Optimizer optimizer = task.optimizer();
+  model.compile({.optimizer = optimizer,
                  .loss = loss(),
                  .metrics = {"accuracy"},
                  .slices = slices});
@@ -124,7 +128,7 @@ Result train(const Task& task, const distribute::Strategy& strategy, int epochs,
   const Logs logs = model.evaluate(x, y, {.batch_size = batch});
   r.losses.push_back(logs.at("loss"));
   std::vector<Variable> all = model.weights();
-  for (const Variable& v : adam.variables()) all.push_back(v);
+  for (const Variable& v : optimizer.variables()) all.push_back(v);
   for (const Variable& v : all) {
     const std::vector<double> values = v.value().to_vector<double>();
     r.names.push_back(v.name());

@@ -120,10 +120,7 @@ Model::Training::Step& Model::Training::train_step(const char* what) {
     FunctionOptions o = step_options("train_step", &rewrite_);
     o.contract = options->contracts;
     train_.emplace(
-        [this](const Tensors& x, const Tensors& y) {
-          const StepScope scope(*this);
-          return train(x, y);
-        },
+        [this](const Tensors& x, const Tensors& y) { return step_of(x, y); },
         std::move(o));
   }
   return *train_;
@@ -204,6 +201,11 @@ void Model::Training::update_metrics(const Tensor& loss, const Tensors& outputs,
   for (const Metric& m : options->metrics) {
     m.update_state(targets[0], outputs[0]);
   }
+}
+
+Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& targets) {
+  const StepScope scope(*this);
+  return train(inputs, targets);
 }
 
 Tensor Model::Training::train(const Tensors& inputs, const Tensors& targets) {

@@ -10,6 +10,7 @@
 #include "berth/function.h"
 #include "berth/keras/models.h"
 #include "distribute/fit_rewrite.h"
+#include "distribute/plan_step.h"
 #include "distribute/strategy_core.h"
 
 namespace berth::keras {
@@ -25,6 +26,10 @@ struct Model::Training {
   Step& test_step(const char* what);
   const Step& last_train_step() const;
   Forward& forward();
+
+  // The training step on so many examples, for strategies to plan. Throws
+  // errors::FailedPrecondition when the model does not know its inputs.
+  distribute::StepToPlan step_to_plan(int64_t batch, Site site);
 
   void reset_metrics();
   // "loss" first, then the metrics in the order given.
@@ -47,8 +52,9 @@ struct Model::Training {
   Site compiled_at = {};
   Metric loss_metric = metrics::Mean({.name = "loss"});
   bool stop = false;
-  // Of a training step, when somebody has predicted it; -1: nobody.
+  // Of a training step on so many examples, as planned last; -1: never.
   double predicted_us = -1;
+  int64_t predicted_batch = 0;
 
  private:
   class StepScope;
@@ -59,6 +65,8 @@ struct Model::Training {
   Tensor total_loss(const Tensors& outputs, const Tensors& targets) const;
   void update_metrics(const Tensor& loss, const Tensors& outputs,
                       const Tensors& targets) const;
+  // As the compiled step is traced.
+  Tensor step_of(const Tensors& inputs, const Tensors& targets);
   Tensor train(const Tensors& inputs, const Tensors& targets);
   Tensor test(const Tensors& inputs, const Tensors& targets);
   void check_compiled(const char* what) const;

@@ -4,9 +4,12 @@
 
 #include "berth/errors.h"
 #include "berth/gradient_tape.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "ops/gradient_check.h"
 #include "ops/op_call.h"
+#include "ops/unknown_dims.h"
 
 namespace berth {
 namespace {
@@ -72,6 +75,81 @@ TEST(BatchNorm, GradientOpIsDifferentiableThroughEachResult) {
         },
         {numbers({4, 2}), numbers({4, 2}, 1), numbers({2}, 2)});
   }
+}
+
+Tensor rows(const Tensor& x, int64_t begin, int64_t count) {
+  Shape size = x.shape();
+  size[0] = count;
+  std::vector<int64_t> from(static_cast<size_t>(x.rank()), 0);
+  from[0] = begin;
+  return slice(x, from, {size.begin(), size.end()});
+}
+
+void expect_close(const Tensor& got, const Tensor& want) {
+  const Doubles a = got.to_vector<double>(), b = want.to_vector<double>();
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-12) << i;
+}
+
+// Results and gradients are those of a call per group.
+TEST(BatchNorm, GroupsHaveTheirOwnStatistics) {
+  const Tensor x = numbers({6, 2, 2}), u = numbers({6, 2, 2}, 5);
+  const Tensor scale = numbers({2}, 1), offset = numbers({2}, 2);
+  GradientTape tape({.persistent = true});
+  for (const Tensor& t : {x, scale, offset}) tape.watch(t);
+  const nn::FusedBatchNorm all =
+      nn::fused_batch_norm(x, scale, offset, {.statistics_groups = 3});
+  std::vector<nn::FusedBatchNorm> each;
+  Tensors y;
+  for (int64_t g = 0; g < 3; ++g) {
+    each.push_back(nn::fused_batch_norm(rows(x, 2 * g, 2), scale, offset));
+    y.push_back(each.back().y);
+  }
+  const Tensor joined = concat(y, 0);
+  expect_close(all.y, joined);
+  const auto mean = [&](Tensor nn::FusedBatchNorm::*of) {
+    return (each[0].*of + each[1].*of + each[2].*of) / 3.0;
+  };
+  expect_close(all.batch_mean, mean(&nn::FusedBatchNorm::batch_mean));
+  expect_close(all.batch_variance, mean(&nn::FusedBatchNorm::batch_variance));
+  const Tensors got = tape.gradient(all.y * u, {x, scale, offset});
+  const Tensors want = tape.gradient(joined * u, {x, scale, offset});
+  for (size_t i = 0; i < 3; ++i) expect_close(got[i], want[i]);
+}
+
+TEST(BatchNorm, GradientsOfGroupsFollowDifferences) {
+  expect_gradients(
+      [](const Tensors& x) {
+        return nn::fused_batch_norm(x[0], x[1], x[2],
+                                    {.epsilon = 0.1, .statistics_groups = 2})
+            .y;
+      },
+      {numbers({4, 2, 2}), numbers({2}, 1), numbers({2}, 2)});
+}
+
+TEST(BatchNorm, GroupsPassUnknownDimensions) {
+  test::expect_gradient_shapes(
+      {"groups", {{4, 2, 3}, {3}, {3}}, [](const Tensors& x) {
+         // The channels must be known.
+         const Tensor known = ensure_shape(x[0], {-1, -1, 3});
+         return nn::fused_batch_norm(known, x[1], x[2],
+                                     {.epsilon = 0.1, .statistics_groups = 2})
+             .y;
+       }});
+}
+
+TEST(BatchNorm, GroupsMustDivideTheBatch) {
+  const Tensor x = numbers({6, 2}), c = numbers({2});
+  for (const int64_t groups : {-1, 4, 12}) {
+    EXPECT_THROW(nn::fused_batch_norm(x, c, c, {.statistics_groups = groups}),
+                 errors::InvalidArgument);
+  }
+  // Given statistics are the same for all.
+  EXPECT_NO_THROW(nn::fused_batch_norm(x, c, c,
+                                       {.is_training = false,
+                                        .mean = c,
+                                        .variance = c,
+                                        .statistics_groups = 2}));
 }
 
 TEST(BatchNorm, OfNothingIsNothing) {

@@ -237,14 +237,23 @@ class Partitioner {
     }
   }
 
+  // A variable of the same memory is read where its value is wanted: nobody
+  // waits for its own device.
+  bool reads_here(const Node& producer, int32_t device, const Cut& cut) const {
+    return producer.op->kind() == OpKind::kReadVariable && !cut.copy &&
+           memory_[device] == memory_[cut.device];
+  }
+
   // Adds what makes the value of node `from` on `device` be where it is wanted.
   int32_t add_cut(int32_t from, int32_t device, const Cut& cut,
                   std::unordered_map<std::string, int>& taken) {
     const Node& producer = graph_[from];
     Node n;
-    if (producer.op == &const_op_ && small_const(from)) {
-      n.op = &const_op_;
+    if ((producer.op == &const_op_ && small_const(from)) ||
+        reads_here(producer, device, cut)) {
+      n.op = producer.op;
       n.attrs = producer.attrs;
+      n.inputs = producer.inputs;
       n.controls = producer.controls;
     } else {
       const int32_t lies = place_of_output(*producer.op, cut.output, device);

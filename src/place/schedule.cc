@@ -54,10 +54,12 @@ class Scheduler {
       device_[i] = it->second;
     }
     // Aliases of what was handed over are in the memory of the giver, ranges
-    // of variables in that of the variable.
+    // and values of variables in that of the variable.
     memory_ = device_;
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      if (graph_[i].op->kind() == OpKind::kAlias || graph_[i].op == &range_) {
+      const OpKind kind = graph_[i].op->kind();
+      if (kind == OpKind::kAlias || kind == OpKind::kReadVariable ||
+          graph_[i].op == &range_) {
         memory_[i] = memory_[graph_[i].inputs[0].node];
       }
     }
@@ -87,7 +89,7 @@ class Scheduler {
       const int32_t on = result_.steps[step_of_[before]].stream;
       if (on == step.stream) continue;
       if (latest_[on] < 0) latest.push_back(on);
-      latest_[on] = std::max(latest_[on], step_of_[before]);
+      latest_[on] = std::max(latest_[on], last_of_reads(step_of_[before], s));
     }
     for (int32_t& l : latest) l = std::exchange(latest_[l], -1);
     step.waits = reduce(latest, known_[step.stream]);
@@ -96,6 +98,20 @@ class Scheduler {
     known[step.stream] = s;
     std::copy(known.begin(), known.end(), clock(s));
     note_memory(step, s);
+  }
+
+  // Reads of variables do nothing: to wait for one is to wait for those that
+  // stand right behind it too.
+  int32_t last_of_reads(int32_t read, int32_t before) const {
+    const auto reads = [&](int32_t s) {
+      return graph_[work_.order[s]].op->kind() == OpKind::kReadVariable;
+    };
+    while (reads(read) && read + 1 < before && reads(read + 1) &&
+           result_.steps[read + 1].waits.empty() &&
+           result_.steps[read + 1].stream == result_.steps[read].stream) {
+      ++read;
+    }
+    return read;
   }
 
   // Leaves out what is known already and what another wait implies.

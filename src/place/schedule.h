@@ -60,9 +60,9 @@ struct Schedule {
   std::vector<std::vector<int32_t>> start_waits;
 };
 
-// Orders the nodes: program order, except that updates of variables run as
-// soon as their inputs and controls are done, and transfers as soon as their
-// input exists. _Arg, Const, VarHandleOp and _HandOver are no steps. Waits are
+// Orders the nodes: program order, except that updates of variables, and reads
+// that other devices look at, run as soon as their inputs and controls are
+// done, and transfers as soon as their input exists. _Arg, Const, VarHandleOp and _HandOver are no steps. Waits are
 // transitively reduced: leaving out any one leaves some edge uncovered.
 Schedule make_schedule(const Graph& graph);
 

@@ -249,6 +249,10 @@ struct BatchNormalizationOptions {
   Initializer moving_mean_initializer = "zeros";
   Initializer moving_variance_initializer = "ones";
   std::string name = {};
+  // In training, each of so many equal consecutive groups of the batch has its
+  // own moments, as replicas of TensorFlow have; 0, 1: the batch is one group.
+  // Batches must be multiples of it.
+  int64_t statistics_groups = 1;
 };
 // Normalises the last axis, [..., c] -> [..., c] (Ioffe and Szegedy 2015):
 // with the batch's moments in training, which also move the moving averages,

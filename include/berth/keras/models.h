@@ -25,7 +25,9 @@
 
 namespace berth::distribute {
 class DistributedDataset;
-}
+class Strategy;
+struct StrategyPlan;
+}  // namespace berth::distribute
 
 namespace berth::keras {
 
@@ -181,6 +183,15 @@ class Model : public Layer {
   // Why an op of the training step is where it is: "dense/MatMul", "dense".
   // Throws errors::NotFound with the nearest names.
   berth::placement::Explanation explain(const std::string& op) const;
+
+  // What a training step on `batch_size` examples would do under the strategy
+  // that the model is compiled for: Strategy::plan() calls it. Runs nothing but
+  // measurements of parts of the step, on scratch, whose times are kept. Throws
+  // errors::FailedPrecondition before compile(), or when nothing says what the
+  // inputs are; errors::InvalidArgument for another strategy.
+  distribute::StrategyPlan strategy_plan(const distribute::Strategy& strategy,
+                                         int64_t batch_size,
+                                         Site site = Site::here()) const;
 
   // Prints layers, output shapes, parameters and devices.
   void summary(std::ostream& out) const;

@@ -109,11 +109,14 @@ struct FusedBatchNormOptions {
   bool is_training = true;
   Tensor mean = {};  // [c]; both needed, and read, when not training
   Tensor variance = {};
+  // In training, each of so many equal consecutive groups of the batch is
+  // normalised by its own moments; 0, 1: the batch is one group.
+  int64_t statistics_groups = 1;
 };
 struct FusedBatchNorm {
   Tensor y;               // [..., c]
-  Tensor batch_mean;      // [c]
-  Tensor batch_variance;  // [c], with Bessel's correction
+  Tensor batch_mean;      // [c]; of several groups, the mean
+  Tensor batch_variance;  // [c], with Bessel's correction; likewise
 };
 // (x - mean) / sqrt(variance + epsilon) * scale + offset per channel of
 // x [..., c]; scale, offset [c]. Training takes mean and biased variance of
@@ -193,6 +196,20 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
 // Rows of params [rows, ...] named by ids [...]: [shape of ids, ...].
 Tensor embedding_lookup(const Tensor& params, const Tensor& ids,
                         Site site = Site::here());
+
+struct AverageLossOptions {
+  Tensor sample_weight = {};      // [batch] or the shape of the loss
+  int64_t global_batch_size = 0;  // 0: the examples of all replicas
+};
+// The sum of per_example_loss [batch, ...], times weights, over the size of the
+// batch; in strategy.run() of the global one, so that what the replicas return
+// adds up to the mean (tf.nn.compute_average_loss).
+Tensor compute_average_loss(const Tensor& per_example_loss,
+                            const AverageLossOptions& options = {},
+                            Site site = Site::here());
+// loss over the number of replicas, which add it up: for terms that each
+// replica has whole (tf.nn.scale_regularization_loss).
+Tensor scale_regularization_loss(const Tensor& loss, Site site = Site::here());
 
 }  // namespace berth::nn
 

@@ -7,34 +7,41 @@
 #include "backends/cpu/dnnl_math.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
+#include "backends/reference/norm_groups.h"
 
 namespace berth::cpu {
 
 namespace {
 
-// An array [rows, channels] cut by rows, with two rows of channels of scratch
-// per part and three for all.
+// An array [rows, channels], or each of its groups, cut by rows, with two rows
+// of channels of scratch per part and five for all.
 class NormKernel : public Prepared {
  public:
   NormKernel(const PrepareArgs& args, const Shape& x)
       : channels_(x[x.rank() - 1]),
-        rows_(x.num_elements() / channels_),
+        rows_(x.num_elements() / channels_ / reference::norm_groups(args)),
         parts_(cut_parts(rows_, rows_ * channels_, args.slices)),
         training_(args.attr<bool>("is_training")),
         epsilon_(args.attr<double>("epsilon")) {}
 
   size_t scratch_bytes() const override {
-    return float_bytes((2 * parts_ + 3) * channels_);
+    return float_bytes((2 * parts_ + 5) * channels_);
+  }
+
+  void run(const KernelCall& c) const override {
+    reference::by_groups(c, shared(c, 3),
+                         [this](const KernelCall& group) { normalise(group); });
   }
 
  protected:
+  virtual void normalise(const KernelCall& c) const = 0;  // one group
   int64_t begin(int part) const { return part_begin(rows_, parts_, part); }
   // Rows of channels of the scratch.
   float* shared(const KernelCall& c, int i) const {
     return static_cast<float*>(c.context->scratch) + i * channels_;
   }
   float* own(const KernelCall& c, int part, int i) const {
-    return shared(c, 3 + 2 * part + i);
+    return shared(c, 5 + 2 * part + i);
   }
   double inverse_deviation(float variance) const {
     return 1 / std::sqrt(double{variance} + epsilon_);
@@ -50,7 +57,7 @@ class BatchNorm : public NormKernel {
  public:
   using NormKernel::NormKernel;
 
-  void run(const KernelCall& c) const override {
+  void normalise(const KernelCall& c) const override {
     if (training_) {
       moments(c);
     } else {
@@ -109,7 +116,7 @@ class BatchNormGrad : public NormKernel {
  public:
   using NormKernel::NormKernel;
 
-  void run(const KernelCall& c) const override {
+  void normalise(const KernelCall& c) const override {
     const float *dy = c.in[0].as<float>(), *x = c.in[1].as<float>();
     const float* mean = c.in[3].as<float>();
     run_parts(c, parts_, rows_ * channels_, [&](int part) {

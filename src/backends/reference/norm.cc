@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "backends/reference/loops.h"
+#include "backends/reference/norm_groups.h"
 #include "backends/reference/reference.h"
 
 namespace berth::reference {
@@ -68,7 +69,7 @@ Doubles doubles(const View& v) {
   return Doubles(v.as<T>(), v.as<T>() + v.size());
 }
 
-void batch_norm(const KernelCall& c) {
+void whole_batch_norm(const KernelCall& c) {
   with_floating(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     if (c.attr<bool>("is_training")) return train<T>(c);
@@ -79,7 +80,7 @@ void batch_norm(const KernelCall& c) {
   });
 }
 
-void batch_norm_grad(const KernelCall& c) {
+void whole_batch_norm_grad(const KernelCall& c) {
   const bool training = c.attr<bool>("is_training");
   const double epsilon = c.attr<double>("epsilon");
   with_floating(c.in[0].dtype, [&](auto type) {
@@ -114,6 +115,16 @@ void batch_norm_grad(const KernelCall& c) {
       c.out[2].as<T>()[ch] = any ? static_cast<T>(mean_dy[ch] * count) : T(0);
     }
   });
+}
+
+void batch_norm(const KernelCall& c) {
+  std::vector<double> sums(2 * static_cast<size_t>(c.in[1].size()));
+  by_groups(c, sums.data(), &whole_batch_norm);
+}
+
+void batch_norm_grad(const KernelCall& c) {
+  std::vector<double> sums(2 * static_cast<size_t>(c.in[2].size()));
+  by_groups(c, sums.data(), &whole_batch_norm_grad);
 }
 
 }  // namespace

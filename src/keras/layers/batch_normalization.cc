@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "berth/keras/layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
@@ -21,6 +23,12 @@ class BatchNormalizationBase final : public LayerBase {
           fmt::format("BatchNormalization: momentum is {}, epsilon {}; "
                       "expected 0 <= momentum <= 1, epsilon above 0",
                       o_.momentum, o_.epsilon));
+    }
+    if (o_.statistics_groups < 0) {
+      fail(
+          fmt::format("BatchNormalization: statistics_groups is {}; expected "
+                      "0 or more",
+                      o_.statistics_groups));
     }
   }
 
@@ -45,7 +53,8 @@ class BatchNormalizationBase final : public LayerBase {
     const Tensor offset =
         o_.center ? beta_.value(site()) : zeros({channels_}, x.dtype(), site());
     nn::FusedBatchNormOptions options{.epsilon = o_.epsilon,
-                                      .is_training = training};
+                                      .is_training = training,
+                                      .statistics_groups = local_groups()};
     if (!training || is_empty_replica(x)) {
       options.is_training = false;
       options.mean = mean_.value(site());
@@ -65,6 +74,12 @@ class BatchNormalizationBase final : public LayerBase {
   }
 
  private:
+  // A replica has its share of the groups.
+  int64_t local_groups() const {
+    const int64_t replicas =
+        t_state.replica ? t_state.replica->strategy().num_replicas() : 1;
+    return std::max<int64_t>(1, o_.statistics_groups / replicas);
+  }
   // No examples have no moments.
   static bool is_empty_replica(const Tensor& x) {
     return t_state.replica != nullptr && x.num_elements() == 0;

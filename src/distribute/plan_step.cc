@@ -1,0 +1,297 @@
+#include "distribute/plan_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "base/thread_pool.h"
+#include "device/memory_space.h"
+#include "distribute/fit_rewrite.h"
+#include "distribute/strategy_core.h"
+#include "exec/measure_plan.h"
+#include "exec/report.h"
+#include "function/graph_callable.h"
+#include "function/trace_call.h"
+#include "op/op_registry.h"
+#include "tensor/variable_state.h"
+
+namespace berth::distribute {
+
+namespace {
+
+constexpr int64_t kDefaultPack = int64_t{4} << 20;
+constexpr double kWorthIt = 1.1;  // speed-ups below are not
+
+// The handle behind a value: seen through aliases and ranges.
+const Node* variable_behind(const Graph& g, ValueRef v) {
+  while (g[v.node].op->name() != "VarHandleOp") {
+    if (g[v.node].inputs.empty()) return nullptr;
+    v = g[v.node].inputs[0];
+  }
+  return &g[v.node];
+}
+
+// Splits the step, and notes what is added up before that is lowered.
+class NotingRewrite final : public GraphRewrite {
+ public:
+  NotingRewrite(std::shared_ptr<StrategyCore> core, bool one_memory)
+      : core_(core), inner_(std::move(core)), one_memory_(one_memory) {}
+
+  void apply(Graph& graph) const override {
+    inner_.apply(graph);
+    buckets_ = buckets_of(graph, core_->split_plan().pack_bytes, one_memory_);
+  }
+  uint64_t key() const override { return inner_.key(); }
+  int slices() const override { return inner_.slices(); }
+
+  SplitReport report() const { return inner_.report(); }
+  std::vector<StrategyPlan::Bucket> buckets() const { return buckets_; }
+
+ private:
+  std::shared_ptr<StrategyCore> core_;
+  const FitRewrite inner_;
+  const bool one_memory_;
+  mutable std::vector<StrategyPlan::Bucket> buckets_;
+};
+
+// The whole step on one device.
+class OneDeviceRewrite final : public GraphRewrite {
+ public:
+  OneDeviceRewrite(std::string device, int slices)
+      : device_(std::move(device)), slices_(slices) {}
+  void apply(Graph& graph) const override {
+    for (Node& n : graph.nodes) {
+      if (n.op->kind() != OpKind::kPlaceholder) n.requested = device_;
+    }
+  }
+  int slices() const override { return slices_; }
+
+ private:
+  const std::string device_;
+  const int slices_;
+};
+
+std::vector<Device*> devices_of(const StrategyCore& core) {
+  std::vector<Device*> all;
+  for (const auto& replica : core.replicas()) {
+    all.insert(all.end(), replica.begin(), replica.end());
+  }
+  return all;
+}
+
+bool in_one_memory(const std::vector<Device*>& devices) {
+  return std::all_of(devices.begin(), devices.end(), [&](const Device* d) {
+    return same_memory(*d, *devices[0]);
+  });
+}
+
+// Cores of all devices together.
+int cores_of(const std::vector<Device*>& devices) {
+  std::set<int> cores;
+  int workers = 0;
+  for (Device* d : devices) {
+    if (d->pool() == nullptr) return 0;
+    for (const int c : d->pool()->cores().cores()) cores.insert(c);
+    workers = std::max(workers, d->pool()->size());
+  }
+  return std::max(static_cast<int>(cores.size()), workers);
+}
+
+bool adds_up(const std::string& node) {
+  return node.find("/all_reduce") != std::string::npos;
+}
+
+// Time of a device that goes into adding up what replicas have.
+double adding_us(const Plan& plan, const PlanPrediction& p, int32_t device) {
+  double us = 0;
+  const Graph& g = plan.graph();
+  for (const int32_t i : p.costs.order.order[static_cast<size_t>(device)]) {
+    if (!adds_up(g[i].name)) continue;
+    us += p.simulation.end_us[i] - p.simulation.start_us[i];
+  }
+  for (const SimulatedTransfer& t : p.simulation.transfers) {
+    const bool wait = t.to == device && adds_up(g[t.value.node].name) &&
+                      p.costs.costs.link(t.from, t.to).bytes_per_us < 1e8;
+    if (wait) us += t.end_us - t.start_us;
+  }
+  return us;
+}
+
+class Planner {
+ public:
+  Planner(const std::shared_ptr<StrategyCore>& core, const StepToPlan& step,
+          bool may_measure)
+      : core_(core),
+        devices_(devices_of(*core)),
+        one_memory_(in_one_memory(devices_)),
+        may_measure_(may_measure),
+        graph_(trace_call(step.name, step.fn, step.args)) {
+    for (const TensorSpec& a : step.args) shapes_.push_back(a.shape);
+    plan_.strategy = core->name();
+    for (const Shape& s : shapes_) {
+      if (s.rank() > 0) plan_.batch = s[0];
+    }
+    plan_.unused = unwritten(graph_, step.trainable);
+  }
+
+  StrategyPlan run() {
+    plan_replicas();
+    plan_one_device();
+    plan_.advice = advice_for(plan_, one_memory_);
+    return std::move(plan_);
+  }
+
+ private:
+  void plan_replicas() {
+    auto rewrite = std::make_shared<NotingRewrite>(core_, one_memory_);
+    GraphCallable call(graph_, {.name = graph_.name, .rewrite = rewrite});
+    const GraphCallable::Prepared made = call.prepare(shapes_);
+    const SplitReport report = rewrite->report();
+    plan_.buckets = rewrite->buckets();
+    plan_.whole = report.whole;
+    plan_.bytes_per_step = static_cast<int64_t>(made.plan->info().copied_bytes);
+    const PlanPrediction p = predict_plan(*made.plan, may_measure_);
+    plan_.step_us = p.step_us;
+    const std::vector<int> shares = core_->shares();
+    const auto rows = work_of(*made.plan, *made.placed).report.devices;
+    for (size_t r = 0; r < core_->replicas().size(); ++r) {
+      StrategyPlan::ReplicaShare share;
+      share.replica = static_cast<int>(r);
+      if (r < report.examples.size()) share.examples = report.examples[r];
+      if (r < shares.size()) share.slices = shares[r];
+      for (const Device* d : core_->replicas()[r]) {
+        share.devices.push_back(d->str());
+        const int32_t at = p.costs.costs.find(d->str());
+        const double adding = adding_us(*made.plan, p, at);
+        share.compute_us += p.simulation.busy_us[at] - adding;
+        plan_.all_reduce_us = std::max(plan_.all_reduce_us, adding);
+        for (const placement::DeviceRow& row : rows) {
+          if (row.device == d->str()) share.peak_bytes += row.peak_bytes;
+        }
+      }
+      plan_.replicas.push_back(std::move(share));
+    }
+  }
+
+  void plan_one_device() {
+    Device& home = *devices_[0];
+    const int cores = cores_of(devices_);
+    const int slices = std::min(cores, ThreadPool::kMaxChunks);
+    GraphCallable call(graph_, {.name = graph_.name,
+                                .rewrite = std::make_shared<OneDeviceRewrite>(
+                                    home.str(), slices)});
+    const auto plan = call.prepare(shapes_).plan;
+    PlanPrediction p = predict_plan(*plan, may_measure_);
+    plan_.one_device = home.short_name();
+    plan_.one_device_us = p.step_us;
+    if (cores == 0) return;
+    plan_.one_device =
+        fmt::format("one device with {} core{}", cores, cores == 1 ? "" : "s");
+    plan_.one_device_us = on_cores_us(*plan, p, home, cores);
+  }
+
+  const std::shared_ptr<StrategyCore> core_;
+  const std::vector<Device*> devices_;
+  const bool one_memory_;
+  const bool may_measure_;
+  Graph graph_;
+  std::vector<Shape> shapes_;
+  StrategyPlan plan_;
+};
+
+}  // namespace
+
+std::vector<std::string> unwritten(const Graph& graph,
+                                   const std::vector<Variable>& variables) {
+  std::set<const VariableState*> written;
+  for (const Node& n : graph.nodes) {
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      if (graph.spec(n.inputs[i]).dtype != resource) continue;
+      if (!writes(n.op->input(static_cast<int>(i)).access)) continue;
+      const Node* handle = variable_behind(graph, n.inputs[i]);
+      if (handle) written.insert(&variable_state(handle->variable));
+    }
+  }
+  std::vector<std::string> names;
+  for (const Variable& v : variables) {
+    if (!written.contains(&variable_state(v.handle()))) {
+      names.push_back(v.name());
+    }
+  }
+  return names;
+}
+
+std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
+                                             int64_t pack_bytes,
+                                             bool one_memory) {
+  if (pack_bytes <= 0) pack_bytes = kDefaultPack;
+  const auto users = graph.users();
+  // The variables that a value ends in, through what has its bytes.
+  const auto updates = [&](ValueRef v) {
+    std::vector<std::string> names;
+    for (const int32_t user : users[v.node]) {
+      const Node& n = graph[user];
+      const bool reads = std::count(n.inputs.begin(), n.inputs.end(), v) > 0;
+      if (!reads || n.inputs.empty()) continue;
+      if (graph.spec(n.inputs[0]).dtype != resource) continue;
+      const Node* handle = variable_behind(graph, n.inputs[0]);
+      if (handle == nullptr) continue;
+      const std::string& name = variable_state(handle->variable).name;
+      if (n.op->name().starts_with("ResourceApply")) names.push_back(name);
+    }
+    return names;
+  };
+  std::vector<StrategyPlan::Bucket> buckets;
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Node& n = graph[i];
+    if (n.op->name() != "_AllReduce") continue;
+    // Other results update the mirrors of the same variables.
+    const std::vector<std::string> names = updates({i, 0});
+    if (names.empty()) continue;
+    const OutSpec& spec = n.outputs[0];
+    const int64_t bytes =
+        spec.shape.num_elements() * static_cast<int64_t>(size_of(spec.dtype));
+    std::string algorithm = n.op->attr<std::string>(n.attrs.get(), "algorithm");
+    if (algorithm == "auto") {
+      const bool ordered =
+          !n.op->attr<std::vector<int64_t>>(n.attrs.get(), "starts").empty();
+      algorithm = ordered || n.outputs.size() <= 2 ? "direct" : "ring";
+    }
+    if (one_memory) algorithm = "shared memory";
+    if (buckets.empty() || buckets.back().algorithm != algorithm ||
+        buckets.back().bytes + bytes > pack_bytes) {
+      buckets.push_back({{}, 0, algorithm});
+    }
+    buckets.back().bytes += bytes;
+    buckets.back().variables.insert(buckets.back().variables.end(),
+                                    names.begin(), names.end());
+  }
+  return buckets;
+}
+
+std::string advice_for(const StrategyPlan& plan, bool one_memory) {
+  const size_t n = plan.replicas.size();
+  if (n < 2 || plan.step_us <= 0 || plan.one_device_us <= 0 ||
+      plan.speed_up() >= kWorthIt) {
+    return "";
+  }
+  if (one_memory) {
+    return fmt::format("{} replicas on one memory bus: {:.1f}x; use {}", n,
+                       plan.speed_up(), plan.one_device);
+  }
+  return fmt::format(
+      "{} replicas: {:.1f}x, {:.0f} % of the step adds gradients; use {} or a "
+      "larger batch",
+      n, plan.speed_up(), 100 * plan.all_reduce_us / plan.step_us,
+      plan.one_device);
+}
+
+StrategyPlan plan_step(const std::shared_ptr<StrategyCore>& core,
+                       const StepToPlan& step, bool may_measure) {
+  return Planner(core, step, may_measure).run();
+}
+
+}  // namespace berth::distribute

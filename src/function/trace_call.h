@@ -1,0 +1,23 @@
+// The graph of a callable, traced and not run.
+
+#ifndef BERTH_FUNCTION_TRACE_CALL_H_
+#define BERTH_FUNCTION_TRACE_CALL_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "berth/tensor.h"
+#include "graph/graph.h"
+
+namespace berth {
+
+// Runs `fn` on symbolic tensors of these specs, away from tapes, contracts and
+// traces of the caller. Throws what `fn` throws.
+Graph trace_call(const std::string& name,
+                 const std::function<Tensors(const Tensors&)>& fn,
+                 const std::vector<TensorSpec>& args);
+
+}  // namespace berth
+
+#endif  // BERTH_FUNCTION_TRACE_CALL_H_
