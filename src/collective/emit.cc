@@ -26,6 +26,7 @@ int32_t Emit::insert(Node node) {
     node.replica = it->second;
   }
   late_.push_back(late_now_);
+  turns_.push_back(turn_);
   return graph_.add(std::move(node));
 }
 
@@ -133,13 +134,18 @@ void Emit::sort() {
   for (const auto& list : users) {
     for (const int32_t u : list) ++missing[u];
   }
-  // What was added comes first, or last.
-  using Queue =
-      std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>;
+  // What was added comes first, in turns, or last.
+  using Turn = std::pair<int, int32_t>;
+  using Queue = std::priority_queue<Turn, std::vector<Turn>, std::greater<>>;
   Queue added, old, late;
   const auto ready = [&](int32_t i) {
-    Queue& to = i < first_ ? old : late_[i - first_] ? late : added;
-    to.push(i);
+    if (i < first_) {
+      old.push({0, i});
+    } else if (late_[i - first_]) {
+      late.push({0, i});
+    } else {
+      added.push({turns_[i - first_], i});
+    }
   };
   for (int32_t i = 0; i < graph_.size(); ++i) {
     if (missing[i] == 0) ready(i);
@@ -147,7 +153,7 @@ void Emit::sort() {
   std::vector<int32_t> order;
   while (!old.empty() || !added.empty() || !late.empty()) {
     Queue& from = !added.empty() ? added : !old.empty() ? old : late;
-    const int32_t i = from.top();
+    const int32_t i = from.top().second;
     from.pop();
     order.push_back(i);
     for (const int32_t u : users[i]) {
