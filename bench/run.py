@@ -270,6 +270,18 @@ def core_sets_row(runner, bench, value):
     return best, {}
 
 
+def equal_bits_row(runner, model):
+    """A step on 4 replicas with one slice each over the same with default slicing."""
+    if runner.allowed < 4:
+        raise Skipped(f"needs 4 cores, {runner.allowed} allowed")
+    lines = [runner.ours("bench_replicas_bits", "--model", model, fresh=True)
+             for _ in range(runner.options.rounds)]
+    def best(name):
+        return min(field(l, "replicas_bits", name) for l in lines)
+    return best("best_us") / best("default_us"), {
+        "slices_8": best("over_default_8_slices"), "slices_32": best("over_default_32_slices")}
+
+
 def busy_row(runner, model, cores):
     """Median step with two spinning processes beside it over the median without."""
     def median():
@@ -338,6 +350,9 @@ ROWS += [
 for _model in MODELS:
     ROWS.append((f"{_model}_step_over_python_peers", "x", 1, 1 / 1.5,
                  lambda r, m=_model: python_row(r, m, 4)))
+for _model in ("mlp", "cnn"):
+    ROWS.append((f"{_model}_equal_bits_on_4_replicas", "x", 1.3, 1.1,
+                 lambda r, m=_model: equal_bits_row(r, m)))
 for _model in MODELS:
     ROWS.append((f"{_model}_slow_down_with_2_busy", "x", 4, 2.5,
                  lambda r, m=_model: busy_row(r, m, 4)))

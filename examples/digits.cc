@@ -135,6 +135,10 @@ int train(const Options& o) {
   scope.reset();
   std::fflush(stdout);
   model.summary();
+  if (replicas > 1) {
+    std::fflush(stdout);
+    fmt::print("{}", strategy.plan(model, o.batch_size).str());
+  }
 
   // The plan is known after the first step, and shown before the second.
   bool shown = false;

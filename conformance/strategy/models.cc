@@ -196,6 +196,92 @@ ModelSpec two_by_two() {
           }};
 }
 
+// The layers of images that the others leave out.
+ModelSpec image_layers() {
+  return of_images("image_layers", [] {
+    return std::vector<keras::Layer>{
+        keras::DepthwiseConv2D(3, {.depth_multiplier = 2, .padding = "same"}),
+        keras::PReLU(),
+        keras::SeparableConv2D(4, 3, {.activation = "tanh"}),
+        keras::UpSampling2D(2),
+        keras::Conv2DTranspose(4, 3, {.strides = 2}),
+        keras::Cropping2D(3),
+        keras::ZeroPadding2D(1),
+        keras::GroupNormalization({.groups = 2}),
+        keras::ELU(),
+        keras::AveragePooling2D(3),
+        keras::GlobalMaxPooling2D(),
+        Dense(5)};
+  });
+}
+
+ModelSpec sequence_layers() {
+  ModelSpec m = of_layers("sequence_layers", [] {
+    return std::vector<keras::Layer>{
+        keras::Conv1D(6, 3, {.activation = "silu", .padding = "causal"}),
+        keras::AveragePooling1D(2),
+        keras::ZeroPadding1D(1),
+        keras::Conv1DTranspose(4, 3, {.strides = 2}),
+        keras::Cropping1D(1),
+        keras::UpSampling1D(2),
+        keras::SpatialDropout1D(0.2),
+        keras::Softmax(),
+        keras::GaussianDropout(0.1),
+        keras::GlobalAveragePooling1D({.keepdims = true}),
+        keras::Reshape({-1}),
+        Dense(5)};
+  });
+  m.inputs = {{{12, 3}}};
+  return m;
+}
+
+ModelSpec merges() {
+  return of_rows("merges", [](const Places&) {
+    const auto x = keras::Input({12});
+    const auto a = Dense(6, {.activation = "tanh"})(x);
+    const auto b = Dense(6, {.activation = "softplus"})(x);
+    const keras::KerasTensors both = {a, b};
+    const auto all =
+        keras::Concatenate()({keras::Add()(both), keras::Subtract()(both),
+                              keras::Multiply()(both), keras::Average()(both),
+                              keras::Maximum()(both), keras::Minimum()(both)});
+    return keras::Model(x, Dense(5)(all));
+  });
+}
+
+// An output for each of the losses.
+ModelSpec losses() {
+  ModelSpec m = {"losses", {{{12}}}, {}, {}, {}};
+  std::vector<std::string> last;  // activations that suit them
+  auto add = [&](keras::Loss loss, Part target, const char* activation) {
+    m.losses.push_back(std::move(loss));
+    m.targets.push_back(std::move(target));
+    last.push_back(activation);
+  };
+  using namespace keras::losses;  // NOLINT
+  const Part numbers = {{3}}, labels = {{3}, 2}, places = {{}, 3};
+  add(MeanAbsoluteError(), numbers, "linear");
+  add(Huber({.delta = 0.5}), numbers, "linear");
+  add(LogCosh(), numbers, "tanh");
+  add(BinaryCrossentropy({.label_smoothing = 0.1}), labels, "sigmoid");
+  add(CategoricalCrossentropy({.from_logits = true}), labels, "linear");
+  add(SparseCategoricalCrossentropy(), places, "softmax");
+  add(SquaredHinge(), labels, "tanh");
+  add(Poisson(), labels, "softplus");
+  add(CosineSimilarity(), numbers, "tanh");
+  add(MeanSquaredError({.reduction = "sum"}), numbers, "sigmoid");
+  m.make = [last](const Places&) {
+    const auto x = keras::Input({12});
+    const auto h = Dense(8, {.activation = "tanh"})(x);
+    keras::KerasTensors outputs;
+    for (const std::string& a : last) {
+      outputs.push_back(Dense(3, {.activation = a})(h));
+    }
+    return keras::Model({x}, outputs);
+  };
+  return m;
+}
+
 // A model over two devices; within replicas of two devices the scopes name
 // these by their number there.
 ModelSpec two_devices() {
@@ -241,6 +327,10 @@ const std::vector<ModelSpec>& models() {
                                              residual(),
                                              unused(),
                                              two_by_two(),
+                                             image_layers(),
+                                             sequence_layers(),
+                                             merges(),
+                                             losses(),
                                              two_devices(),
                                              batch_norm_groups()};
   return all;

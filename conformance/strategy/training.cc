@@ -42,8 +42,11 @@ struct Session {
         data(data_for(spec, count_of(r.examples))),
         optimizer(optimizer_named(r.optimizer)),
         model(spec.make(places)) {
-    model.compile(
-        {.optimizer = optimizer, .slices = slices, .losses = spec.losses});
+    const bool labels = spec.targets[0].shape.rank() == 0;
+    model.compile({.optimizer = optimizer,
+                   .metrics = {labels ? "sparse_categorical_accuracy" : "mse"},
+                   .slices = slices,
+                   .losses = spec.losses});
   }
 
   Trained run() {

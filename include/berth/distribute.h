@@ -19,6 +19,8 @@
 #ifndef BERTH_DISTRIBUTE_H_
 #define BERTH_DISTRIBUTE_H_
 
+#include <any>
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -218,14 +220,23 @@ class [[nodiscard]] StrategyGuard {
   std::unique_ptr<State> state_;
 };
 
-// The type-free part of run(): one list of tensors per replica and back.
-// `key` names the function for the cache of traces; null: traced each time.
-using ReplicaFn = std::function<Tensors(int replica, const Tensors& args)>;
+// The type-free part of run(): lists of tensors per replica and back.
+struct ReplicaCall {
+  std::vector<Tensors> args;  // by replica, equally many
+  std::string fixed;          // signature text of the other arguments
+  // The argument whose first axis counts the examples of a replica; -1: none.
+  int split = -1;
+  // Calls the function in a replica, on symbolic tensors in the place of its
+  // args; keeps the structure of what it returns.
+  std::function<Tensors(int replica, const Tensors& args, std::any* structure)>
+      fn;
+  FunctionCore* traces = nullptr;         // keeps the traces; null: nobody does
+  std::atomic<int>* num_calls = nullptr;  // of a function without traces
+};
+// Returns the results by replica, and their structure.
 std::vector<Tensors> run_replicas(const std::shared_ptr<StrategyCore>& core,
-                                  const std::vector<Tensors>& args,
-                                  const std::string& fixed, const void* key,
-                                  const std::string& name, const ReplicaFn& fn,
-                                  Site site);
+                                  const ReplicaCall& call,
+                                  std::shared_ptr<const std::any>* structure);
 
 class Strategy {
  public:
@@ -248,8 +259,9 @@ class Strategy {
   // tensor, also inside vectors, pairs and tuples; all else is the same for
   // all. What fn returns comes back with PerReplica in the place of Tensor.
   // A Function is traced once per signature; another callable at each call.
+  // Inside a traced function the replicas become part of it.
   // Throws errors::InvalidArgument for values of another number of replicas
-  // and for variables made inside.
+  // and for variables made inside, errors::FailedPrecondition inside run().
   template <class F, class... Args>
   auto run(F&& fn, const Args&... args) const;
 

@@ -66,6 +66,8 @@ class FunctionCore {
     // Runs the callable on `leaves` in place of the arguments' tensors;
     // returns the leaves of its result and keeps its structure in `result`.
     Tensors (*trace)(void* context, const Tensors& leaves, std::any* result);
+    // How many times the input_signature stands in the leaves (replicas).
+    int copies = 1;
   };
 
   explicit FunctionCore(FunctionOptions options);
@@ -132,6 +134,7 @@ class Function<R(Args...)> {
   }
   FunctionPlanInfo plan_info() const { return shared_->core.plan_info(); }
   int num_traces() const { return shared_->core.num_traces(); }
+  FunctionCore& core() const { return shared_->core; }
 
   // What ran where, for the last signature called. Throws
   // errors::FailedPrecondition before the first call.

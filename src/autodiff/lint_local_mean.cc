@@ -48,7 +48,7 @@ void GradientTape::Recorder::lint_local_mean(const Tensor& target) const {
                "reduce_mean{} makes the loss of a replica: the mean over its "
                "own examples, while gradients are summed over {} replicas, so "
                "that steps grow with their number; use a loss of keras::losses "
-               "here, or reduce_sum divided by the size of the global batch",
+               "here, or nn::compute_average_loss of the losses per example",
                where, replicas),
            n->site});
       return;

@@ -20,14 +20,17 @@ using namespace collective_tests;
 
 class Split final : public GraphRewrite {
  public:
-  explicit Split(distribute::SplitPlan plan) : plan_(std::move(plan)) {}
+  explicit Split(distribute::SplitPlan plan, double timeout_seconds = 0)
+      : plan_(std::move(plan)), timeout_seconds_(timeout_seconds) {}
   void apply(Graph& graph) const override {
     distribute::split_batch(graph, plan_);
   }
   int slices() const override { return plan_.slices; }
+  double timeout_seconds() const override { return timeout_seconds_; }
 
  private:
   const distribute::SplitPlan plan_;
+  const double timeout_seconds_;
 };
 
 distribute::SplitPlan replicas(int n, const std::string& algorithm) {
@@ -217,6 +220,66 @@ TEST_F(ReplicasOnGpus, ALaunchThatFailsIsNamed) {
       EXPECT_GT(split(x(1), y(1))[0].item<float>(), 0);
     }
   }
+}
+
+// A device that hangs holds nobody up longer than the deadline; the others work
+// on once it is given up.
+TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTime) {
+  for (const char* algorithm : kAlgorithms) {
+    const Model one, many;
+    const auto step = one.compile();
+    const auto split =
+        many.compile(std::make_shared<Split>(replicas(3, algorithm)));
+    const auto limited =
+        many.compile(std::make_shared<Split>(replicas(3, algorithm), 0.2));
+    step(x(0), y(0));
+    split(x(0), y(0));
+    const std::vector<Tensor> saved = many.saved();
+    limited(x(1), y(1));  // compiles
+    step(x(2), y(2));
+    const auto want = one.values();
+    for (const uint64_t launch : {1, 33}) {
+      SCOPED_TRACE(fmt::format("{}, launch {}", algorithm, launch));
+      sim::hang_device(gpu(1), launch);
+      const std::string message = message_of<errors::DeadlineExceeded>([&] {
+        for (int i = 0; i < 3; ++i) limited(x(i), y(i));
+      });
+      EXPECT_TRUE(says(message, "has not ended within 0.2 s: GPU:1"));
+      EXPECT_TRUE(says(message, "waiting for it: GPU:"));
+      EXPECT_THROW(split(x(0), y(0)), errors::FailedPrecondition);
+      clear_faults();
+      many.restore(saved);
+      split(x(2), y(2));
+      expect_close(many.values(), want);
+    }
+  }
+}
+
+// What hangs uses the memory of its run until it ends.
+TEST_F(ReplicasOnGpus, AStepThatHangsMayOutliveItsFunction) {
+  {
+    const Model model;
+    const auto split =
+        model.compile(std::make_shared<Split>(replicas(2, "direct"), 0.2));
+    split(x(0), y(0));  // compiles
+    sim::hang_device(gpu(1), 3);
+    EXPECT_THROW(split(x(0), y(0)), errors::DeadlineExceeded);
+  }
+  clear_faults();  // and the work goes on
+  const Model model;
+  const auto split =
+      model.compile(std::make_shared<Split>(replicas(2, "direct"), 100));
+  EXPECT_GT(split(x(0), y(0))[0].item<float>(), 0);
+}
+
+TEST_F(ReplicasOnGpus, FailuresAreThrownByTheStepThatHasADeadline) {
+  const Model model;
+  const auto split =
+      model.compile(std::make_shared<Split>(replicas(2, "direct"), 100));
+  split(x(0), y(0));
+  sim::lose_device(gpu(1), 5);
+  EXPECT_TRUE(says(message_of<errors::Unavailable>([&] { split(x(0), y(0)); }),
+                   "GPU:1"));
 }
 
 }  // namespace

@@ -30,6 +30,9 @@ class FitRewrite final : public GraphRewrite {
   void ran(Plan& plan) const override;
   uint64_t key() const override { return core_->shares_key(); }
   int slices() const override { return core_->split_plan().slices; }
+  double timeout_seconds() const override {
+    return core_->options().communication.timeout_seconds;
+  }
 
   // Of the step compiled last.
   SplitReport report() const;

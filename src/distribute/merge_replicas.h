@@ -1,11 +1,12 @@
-// merge_replicas: the traces of all replicas of run() become one graph.
+// merge_replicas: the traces of all replicas of run() become one.
 //
 // Each replica was traced by itself; where it met the others stands a
-// _CrossReplica node. Merging walks all traces together, as replicas that wait
-// for each other at these nodes and at writes of shared variables would, and
-// puts one node, or one function's nodes, in their place. Handles of variables
-// become those of the replica's memory (tensor/mirrors.h); a write that all
-// replicas make happens once per memory. No device is touched. One thread.
+// _CrossReplica node. All traces are replayed together into the trace that is
+// open, as replicas that wait for each other at these nodes and at writes of
+// shared variables would go; in the place of such nodes comes what happens
+// there: _AllReduce, one function's nodes, one write per memory. So a replica
+// sees what another wrote only behind its own write. Handles of variables
+// become those of the replica's memory (tensor/mirrors.h). One thread.
 
 #ifndef BERTH_DISTRIBUTE_MERGE_REPLICAS_H_
 #define BERTH_DISTRIBUTE_MERGE_REPLICAS_H_
@@ -17,10 +18,21 @@
 
 namespace berth::distribute {
 
-// Returns the graph whose arguments are those of replica 0, then of replica
-// 1, ...; outputs likewise. Throws errors::InvalidArgument, naming both lines,
-// when replicas meet in different order or write different variables.
-Graph merge_replicas(std::vector<Graph> replicas, const SplitPlan& plan);
+struct ReplicaTrace {
+  Graph graph;
+  Tensors args;  // of the graph
+  // Takes part with weight 0: adds nothing to sums and means over replicas,
+  // changes no variable of its own, and what it computes by itself comes back
+  // as zeros.
+  bool empty = false;
+};
+
+// Returns the results by replica. Throws errors::InvalidArgument, naming both
+// lines, when replicas meet in different order or write different variables,
+// errors::Unimplemented for a write of a shared variable in cond() or
+// while_loop().
+std::vector<Tensors> merge_replicas(std::vector<ReplicaTrace> replicas,
+                                    const SplitPlan& plan);
 
 }  // namespace berth::distribute
 

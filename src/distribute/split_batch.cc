@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "berth/errors.h"
@@ -55,6 +56,19 @@ std::vector<int64_t> lengths_of(const SplitPlaces& places) {
   return {lengths.begin(), lengths.end()};
 }
 
+// What divides the borders of all parts and, where bits must not depend on
+// these, of all slices.
+int64_t unit_of(const SplitPlaces& places) {
+  int64_t unit = places.batch;
+  for (const int64_t length : lengths_of(places)) {
+    unit = std::gcd(unit, length);
+  }
+  for (int32_t s = 1; s < places.slices; ++s) {
+    unit = std::gcd(unit, places.batch * s / places.slices);
+  }
+  return unit;
+}
+
 }  // namespace
 
 SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
@@ -77,7 +91,7 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
   }
   for (int round = 0;; ++round) {
     SplitAnalysis analysis(graph, report.batch, lengths_of(places),
-                           places.slices > 0);
+                           unit_of(places), places.slices > 0);
     const SplitStates states = analysis.run();
     const std::set<std::string> parts = composites(graph, states.whole);
     if (!parts.empty() && round < kMaxRounds) {

@@ -36,11 +36,13 @@ class Split final : public GraphRewrite {
     report = split_batch(graph, plan_);
     for (const Node& n : graph.nodes) {
       ops += n.op->kind() == OpKind::kCompute && n.replica > 0;
+      gathers += n.op->name() == "ConcatV2";
     }
   }
   int slices() const override { return plan_.slices; }
   mutable SplitReport report;
-  mutable int ops = 0;  // made for replicas other than the first
+  mutable int ops = 0;      // made for replicas other than the first
+  mutable int gathers = 0;  // values put together from parts
 
  private:
   const SplitPlan plan_;
@@ -164,6 +166,60 @@ TEST(SplitBatch, ConvolutionAndBatchNormUseTheStatisticsOfAllExamples) {
     const auto split = check(fn, x, y, replicas(3));
     EXPECT_EQ(split->report.whole, Names{});
     check(fn, x, y, replicas(2, {3, 5}));
+  }
+}
+
+// Groups of the batch that no replica shares with others need nothing of them
+// but the means of their moments.
+TEST(SplitBatch, GroupsWithStatisticsOfTheirOwnStayWithTheirReplica) {
+  const Variable scale(numbers({4}, 7)), offset(numbers({4}, 8));
+  const Fn fn = [&](const Tensor& x, const Tensor& y) {
+    GradientTape tape;
+    tape.watch(x);
+    const auto n = nn::fused_batch_norm(x, scale.value(), offset.value(),
+                                        {.statistics_groups = 4});
+    const Tensor loss = math::reduce_mean(n.y * y);
+    Tensors r = tape.gradient(loss, {x, scale, offset});
+    r.insert(r.end(), {loss, n.batch_mean, n.batch_variance});
+    return r;
+  };
+  const Tensor x = numbers({16, 3, 3, 4}, 9), y = numbers({16, 3, 3, 4}, 10);
+  for (const std::vector<int>& shares :
+       {std::vector<int>{1, 1}, {1, 3}, {1, 1, 1, 1}}) {
+    const int n = static_cast<int>(shares.size());
+    const auto split = check(fn, x, y, replicas(n, shares));
+    EXPECT_EQ(split->report.whole, Names{});
+    // Of the gradient of x, which is a result.
+    EXPECT_EQ(split->gathers, 1);
+  }
+  // Groups that two replicas have a part of run whole.
+  EXPECT_NE(check(fn, x, y, replicas(3))->report.whole, Names{});
+}
+
+TEST(SplitBatch, GroupsHaveTheSameBitsOnAnyNumberOfReplicas) {
+  const Variable scale(numbers({4}, 7)), offset(numbers({4}, 8));
+  const Fn fn = [&](const Tensor& x, const Tensor& y) {
+    GradientTape tape;
+    const auto n = nn::fused_batch_norm(x, scale.value(), offset.value(),
+                                        {.statistics_groups = 4});
+    const Tensor loss = math::reduce_mean(n.y * y);
+    Tensors r = tape.gradient(loss, std::vector{scale, offset});
+    r.insert(r.end(), {loss, n.batch_mean, n.batch_variance});
+    return r;
+  };
+  const Tensor x = numbers({16, 5, 4}, 9), y = numbers({16, 5, 4}, 10);
+  for (const int slices : {4, 8}) {
+    std::vector<std::vector<float>> first;
+    for (int n = 1; n <= 4; ++n) {
+      SplitPlan plan = replicas(n);
+      plan.slices = slices;
+      const auto step =
+          function(fn, {.rewrite = std::make_shared<const Split>(plan)});
+      std::vector<std::vector<float>> got;
+      for (const Tensor& t : step(x, y)) got.push_back(t.to_vector<float>());
+      if (first.empty()) first = got;
+      EXPECT_EQ(got, first) << n << " replicas, " << slices << " slices";
+    }
   }
 }
 

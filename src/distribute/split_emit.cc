@@ -223,8 +223,8 @@ std::shared_ptr<const NodePart> SplitEmit::part(int32_t i,
   if (!old.inputs.empty()) p.unsplit = from_.spec(old.inputs[0]).shape;
   if (!old.outputs.empty() &&
       states_.values[i][0].kind == SplitState::Kind::kSplit) {
-    p.origin = old.outputs[0].shape.num_elements() / places_.batch *
-               piece.examples.row;
+    p.origin = old.outputs[0].shape.num_elements() * piece.examples.row /
+               places_.batch;
   }
   if (places_.slices > 0) {
     p.first = piece.first;
@@ -291,9 +291,8 @@ void SplitEmit::join_pieces(int32_t i) {
     }
     for (size_t r = 0; r < of.size(); ++r) {
       if (of[r].empty()) continue;
-      made_[i][o].parts[r] =
-          joined(v, std::move(of[r]),
-                 {static_cast<int>(r), places_.memory_of[r], -1});
+      made_[i][o].parts[r] = joined(
+          v, std::move(of[r]), {static_cast<int>(r), places_.memory_of[r], -1});
     }
   }
 }
@@ -405,9 +404,11 @@ ValueRef SplitEmit::part_of(ValueRef v, int replica, int8_t axis) {
   const auto [it, fresh] = cuts_.try_emplace({v, r, axis});
   if (!fresh) return it->second;
   const ExampleRange& e = places_.examples[r];
-  const int64_t each = from_.spec(v).shape[axis] / places_.batch;
-  return it->second = cut(whole_at(v, memory), axis, e.row * each,
-                          e.rows * each, from_[v.node], {replica, memory, -1});
+  const int64_t length = from_.spec(v).shape[axis];
+  return it->second =
+             cut(whole_at(v, memory), axis, length * e.row / places_.batch,
+                 length * e.rows / places_.batch, from_[v.node],
+                 {replica, memory, -1});
 }
 
 ValueRef SplitEmit::piece_of(ValueRef v, size_t k, int8_t axis) {
@@ -420,11 +421,11 @@ ValueRef SplitEmit::piece_of(ValueRef v, size_t k, int8_t axis) {
   const ValueRef all = part_of(v, piece.replica, axis);
   const ExampleRange& e = places_.examples[r];
   if (piece.examples.rows == e.rows) return all;
-  const int64_t each = from_.spec(v).shape[axis] / places_.batch;
-  return cuts_[{v, places_.examples.size() + k, axis}] =
-             cut(all, axis, (piece.examples.row - e.row) * each,
-                 piece.examples.rows * each, from_[v.node],
-                 {piece.replica, memory, -1});
+  const int64_t length = from_.spec(v).shape[axis];
+  return cuts_[{v, places_.examples.size() + k, axis}] = cut(
+             all, axis, length * (piece.examples.row - e.row) / places_.batch,
+             length * piece.examples.rows / places_.batch, from_[v.node],
+             {piece.replica, memory, -1});
 }
 
 ValueRef SplitEmit::cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,

@@ -132,6 +132,7 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
 }
 
 std::vector<int64_t> examples_of(const SplitPlan& plan, int64_t batch) {
+  if (batch == 0) return std::vector<int64_t>(plan.replicas.size(), 0);
   std::vector<int64_t> rows;
   for (const ExampleRange& e : places_of(plan, batch).examples) {
     rows.push_back(e.rows);

@@ -47,10 +47,12 @@ AttrsRef with_shape(const Attrs* attrs, const Shape& whole, const Shape& part) {
 }  // namespace
 
 SplitAnalysis::SplitAnalysis(const Graph& graph, int64_t batch,
-                             std::vector<int64_t> lengths, bool exact)
+                             std::vector<int64_t> lengths, int64_t unit,
+                             bool exact)
     : graph_(graph),
       batch_(batch),
       lengths_(std::move(lengths)),
+      unit_(unit),
       exact_(exact),
       binder_(graph) {}
 
@@ -64,7 +66,7 @@ OutSpec SplitAnalysis::local(const OutSpec& whole, SplitState state,
   OutSpec part = whole;
   if (state.kind == State::kSplit) {
     int64_t& length = part.shape[state.axis];
-    length = length / batch_ * examples;
+    length = length * examples / batch_;
   }
   return part;
 }
@@ -109,8 +111,7 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
     return false;
   }
   const auto whole_examples = [&](int8_t axis, const OutSpec& spec) {
-    return axis < 0 ||
-           (axis < spec.shape.rank() && spec.shape[axis] % batch_ == 0);
+    return axis < 0 || (axis < spec.shape.rank() && can_cut(spec.shape[axis]));
   };
   int cuts = 0;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
@@ -165,7 +166,7 @@ const SplitSignature* SplitAnalysis::reshape_rule(int32_t node) const {
   const SplitState& state = states_.values[v.node][v.output];
   const Shape &in = graph_.spec(v).shape, &out = n.outputs[0].shape;
   if (state.kind != State::kSplit || state.axis != 0 || out.rank() == 0 ||
-      in[0] % batch_ != 0 || out[0] % batch_ != 0 || out[0] == 0) {
+      !can_cut(in[0]) || !can_cut(out[0]) || out[0] == 0) {
     return nullptr;
   }
   return &first;

@@ -54,8 +54,10 @@ class SplitAnalysis {
  public:
   // `lengths`: numbers of examples that parts have. `exact`: nothing is added
   // before partial sums are.
+  // `unit` divides the borders of all parts: axes shorter than the batch are
+  // cut where each part has whole elements (groups of examples).
   SplitAnalysis(const Graph& graph, int64_t batch, std::vector<int64_t> lengths,
-                bool exact);
+                int64_t unit, bool exact);
 
   SplitStates run();
 
@@ -71,11 +73,13 @@ class SplitAnalysis {
   SplitChoice choose(int32_t node);
   bool accepts(int32_t node, const SplitSignature& s, int* gathers) const;
   bool linear(const Node& n) const;
+  bool can_cut(int64_t length) const { return length * unit_ % batch_ == 0; }
   const SplitSignature* reshape_rule(int32_t node) const;
 
   const Graph& graph_;
   const int64_t batch_;
   const std::vector<int64_t> lengths_;
+  const int64_t unit_;
   const bool exact_;
   PartBinder binder_;
   SplitStates states_;

@@ -111,6 +111,11 @@ int checked_slices(const StrategyOptions& options, size_t replicas,
       ThreadPool::kMaxChunks));
 }
 
+uint64_t next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 uint64_t hash_of(const std::vector<int>& shares) {
   uint64_t h = 14695981039346656037ull;  // FNV-1a
   for (int n : shares) h = (h ^ static_cast<uint64_t>(n)) * 1099511628211ull;
@@ -121,7 +126,10 @@ uint64_t hash_of(const std::vector<int>& shares) {
 
 StrategyCore::StrategyCore(StrategyKind kind, StrategyOptions options,
                            Site site)
-    : kind_(kind), options_(std::move(options)), name_(name_of(kind)) {
+    : serial_(next_serial()),
+      kind_(kind),
+      options_(std::move(options)),
+      name_(name_of(kind)) {
   const std::vector<Device*> devices =
       devices_named(options_.devices, name_, site);
   replicas_ = cut(devices, options_.devices_per_replica, name_, site);
@@ -186,8 +194,19 @@ Device& StrategyCore::home(const DeviceScope* scope) const {
 }
 
 void StrategyCore::adopt(const Tensor& handle) const {
-  variable_state(handle).strategy = this;
+  VariableState& v = variable_state(handle);
+  v.strategy = this;
   keep_core(shared_from_this());
+  if (v.synchronization != VariableSynchronization::kOnRead) return;
+  const std::vector<Device*>& mine = replicas_[0];
+  const auto at = std::find(mine.begin(), mine.end(), v.device);
+  const auto number = at == mine.end() ? 0 : at - mine.begin();
+  for (size_t r = 1; r < replicas_.size(); ++r) {
+    Device& device = *replicas_[r][static_cast<size_t>(number)];
+    v.parts.push_back(make_variable(device,
+                                    fmt::format("{}/replica_{}", v.name, r),
+                                    v.dtype, v.shape, v.trainable, v.site));
+  }
 }
 
 std::vector<int> StrategyCore::shares() const {

@@ -28,6 +28,8 @@ class StrategyCore final : public StrategyScope,
   StrategyCore(StrategyKind kind, StrategyOptions options, Site site);
 
   StrategyKind kind() const { return kind_; }
+  // A number that no other strategy of the process has or had.
+  uint64_t serial() const { return serial_; }
   const StrategyOptions& options() const { return options_; }
   const std::string& name() const override { return name_; }
   int num_replicas() const override {
@@ -57,6 +59,7 @@ class StrategyCore final : public StrategyScope,
   SplitPlan split_plan() const;
 
  private:
+  const uint64_t serial_;
   StrategyKind kind_;
   StrategyOptions options_;
   std::string name_;

@@ -8,6 +8,7 @@
 #include "berth/ops/array.h"
 #include "distribute/shares.h"
 #include "distribute/strategy_core.h"
+#include "distribute/strategy_testing.h"
 #include "tensor/variable_state.h"
 
 namespace berth::distribute {
@@ -18,12 +19,7 @@ using fresh_process::refuses;
 using Names = std::vector<std::vector<std::string>>;
 using Counts = std::vector<int64_t>;
 
-// Two unpinned CPU devices, whatever the machine has.
-void two_cpus() {
-  config::set_logical_device_configuration(
-      config::list_physical_devices("CPU")[0],
-      {{.workers = 1, .shared = true}, {.workers = 1, .shared = true}});
-}
+void two_cpus() { two(false); }
 
 std::string full(const std::string& device) {
   return "/job:localhost/replica:0/task:0/device:" + device;

@@ -79,7 +79,7 @@ Cuts::Fixed Cuts::find_slices(int32_t node, const Device& device) {
   const SplitSignature& split = rules[static_cast<size_t>(signature)];
   const bool free = n.op->elementwise() && !adds(split);
   if (free || !can_add(node, split, device) ||
-      binder_.cut_length(node, split) < 0) {
+      binder_.cut_length(node, split) < parts) {
     return {};
   }
   const PartKernels* kernels = binder_.bind(node, signature, parts, device);

@@ -43,6 +43,12 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
                    call.num_out,
                    &context};
   }
+  if (!walks.empty()) {
+    i->ended = std::make_unique<std::atomic<uint32_t>[]>(steps.size());
+    for (const PlanWalk& w : walks) {
+      i->walks.push_back({this, i.get(), &w, 0, false});
+    }
+  }
   i->launches.resize(steps.size());
   for (size_t s = 0; s < steps.size(); ++s) {
     const PlanStep& step = steps[s];
@@ -95,22 +101,17 @@ void Plan::Impl::resolve(Instance& instance) const {
   }
 }
 
-namespace {
-
-bool has_ended(const Instance& instance) {
-  return std::all_of(
-      instance.done.begin(), instance.done.end(),
-      [](const Event& e) { return !e.stream || e.stream->done(e); });
-}
-
-}  // namespace
-
 std::unique_ptr<Instance> Plan::Impl::checkout() {
   std::unique_ptr<Instance> i;
+  std::vector<std::unique_ptr<Instance>> ended;  // behind the lock
   int64_t runs_before;
   {
     std::lock_guard lock(mutex);
     runs_before = record.runs;
+    for (auto& left : left_behind) {
+      if (has_ended(*left)) ended.push_back(std::move(left));
+    }
+    std::erase(left_behind, nullptr);
     // The oldest one whose run has ended; when a few are still on their way,
     // the oldest of them.
     constexpr size_t kInFlight = 3;
@@ -130,6 +131,7 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     berth::finish(e);
     e = {};
   }
+  finish_walks(*i);
   bool moved = false;
   for (size_t d = 0; d < devices.size(); ++d) {
     if (arena_bytes[d] == 0) continue;
@@ -142,6 +144,8 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     i->arena_base[d] = i->arenas[d]->data;
   }
   i->guarded = 0;
+  i->deadline = Deadline(options.timeout_seconds);
+  i->launched = 0;
   if (moved || !i->bases_resolved) {
     resolve(*i);
     i->bases_resolved = true;

@@ -25,10 +25,12 @@ void Plan::Impl::join_after(Instance& run) {
 
 // /CPU:0 is the one device whose work others find done without an event. Bodies
 // may use it where the plan around them does not.
-void Plan::Impl::join_host() {
+void Plan::Impl::join_host(Instance& run) {
   if (!options.host_threads) return;
   Stream& host = DeviceManager::get().host().plan_stream();
-  host.synchronize(host.record());
+  const Event end = host.record();
+  wait_in_time(run, end);
+  host.synchronize(end);
 }
 
 void Plan::Impl::reset_host() {

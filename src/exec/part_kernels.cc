@@ -72,7 +72,7 @@ int64_t PartBinder::cut_length(int32_t node,
   for (size_t o = 0; o < n.outputs.size(); ++o) {
     look(split.outputs[o], n.outputs[o].shape);
   }
-  if (has_slices(n.part.get()) && length % examples_of(*n.part) != 0) return -1;
+  if (has_slices(n.part.get()) && !can_cut_slices(*n.part, length)) return -1;
   return agree ? length : -1;
 }
 
@@ -121,9 +121,10 @@ std::unique_ptr<PartKernels> PartBinder::make(int32_t node,
   int lengths = whole % parts == 0 ? 1 : 2;
   result->length = whole / parts;
   if (has_slices(part)) {
-    unit = whole / examples_of(*part);
+    const int64_t examples = examples_of(*part);
+    unit = whole / examples;
     lengths = part->batch % part->total == 0 ? 1 : 2;
-    result->length = part->batch / part->total * unit;
+    result->length = whole * (part->batch / part->total) / examples;
   }
   if (n.op->kind() == OpKind::kAlias) {
     return dense ? std::move(result) : nullptr;
@@ -148,8 +149,8 @@ std::unique_ptr<PartKernels> PartBinder::make(int32_t node,
       out[o].shape = part_of(out[o].shape, split.outputs[o], length);
     }
     BoundKernel& bound = result->bound[static_cast<size_t>(k)];
-    bound = bind_kernel(device.kernels(),
-                        {n.op, n.attrs.get(), in, out, 1, unsplit_shape(graph_, n)});
+    bound = bind_kernel(device.kernels(), {n.op, n.attrs.get(), in, out, 1,
+                                           unsplit_shape(graph_, n)});
     if (!bound.def || (k > 0 && bound.def != result->def)) return nullptr;
     result->def = bound.def;
   }

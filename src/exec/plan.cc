@@ -23,7 +23,7 @@ namespace berth {
 
 Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Plan::~Plan() = default;
+Plan::~Plan() { Impl::end(std::move(impl_)); }
 
 Plan::Impl::~Impl() {
   // Asynchronous work refers to instances.
@@ -35,6 +35,7 @@ Plan::Impl::~Impl() {
         // Whoever waits for the results sees it.
       }
     }
+    finish_walks(*instance);
   }
 }
 
@@ -101,18 +102,6 @@ size_t bytes_of(const View& v) {
   return static_cast<size_t>(v.size()) * size_of(v.dtype);
 }
 
-// Brings bytes to a device whose memory is the host's. `calls` are those of
-// the step.
-void transfer_to_host(const PlanStep& step, const Plan::Impl& plan,
-                      const KernelCall* calls) {
-  Device& source = source_of(step, plan);
-  for (int c = 0; c < step.calls_per_part; ++c) {
-    const KernelCall& call = calls[c];
-    source.copy_to_host(call.out[0].data, call.in[0].data,
-                        bytes_of(call.in[0]));
-  }
-}
-
 // Asynchronous work: the same calls on translated addresses.
 void run_translated(void* context, const AddressMap& map) {
   const auto& launch = *static_cast<Instance::Launch*>(context);
@@ -138,6 +127,16 @@ void run_translated(void* context, const AddressMap& map) {
 }
 
 }  // namespace
+
+void transfer_to_host(const PlanStep& step, const Plan::Impl& plan,
+                      const KernelCall* calls) {
+  Device& source = source_of(step, plan);
+  for (int c = 0; c < step.calls_per_part; ++c) {
+    const KernelCall& call = calls[c];
+    source.copy_to_host(call.out[0].data, call.in[0].data,
+                        bytes_of(call.in[0]));
+  }
+}
 
 // Everything runs here and now, in order: nobody waits for anybody.
 void Plan::Impl::launch_inline(Instance& run) {
@@ -224,10 +223,15 @@ void Plan::Impl::launch_at_home(Instance& run) {
 // Steps on inline streams run here and now; others are handed to their stream.
 void Plan::Impl::launch(Instance& run) {
   if (inline_only) return launch_at_home(run);
+  if (!walks.empty()) return launch_walks(run);
   for (size_t s = 0; s < steps.size(); ++s) {
     const PlanStep& step = steps[s];
     PlanStream& ps = streams[step.stream];
-    for (int32_t w : step.waits) ps.stream->wait(run.events[w]);
+    const bool timed_wait = run.deadline.is_set() && runs_here(*ps.device);
+    for (int32_t w : step.waits) {
+      if (timed_wait) wait_in_time(run, run.events[w]);
+      ps.stream->wait(run.events[w]);
+    }
     // Only steps of the host write its arenas; others read them late.
     if constexpr (kPoisons) {
       if (runs_here(*ps.device)) guard.before(run, static_cast<int32_t>(s));
@@ -263,10 +267,14 @@ void Plan::Impl::launch(Instance& run) {
       }
     }
     if (timed_here) run.times[s] = {begin, host_clock_us()};
-    if (step.signals) run.events[s] = ps.stream->record();
+    if (step.signals || run.deadline.is_set()) {
+      run.events[s] = ps.stream->record();
+      run.launched = static_cast<int32_t>(s) + 1;
+    }
   }
   for (PlanStream& ps : streams) {
     for (int32_t w : ps.final_waits) {
+      if (runs_here(*ps.device)) wait_in_time(run, run.events[w]);
       // The caller is told what failed on the host: only the order counts.
       const PlanStream& other = streams[steps[w].stream];
       if (options.host_threads && other.device->runs_inline()) {
@@ -351,6 +359,10 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
     Impl& plan;
     std::unique_ptr<Instance>& instance;
     ~Return() {
+      if (instance->late) {
+        plan.leave_behind(std::move(instance));
+        return;
+      }
       if (plan.inline_only) {
         for (Tensor& t : instance->args) t = Tensor();
       }
@@ -374,11 +386,12 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
   if (!p.inline_only) p.join_before();
   try {
     p.launch(*run);
-    p.join_host();
+    p.join_host(*run);
+    p.wait_for_end(*run);
   } catch (const std::exception& e) {
     locks.tear(e.what());
-    if (!p.inline_only) {
-      p.join_after(*run);
+    if (!p.inline_only) p.join_after(*run);
+    if (!p.inline_only && !run->late) {
       // What is on its way still uses arenas of the host.
       for (const Event& e : run->done) finish(e);
       p.reset_host();

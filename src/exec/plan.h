@@ -28,6 +28,9 @@ struct PlanOptions {
   // Work of /CPU:0 goes to that device's own thread, so that several CPU
   // devices compute at once. Set by build(): the plan uses more than one.
   bool host_threads = false;
+  // A run ends, or throws errors::DeadlineExceeded, within so many seconds;
+  // runs of asynchronous devices then return when they have ended. 0: no limit.
+  double timeout_seconds = 0;
 };
 
 // Figures for people and benches.
@@ -58,8 +61,9 @@ class Plan {
   //   in   one per graph.args, with the dtypes and shapes of the graph; copied
   //        to the argument's device when elsewhere.
   //   out  one per graph.outputs; on asynchronous devices still on their way.
-  // Throws what a kernel throws (variables that the run writes are then torn),
-  // and errors::FailedPrecondition when a variable it reads is torn.
+  // Throws what a kernel throws and errors::DeadlineExceeded (variables that
+  // the run writes are then torn), and errors::FailedPrecondition when a
+  // variable it reads is torn.
   void run(std::span<const Tensor* const> in, std::span<Tensor> out);
 
   const PlanInfo& info() const;

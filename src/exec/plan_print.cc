@@ -29,6 +29,10 @@ const char* where_name(Where where) {
 
 using Out = std::back_insert_iterator<std::string>;
 
+void print_replica(const Node& node, Out out) {
+  if (node.replica >= 0) fmt::format_to(out, " replica {}", node.replica);
+}
+
 void print_waits(const PlanStep& step, Out out) {
   if (!step.waits.empty()) {
     fmt::format_to(out, " waits {}", fmt::join(step.waits, ","));
@@ -86,6 +90,7 @@ void print_region(const Plan::Impl& p, const PlanStep& step, int at, Out out) {
                    op.op->name(), cuts(op.split->inputs),
                    cuts(op.split->outputs));
     if (op.def()) fmt::format_to(out, " kernel {}", op.def()->label);
+    print_replica(p.graph[op.node], out);
     *out++ = '\n';
   }
 }
@@ -159,6 +164,7 @@ std::string Plan::str() const {
       fmt::format_to(out, " kernel {}", first.kernel.def->label);
     }
     if (step.scratch >= 0) fmt::format_to(out, " scratch {}", step.scratch);
+    print_replica(p.graph[first.node], out);
     print_waits(step, out);
   }
   return s;

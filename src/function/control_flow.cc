@@ -23,14 +23,14 @@
 
 namespace berth {
 
-namespace {
-
 const Tracer* current_tracer() {
   for (const Dispatcher* d = t_state.top; d != nullptr; d = d->below()) {
     if (const auto* t = dynamic_cast<const Tracer*>(d)) return t;
   }
   return nullptr;
 }
+
+namespace {
 
 // A body as traced: what its last arguments stand for comes along. A handle
 // stands for the value of its variable.

@@ -12,6 +12,11 @@
 
 namespace berth {
 
+class Tracer;
+
+// The innermost trace of the calling thread; null: none.
+const Tracer* current_tracer();
+
 // A block in which a graph of its own is traced: tapes and traces of the
 // caller see nothing of it, device scopes stay open.
 class BodyTrace {

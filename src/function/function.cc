@@ -136,7 +136,12 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
   traced->signature.fixed = fixed;
   if (t_state.scope) traced->signature.scope = t_state.scope->name.str();
   const bool declared = !options_.input_signature.empty();
-  if (declared && !accepts(options_.input_signature, leaves)) {
+  std::vector<TensorSpec> signature;
+  for (int i = 0; i < body.copies; ++i) {
+    signature.insert(signature.end(), options_.input_signature.begin(),
+                     options_.input_signature.end());
+  }
+  if (declared && !accepts(signature, leaves)) {
     std::string got, want;
     for (const Tensor& t : leaves) got += " " + t.spec().str();
     for (const TensorSpec& s : options_.input_signature) want += " " + s.str();
@@ -168,8 +173,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
   Tracer tracer(options_.name);
   Tensors args;
   for (size_t i = 0; i < leaves.size(); ++i) {
-    const TensorSpec spec =
-        declared ? options_.input_signature[i] : leaves[i].spec();
+    const TensorSpec spec = declared ? signature[i] : leaves[i].spec();
     traced->signature.leaves.push_back(spec);
     args.push_back(tracer.add_arg(spec));
   }

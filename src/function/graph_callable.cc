@@ -140,11 +140,12 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile_once(
   auto c = std::make_shared<Compiled>();
   c->shapes = shapes;
   Graph g = specialize(shapes);
-  int slices = options_.slices;
+  PlanOptions options{.slices = options_.slices};
   if (options_.rewrite) {
     c->rewrite_key = options_.rewrite->key();
     options_.rewrite->apply(g);
-    if (options_.rewrite->slices() > 0) slices = options_.rewrite->slices();
+    if (const int n = options_.rewrite->slices(); n > 0) options.slices = n;
+    options.timeout_seconds = options_.rewrite->timeout_seconds();
   }
   if (has_replicas(g)) {
     if (options_.optimize) run_device_free_passes(g);
@@ -152,7 +153,7 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile_once(
     if (options_.optimize) run_device_free_passes(g);
   }
   c->placed = place_all(g, real_devices(), options_.optimize);
-  c->plan = Plan::build(std::move(g), {.slices = slices});
+  c->plan = Plan::build(std::move(g), options);
   return c;
 }
 

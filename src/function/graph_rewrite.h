@@ -38,6 +38,10 @@ class GraphRewrite {
 
   // Parts of forked work in these plans; 0: as the options of the function say.
   virtual int slices() const { return 0; }
+
+  // Runs of these plans end, or throw errors::DeadlineExceeded, within so many
+  // seconds; 0: no limit.
+  virtual double timeout_seconds() const { return 0; }
 };
 
 }  // namespace berth

@@ -36,7 +36,14 @@ int64_t examples_of(const NodePart& p) {
 int64_t slice_begin(const NodePart& p, int64_t length, int k) {
   const int64_t examples =
       p.batch * (p.first + k) / p.total - p.batch * p.first / p.total;
-  return length / examples_of(p) * examples;
+  return length * examples / examples_of(p);
+}
+
+bool can_cut_slices(const NodePart& p, int64_t length) {
+  const int64_t examples = examples_of(p);
+  if (length % examples == 0) return true;
+  // Groups of examples: when each slice has whole ones.
+  return p.batch % p.total == 0 && length * (p.batch / p.total) % examples == 0;
 }
 
 double whole_over_part(const NodePart* part) {
@@ -72,9 +79,9 @@ std::optional<SplitSignature> signature_of(const Graph& graph,
 
 bool adds_parts(const Graph& graph, const Node& node) {
   const auto split = signature_of(graph, node);
-  return split && std::find(split->outputs.begin(), split->outputs.end(),
-                            SplitSignature::kPartialSum) !=
-                      split->outputs.end();
+  return split &&
+         std::find(split->outputs.begin(), split->outputs.end(),
+                   SplitSignature::kPartialSum) != split->outputs.end();
 }
 
 std::string why_no_part(const NodePart& p) {
@@ -82,8 +89,8 @@ std::string why_no_part(const NodePart& p) {
   if (why.empty()) why = out_of("origin", p.origin, 0, kMaxTextElements);
   if (p.total == 0) {
     if (why.empty() && (p.first != 0 || p.count != 0 || p.batch != 0)) {
-      why = fmt::format("slices {} to {} of 0, expected none",
-                        p.first, p.first + p.count);
+      why = fmt::format("slices {} to {} of 0, expected none", p.first,
+                        p.first + p.count);
     }
     return why;
   }
@@ -141,8 +148,8 @@ NodePart parse_part(TextLine& line) {
   if (!line.take_word("slices")) return p;
   p.first = small(line, "first slice", 0, kMostSlices);
   if (!line.take_word("to")) line.fail_here("'to' and the end of the slices");
-  const int32_t end = small(line, "end of the slices", p.first + 1,
-                            kMostSlices);
+  const int32_t end =
+      small(line, "end of the slices", p.first + 1, kMostSlices);
   p.count = end - p.first;
   if (!line.take_word("of")) line.fail_here("'of' and the total of slices");
   p.total = small(line, "total of slices", end, kMostSlices);

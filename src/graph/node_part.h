@@ -25,8 +25,12 @@ bool same_slices(const NodePart* a, const NodePart* b);
 // The examples of the slices of a part that has some.
 int64_t examples_of(const NodePart& part);
 
+// True when the slices of a part have borders along an axis of `length`: it has
+// so many elements for each example, or one for so many.
+bool can_cut_slices(const NodePart& part, int64_t length);
+
 // Where slice `k` of the part (of part.count; part.count: the end) begins along
-// an axis of `length` elements, a multiple of examples_of(part).
+// such an axis.
 int64_t slice_begin(const NodePart& part, int64_t length, int k);
 
 // How many times an op on the whole batch is the op of this part; 1 when the

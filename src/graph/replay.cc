@@ -2,103 +2,93 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "base/intern.h"
 #include "berth/errors.h"
 #include "op/contract_scope.h"
-#include "op/device_scope.h"
 #include "op/dispatcher.h"
-#include "graph/tracer.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {
 
-namespace {
-
-// The scope, line and colocation of a node, for the block's duration.
-class NodeContext {
- public:
-  NodeContext(const Node& node, int32_t follows) : saved_(t_state) {
-    t_state.site = node.sources.empty() ? Site{} : node.sources[0].site;
-    t_state.follows = follows;
-    // Under the layer that it was written in.
-    const std::string& name =
-        node.sources.empty() ? node.name : node.sources[0].name;
-    if (const size_t end = name.rfind('/'); end != name.npos) {
-      // A tape keeps it.
-      t_state.layer = intern(name.substr(0, end));
-    }
-    if (!node.sources.empty() && node.sources[0].contracts) {
-      contracts_.emplace(joined(node.sources[0].contracts, open_contracts()));
-    }
-    if (!node.requested.empty()) {
-      push_scope(&scope_.emplace(), DeviceName::parse(node.requested),
-                 t_state.site);
-    }
+NodeContext::NodeContext(const Node& node, int32_t follows)
+    : saved_(t_state), traced_as_(node) {
+  t_state.site = node.sources.empty() ? Site{} : node.sources[0].site;
+  t_state.follows = follows;
+  // Under the layer that it was written in.
+  const std::string& name =
+      node.sources.empty() ? node.name : node.sources[0].name;
+  if (const size_t end = name.rfind('/'); end != name.npos) {
+    // A tape keeps it.
+    t_state.layer = intern(name.substr(0, end));
   }
-  ~NodeContext() {
-    if (scope_) pop_scope(&*scope_);
-    t_state.site = saved_.site;
-    t_state.layer = saved_.layer;
-    t_state.follows = saved_.follows;
+  if (!node.sources.empty() && node.sources[0].contracts) {
+    contracts_.emplace(joined(node.sources[0].contracts, open_contracts()));
   }
+  if (!node.requested.empty()) {
+    push_scope(&scope_.emplace(), DeviceName::parse(node.requested),
+               t_state.site);
+  }
+}
 
- private:
-  const ThreadState saved_;
-  std::optional<DeviceScope> scope_;
-  std::optional<ContractsSwap> contracts_;
-};
+NodeContext::~NodeContext() {
+  if (scope_) pop_scope(&*scope_);
+  t_state.site = saved_.site;
+  t_state.layer = saved_.layer;
+  t_state.follows = saved_.follows;
+}
 
-}  // namespace
+int32_t Replay::traced(int32_t i) const {
+  if (i < 0 || values_[i].empty() || !values_[i][0].is_symbolic()) return -1;
+  return values_[i][0].impl()->node;
+}
+
+std::vector<const Tensor*> Replay::inputs(int32_t i) const {
+  std::vector<const Tensor*> in;
+  for (const ValueRef& v : graph_[i].inputs) in.push_back(&value(v));
+  return in;
+}
+
+void Replay::run(int32_t i, const Node& as) {
+  Tensors& out = values_[i];
+  const std::string& op = as.op->name();
+  if (op == "_Arg") {
+    out = {args_[as.op->attr<int64_t>(as.attrs.get(), "index")]};
+    return;
+  }
+  if (op == "Const") {
+    out = {as.op->attr<Tensor>(as.attrs.get(), "value")};
+    return;
+  }
+  if (op == "VarHandleOp") {
+    if (!as.variable.defined()) {
+      throw errors::FailedPrecondition(fmt::format(
+          "graph \"{}\": variable '{}' is only declared; expected a graph "
+          "that was traced in this process",
+          graph_.name, as.name));
+    }
+    out = {as.variable};
+    return;
+  }
+  const std::vector<const Tensor*> in = inputs(i);
+  const NodeContext context(as, traced(as.follows));
+  out.resize(as.outputs.size());
+  if (op == "_Transfer") {
+    out[0] = *in[0];
+  } else {
+    apply(*as.op, in, as.attrs.get(), out);
+  }
+}
+
+Tensors Replay::outputs() const {
+  Tensors results;
+  for (const ValueRef& v : graph_.outputs) results.push_back(value(v));
+  return results;
+}
 
 Tensors replay(const Graph& graph, std::span<const Tensor> args) {
-  std::vector<Tensors> values(graph.nodes.size());
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    const Node& node = graph[i];
-    Tensors& out = values[i];
-    const std::string& op = node.op->name();
-    if (op == "_Arg") {
-      out = {args[node.op->attr<int64_t>(node.attrs.get(), "index")]};
-      continue;
-    }
-    if (op == "Const") {
-      out = {node.op->attr<Tensor>(node.attrs.get(), "value")};
-      continue;
-    }
-    if (op == "VarHandleOp") {
-      if (!node.variable.defined()) {
-        throw errors::FailedPrecondition(fmt::format(
-            "graph \"{}\": variable '{}' is only declared; expected a graph "
-            "that was traced in this process",
-            graph.name, node.name));
-      }
-      out = {node.variable};
-      continue;
-    }
-    std::vector<const Tensor*> in;
-    for (const ValueRef& v : node.inputs) {
-      in.push_back(&values[v.node][v.output]);
-    }
-    int32_t follows = -1;
-    if (node.follows >= 0 && !values[node.follows].empty() &&
-        values[node.follows][0].is_symbolic()) {
-      follows = values[node.follows][0].impl()->node;
-    }
-    const NodeContext context(node, follows);
-    const TracedAs traced_as(node);
-    out.resize(node.outputs.size());
-    if (op == "_Transfer") {
-      out[0] = *in[0];
-    } else {
-      apply(*node.op, in, node.attrs.get(), out);
-    }
-  }
-  Tensors results;
-  for (const ValueRef& v : graph.outputs) {
-    results.push_back(values[v.node][v.output]);
-  }
-  return results;
+  Replay replay(graph, args);
+  for (int32_t i = 0; i < graph.size(); ++i) replay.run(i);
+  return replay.outputs();
 }
 
 }  // namespace berth

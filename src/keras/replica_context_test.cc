@@ -76,6 +76,24 @@ TEST(ReplicaContext, AReplicaWithoutExamplesHasALossOfZeroAndNoNan) {
   EXPECT_EQ(tape.gradient(loss, w).to_vector<float>(), Floats{0});
 }
 
+TEST(ReplicaContext, AverageLossesDivideByTheGlobalBatch) {
+  const Tensor loss = constant({1.f, 2.f, 3.f, 6.f});
+  EXPECT_FLOAT_EQ(nn::compute_average_loss(loss).item<float>(), 3);
+  const OneOfTwo replica(0.25);
+  EXPECT_FLOAT_EQ(nn::compute_average_loss(loss).item<float>(), 12 / 16.f);
+  EXPECT_FLOAT_EQ(
+      nn::compute_average_loss(loss, {.global_batch_size = 8}).item<float>(),
+      1.5f);
+  EXPECT_FLOAT_EQ(nn::compute_average_loss(
+                      loss, {.sample_weight = constant({1.f, 0.f, 0.f, 1.f})})
+                      .item<float>(),
+                  7 / 16.f);
+  EXPECT_FLOAT_EQ(nn::scale_regularization_loss(constant(3.f)).item<float>(),
+                  1.5f);
+  EXPECT_THROW(nn::compute_average_loss(constant(3.f)),
+               errors::InvalidArgument);
+}
+
 TEST(ReplicaContext, OptimizersSumGradientsAndUpdateOnce) {
   const Variable w(constant({1.f, 2.f}), {.name = "w"});
   const SGD sgd(0.5);

@@ -140,7 +140,8 @@ bool StepWatch::after_step(int64_t examples) {
   split_ = split_of(model_.placement(), *training_.core, most_examples_);
   split_->steps = steps_;
   split_->input_us = waited_us_ / static_cast<double>(steps_ - 1);
-  if (training_.predicted_us >= 0) {
+  if (training_.predicted_us > 0 &&
+      training_.predicted_batch == most_examples_) {
     split_->predicted_us = training_.predicted_us;
   }
   return true;

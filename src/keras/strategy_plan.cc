@@ -93,7 +93,10 @@ distribute::StrategyPlan Model::strategy_plan(
         "replicas; expected at least one example for each",
         name(), where_text(nullptr, site), batch_size, t.core->num_replicas()));
   }
-  return distribute::plan_step(t.core, step);
+  distribute::StrategyPlan plan = distribute::plan_step(t.core, step);
+  t.predicted_us = plan.step_us;
+  t.predicted_batch = batch_size;
+  return plan;
 }
 
 }  // namespace berth::keras

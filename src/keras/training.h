@@ -52,8 +52,9 @@ struct Model::Training {
   Site compiled_at = {};
   Metric loss_metric = metrics::Mean({.name = "loss"});
   bool stop = false;
-  // Of a training step, when somebody has predicted it; -1: nobody.
+  // Of a training step on so many examples, as planned last; -1: never.
   double predicted_us = -1;
+  int64_t predicted_batch = 0;
 
  private:
   class StepScope;

@@ -60,7 +60,88 @@ int count_replicas(const OpDef& op, const Attrs* attrs) {
       op.attr<std::vector<int64_t>>(attrs, "replicas").size());
 }
 
+// Each piece counts in every result: its gradient is the reduction of theirs,
+// for whoever has the piece.
+Tensors grad_all_reduce(const GradCall& g) {
+  static const OpDef& op = op_named("_AllReduce");
+  auto pairs = g.attrs()->pairs();
+  const auto owners = g.attr<std::vector<int64_t>>("owners");
+  const auto replicas = g.attr<std::vector<int64_t>>("replicas");
+  Tensors dys;
+  std::vector<int64_t> have;
+  for (size_t o = 0; o < replicas.size(); ++o) {
+    if (!g.has_dy(static_cast<int>(o))) continue;
+    dys.push_back(g.dy(static_cast<int>(o)));
+    have.push_back(replicas[o]);
+  }
+  const bool mean = g.attr<std::string>("reduction") == "mean";
+  for (auto& [name, value] : pairs) {
+    if (name == "owners") value = have;
+    if (name == "replicas") value = owners;
+    if (name == "reduction") value = std::string("sum");
+    if (name == "starts") value = std::vector<int64_t>();
+  }
+  Tensors grads = call_list(op, dys, AttrsRef(std::move(pairs)).get());
+  if (!mean) return grads;
+  static const OpDef& mul = op_named("Mul");
+  for (Tensor& t : grads) {
+    t = call1(mul, t, scalar_like(t, 1.0 / static_cast<double>(owners.size())));
+  }
+  return grads;
+}
+
+int count_met(const OpDef& op, const Attrs* attrs) {
+  const auto& f = op.attr<std::shared_ptr<Callable>>(attrs, "f");
+  return f ? static_cast<int>(f->output_specs().size()) : 1;
+}
+
+void infer_met(InferContext& c) {
+  const auto& f = c.attr<std::shared_ptr<Callable>>("f");
+  const auto& what = c.attr<std::string>("what");
+  if (f) {
+    for (int o = 0; o < c.num_outputs(); ++o) {
+      const TensorSpec& s = f->output_specs()[static_cast<size_t>(o)];
+      Shape shape = s.shape;  // its symbols are of another trace
+      for (int d = 0; d < shape.rank(); ++d) {
+        if (shape[d] < 0) shape[d] = kUnknownDim;
+      }
+      c.set_output(o, s.dtype, shape);
+    }
+    return;
+  }
+  Shape shape = c.shape(c.num_inputs() - 1);
+  if (what == "all_gather") shape[c.attr<int64_t>("axis")] = kUnknownDim;
+  c.set_output(0, c.dtype(0), shape);
+}
+
+Tensors grad_met(const GradCall& g) {
+  static const OpDef& op = op_named("_CrossReplica");
+  const auto what = g.attr<std::string>("what");
+  if (what == "all_reduce") return {call1(op, g.dy(), g.attrs())};
+  if (what == "all_gather") {
+    const AttrsRef attrs({{"what", std::string("all_gather_grad")},
+                          {"axis", g.attr<int64_t>("axis")}});
+    return {call1(op, g.dy(), g.x(0), attrs.get())};
+  }
+  return {};
+}
+
 void register_collective_ops(OpRegistry& r) {
+  // In the trace of one replica: here it meets the others.
+  r.op("_CrossReplica")
+      .any_inputs("values", kAnyType)
+      .num_outputs(&count_met)
+      // "all_reduce", "all_gather", "all_gather_grad" (of what was gathered,
+      // and this replica's part of it), "first" (what the first replica has)
+      // or "call" (of f, with the values of all replicas).
+      .required_attr("what", std::string())
+      .attr("reduction", std::string("sum"))
+      .attr("axis", int64_t{0})
+      .attr("f", std::shared_ptr<Callable>())
+      .infer(&infer_met)
+      .kind(OpKind::kPlaceholder)
+      .gradient(&grad_met)
+      .doc("Replaced when the traces of replicas become one (distribute/).");
   r.op("_AllReduce")
       .variadic_input("pieces", kEveryNumber)
       .output("result")
@@ -80,7 +161,7 @@ void register_collective_ops(OpRegistry& r) {
       // Results of up to so many bytes travel together; 0: the default.
       .attr("pack_bytes", int64_t{0})
       .infer(&infer_all_reduce)
-      .not_differentiable()
+      .gradient(&grad_all_reduce)
       .doc("Replaced by additions and copies before placement (collective/).");
 }
 

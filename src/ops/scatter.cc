@@ -7,8 +7,11 @@
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
 #include "berth/variable.h"
+#include "op/device_scope.h"
+#include "op/replica_scope.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
+#include "tensor/variable_state.h"
 
 namespace berth {
 
@@ -50,11 +53,30 @@ Tensor tensor_scatter_nd_max(const Tensor& tensor, const Tensor& indices,
 
 namespace {
 
+// In a replica: what all write; rows of several replicas are not combined.
+Tensor to_scatter(const Variable& v, const Tensor& t, const char* op) {
+  ReplicaScope* replica = t_state.replica;
+  if (replica == nullptr) return t;
+  const VariableAggregation how = v.aggregation();
+  const bool combines =
+      how == VariableAggregation::kSum || how == VariableAggregation::kMean;
+  if (combines && replica->strategy().num_replicas() > 1 &&
+      variable_state(v.handle()).parts.empty() && !Unaggregated::active()) {
+    throw errors::Unimplemented(fmt::format(
+        "{} of \"{}\" in a replica{}: rows of several replicas are not "
+        "combined; expected kOnlyFirstReplica, or assign_add() of a whole "
+        "value",
+        op, v.name(), where_text()));
+  }
+  return replica->to_write(v.handle(), t, op);
+}
+
 const Variable& scatter(const char* op, const Variable& v,
                         const Tensor& indices, const Tensor& updates,
                         Site site) {
   set_site(site);
-  const Tensor* in[] = {&v.handle(), &indices, &updates};
+  const Tensor at = to_scatter(v, indices, op), by = to_scatter(v, updates, op);
+  const Tensor* in[] = {&v.handle(), &at, &by};
   apply(op_named(op), in, nullptr, {});
   return v;
 }

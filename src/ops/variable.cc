@@ -21,11 +21,68 @@ void assign(const OpDef& op, const Tensor& handle, const Tensor& value) {
   apply(op, in, nullptr, {});
 }
 
+// value / n, as the dtype can.
+Tensor divided(const Tensor& value, size_t n) {
+  const OpDef& div =
+      op_named(is_inexact(value.dtype()) ? "RealDiv" : "FloorDiv");
+  return call1(div, value, scalar_like(value, static_cast<double>(n)));
+}
+
+// Outside of replicas: what the parts of replicas become, so that they
+// aggregate to the value.
+void assign_parts(const OpDef& op, const Tensor& handle, const Tensor& value,
+                  const char* what) {
+  const VariableState& v = variable_state(handle);
+  Tensor part = value;
+  if (v.aggregation == VariableAggregation::kSum) {
+    if (op.name() != "AssignVariableOp") {
+      throw errors::InvalidArgument(fmt::format(
+          "{}() of \"{}\" outside of replicas{}: it is the sum of what {} "
+          "replicas have, each its own; expected assign(), or the call in "
+          "strategy.run()",
+          what, v.name, where_text(), v.parts.size() + 1));
+    }
+    part = divided(value, v.parts.size() + 1);
+  }
+  assign(op, handle, part);
+  for (const Tensor& p : v.parts) assign(op, p, part);
+}
+
 // The same by the user: in a replica, what all replicas write together.
 void assign(const OpDef& op, const Tensor& handle, const Tensor& value,
             const char* what) {
-  if (t_state.replica == nullptr) return assign(op, handle, value);
-  assign(op, handle, t_state.replica->to_write(handle, value, what));
+  if (t_state.replica != nullptr) {
+    return assign(op, handle, t_state.replica->to_write(handle, value, what));
+  }
+  if (!variable_state(handle).parts.empty()) {
+    return assign_parts(op, handle, value, what);
+  }
+  assign(op, handle, value);
+}
+
+// What the parts of replicas are together.
+Tensor aggregated(const Tensor& handle) {
+  static const OpDef& read = op_named("ReadVariableOp");
+  static const OpDef& add = op_named("AddV2");
+  static const OpDef& identity = op_named("Identity");
+  const VariableState& v = variable_state(handle);
+  if (v.aggregation == VariableAggregation::kNone) {
+    throw errors::InvalidArgument(fmt::format(
+        "\"{}\" is read outside of replicas{}: each of {} replicas has a value "
+        "of its own, and its aggregation is none; expected one made with "
+        "{{.aggregation = VariableAggregation::kSum}}, kMean or "
+        "kOnlyFirstReplica",
+        v.name, where_text(), v.parts.size() + 1));
+  }
+  Tensor sum = call1(read, handle);
+  if (v.aggregation == VariableAggregation::kOnlyFirstReplica) return sum;
+  const OnDevice home(v.device);
+  for (const Tensor& p : v.parts) {
+    sum = call1(add, sum, call1(identity, call1(read, p)));
+  }
+  return v.aggregation == VariableAggregation::kMean
+             ? divided(sum, v.parts.size() + 1)
+             : sum;
 }
 
 // A new variable keeps its own copy of the value; it is written through the
@@ -68,6 +125,7 @@ Tensor new_variable(const Tensor& initial, VariableOptions options, Site site) {
   const DispatchGuard eager(nullptr);
   static const OpDef& op = op_named("AssignVariableOp");
   assign(op, handle, initial);
+  for (const Tensor& part : state.parts) assign(op, part, initial);
   return handle;
 }
 
@@ -115,6 +173,9 @@ std::string Variable::device() const {
 Tensor Variable::value(Site site) const {
   static const OpDef& op = op_named("ReadVariableOp");
   set_site(site);
+  if (t_state.replica == nullptr && !variable_state(handle_).parts.empty()) {
+    return aggregated(handle_);
+  }
   return call1(op, handle_);
 }
 

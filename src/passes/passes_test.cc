@@ -12,7 +12,9 @@
 #include "berth/ops/array.h"
 #include "graph/graph.h"
 #include "graph/replay.h"
+#include "graph/tracer.h"
 #include "passes/forward.h"
+#include "passes/lower.h"
 #include "passes/pipeline.h"
 
 namespace berth {
@@ -209,6 +211,64 @@ TEST(Passes, AnErrorOfAFoldedOpIsLeftToTheRun) {
       "return g:0\n");
   fold(graph);
   EXPECT_EQ(graph[2].op->name(), "GatherV2");
+}
+
+// A composite that is a part of a whole batch: what computes with the batch is
+// cut as it was, what computes with weights is whole.
+TEST(Passes, DecompositionsOfAPartArePartsOfTheSameSlices) {
+  Graph graph = parse_graph(
+      "berth-graph 1\n"
+      "node x = _Arg() {dtype = float32, index = 0, shape = shape[6,4,4]} -> "
+      "float32[6,4,4]\n"
+      "node s = _Arg() {dtype = float32, index = 1, shape = shape[4]} -> "
+      "float32[4]\n"
+      "node y = GroupNorm(x:0, s:0, s:0) {num_groups = 2} -> float32[6,4,4] "
+      "replica 1 part 0 of [11,4,4] origin 80 slices 2 to 4 of 4 batch 11\n"
+      "return y:0\n");
+  ASSERT_TRUE(
+      lower(graph, [](const Node& n) { return n.op->name() != "GroupNorm"; }));
+  verify(graph);
+  int parts = 0, whole = 0;
+  for (const Node& n : graph.nodes) {
+    if (n.op->kind() == OpKind::kPlaceholder) continue;
+    EXPECT_EQ(n.replica, 1) << n.name;
+    const bool cut = n.outputs[0].shape[0] == 6;
+    EXPECT_EQ(n.part != nullptr, cut) << n.name;
+    ++(cut ? parts : whole);
+    if (!cut) continue;
+    EXPECT_GE(n.part->signature, 0) << n.name;
+    EXPECT_EQ(n.part->first, 2);
+    EXPECT_EQ(n.part->count, 2);
+    EXPECT_EQ(n.part->total, 4);
+    EXPECT_EQ(n.part->batch, 11);
+  }
+  EXPECT_GT(parts, 5);
+}
+
+TEST(Passes, AReplayedGraphKeepsReplicasAndParts) {
+  const Graph inner = parse_graph(
+      "berth-graph 1\n"
+      "node x = _Arg() {dtype = float32, index = 0, shape = shape[2,3]} -> "
+      "float32[2,3]\n"
+      "node c = Const() {value = tensor(float32[2,3], 1, 2, 3, 4, 5, 6)} -> "
+      "float32[2,3]\n"
+      "node a = AddV2(x:0, c:0) -> float32[2,3] replica 1\n"
+      "node m = Mean(a:0) {axis = ints[0]} -> float32[3] replica 2 part 0 of "
+      "[8,3]\n"
+      "return m:0\n");
+  Tracer tracer("outer");
+  const Tensor x = tracer.add_arg({Shape{2, 3}, float32, {}});
+  tracer.start();
+  const Tensors results = replay(inner, Tensors{x});
+  const Graph outer = tracer.finish(results);
+  for (const Node& n : outer.nodes) {
+    const std::string& op = n.op->name();
+    EXPECT_EQ(n.replica, op == "AddV2" ? 1 : op == "Mean" ? 2 : -1) << op;
+    EXPECT_EQ(n.part != nullptr, op == "Mean") << op;
+    if (n.part) {
+      EXPECT_EQ(n.part->unsplit, (Shape{8, 3}));
+    }
+  }
 }
 
 TEST(Passes, SourcesOfMergedNodesAreKeptUpToABound) {

@@ -208,6 +208,10 @@ Explanation explain_placement(const Graph& graph, const Placement& placement,
   ConstraintSets sets(before, options, devices);
   sets.connect();
   e.chain = Chain(graph, placement, sets).of(node);
+  if (const int32_t replica = graph[node].replica; replica >= 0) {
+    e.chain.insert(e.chain.begin(),
+                   {fmt::format("it belongs to replica {}", replica), {}});
+  }
   MoveFinder finder(before, placement, options, node);
   for (const PlaceDevice& given : options.devices) {
     const int32_t d = devices.find_given(&given);

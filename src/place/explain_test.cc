@@ -276,6 +276,15 @@ TEST(Explain, TheChainLeadsToWhatDecided) {
             "Two \"k\" was asked for on \"/GPU:1\" [6]");
 }
 
+TEST(Explain, TheChainBeginsWithTheReplica) {
+  const Result r = placed(arg("x") + node("a", "One(x:0)",
+                                          "on \"/GPU:1\" replica 2 from a "
+                                          "(m.cc:1)"));
+  EXPECT_EQ(chain_of(explained(r, "a")),
+            "it belongs to replica 2; One \"a\" was asked for on \"/GPU:1\" "
+            "[1]");
+}
+
 TEST(Explain, TheChainOfADefaultNamesTheMissingKernel) {
   const Result r = placed(arg("x") + node("a", "NotGpu0(x:0)"));
   EXPECT_EQ(chain_of(explained(r, "a")),

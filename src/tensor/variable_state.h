@@ -37,6 +37,8 @@ struct VariableState {
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
   const void* strategy = nullptr;  // that made it; an identity alone
+  // kOnRead: what replicas 1, 2, ... have; this is what replica 0 has.
+  std::vector<Tensor> parts;
   // Counts the writes: prepare_write() adds one. Under `mutex`.
   uint64_t version = 0;
   // Links of tensor/mirrors.h, which alone touches them.

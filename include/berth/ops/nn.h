@@ -197,6 +197,20 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
 Tensor embedding_lookup(const Tensor& params, const Tensor& ids,
                         Site site = Site::here());
 
+struct AverageLossOptions {
+  Tensor sample_weight = {};      // [batch] or the shape of the loss
+  int64_t global_batch_size = 0;  // 0: the examples of all replicas
+};
+// The sum of per_example_loss [batch, ...], times weights, over the size of the
+// batch; in strategy.run() of the global one, so that what the replicas return
+// adds up to the mean (tf.nn.compute_average_loss).
+Tensor compute_average_loss(const Tensor& per_example_loss,
+                            const AverageLossOptions& options = {},
+                            Site site = Site::here());
+// loss over the number of replicas, which add it up: for terms that each
+// replica has whole (tf.nn.scale_regularization_loss).
+Tensor scale_regularization_loss(const Tensor& loss, Site site = Site::here());
+
 }  // namespace berth::nn
 
 #endif  // BERTH_OPS_NN_H_

@@ -186,6 +186,25 @@ TEST(BatchNormalization, NormalisesByTheBatchAndMovesItsAverages) {
   expect_near(layer.get_weights()[2], {0.2f, 1.0f}, 1e-6);
 }
 
+// Two groups of a batch: each by its own moments; the averages move by the mean
+// of the two.
+TEST(BatchNormalization, GroupsHaveStatisticsOfTheirOwn) {
+  const auto layer = BatchNormalization(
+      {.momentum = 0.9, .epsilon = 0.001, .statistics_groups = 2});
+  // Means 2 and 20, biased variances 1 and 4, unbiased 2 and 8.
+  const Tensor x = constant({{1.f}, {3.f}, {18.f}, {22.f}});
+  const float d = 1 / std::sqrt(1.001f), e = 2 / std::sqrt(4.001f);
+  expect_near(layer(x, true), {-d, d, -e, e}, 1e-5);
+  expect_near(layer.get_weights()[2], {1.1f}, 1e-6);
+  expect_near(layer.get_weights()[3], {0.9f + 0.5f}, 1e-6);
+  expect_has(message_of([&] {
+               layer(ones({3, 1}), true);
+             }),
+             "statistics_groups is 2");
+  expect_has(message_of([] { BatchNormalization({.statistics_groups = -1}); }),
+             "expected 0 or more");
+}
+
 TEST(Merge, AddsAndConcatenates) {
   const Tensor a = constant({{1.f, 2.f}}), b = constant({{3.f, 4.f}});
   EXPECT_EQ(Add()(Tensors{a, b})[0].to_vector<float>(), (Floats{4, 6}));

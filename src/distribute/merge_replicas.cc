@@ -1,0 +1,325 @@
+#include "distribute/merge_replicas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <optional>
+
+#include "base/where.h"
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "device/device_manager.h"
+#include "distribute/replica_places.h"
+#include "graph/body.h"
+#include "graph/replay.h"
+#include "ops/op_call.h"
+#include "tensor/variable_state.h"
+
+namespace berth::distribute {
+
+namespace {
+
+bool is_met(const Node& n) {
+  static const OpDef& op = op_named("_CrossReplica");
+  return n.op == &op;
+}
+
+// What a node does, for people: "all_reduce (model.cc:41)".
+std::string describe(const Graph& graph, const Node& n) {
+  std::string what = n.op->name();
+  if (is_met(n)) {
+    what = n.op->attr<std::string>(n.attrs.get(), "what");
+    if (what == "call") what = "merge_call";
+    if (what == "first") what = "a write of the first replica's value";
+    if (what == "all_gather_grad") what = "the gradient of all_gather";
+  } else {
+    for (const Tensor& v : written_by(graph, n)) {
+      what = fmt::format("a write of \"{}\" ({})", variable_state(v).name,
+                         n.op->name());
+      break;
+    }
+  }
+  const Site site = n.sources.empty() ? Site{} : n.sources[0].site;
+  return what + where_text(nullptr, site);
+}
+
+// One trace and how far it has been replayed.
+struct Cursor {
+  Cursor(const ReplicaTrace& t, int id)
+      : trace(t), graph(t.graph), replay(t.graph, t.args), replica(id) {}
+  bool at_end() const { return at == graph.size(); }
+  const Node& node() const { return graph[at]; }
+
+  const ReplicaTrace& trace;
+  const Graph& graph;
+  Replay replay;
+  const int replica;
+  int32_t at = 0;
+};
+
+class Merger {
+ public:
+  Merger(const std::vector<ReplicaTrace>& traces, const SplitPlan& plan)
+      : plan_(plan), places_(plan) {
+    for (const ReplicaTrace& t : traces) {
+      cursors_.emplace_back(t, static_cast<int>(cursors_.size()));
+    }
+  }
+
+  std::vector<Tensors> run() {
+    for (;;) {
+      for (Cursor& c : cursors_) advance(c);
+      const Cursor& first = cursors_.front();
+      for (const Cursor& c : cursors_) check_same(first, c);
+      if (first.at_end()) break;
+      meet();
+      for (Cursor& c : cursors_) ++c.at;
+    }
+    std::vector<Tensors> results;
+    for (const Cursor& c : cursors_) results.push_back(results_of(c));
+    return results;
+  }
+
+ private:
+  // True when replicas wait for each other at the node.
+  bool waits(const Cursor& c) const {
+    const Node& n = c.node();
+    if (is_met(n)) return true;
+    for (const Tensor& v : written_by(c.graph, n)) {
+      if (!variable_state(v).parts.empty()) continue;
+      if (n.op->kind() != OpKind::kControl || cursors_.size() == 1) return true;
+      throw errors::Unimplemented(fmt::format(
+          "{}: a variable of all replicas, written inside of cond() or "
+          "while_loop() in run(); expected the write outside of these",
+          describe(c.graph, n)));
+    }
+    return false;
+  }
+
+  void advance(Cursor& c) {
+    for (; !c.at_end() && !waits(c); ++c.at) {
+      const Node& n = c.node();
+      // Whoever has no examples changes nothing of his own.
+      if (c.trace.empty && !written_by(c.graph, n).empty() &&
+          n.outputs.empty()) {
+        continue;
+      }
+      c.replay.run(c.at, places_.in_replica(n, c.replica));
+    }
+  }
+
+  void check_same(const Cursor& a, const Cursor& b) const {
+    if (a.at_end() && b.at_end()) return;
+    if (!a.at_end() && !b.at_end()) {
+      const Node &x = a.node(), &y = b.node();
+      const auto vx = written_by(a.graph, x), vy = written_by(b.graph, y);
+      const bool same = std::equal(vx.begin(), vx.end(), vy.begin(), vy.end(),
+                                   [](const Tensor& s, const Tensor& t) {
+                                     return s.impl() == t.impl();
+                                   });
+      if (x.op == y.op && x.attrs == y.attrs && same) return;
+    }
+    const auto text = [](const Cursor& c) {
+      return c.at_end() ? "its end" : describe(c.graph, c.node());
+    };
+    throw errors::InvalidArgument(fmt::format(
+        "{}: replicas meet in different order: replica {} comes to {}, replica "
+        "{} to {}; expected the same calls in the same order in all replicas",
+        a.graph.name, a.replica, text(a), b.replica, text(b)));
+  }
+
+  // All stand at nodes of one kind.
+  void meet() {
+    const Node& n = cursors_.front().node();
+    if (!is_met(n)) return write();
+    const auto& what = n.op->attr<std::string>(n.attrs.get(), "what");
+    if (what == "all_reduce") return all_reduce(0);
+    if (what == "all_gather") return all_gather();
+    if (what == "all_gather_grad") return all_gather_grad();
+    if (what == "first") return first_value();
+    call(*n.op->attr<std::shared_ptr<Callable>>(n.attrs.get(), "f"));
+  }
+
+  const Tensor& input(const Cursor& c, size_t i) const {
+    return c.replay.value(c.node().inputs[i]);
+  }
+
+  // Input `i` of all, combined, as the result of each.
+  Tensors reduced(size_t i) {
+    static const OpDef& op = op_named("_AllReduce");
+    const Node& n = cursors_.front().node();
+    std::vector<int64_t> owners, replicas;
+    Tensors pieces;
+    for (const Cursor& c : cursors_) {
+      replicas.push_back(c.replica);
+      if (c.trace.empty) continue;
+      owners.push_back(c.replica);
+      pieces.push_back(input(c, i));
+    }
+    const AttrsRef attrs(
+        {{"reduction", n.op->attr<std::string>(n.attrs.get(), "reduction")},
+         {"owners", owners},
+         {"replicas", replicas},
+         {"algorithm", plan_.algorithm},
+         {"pack_bytes", plan_.pack_bytes}});
+    Node as = n;  // belongs to all
+    as.replica = -1;
+    as.requested.clear();
+    const NodeContext context(as, -1);
+    return call_list(op, pieces, attrs.get());
+  }
+
+  void all_reduce(size_t i) {
+    const Tensors sums = reduced(i);
+    for (Cursor& c : cursors_) {
+      c.replay.values(c.at) = {sums[static_cast<size_t>(c.replica)]};
+    }
+  }
+
+  // The node where a replica computes something for its line of the trace.
+  Node like(const Cursor& c, int replica) const {
+    Node as = c.node();
+    as.replica = replica;
+    as.requested = places_.device(replica);
+    return as;
+  }
+
+  int64_t axis() const {
+    const Node& n = cursors_.front().node();
+    return n.op->attr<int64_t>(n.attrs.get(), "axis");
+  }
+
+  void all_gather() {
+    Tensors parts;
+    for (const Cursor& c : cursors_) parts.push_back(input(c, 0));
+    std::vector<Tensor> gathered(cursors_.size());
+    for (const int r : places_.firsts()) {
+      const NodeContext context(like(cursors_.front(), r), -1);
+      gathered[static_cast<size_t>(r)] = concat(parts, axis(), t_state.site);
+    }
+    for (Cursor& c : cursors_) {
+      c.replay.values(c.at) = {
+          gathered[static_cast<size_t>(places_.first_of(c.replica))]};
+    }
+  }
+
+  // Inputs: the gradient of what was gathered, and the part.
+  void all_gather_grad() {
+    static const OpDef& op = op_named("ConcatGrad");
+    const Tensors sums = reduced(0);
+    Tensors parts;
+    for (const Cursor& c : cursors_) parts.push_back(input(c, 1));
+    for (Cursor& c : cursors_) {
+      Tensors in = {sums[static_cast<size_t>(c.replica)]};
+      in.insert(in.end(), parts.begin(), parts.end());
+      const AttrsRef attrs(
+          {{"axis", axis()}, {"index", static_cast<int64_t>(c.replica)}});
+      const NodeContext context(like(c, c.replica), -1);
+      c.replay.values(c.at) = call_list(op, in, attrs.get());
+    }
+  }
+
+  void first_value() {
+    const Cursor* first = &cursors_.front();
+    for (const Cursor& c : cursors_) {
+      if (first->trace.empty && !c.trace.empty) first = &c;
+    }
+    for (Cursor& c : cursors_) c.replay.values(c.at) = {input(*first, 0)};
+  }
+
+  // One write per memory, by the first replica there.
+  void write() {
+    const Cursor& first = cursors_.front();
+    const std::vector<Tensor> written = written_by(first.graph, first.node());
+    const bool mirrored =
+        std::all_of(written.begin(), written.end(),
+                    [&](const Tensor& v) { return places_.is_mirrored(v); });
+    const int alone = places_.writer_of(written[0]);
+    for (Cursor& c : cursors_) {
+      if (mirrored ? places_.first_of(c.replica) == c.replica
+                   : c.replica == alone) {
+        c.replay.run(c.at, places_.in_replica(c.node(), c.replica));
+      }
+    }
+  }
+
+  // The function of merge_call(): its nodes belong to replica 0, its writes to
+  // all memories.
+  void call(const Callable& f) {
+    const Graph& graph = *f.body();
+    Tensors args;
+    for (const Cursor& c : cursors_) {
+      for (const ValueRef& v : c.node().inputs) {
+        args.push_back(c.replay.value(v));
+      }
+    }
+    Replay replay(graph, args);
+    for (int32_t i = 0; i < graph.size(); ++i) run_in_call(graph, i, replay);
+    for (Cursor& c : cursors_) c.replay.values(c.at) = replay.outputs();
+  }
+
+  void run_in_call(const Graph& graph, int32_t i, Replay& replay) {
+    const Node& n = graph[i];
+    const std::vector<Tensor> written = written_by(graph, n);
+    const bool mirrored =
+        !written.empty() && n.op->kind() != OpKind::kControl &&
+        std::all_of(written.begin(), written.end(), [&](const Tensor& v) {
+          return places_.is_mirrored(v) && variable_state(v).parts.empty();
+        });
+    if (!mirrored) return replay.run(i, places_.in_replica(n, 0));
+    for (const int r : places_.firsts()) {
+      // The same values, for the copies of this memory.
+      Tensors in;
+      for (const ValueRef& v : n.inputs) {
+        const Tensor& home = graph[v.node].variable;
+        in.push_back(home.defined() ? places_.handle_for(home, r)
+                                    : replay.value(v));
+      }
+      const NodeContext context(places_.in_replica(n, r), -1);
+      replay.values(i) = call_list(*n.op, in, n.attrs.get());
+    }
+  }
+
+  // Results; what no op of the replica computed gets a place there.
+  Tensors results_of(const Cursor& c) {
+    static const OpDef& identity = op_named("Identity");
+    Tensors results = c.replay.outputs();
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Node& from = c.graph[c.graph.outputs[i].node];
+      const Shape& shape = results[i].shape();
+      if (c.trace.empty && !is_met(from) && shape.is_fully_defined() &&
+          results[i].dtype() != string_) {
+        results[i] = zeros_of(results[i].dtype(), shape);
+        continue;
+      }
+      if (from.op->kind() != OpKind::kPlaceholder) continue;
+      Node as = from;
+      as.replica = c.replica;
+      as.requested = places_.device(c.replica);
+      const NodeContext context(as, -1);
+      results[i] = call1(identity, results[i]);
+    }
+    return results;
+  }
+
+  static Tensor zeros_of(DType dtype, const Shape& shape) {
+    Tensor t = make_tensor(DeviceManager::get().host(), dtype, shape);
+    std::memset(t.impl()->data(), 0, t.impl()->size_bytes());
+    return t;
+  }
+
+  const SplitPlan& plan_;
+  const ReplicaPlaces places_;
+  std::list<Cursor> cursors_;
+};
+
+}  // namespace
+
+std::vector<Tensors> merge_replicas(std::vector<ReplicaTrace> replicas,
+                                    const SplitPlan& plan) {
+  return Merger(replicas, plan).run();
+}
+
+}  // namespace berth::distribute

@@ -1,0 +1,131 @@
+#include "distribute/replica_places.h"
+
+#include <algorithm>
+#include <map>
+
+#include "device/device_manager.h"
+#include "device/memory_space.h"
+#include "distribute/split_places.h"
+#include "graph/body.h"
+#include "tensor/mirrors.h"
+#include "tensor/variable_state.h"
+
+namespace berth::distribute {
+
+ReplicaPlaces::ReplicaPlaces(const SplitPlan& plan) : plan_(plan) {
+  std::map<std::string, int> first;
+  for (int r = 0; r < replicas(); ++r) {
+    std::string memories;
+    for (const std::string& d : plan.replicas[static_cast<size_t>(r)]) {
+      memories += memory_of(d) + " ";
+    }
+    const auto [it, fresh] = first.try_emplace(memories, r);
+    first_of_.push_back(it->second);
+    if (fresh) firsts_.push_back(r);
+  }
+}
+
+// The number, within replica 0, of the device where a variable of a strategy
+// lives; -1 for variables that have no other copies.
+int ReplicaPlaces::number_of_device(const Tensor& handle) const {
+  const VariableState& v = variable_state(handle);
+  if (v.strategy == nullptr || !plan_.central.empty()) return -1;
+  const auto& home = plan_.replicas[0];
+  const auto at = std::find(home.begin(), home.end(), v.device->str());
+  return at == home.end() ? -1 : static_cast<int>(at - home.begin());
+}
+
+bool ReplicaPlaces::is_mirrored(const Tensor& handle) const {
+  return number_of_device(handle) >= 0;
+}
+
+Tensor ReplicaPlaces::handle_for(const Tensor& handle, int replica) const {
+  const VariableState& v = variable_state(handle);
+  if (!v.parts.empty()) {
+    return replica == 0 ? handle : v.parts[static_cast<size_t>(replica) - 1];
+  }
+  const int number = number_of_device(handle);
+  if (number < 0) return handle;
+  const auto& devices = plan_.replicas[static_cast<size_t>(replica)];
+  const std::string& there = devices[static_cast<size_t>(number)];
+  return mirror_of(handle,
+                   DeviceManager::get().lookup(DeviceName::parse(there)));
+}
+
+int ReplicaPlaces::writer_of(const Tensor& handle) const {
+  const std::string memory = memory_of(variable_state(handle).device->str());
+  for (int r = 0; r < replicas(); ++r) {
+    if (memory_of(device(r)) == memory) return r;
+  }
+  return 0;
+}
+
+std::string ReplicaPlaces::request_of(const Node& node, int replica) const {
+  const auto& devices = plan_.replicas[static_cast<size_t>(replica)];
+  const OpKind kind = node.op->kind();
+  const bool reads_or_writes =
+      std::any_of(node.op->inputs().begin(), node.op->inputs().end(),
+                  [](const ArgDef& a) { return a.access != Access::kValue; });
+  // Where the variable is; where the input is.
+  if (reads_or_writes || kind == OpKind::kReadVariable) return "";
+  if (devices.size() > 1 && node.requested.empty() &&
+      (node.follows >= 0 || kind == OpKind::kAlias)) {
+    return "";
+  }
+  return device_for(node.requested, devices, node);
+}
+
+bool ReplicaPlaces::in_bodies(Graph& body, int replica) const {
+  for (Node& n : body.nodes) {
+    if (n.variable.defined()) n.variable = handle_for(n.variable, replica);
+    if (!n.requested.empty()) n.requested = request_of(n, replica);
+    n.replica = replica;
+    rewrite_bodies(n, [&](const std::string&, Graph& inner) {
+      return in_bodies(inner, replica);
+    });
+  }
+  return true;
+}
+
+Node ReplicaPlaces::in_replica(const Node& node, int replica) const {
+  Node as = node;
+  as.replica = replica;
+  if (node.variable.defined()) as.variable = handle_for(node.variable, replica);
+  if (node.op->kind() != OpKind::kPlaceholder) {
+    as.requested = request_of(node, replica);
+  }
+  if (plan_.replicas[static_cast<size_t>(replica)].size() == 1) as.follows = -1;
+  rewrite_bodies(as, [&](const std::string&, Graph& body) {
+    return in_bodies(body, replica);
+  });
+  return as;
+}
+
+namespace {
+
+void add_written(const Graph& graph, const Node& node,
+                 std::vector<Tensor>* written) {
+  if (node.op->kind() == OpKind::kControl) {
+    visit_bodies(node, [&](const std::string&, const Graph& body) {
+      for (const Node& n : body.nodes) add_written(body, n, written);
+    });
+    return;
+  }
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Node& from = graph[node.inputs[i].node];
+    if (from.variable.defined() &&
+        writes(node.op->input(static_cast<int>(i)).access)) {
+      written->push_back(from.variable);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> written_by(const Graph& graph, const Node& node) {
+  std::vector<Tensor> written;
+  add_written(graph, node, &written);
+  return written;
+}
+
+}  // namespace berth::distribute

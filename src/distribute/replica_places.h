@@ -1,0 +1,57 @@
+// ReplicaPlaces: where the nodes and variables of replicas in run() are.
+//
+// Nothing here is traced. One thread.
+
+#ifndef BERTH_DISTRIBUTE_REPLICA_PLACES_H_
+#define BERTH_DISTRIBUTE_REPLICA_PLACES_H_
+
+#include <string>
+#include <vector>
+
+#include "distribute/split_batch.h"
+#include "graph/graph.h"
+
+namespace berth::distribute {
+
+class ReplicaPlaces {
+ public:
+  explicit ReplicaPlaces(const SplitPlan& plan);
+
+  int replicas() const { return static_cast<int>(plan_.replicas.size()); }
+  // The first device of a replica.
+  const std::string& device(int replica) const {
+    return plan_.replicas[static_cast<size_t>(replica)][0];
+  }
+  // The first replica of each memory, and that of a replica's memory.
+  const std::vector<int>& firsts() const { return firsts_; }
+  int first_of(int replica) const {
+    return first_of_[static_cast<size_t>(replica)];
+  }
+
+  // True when each memory has its own copy, which are written alike.
+  bool is_mirrored(const Tensor& handle) const;
+  // The handle with which a replica computes.
+  Tensor handle_for(const Tensor& handle, int replica) const;
+  // The replica that writes a variable which is not mirrored.
+  int writer_of(const Tensor& handle) const;
+
+  // Node `node` as a node of a replica: what it asks for, whose it is, and the
+  // variables of its bodies. Throws errors::InvalidArgument for a device that
+  // the replica has not.
+  Node in_replica(const Node& node, int replica) const;
+
+ private:
+  int number_of_device(const Tensor& handle) const;
+  std::string request_of(const Node& node, int replica) const;
+  bool in_bodies(Graph& body, int replica) const;
+
+  const SplitPlan& plan_;
+  std::vector<int> first_of_, firsts_;
+};
+
+// Handles of the variables that a node writes, in its bodies too.
+std::vector<Tensor> written_by(const Graph& graph, const Node& node);
+
+}  // namespace berth::distribute
+
+#endif  // BERTH_DISTRIBUTE_REPLICA_PLACES_H_

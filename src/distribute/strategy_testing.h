@@ -1,0 +1,48 @@
+// What tests of strategies share: two replicas in a process of their own.
+// Tests only.
+
+#ifndef BERTH_DISTRIBUTE_STRATEGY_TESTING_H_
+#define BERTH_DISTRIBUTE_STRATEGY_TESTING_H_
+
+#include <functional>
+#include <vector>
+
+#include "base/fresh_process.h"
+#include "berth/config.h"
+#include "berth/distribute.h"
+
+namespace berth::distribute {
+
+// Two devices, on any machine: unpinned core sets, or simulated GPUs.
+inline void two(bool gpus) {
+  if (gpus) return config::set_simulated_devices("GPUx2");
+  config::set_logical_device_configuration(
+      config::list_physical_devices("CPU")[0],
+      {{.workers = 1, .shared = true}, {.workers = 1, .shared = true}});
+}
+
+inline void in_a_fresh_process(const std::function<void()>& body) {
+  IN_A_FRESH_PROCESS(body());
+}
+
+// Runs `body` on core sets, then on simulated GPUs.
+inline void on_two(const std::function<void(const MirroredStrategy&)>& body) {
+  for (const bool gpus : {false, true}) {
+    in_a_fresh_process([&] {
+      two(gpus);
+      body(MirroredStrategy());
+    });
+  }
+}
+
+inline std::vector<float> values(const Tensor& t) {
+  return t.to_vector<float>();
+}
+
+inline PerReplica pair_of(const Tensor& a, const Tensor& b) {
+  return PerReplica({a, b});
+}
+
+}  // namespace berth::distribute
+
+#endif  // BERTH_DISTRIBUTE_STRATEGY_TESTING_H_

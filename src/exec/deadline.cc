@@ -1,0 +1,124 @@
+#include "exec/deadline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <thread>
+
+#include "base/where.h"
+#include "berth/errors.h"
+#include "exec/plan_impl.h"
+
+namespace berth {
+
+Deadline::Deadline(double seconds) : set_(seconds > 0) {
+  if (!set_) return;
+  // Longer than anybody waits, and far from where the clock ends.
+  constexpr double kMost = 1e8;
+  end_ = std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::duration<double>(std::min(seconds, kMost)));
+}
+
+bool Deadline::wait(const Event& event) const {
+  if (!set_ || event.stream == nullptr) return true;
+  constexpr int kPolls = 1000;  // before sleeping in between
+  for (int i = 0; !event.stream->done(event); ++i) {
+    if (std::chrono::steady_clock::now() >= end_) return false;
+    if (i > kPolls) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
+
+namespace {
+
+// Steps of inline streams have ended once they are launched.
+bool is_done(const Instance& run, int32_t step) {
+  if (step >= run.launched) return false;
+  const Event& e = run.events[step];
+  return e.stream == nullptr || e.stream->done(e);
+}
+
+std::string step_text(const Plan::Impl& plan, const PlanStep& step) {
+  const Node& node = plan.graph[plan.ops[step.first_op].node];
+  const Site site = node.sources.empty() ? Site{} : node.sources[0].site;
+  return fmt::format("{} ({}){}", node.name, node.op->name(),
+                     where_text(nullptr, site));
+}
+
+// Who has not ended, and with which step; who only waits for others, last.
+std::string missing_text(const Plan::Impl& plan, const Instance& run) {
+  std::vector<bool> asked(plan.streams.size(), false);
+  std::vector<std::string> missing;
+  std::set<std::string> late, waiting;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlanStep& step = plan.steps[s];
+    const auto at = static_cast<int32_t>(s);
+    if (asked[step.stream] || is_done(run, at)) continue;
+    asked[step.stream] = true;  // the first of its steps that is not done
+    const std::string who = plan.streams[step.stream].device->short_name();
+    if (std::any_of(step.waits.begin(), step.waits.end(),
+                    [&](int32_t w) { return !is_done(run, w); })) {
+      waiting.insert(who);
+    } else {
+      late.insert(who);
+      missing.push_back(
+          fmt::format("{} has not ended {}", who, step_text(plan, step)));
+    }
+  }
+  std::string text = fmt::format("{}", fmt::join(missing, "; "));
+  if (text.empty()) text = "who is missing is not known";
+  for (const std::string& who : late) waiting.erase(who);
+  if (!waiting.empty()) {
+    text += fmt::format("; waiting for it: {}", fmt::join(waiting, ", "));
+  }
+  return text;
+}
+
+}  // namespace
+
+void Plan::Impl::wait_in_time(Instance& run, const Event& event) const {
+  if (run.deadline.wait(event)) return;
+  run.late = true;
+  throw errors::DeadlineExceeded(fmt::format(
+      "step \"{}\" has not ended within {:g} s: {}; what it writes is torn: "
+      "reset_error() of its devices and restore the variables, or give it more "
+      "time (timeout_seconds)",
+      graph.name, options.timeout_seconds, missing_text(*this, run)));
+}
+
+void Plan::Impl::wait_for_end(Instance& run) {
+  if (!run.deadline.is_set()) return;
+  join_after(run);
+  for (const Event& e : run.done) wait_in_time(run, e);
+  for (const Event& e : run.done) synchronize(e);
+}
+
+bool Plan::Impl::has_ended(const Instance& instance) {
+  return instance.walking.load(std::memory_order_acquire) == 0 &&
+         std::all_of(
+             instance.done.begin(), instance.done.end(),
+             [](const Event& e) { return !e.stream || e.stream->done(e); });
+}
+
+void Plan::Impl::leave_behind(std::unique_ptr<Instance> instance) {
+  std::lock_guard lock(mutex);
+  left_behind.push_back(std::move(instance));
+}
+
+// What hangs refers to the plan: it stays with it for ever.
+void Plan::Impl::end(std::unique_ptr<Impl> impl) {
+  const auto& left = impl->left_behind;
+  if (std::all_of(left.begin(), left.end(),
+                  [](const auto& i) { return has_ended(*i); })) {
+    return;
+  }
+  static std::mutex mutex;
+  static auto* const hanging =
+      std::make_unique<std::vector<std::unique_ptr<Impl>>>().release();
+  std::lock_guard lock(mutex);
+  hanging->push_back(std::move(impl));
+}
+
+}  // namespace berth
