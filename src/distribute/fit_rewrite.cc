@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/diagnostics.h"
+#include "distribute/share_mover.h"
 
 namespace berth::distribute {
 
@@ -38,6 +39,16 @@ class SlicesRewrite final : public GraphRewrite {
 
 }  // namespace
 
+FitRewrite::FitRewrite(std::shared_ptr<StrategyCore> core,
+                       FitRewriteOptions options)
+    : core_(std::move(core)),
+      options_(options),
+      mover_(options.balances && core_->options().shares.automatic() &&
+                     core_->num_replicas() > 1
+                 ? std::make_unique<ShareMover>(core_)
+                 : nullptr) {}
+FitRewrite::~FitRewrite() = default;
+
 void FitRewrite::apply(Graph& graph) const {
   SplitReport report = split_batch(graph, plan());
   const auto busy =
@@ -55,13 +66,25 @@ SplitReport FitRewrite::report() const {
 
 SplitPlan FitRewrite::plan() const {
   SplitPlan plan = core_->split_plan();
-  if (slices_ > 0) plan.slices = slices_;
+  if (options_.slices > 0) plan.slices = options_.slices;
   return plan;
 }
 
+std::string FitRewrite::moved() const {
+  return mover_ ? mover_->str() : std::string();
+}
+
+bool FitRewrite::accept(const Plan& plan) const {
+  return !mover_ || mover_->accept(plan);
+}
+
+void FitRewrite::ran(Plan& plan) const {
+  if (mover_) mover_->ran(plan);
+}
+
 std::shared_ptr<const FitRewrite> fit_rewrite(
-    std::shared_ptr<StrategyCore> core, int slices) {
-  return std::make_shared<const FitRewrite>(std::move(core), slices);
+    std::shared_ptr<StrategyCore> core, FitRewriteOptions options) {
+  return std::make_shared<const FitRewrite>(std::move(core), options);
 }
 
 std::shared_ptr<const GraphRewrite> slices_rewrite(int slices) {
