@@ -258,6 +258,25 @@ bool bind_current_thread(const CoreSet& cores) {
   return sched_setaffinity(0, bytes, mask.get()) == 0;
 }
 
+CoreGuard::CoreGuard(int core) {
+  static_assert(sizeof before_ >= (CoreSet::kMaxCore + 1) / 8);
+  CPU_ZERO_S(sizeof before_, before_);
+  if (sched_getaffinity(0, sizeof before_, before_) != 0 ||
+      !CPU_ISSET_S(static_cast<size_t>(core), sizeof before_, before_)) {
+    return;
+  }
+  // Only as much of the mask as there must be.
+  const size_t bytes = CPU_ALLOC_SIZE(core + 1);
+  cpu_set_t mask[sizeof before_ / sizeof(cpu_set_t)];
+  CPU_ZERO_S(bytes, mask);
+  CPU_SET_S(static_cast<size_t>(core), bytes, mask);
+  holds_ = sched_setaffinity(0, bytes, mask) == 0;
+}
+
+CoreGuard::~CoreGuard() {
+  if (holds_) sched_setaffinity(0, sizeof before_, before_);
+}
+
 CoreSet current_thread_cores() { return CoreSet(affinity_cores()); }
 
 bool current_thread_within(const CoreSet& cores) {

@@ -6,6 +6,8 @@
 #ifndef BERTH_BASE_CORE_SET_H_
 #define BERTH_BASE_CORE_SET_H_
 
+#include <sched.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +68,22 @@ CoreSet current_thread_cores();
 // True when the calling thread can run on no core but those of `cores`.
 // Allocates nothing.
 bool current_thread_within(const CoreSet& cores);
+
+// While it lives, the calling thread runs on one core alone, if it may run
+// there. Allocates nothing.
+class CoreGuard {
+ public:
+  explicit CoreGuard(int core);
+  ~CoreGuard();
+  CoreGuard(const CoreGuard&) = delete;
+  CoreGuard& operator=(const CoreGuard&) = delete;
+  // Whether the thread is there.
+  bool holds() const { return holds_; }
+
+ private:
+  bool holds_ = false;
+  cpu_set_t before_[64];
+};
 
 }  // namespace berth
 

@@ -84,6 +84,11 @@ class ThreadPool {
     spinning_.store(on && may_spin_, std::memory_order_relaxed);
   }
 
+  // How long who waits for work on these cores may spin; 0: not at all.
+  int spin_us() const {
+    return spinning_.load(std::memory_order_relaxed) ? options_.spin_us : 0;
+  }
+
   // True while the calling thread is inside a chunk of any pool.
   static bool in_chunk();
 

@@ -10,6 +10,7 @@
 #include "berth/config.h"
 #include "collective/shared_memory.h"
 #include "collective/testing.h"
+#include "device/device_manager.h"
 #include "exec/plan.h"
 #include "ops/training.h"
 
@@ -295,6 +296,129 @@ void follows_the_tree() {
 
 TEST(LowerCollectives, PiecesAreAddedAlongTheTreeOverSlices) {
   IN_A_FRESH_PROCESS(follows_the_tree());
+}
+
+// A value read before the updates of all ranges, and used after them.
+void keeps_old_values() {
+  use_cpus(2);
+  const auto devices = cpus(2);
+  constexpr int64_t kN = 5000;
+  const Variable v = with_device("/CPU:0", [] { return Variable(ones({kN})); });
+  Graph g = trace({{{2, kN}, float32, "x"}}, devices, [&](Tensors& args) {
+    Tensors pieces, old;
+    for (int r = 0; r < 2; ++r) {
+      const auto on = device(devices[static_cast<size_t>(r)]);
+      const Tensor x = reshape(rows(args[0], r, 1), {kN});
+      old.push_back(v.value());
+      pieces.push_back(x * old.back());
+    }
+    const auto on = device(devices[0]);
+    v.assign_sub(all_reduce(pieces)[0]);
+    Tensors results;
+    for (int r = 0; r < 2; ++r) {
+      const auto there = device(devices[static_cast<size_t>(r)]);
+      results.push_back(old[static_cast<size_t>(r)] * 3.0f);
+      results.push_back(v.value());
+    }
+    return results;
+  });
+  GraphCallable f(std::move(g), {});
+  float value = 1;
+  for (int run = 0; run < 50; ++run) {
+    const Tensors y = call(f, {fill({2, kN}, 0.25)});
+    for (size_t i = 0; i < 4; ++i) {
+      const float expected = i % 2 == 0 ? 3 * value : value / 2;
+      for (const float x : y[i].to_vector<float>()) {
+        check(x == expected, fmt::format("run {}: {}", run, x));
+      }
+    }
+    value /= 2;
+    if (run % 10 == 9) {
+      v.assign(ones({kN}));
+      value = 1;
+    }
+  }
+}
+
+TEST(LowerCollectives, WhatWasReadBeforeTheUpdatesStays) {
+  IN_A_FRESH_PROCESS(keeps_old_values());
+}
+
+// A device that has failed before ends the run, and nobody waits for ever.
+void ends_when_a_device_has_failed() {
+  use_cpus(3);
+  const Model model(Update::kDescent, "/CPU:0");
+  GraphCallable step(replicated(model, 3, 0), {});
+  const Tensor x = numbers({kBatch, kIn}, 1);
+  call(step, {x});
+  for (const char* broken : {"/CPU:1", "/CPU:2"}) {
+    Device& d = DeviceManager::get().lookup(DeviceName::parse(broken));
+    Work work;
+    work.what = "Bad";
+    work.run = [](void*, const AddressMap&) {
+      throw errors::InvalidArgument("out of range");
+    };
+    d.compute_stream().launch(work);
+    fresh_process::refuses<errors::InvalidArgument>([&] { call(step, {x}); },
+                                                    "out of range");
+    for (const char* name : {"/CPU:1", "/CPU:2"}) {
+      config::reset_device_error(name);
+    }
+    for (const Variable* v : model.all())
+      v->assign(v->shape().rank() == 0 ? constant(0.7f) : zeros(v->shape()));
+    call(step, {x});
+    check(std::abs(model.values()[0]) < 10, "it works again");
+  }
+}
+
+TEST(LowerCollectives, ADeviceThatHasFailedEndsTheRun) {
+  IN_A_FRESH_PROCESS(ends_when_a_device_has_failed());
+}
+
+// Rows are aliases of what they are cut from, also as results.
+void returns_rows() {
+  use_cpus(2);
+  const auto devices = cpus(2);
+  Graph g = trace({{{6, 2}, float32, "x"}}, devices, [&](Tensors& args) {
+    const auto on = device(devices[0]);
+    const Tensor y = reverse(args[0], {0});
+    const Tensor tail = rows(y, 3, 3);
+    return Tensors{tail,
+                   rows(y, 0, 2),
+                   rows(args[0], 4, 2),
+                   rows(tail, 1, 1),
+                   y,
+                   with_device(devices[1], [&] { return tail * 2.0f; })};
+  });
+  GraphCallable f(std::move(g), {});
+  std::vector<float> x(12);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const Tensors y = call(f, {constant(std::span<const float>(x), {6, 2})});
+  using Floats = std::vector<float>;
+  check(y[0].to_vector<float>() == Floats{4, 5, 2, 3, 0, 1}, "the last rows");
+  check(y[1].to_vector<float>() == Floats{10, 11, 8, 9}, "the first rows");
+  check(y[2].to_vector<float>() == Floats{8, 9, 10, 11}, "of an argument");
+  check(y[3].to_vector<float>() == Floats{2, 3}, "rows of rows");
+  check(y[4].to_vector<float>().size() == 12, "all of it");
+  check(y[5].to_vector<float>() == Floats{8, 10, 4, 6, 0, 2}, "on CPU:1");
+}
+
+TEST(Rows, AreReadWhereTheyAre) { IN_A_FRESH_PROCESS(returns_rows()); }
+
+TEST(CutForCache, KeepsEveryElement) {
+  const int64_t most = kCachedSumBytes / 4;
+  const auto cut = cut_for_cache({{0, 16, 5 * most + 7}, {3, 0, 12}}, 4);
+  int64_t next = 16, total = 0;
+  for (size_t i = 0; i + 1 < cut.size(); ++i) {
+    EXPECT_EQ(cut[i].item, 0);
+    EXPECT_EQ(cut[i].begin, next);
+    EXPECT_LE(cut[i].count, most * 3 / 2);
+    next += cut[i].count;
+    total += cut[i].count;
+  }
+  EXPECT_EQ(total, 5 * most + 7);
+  EXPECT_EQ(cut.back().item, 3);
+  EXPECT_EQ(cut.back().count, 12);
 }
 
 TEST(CutEvenly, GivesEveryElementToOneDeviceInEvenParts) {

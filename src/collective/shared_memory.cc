@@ -77,6 +77,19 @@ std::vector<std::vector<ItemRange>> cut_evenly(
   return ranges;
 }
 
+std::vector<ItemRange> cut_for_cache(const std::vector<ItemRange>& ranges,
+                                     int64_t bytes_per_element) {
+  const int64_t most = kCachedSumBytes / bytes_per_element;
+  std::vector<ItemRange> cut;
+  for (ItemRange r : ranges) {
+    for (; r.count > most * 3 / 2; r.begin += most, r.count -= most) {
+      cut.push_back({r.item, r.begin, most});
+    }
+    cut.push_back(r);
+  }
+  return cut;
+}
+
 bool only_updates(const Graph& graph,
                   const std::vector<std::vector<int32_t>>& users,
                   const Reduction& reduction) {
@@ -114,11 +127,11 @@ class ShardedUpdate {
     for (const Reduction& r : bucket_.items) {
       elements.push_back(emit_.graph()[r.node].outputs[0].shape.num_elements());
     }
+    const auto bytes = static_cast<int64_t>(size_of(bucket_.dtype));
     const auto ranges =
-        cut_evenly(elements, static_cast<int64_t>(size_of(bucket_.dtype)),
-                   static_cast<int>(devices_.size()));
+        cut_evenly(elements, bytes, static_cast<int>(devices_.size()));
     for (size_t d = 0; d < ranges.size(); ++d) {
-      add_device_part(devices_[d], ranges[d]);
+      add_device_part(devices_[d], cut_for_cache(ranges[d], bytes));
     }
     for (const auto& [update, parts] : parts_) emit_.drop(update, parts);
     for (const Reduction& r : bucket_.items) emit_.drop(r.node, {});

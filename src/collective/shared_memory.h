@@ -19,6 +19,10 @@ namespace berth {
 // Variables of fewer bytes are never cut.
 inline constexpr int64_t kSmallestCutBytes = 4096;
 
+// Ranges of more bytes are updated in pieces of so many: a sum is used while it
+// is in the cache.
+inline constexpr int64_t kCachedSumBytes = 512 << 10;
+
 // Elements [begin, begin + count) of item `item` of a bucket.
 struct ItemRange {
   int item = 0;
@@ -37,6 +41,10 @@ std::vector<std::vector<ItemRange>> cut_evenly(
 bool only_updates(const Graph& graph,
                   const std::vector<std::vector<int32_t>>& users,
                   const Reduction& reduction);
+
+// Cuts ranges of a device into such pieces.
+std::vector<ItemRange> cut_for_cache(const std::vector<ItemRange>& ranges,
+                                     int64_t bytes_per_element);
 
 // Replaces the reductions, and the updates that read them, by sums and updates
 // of ranges. All pieces are in one memory; only_updates() holds for all items.

@@ -96,9 +96,10 @@ void Plan::Impl::wait_for_end(Instance& run) {
 }
 
 bool Plan::Impl::has_ended(const Instance& instance) {
-  return std::all_of(
-      instance.done.begin(), instance.done.end(),
-      [](const Event& e) { return !e.stream || e.stream->done(e); });
+  return instance.walking.load(std::memory_order_acquire) == 0 &&
+         std::all_of(
+             instance.done.begin(), instance.done.end(),
+             [](const Event& e) { return !e.stream || e.stream->done(e); });
 }
 
 void Plan::Impl::leave_behind(std::unique_ptr<Instance> instance) {

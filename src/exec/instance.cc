@@ -43,6 +43,12 @@ std::unique_ptr<Instance> Plan::Impl::make_instance() const {
                    call.num_out,
                    &context};
   }
+  if (!walks.empty()) {
+    i->ended = std::make_unique<std::atomic<uint32_t>[]>(steps.size());
+    for (const PlanWalk& w : walks) {
+      i->walks.push_back({this, i.get(), &w, 0, false});
+    }
+  }
   i->launches.resize(steps.size());
   for (size_t s = 0; s < steps.size(); ++s) {
     const PlanStep& step = steps[s];
@@ -125,6 +131,7 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     berth::finish(e);
     e = {};
   }
+  finish_walks(*i);
   bool moved = false;
   for (size_t d = 0; d < devices.size(); ++d) {
     if (arena_bytes[d] == 0) continue;

@@ -35,6 +35,7 @@ Plan::Impl::~Impl() {
         // Whoever waits for the results sees it.
       }
     }
+    finish_walks(*instance);
   }
 }
 
@@ -99,18 +100,6 @@ size_t bytes_of(const View& v) {
   return static_cast<size_t>(v.size()) * size_of(v.dtype);
 }
 
-// Brings bytes to a device whose memory is the host's. `calls` are those of
-// the step.
-void transfer_to_host(const PlanStep& step, const Plan::Impl& plan,
-                      const KernelCall* calls) {
-  Device& source = source_of(step, plan);
-  for (int c = 0; c < step.calls_per_part; ++c) {
-    const KernelCall& call = calls[c];
-    source.copy_to_host(call.out[0].data, call.in[0].data,
-                        bytes_of(call.in[0]));
-  }
-}
-
 // Asynchronous work: the same calls on translated addresses.
 void run_translated(void* context, const AddressMap& map) {
   const auto& launch = *static_cast<Instance::Launch*>(context);
@@ -136,6 +125,16 @@ void run_translated(void* context, const AddressMap& map) {
 }
 
 }  // namespace
+
+void transfer_to_host(const PlanStep& step, const Plan::Impl& plan,
+                      const KernelCall* calls) {
+  Device& source = source_of(step, plan);
+  for (int c = 0; c < step.calls_per_part; ++c) {
+    const KernelCall& call = calls[c];
+    source.copy_to_host(call.out[0].data, call.in[0].data,
+                        bytes_of(call.in[0]));
+  }
+}
 
 // Everything runs here and now, in order: nobody waits for anybody.
 void Plan::Impl::launch_inline(Instance& run) {
@@ -222,6 +221,7 @@ void Plan::Impl::launch_at_home(Instance& run) {
 // Steps on inline streams run here and now; others are handed to their stream.
 void Plan::Impl::launch(Instance& run) {
   if (inline_only) return launch_at_home(run);
+  if (!walks.empty()) return launch_walks(run);
   for (size_t s = 0; s < steps.size(); ++s) {
     const PlanStep& step = steps[s];
     PlanStream& ps = streams[step.stream];

@@ -40,6 +40,7 @@ void PlanBuilder::build() {
   add_homes();
   order_locks();
   count();
+  p_.make_walks();
   p_.record.steps.resize(p_.steps.size());
   if (p_.inline_only && p_.devices.size() == 1) {
     Stream& own = p_.devices[0]->plan_stream();

@@ -114,6 +114,15 @@ struct PlanStream {
   std::vector<int32_t> final_waits;  // steps
 };
 
+// Of a plan on core sets alone: the steps of one device's thread, which that
+// thread walks by itself (walks.cc).
+struct PlanWalk {
+  Stream* stream = nullptr;
+  Device* device = nullptr;
+  std::vector<int32_t> steps;  // that do something, wait or signal
+  std::vector<int32_t> final_waits;
+};
+
 // What one run owns: arenas, resolved addresses, handles it keeps alive.
 struct Instance {
   struct Launch {  // context of asynchronous work
@@ -149,6 +158,24 @@ struct Instance {
   std::vector<Tensor> args, outputs;
   std::vector<Event> done;  // by stream
   size_t guarded = 0;       // ArenaGuard's cursor
+
+  // Walks: the last turn in which each step ended, and what failed in this one.
+  struct Walk {
+    const Plan::Impl* plan = nullptr;
+    Instance* run = nullptr;
+    const PlanWalk* walk = nullptr;
+    uint64_t before = 0;  // sequence of the stream when it was launched
+    bool begun = false;   // in this turn; false: skipped, the stream had failed
+  };
+  std::vector<Walk> walks;
+  std::unique_ptr<std::atomic<uint32_t>[]> ended;  // by step
+  uint32_t turn = 0;
+  std::atomic<int> walking{0};  // walks of which the last word is not said
+  std::atomic<bool> failed{false};
+  std::mutex error_mutex;
+  std::exception_ptr error;
+  const Device* failed_on = nullptr;
+
   Deadline deadline;        // of this run
   int32_t launched = 0;     // steps, of a run with a deadline
   bool late = false;        // it has missed it: work may be on its way
@@ -174,6 +201,7 @@ struct Plan::Impl {
   std::vector<Operand> operands;  // by view
   std::deque<Shape> part_shapes;
   std::vector<PlanStep> steps;
+  std::vector<PlanWalk> walks;  // empty unless all devices are core sets
   std::vector<PlanOp> ops;
   std::vector<PlanCall> calls;
   int tree_nodes = 0;
@@ -237,6 +265,14 @@ struct Plan::Impl {
   void bind(Instance& run, std::span<const Tensor* const> in);
   void launch(Instance& run);
   void launch_inline(Instance& run);
+  // Walks (walks.cc).
+  void make_walks();
+  void launch_walks(Instance& run);
+  static void launch_walk(Instance::Walk& w);
+  void walk(Instance::Walk& w) const;
+  void walk_step(Instance& run, int32_t step) const;
+  // Waits until nobody touches the instance any more.
+  static void finish_walks(Instance& run);
   template <bool kTimed>
   void launch_program(Instance& run);
   // Counts a run of an instance whose last run has ended, and decides whether
@@ -281,6 +317,11 @@ struct Plan::Impl {
   void leave_behind(std::unique_ptr<Instance> instance);
   static void end(std::unique_ptr<Impl> impl);
 };
+
+// Brings bytes to a device whose memory is the host's. `calls` are those of
+// the step.
+void transfer_to_host(const PlanStep& step, const Plan::Impl& plan,
+                      const KernelCall* calls);
 
 // Makes a call at the addresses that `map` gives for those in it.
 void run_at(const BoundKernel& kernel, const KernelCall& call,

@@ -427,19 +427,8 @@ class Grower {
       rename(step.waits);
       steps.push_back(std::move(step));
     }
-    // Final waits stand for all that came before on the same stream, which may
-    // have moved.
-    std::vector<int32_t> latest(open_.size(), -1);
-    std::vector<int32_t> so_far(schedule_.steps.size());
-    for (size_t i = 0; i < schedule_.steps.size(); ++i) {
-      int32_t& l = latest[schedule_.steps[i].stream];
-      so_far[i] = l = std::max(l, region_of_[i]);
-    }
     schedule_.steps = std::move(steps);
-    for (auto& waits : schedule_.final_waits) {
-      for (int32_t& w : waits) w = so_far[w];
-      std::sort(waits.begin(), waits.end());
-    }
+    for (auto& waits : schedule_.final_waits) rename(waits);
   }
 
   // The transfers that were added last to a stream, from one device.

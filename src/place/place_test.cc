@@ -160,6 +160,51 @@ TEST(Place, AHandleWithoutRequestGoesToTheDefaultThatRunsAllItsOps) {
             "v GPU:1\nm GPU:1\ng GPU:1\nu GPU:1\n");
 }
 
+PlaceOptions two_cpus_and_a_gpu() {
+  const auto all = [](const OpDef&, DType) { return true; };
+  PlaceOptions options;
+  for (const char* d : {"CPU:0", "CPU:1", "GPU:0"}) {
+    options.devices.push_back(
+        {std::string("/job:localhost/replica:0/task:0/device:") + d, nullptr,
+         all});
+  }
+  return options;
+}
+
+std::string range(const std::string& name, const std::string& more) {
+  return fmt::format(
+      "node {} = _VariableRange(v:0) {{begin = 2, count = 2}} -> "
+      "resource(float32)[2] {}\n",
+      name, more);
+}
+
+// The argument goes to its only reader.
+TEST(Place, ARangeOfAVariableIsUpdatedOnAnyDeviceOfTheSameMemory) {
+  const std::string grad =
+      arg("g") + "node h = _Rows(g:0) {begin = 0, count = 2} -> float32[2]\n";
+  EXPECT_EQ(
+      placed(handle("v", "on \"/CPU:0\"") + grad + range("r", "on \"/CPU:1\"") +
+                 effect("u", "AssignAddVariableOp(r:0, h:0)"),
+             two_cpus_and_a_gpu())
+          .text,
+      "v CPU:0\ng CPU:1\nh CPU:1\nr CPU:1\nu CPU:1\n");
+  // Another memory, or no wish: with the variable.
+  for (const char* wish : {"on \"/GPU:0\"", ""}) {
+    EXPECT_EQ(placed(handle("v", "on \"/CPU:1\"") + grad + range("r", wish) +
+                         effect("u", "AssignAddVariableOp(r:0, h:0)"),
+                     two_cpus_and_a_gpu())
+                  .text,
+              "v CPU:1\ng CPU:1\nh CPU:1\nr CPU:1\nu CPU:1\n");
+  }
+  // The variable is on a GPU: a CPU cannot compute with it.
+  EXPECT_EQ(
+      placed(handle("v", "on \"/GPU:0\"") + grad + range("r", "on \"/CPU:1\"") +
+                 effect("u", "AssignAddVariableOp(r:0, h:0)"),
+             two_cpus_and_a_gpu())
+          .text,
+      "v GPU:0\ng GPU:0\nh GPU:0\nr GPU:0\nu GPU:0\n");
+}
+
 TEST(Place, ARealVariableDecidesAgainstEveryRequest) {
   const Variable variable(constant(1.0f));
   Graph g = parse_graph(

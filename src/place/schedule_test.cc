@@ -369,6 +369,49 @@ TEST(Schedule, TransfersOfArgumentsComeFirst) {
   EXPECT_TRUE(s.start_waits[0].empty());
 }
 
+// CPU:1 updates the second half of what CPU:0 reads, and may not wait for more
+// than that; CPU:0 ends behind it.
+TEST(Schedule, RangesOfAVariableAreUpdatedBehindItsReaders) {
+  Build b;
+  const auto range = [&](const char* name, int begin, const char* device) {
+    b.body += fmt::format(
+        "node {} = _VariableRange(v:0) {{begin = {}, count = 2}} -> "
+        "resource(float32)[2]{}",
+        name, begin, Build::at(device));
+  };
+  const auto rows = [&](const char* name, int begin, const char* device) {
+    b.body += fmt::format(
+        "node {} = _Rows(g:0) {{begin = {}, count = 2}} -> float32[2]{}", name,
+        begin, Build::at(device));
+  };
+  b.var("v", "CPU:0")
+      .arg("g", "CPU:0")
+      .op("here", "One(g:0)", "CPU:0")
+      .op("r", "ReadVariableOp(v:0)", "CPU:0")
+      .op("h", "One(r:0)", "CPU:0")
+      .op("u", "One(r:0)", "CPU:1");
+  range("v0", 0, "CPU:0");
+  range("v1", 2, "CPU:1");
+  rows("g0", 0, "CPU:0");
+  rows("g1", 2, "CPU:1");
+  b.update("a0", "AssignAddVariableOp(v0:0, g0:0, ^h, ^u)", "CPU:0")
+      .update("a1", "AssignAddVariableOp(v1:0, g1:0, ^h, ^u)", "CPU:1");
+  const Graph g = cut(b);
+  const Schedule s = make_schedule(g);
+  EXPECT_EQ(print(s, g),
+            "0 CPU:0 r\n"
+            "1 CPU:0 here\n"
+            "2 CPU:0 h\n"
+            "3 CPU:1 u wait 0\n"
+            "4 CPU:0 g0\n"
+            "5 CPU:0 a0 wait 3\n"
+            "6 CPU:1 g1\n"
+            "7 CPU:1 a1 wait 2\n"
+            "end CPU:0 wait 7\n");
+  // Nor may CPU:1 begin before earlier work of CPU:0 on the variable is done.
+  EXPECT_EQ(s.start_waits[1], std::vector<int32_t>{0});
+}
+
 TEST(Schedule, UpdatesRunAsSoonAsTheirGradientExists) {
   Build b;
   b.var("v", "GPU:0")
