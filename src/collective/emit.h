@@ -45,6 +45,10 @@ class Emit {
     replicas_.try_emplace(device, replica);
   }
 
+  // Of nodes added from now on: where several could stand, those of lower turns
+  // stand first, of one turn in the order in which they were added.
+  void set_turn(int turn) { turn_ = turn; }
+
   // `after` runs after `before`.
   void order(int32_t before, int32_t after);
   // Readers of an output read `by`.
@@ -69,6 +73,8 @@ class Emit {
 
   Graph& graph_;
   const int32_t first_;  // node that was added
+  int turn_ = 0;
+  std::vector<int> turns_;  // by node that was added
   std::map<std::string, int> replicas_;
   std::map<ValueRef, ValueRef> values_;
   std::map<int32_t, std::vector<int32_t>> dropped_;
