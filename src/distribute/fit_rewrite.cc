@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/diagnostics.h"
+#include "distribute/share_mover.h"
 
 namespace berth::distribute {
 
@@ -38,6 +39,14 @@ class SlicesRewrite final : public GraphRewrite {
 
 }  // namespace
 
+FitRewrite::FitRewrite(std::shared_ptr<StrategyCore> core, bool balances)
+    : core_(std::move(core)),
+      mover_(balances && core_->options().shares.automatic() &&
+                     core_->num_replicas() > 1
+                 ? std::make_unique<ShareMover>(core_)
+                 : nullptr) {}
+FitRewrite::~FitRewrite() = default;
+
 void FitRewrite::apply(Graph& graph) const {
   SplitReport report = split_batch(graph, core_->split_plan());
   const auto busy =
@@ -53,9 +62,21 @@ SplitReport FitRewrite::report() const {
   return report_;
 }
 
+std::string FitRewrite::moved() const {
+  return mover_ ? mover_->str() : std::string();
+}
+
+bool FitRewrite::accept(const Plan& plan) const {
+  return !mover_ || mover_->accept(plan);
+}
+
+void FitRewrite::ran(Plan& plan) const {
+  if (mover_) mover_->ran(plan);
+}
+
 std::shared_ptr<const FitRewrite> fit_rewrite(
-    std::shared_ptr<StrategyCore> core) {
-  return std::make_shared<const FitRewrite>(std::move(core));
+    std::shared_ptr<StrategyCore> core, bool balances) {
+  return std::make_shared<const FitRewrite>(std::move(core), balances);
 }
 
 std::shared_ptr<const GraphRewrite> slices_rewrite(std::string device,

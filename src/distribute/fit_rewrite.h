@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "distribute/split_batch.h"
 #include "distribute/strategy_core.h"
@@ -15,12 +16,18 @@
 
 namespace berth::distribute {
 
+class ShareMover;  // distribute/share_mover.h
+
 class FitRewrite final : public GraphRewrite {
  public:
-  explicit FitRewrite(std::shared_ptr<StrategyCore> core)
-      : core_(std::move(core)) {}
+  // `balances`: of automatic shares, moves slices between runs.
+  explicit FitRewrite(std::shared_ptr<StrategyCore> core,
+                      bool balances = false);
+  ~FitRewrite() override;
 
   void apply(Graph& graph) const override;
+  bool accept(const Plan& plan) const override;
+  void ran(Plan& plan) const override;
   uint64_t key() const override { return core_->shares_key(); }
   int slices() const override { return core_->split_plan().slices; }
   double timeout_seconds() const override {
@@ -29,16 +36,19 @@ class FitRewrite final : public GraphRewrite {
 
   // Of the step compiled last.
   SplitReport report() const;
+  // "shares 8:24 -> 6:26: step 812 us -> 640 us"; "" when nothing moved.
+  std::string moved() const;
 
  private:
   const std::shared_ptr<StrategyCore> core_;
+  const std::unique_ptr<ShareMover> mover_;  // null: shares stay
   mutable std::mutex mutex_;
   mutable SplitReport report_;
 };
 
 // Returns the rewrite of a strategy.
 std::shared_ptr<const FitRewrite> fit_rewrite(
-    std::shared_ptr<StrategyCore> core);
+    std::shared_ptr<StrategyCore> core, bool balances = false);
 
 // Returns the rewrite of one device (a full name) that gives the bits which
 // replicas with so many slices give.
