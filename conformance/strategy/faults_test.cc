@@ -24,7 +24,7 @@ namespace {
 
 using distribute::PerReplica;
 
-enum class Fault : uint8_t { kLost, kLaunch, kMemory };
+enum class Fault : uint8_t { kLost, kLaunch, kMemory, kHang };
 enum class Loop : uint8_t { kFit, kRun };
 
 struct Case {
@@ -35,7 +35,8 @@ struct Case {
   uint64_t at = 1;  // launch of the step
 
   std::string name() const {
-    static constexpr const char* kFaults[] = {"lost", "launch", "memory"};
+    static constexpr const char* kFaults[] = {"lost", "launch", "memory",
+                                              "hang"};
     return std::string(loop == Loop::kFit ? "fit_" : "run_") +
            kFaults[static_cast<int>(fault)] + "_of_GPU_" +
            std::to_string(victim) + "_at_" + std::to_string(at) + "_" +
@@ -181,6 +182,9 @@ void inject(const Case& c, std::vector<BlockRef>* taken) {
     case Fault::kMemory:
       *taken = fill_up(d);
       return;
+    case Fault::kHang:
+      sim::hang_device(d, c.at);
+      return;
   }
 }
 
@@ -189,14 +193,17 @@ void repair(const Case& c) {
   for (Device* d : DeviceManager::get().devices()) d->reset_error();
 }
 
-errors::Code code_of(Fault fault) {
-  switch (fault) {
+errors::Code code_of(const Case& c) {
+  switch (c.fault) {
     case Fault::kLost:
       return errors::Code::kUnavailable;
     case Fault::kLaunch:
       return errors::Code::kInternal;
     case Fault::kMemory:
       return errors::Code::kResourceExhausted;
+    case Fault::kHang:
+      return c.row.timeout_seconds > 0 ? errors::Code::kDeadlineExceeded
+                                       : errors::Code::kUnavailable;
   }
   return errors::Code::kUnknown;
 }
@@ -259,7 +266,7 @@ TEST_P(Faults, EndInANamedErrorAndTrainingGoesOn) {
   taken.clear();
   SCOPED_TRACE(said());
   ASSERT_TRUE(error.has_value()) << "nothing failed";
-  EXPECT_EQ(error->code(), code_of(c.fault)) << error->what();
+  EXPECT_EQ(error->code(), code_of(c)) << error->what();
   EXPECT_NE(std::string(error->what()).find(gpu(c.victim).short_name()),
             std::string::npos)
       << error->what();
@@ -299,6 +306,17 @@ std::vector<Case> cases() {
                      loop,
                      Fault::kMemory,
                      1});
+    }
+    for (const char* algorithm : {"ring", "pairs", "one", "direct"}) {
+      for (const uint64_t at : {2, 17, 50}) {
+        all.push_back({{.devices = "GPUx3",
+                        .algorithm = algorithm,
+                        .timeout_seconds = loop == Loop::kFit ? 0.2 : 0},
+                       loop,
+                       Fault::kHang,
+                       1,
+                       at});
+      }
     }
     for (const Fault fault : {Fault::kLost, Fault::kLaunch, Fault::kMemory}) {
       all.push_back({{.devices = "CPU:0,GPU:1"}, loop, fault, 1, 5});

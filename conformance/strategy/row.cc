@@ -92,7 +92,8 @@ distribute::Strategy strategy_of(const Row& row) {
   const distribute::StrategyOptions options = {
       .devices = names,
       .cross_device_ops = algorithm_of(row.algorithm),
-      .communication = {.bytes_per_pack = row.pack_bytes},
+      .communication = {.bytes_per_pack = row.pack_bytes,
+                        .timeout_seconds = row.timeout_seconds},
       .devices_per_replica = row.devices_per_replica,
       .shares = shares_of(row.shares),
       .slices = row.slices};

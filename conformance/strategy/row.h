@@ -38,6 +38,7 @@ struct Row {
   int slices = 0;
   std::string algorithm = "auto";  // "ring", "pairs", "one", "direct"
   int64_t pack_bytes = 0;
+  double timeout_seconds = 0;
   uint64_t seed = 0;  // of the order of simulated work; 0: launch order
   Way way = Way::kFit;
 

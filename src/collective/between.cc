@@ -47,8 +47,8 @@ Algorithm algorithm_for(const PackedBucket& b, const std::string& name) {
 
 }  // namespace
 
-void lower_between(Emit& emit, const Bucket& bucket, const LaterPieces& later) {
-  PackedBucket packed(emit, bucket, later);
+void lower_between(Emit& emit, const Bucket& bucket, const Turn& turn) {
+  PackedBucket packed(emit, bucket, turn);
   const Algorithm algorithm = algorithm_for(packed, bucket.algorithm);
   packed.unpack(algorithm(packed));
 }

@@ -31,15 +31,21 @@ namespace berth {
 // Buckets of fewer bytes are about messages, not bytes.
 inline constexpr int64_t kSmallBytes = 64 << 10;
 
-// By bucket that comes later: per device, the node that makes its last piece.
-// What a device does with values that others send it stands behind these, one
-// bucket per hop, so that copies overlap with the computation of gradients.
-using LaterPieces = std::vector<std::map<std::string, int32_t>>;
+// When a bucket has its turn among those that may overlap with each other and
+// with the computation of gradients.
+struct Turn {
+  int number = 0;
+  // Per bucket, from this one on in the order in which their pieces appear: by
+  // device, the node that makes its last piece. What a device does with values
+  // that others sent it stands behind these, one bucket later per hop, so that
+  // copies overlap with the computation of later gradients.
+  std::vector<std::map<std::string, int32_t>> last_pieces;
+};
 
 // Replaces the reductions of a bucket whose pieces and results are in more
 // than one memory, by the algorithm that it names. Throws
 // errors::InvalidArgument for one that there is not.
-void lower_between(Emit& emit, const Bucket& bucket, const LaterPieces& later);
+void lower_between(Emit& emit, const Bucket& bucket, const Turn& turn);
 
 }  // namespace berth
 

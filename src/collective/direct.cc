@@ -8,17 +8,21 @@ namespace berth {
 Sums reduce_directly(PackedBucket& bucket) {
   const std::vector<Piece> pieces = bucket.pieces();
   const auto n = static_cast<int64_t>(bucket.givers().size());
-  std::vector<ValueRef> parts;
+  // First what all send, so that nobody's sum stands before it.
+  std::vector<std::vector<Piece>> sent(bucket.givers().size(), pieces);
   for (int64_t k = 0; k < n; ++k) {
     const int64_t begin = bucket.elements() * k / n;
     const int64_t count = bucket.elements() * (k + 1) / n - begin;
-    if (count == 0) continue;
-    std::vector<Piece> part = pieces;
-    for (Piece& p : part) {
+    if (count == 0) sent[k].clear();
+    for (Piece& p : sent[k]) {
       p.value = bucket.rows(p.value, begin, count, p.device);
     }
+  }
+  std::vector<ValueRef> parts;
+  for (size_t k = 0; k < sent.size(); ++k) {
+    if (sent[k].empty()) continue;
     const PackedBucket::AfterHops hops(bucket, 1);
-    parts.push_back(bucket.total(part, bucket.givers()[k]));
+    parts.push_back(bucket.total(sent[k], bucket.givers()[k]));
   }
   Sums sums(bucket.num_stations());
   for (const int s : bucket.takers()) {

@@ -45,6 +45,10 @@ class Emit {
     replicas_.try_emplace(device, replica);
   }
 
+  // Of nodes added from now on: where several could stand, those of lower turns
+  // stand first, of one turn in the order in which they were added.
+  void set_turn(int turn) { turn_ = turn; }
+
   // `after` runs after `before`.
   void order(int32_t before, int32_t after);
   // Readers of an output read `by`.
@@ -55,6 +59,10 @@ class Emit {
   void drop(int32_t node, std::vector<int32_t> by) {
     dropped_[node] = std::move(by);
   }
+
+  // Nodes added from now on stand as late as they can, with whoever reads them:
+  // where nothing is sent, to wait early hides nothing.
+  void set_late(bool late) { late_now_ = late; }
 
   // Sorts: what was added stands right behind the last node that it needs,
   // other nodes keep their order as far as they can. Throws errors::Internal
@@ -69,6 +77,10 @@ class Emit {
 
   Graph& graph_;
   const int32_t first_;  // node that was added
+  bool late_now_ = false;
+  std::vector<bool> late_;  // by node that was added
+  int turn_ = 0;
+  std::vector<int> turns_;  // by node that was added
   std::map<std::string, int> replicas_;
   std::map<ValueRef, ValueRef> values_;
   std::map<int32_t, std::vector<int32_t>> dropped_;

@@ -227,9 +227,9 @@ void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
   std::sort(list.begin(), list.end(), [](const auto* a, const auto* b) {
     return a->last_piece < b->last_piece;
   });
-  LaterPieces last;  // by bucket
+  Turn turn;
   for (const Packer::Packed* p : list) {
-    auto& nodes = last.emplace_back();
+    auto& nodes = turn.last_pieces.emplace_back();
     for (const Reduction& r : p->bucket.items) {
       for (const Piece& piece : r.pieces) {
         int32_t& node = nodes.try_emplace(piece.device, -1).first->second;
@@ -238,9 +238,10 @@ void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
     }
   }
   for (Packer::Packed* p : list) {
-    last.erase(last.begin());
     for (Reduction& r : p->bucket.items) add_within_memories(emit, r);
-    lower_between(emit, p->bucket, last);
+    lower_between(emit, p->bucket, turn);
+    ++turn.number;
+    turn.last_pieces.erase(turn.last_pieces.begin());
   }
 }
 

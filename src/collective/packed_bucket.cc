@@ -7,14 +7,14 @@
 
 namespace berth {
 
-PackedBucket::PackedBucket(Emit& emit, const Bucket& bucket,
-                           const LaterPieces& later)
-    : emit_(emit), bucket_(bucket), later_(later), like_(bucket.items[0].node) {
+PackedBucket::PackedBucket(Emit& emit, const Bucket& bucket, const Turn& turn)
+    : emit_(emit), bucket_(bucket), turn_(turn), like_(bucket.items[0].node) {
   for (const Reduction& r : bucket.items) {
     elements_ += emit.graph().spec(r.pieces[0].value).shape.num_elements();
   }
   ordered_ = bucket.items[0].pieces[0].start >= 0;
   find_stations();
+  emit.set_turn(turn.number);
   pack();
 }
 
@@ -130,6 +130,7 @@ ValueRef PackedBucket::sum_of(int station) {
 }
 
 void PackedBucket::place_behind(int32_t first, int hops) {
+  const auto& last = turn_.last_pieces;
   for (int32_t i = first; i < emit_.graph().size(); ++i) {
     // Who reads what was just added comes later anyway.
     const Node& n = emit_.graph()[i];
@@ -140,10 +141,10 @@ void PackedBucket::place_behind(int32_t first, int hops) {
         });
     if (!arrives) continue;
     const std::string device = n.requested;
-    int at = std::min(hops, static_cast<int>(later_.size()));
-    for (; at > 0; --at) {
-      const auto it = later_[at - 1].find(device);
-      if (it == later_[at - 1].end()) continue;
+    for (int at = std::min(hops, static_cast<int>(last.size()) - 1); at >= 0;
+         --at) {
+      const auto it = last[at].find(device);
+      if (it == last[at].end()) continue;
       emit_.order(it->second, i);
       break;
     }

@@ -24,7 +24,7 @@ struct Station {
 
 class PackedBucket {
  public:
-  PackedBucket(Emit& emit, const Bucket& bucket, const LaterPieces& later);
+  PackedBucket(Emit& emit, const Bucket& bucket, const Turn& turn);
 
   int64_t elements() const { return elements_; }
   int64_t bytes() const {
@@ -56,7 +56,9 @@ class PackedBucket {
   class AfterHops {
    public:
     AfterHops(PackedBucket& bucket, int hops)
-        : bucket_(bucket), hops_(hops), first_(bucket.emit_.graph().size()) {}
+        : bucket_(bucket), hops_(hops), first_(bucket.emit_.graph().size()) {
+      bucket.emit_.set_turn(bucket.turn_.number + hops);
+    }
     ~AfterHops() { bucket_.place_behind(first_, hops_); }
     AfterHops(const AfterHops&) = delete;
     AfterHops& operator=(const AfterHops&) = delete;
@@ -78,7 +80,7 @@ class PackedBucket {
 
   Emit& emit_;
   const Bucket& bucket_;
-  const LaterPieces& later_;
+  const Turn& turn_;
   const int32_t like_;
   bool ordered_ = false;
   int64_t elements_ = 0;

@@ -2,7 +2,9 @@
 // cut into as many parts as there are devices; each part goes round once to be
 // added up, and once more, whole, to those that want it.
 
-#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "collective/packed_bucket.h"
 
@@ -10,74 +12,102 @@ namespace berth {
 
 namespace {
 
-// A part that has gone round: its sum, and where in the ring that is.
-struct Part {
-  ValueRef sum;
-  int at = 0;
-};
+class Ring {
+ public:
+  explicit Ring(PackedBucket& bucket)
+      : bucket_(bucket), ring_(bucket.givers()), n_(ring_.size()) {}
 
-// Adds the part on its way from station `first` of the ring to the last.
-Part add_round(PackedBucket& bucket, const std::vector<ValueRef>& own,
-               int first, int64_t begin, int64_t count) {
-  const auto& ring = bucket.givers();
-  const int n = static_cast<int>(ring.size());
-  const auto piece = [&](int at) {
-    return bucket.rows(own[at], begin, count, bucket.station(ring[at]).device);
+  // Hop by hop, all parts: that is the order in which they are sent.
+  Sums run() {
+    cut();
+    for (size_t hop = 1; hop < n_; ++hop) {
+      for (Part& part : parts_) add(part, hop);
+    }
+    for (Part& part : parts_) part.way = way_from(part.at);
+    for (size_t hop = 0; hop < bucket_.num_stations(); ++hop) {
+      for (Part& part : parts_) pass_on(part, hop);
+    }
+    Sums sums(bucket_.num_stations());
+    for (const int s : bucket_.takers()) {
+      std::vector<ValueRef> parts;
+      for (const Part& part : parts_) parts.push_back(part.sums.at(s));
+      sums[s] = bucket_.concat(parts, s);
+    }
+    return sums;
+  }
+
+ private:
+  // Part of the list that goes round; it begins at station `first`.
+  struct Part {
+    size_t first = 0;
+    int64_t begin = 0, count = 0;
+    ValueRef sum;                  // so far
+    size_t at = 0;                 // where it is in the ring
+    std::vector<int> way;          // who gets the sum, in order
+    std::map<int, ValueRef> sums;  // by station
   };
-  Part part{piece(first), first};
-  for (int hop = 1; hop < n; ++hop) {
-    part.at = (first + hop) % n;
-    const ValueRef mine = piece(part.at);
-    const PackedBucket::AfterHops hops(bucket, hop);
-    part.sum = bucket.add(part.sum, mine, ring[part.at]);
-    if (hop + 1 == n) part.sum = bucket.mean(part.sum, ring[part.at]);
-  }
-  return part;
-}
 
-// Who wants the sum, from `at` on round the ring, then those outside of it.
-std::vector<int> takers_from(const PackedBucket& bucket, int at) {
-  const auto& ring = bucket.givers();
-  std::vector<int> order;
-  for (size_t k = 0; k < ring.size(); ++k) {
-    const int s = ring[(static_cast<size_t>(at) + k) % ring.size()];
-    if (bucket.station(s).wants) order.push_back(s);
+  void cut() {
+    for (const int s : ring_) own_.push_back(bucket_.sum_of(s));
+    const auto n = static_cast<int64_t>(n_);
+    for (int64_t k = 0; k < n; ++k) {
+      Part part;
+      part.first = part.at = static_cast<size_t>(k);
+      part.begin = bucket_.elements() * k / n;
+      part.count = bucket_.elements() * (k + 1) / n - part.begin;
+      if (part.count == 0) continue;
+      part.sum = piece(part, part.at);
+      parts_.push_back(std::move(part));
+    }
   }
-  for (const int s : bucket.takers()) {
-    if (bucket.station(s).pieces.empty()) order.push_back(s);
+
+  ValueRef piece(const Part& part, size_t at) {
+    return bucket_.rows(own_[at], part.begin, part.count,
+                        bucket_.station(ring_[at]).device);
   }
-  return order;
-}
+
+  // Takes the part to the next station, which adds its own.
+  void add(Part& part, size_t hop) {
+    part.at = (part.first + hop) % n_;
+    const ValueRef mine = piece(part, part.at);
+    const PackedBucket::AfterHops hops(bucket_, static_cast<int>(hop));
+    part.sum = bucket_.add(part.sum, mine, ring_[part.at]);
+    if (hop + 1 == n_) part.sum = bucket_.mean(part.sum, ring_[part.at]);
+  }
+
+  // Who wants the sum, from `at` on round the ring, then those outside of it.
+  std::vector<int> way_from(size_t at) const {
+    std::vector<int> way;
+    for (size_t k = 0; k < n_; ++k) {
+      const int s = ring_[(at + k) % n_];
+      if (bucket_.station(s).wants) way.push_back(s);
+    }
+    for (const int s : bucket_.takers()) {
+      if (bucket_.station(s).pieces.empty()) way.push_back(s);
+    }
+    return way;
+  }
+
+  void pass_on(Part& part, size_t hop) {
+    if (hop >= part.way.size()) return;
+    const int to = part.way[hop];
+    if (to != ring_[part.at]) {
+      const PackedBucket::AfterHops hops(bucket_,
+                                         static_cast<int>(n_ - 1 + hop));
+      part.sum = bucket_.bring(part.sum, to);
+    }
+    part.sums[to] = part.sum;
+  }
+
+  PackedBucket& bucket_;
+  const std::vector<int>& ring_;  // stations
+  const size_t n_;
+  std::vector<ValueRef> own_;  // by place in the ring
+  std::vector<Part> parts_;
+};
 
 }  // namespace
 
-Sums reduce_in_a_ring(PackedBucket& bucket) {
-  const auto& ring = bucket.givers();
-  const int n = static_cast<int>(ring.size());
-  std::vector<ValueRef> own;
-  for (const int s : ring) own.push_back(bucket.sum_of(s));
-  // By station, the parts in order.
-  std::vector<std::vector<ValueRef>> parts(bucket.num_stations());
-  for (int k = 0; k < n; ++k) {
-    const int64_t begin = bucket.elements() * k / n;
-    const int64_t count = bucket.elements() * (k + 1) / n - begin;
-    if (count == 0) continue;
-    const Part part = add_round(bucket, own, k, begin, count);
-    ValueRef v = part.sum;
-    int hops = n - 1;
-    for (const int s : takers_from(bucket, part.at)) {
-      if (s != ring[part.at]) {
-        const PackedBucket::AfterHops after(bucket, ++hops);
-        v = bucket.bring(v, s);
-      }
-      parts[s].push_back(v);
-    }
-  }
-  Sums sums(bucket.num_stations());
-  for (const int s : bucket.takers()) {
-    sums[s] = bucket.concat(parts[s], s);
-  }
-  return sums;
-}
+Sums reduce_in_a_ring(PackedBucket& bucket) { return Ring(bucket).run(); }
 
 }  // namespace berth

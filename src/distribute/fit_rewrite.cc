@@ -26,8 +26,8 @@ void report_whole(const SplitReport& report, const std::string& graph) {
 
 class SlicesRewrite final : public GraphRewrite {
  public:
-  SlicesRewrite(std::string device, int slices) {
-    plan_.replicas = {{std::move(device)}};
+  explicit SlicesRewrite(int slices) {
+    plan_.replicas = {{""}};
     plan_.slices = slices;
   }
   void apply(Graph& graph) const override { split_batch(graph, plan_); }
@@ -39,16 +39,18 @@ class SlicesRewrite final : public GraphRewrite {
 
 }  // namespace
 
-FitRewrite::FitRewrite(std::shared_ptr<StrategyCore> core, bool balances)
+FitRewrite::FitRewrite(std::shared_ptr<StrategyCore> core,
+                       FitRewriteOptions options)
     : core_(std::move(core)),
-      mover_(balances && core_->options().shares.automatic() &&
+      options_(options),
+      mover_(options.balances && core_->options().shares.automatic() &&
                      core_->num_replicas() > 1
                  ? std::make_unique<ShareMover>(core_)
                  : nullptr) {}
 FitRewrite::~FitRewrite() = default;
 
 void FitRewrite::apply(Graph& graph) const {
-  SplitReport report = split_batch(graph, core_->split_plan());
+  SplitReport report = split_batch(graph, plan());
   const auto busy =
       std::count_if(report.examples.begin(), report.examples.end(),
                     [](int64_t rows) { return rows > 0; });
@@ -60,6 +62,12 @@ void FitRewrite::apply(Graph& graph) const {
 SplitReport FitRewrite::report() const {
   const std::lock_guard lock(mutex_);
   return report_;
+}
+
+SplitPlan FitRewrite::plan() const {
+  SplitPlan plan = core_->split_plan();
+  if (options_.slices > 0) plan.slices = options_.slices;
+  return plan;
 }
 
 std::string FitRewrite::moved() const {
@@ -75,13 +83,12 @@ void FitRewrite::ran(Plan& plan) const {
 }
 
 std::shared_ptr<const FitRewrite> fit_rewrite(
-    std::shared_ptr<StrategyCore> core, bool balances) {
-  return std::make_shared<const FitRewrite>(std::move(core), balances);
+    std::shared_ptr<StrategyCore> core, FitRewriteOptions options) {
+  return std::make_shared<const FitRewrite>(std::move(core), options);
 }
 
-std::shared_ptr<const GraphRewrite> slices_rewrite(std::string device,
-                                                   int slices) {
-  return std::make_shared<const SlicesRewrite>(std::move(device), slices);
+std::shared_ptr<const GraphRewrite> slices_rewrite(int slices) {
+  return std::make_shared<const SlicesRewrite>(slices);
 }
 
 }  // namespace berth::distribute
