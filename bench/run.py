@@ -300,6 +300,26 @@ def equal_bits_row(runner, model):
         "slices_8": best("over_default_8_slices"), "slices_32": best("over_default_32_slices")}
 
 
+def predicted_row(runner):
+    """Median error of predicted steps: models on one device, core sets, simulated GPUs."""
+    if runner.allowed < 4:
+        raise Skipped(f"needs 4 cores, {runner.allowed} allowed")
+    lines = [runner.ours("bench_predict", fresh=True)["predict_all"]
+             for _ in range(runner.options.rounds)]
+    return min(l["error"] for l in lines), {
+        "median_error": min(l["median_error"] for l in lines), "cases": lines[-1]["cases"]}
+
+
+def shares_row(runner):
+    """A step on devices of 1 + 3 cores with automatic shares over one with equal shares."""
+    if runner.allowed < 4:
+        raise Skipped(f"needs 4 cores, {runner.allowed} allowed")
+    lines = [runner.ours("bench_shares", fresh=True)["shares"]
+             for _ in range(runner.options.rounds)]
+    best = max(lines, key=lambda l: l["speed_up"])
+    return 1 / best["speed_up"], {"examples": best["examples"]}
+
+
 def busy_row(runner, model, cores):
     """Median step with two spinning processes beside it over the median without."""
     def median():
@@ -345,6 +365,10 @@ ROWS += [
     # Two independent branches, one per device, over both on one of them.
     ("two_core_sets_over_one", "x", 0.65, 0.55,
      lambda r: core_sets_row(r, "core_sets", "over_one_device")),
+    # A share: 0.2 is 20 %.
+    ("predicted_step_error", "", 0.20, 0.10, predicted_row),
+    # 1.5 and 1.8 times the throughput.
+    ("automatic_shares_over_equal", "x", 1 / 1.5, 1 / 1.8, shares_row),
 ]
 MODELS = ("mlp", "cnn", "resnet18", "gpt")
 for _model in ("mlp", "cnn"):
