@@ -7,6 +7,7 @@
 
 #include "bench_common.h"
 #include "collective/testing.h"
+#include "distribute/fit_rewrite.h"
 #include "step_models.h"
 
 using namespace berth;
@@ -16,72 +17,84 @@ namespace {
 
 constexpr int64_t kBatch = 256;
 
-// A hand-made replicated step: what a strategy makes of the model's step.
-Graph replicated(const StepModel& net, int replicas, bool reduce) {
+// The gradients of each replica's part of a batch, which nobody adds up.
+Graph gradients(const StepModel& net, int replicas, int64_t batch) {
   using namespace collective_tests;
   std::vector<std::string> devices;
   for (int r = 0; r < replicas; ++r) devices.push_back(full_name("CPU", r));
   const Tensor &images = net.images(0), &labels = net.labels(0);
   return trace({images.spec(), labels.spec()}, devices, [&](Tensors& args) {
-    std::vector<Tensors> pieces;
+    Tensors all;
     for (int r = 0; r < replicas; ++r) {
       const auto on = device(devices[static_cast<size_t>(r)]);
-      const int64_t begin = kBatch * r / replicas;
-      const int64_t count = kBatch * (r + 1) / replicas - begin;
+      const int64_t begin = batch * r / replicas;
+      const int64_t count = batch * (r + 1) / replicas - begin;
       const Tensors g = net.gradients(rows(args[0], begin, count),
-                                      rows(args[1], begin, count), kBatch);
-      pieces.resize(g.size());
-      for (size_t i = 0; i < g.size(); ++i) pieces[i].push_back(g[i]);
+                                      rows(args[1], begin, count), batch);
+      all.insert(all.end(), g.begin(), g.end());
     }
-    if (!reduce) {
-      Tensors all;
-      for (const Tensors& p : pieces) all.insert(all.end(), p.begin(), p.end());
-      return all;
-    }
-    const auto on = device(devices[0]);
-    Tensors sums;
-    for (const Tensors& p : pieces) sums.push_back(all_reduce(p)[0]);
-    net.apply(sums);
-    return Tensors{};
+    return all;
   });
 }
 
+// How a step runs, in a process of its own: devices are configured once.
 struct Setup {
   const char* devices;  // "": one with all cores
-  int replicas;
-  bool reduce;
+  bool cnn = false;
+  int64_t batch = kBatch;
+  // Of the strategy; without, the replicas never meet and nothing is updated.
+  bool strategy = true;
+  int replicas = 1;
 };
 
-Timing time_step(const Setup& setup, bool cnn, double seconds) {
-  if (setup.devices[0] != 0) config::set_device_list(setup.devices);
-  debugging::set_diagnostic_handler([](const auto&) {});
-  const SmallModel net(cnn, kBatch);
+template <class Step>
+Timing time_step(const SmallModel& net, double seconds, Step&& step) {
   int i = 0;
-  if (setup.replicas == 1) {
-    auto step =
-        function([&](const Tensor& x, const Tensor& y) { return net(x, y); });
-    return measure([&] { step(net.images(i), net.labels(i)), ++i; }, seconds);
-  }
-  GraphCallable step(replicated(net, setup.replicas, setup.reduce), {});
-  Tensors out(step.output_specs().size());
-  const Timing t = measure(
+  return measure(
       [&] {
-        const Tensor* in[] = {&net.images(i), &net.labels(i)};
-        step.call(in, out);
+        step(net.images(i), net.labels(i));
         ++i;
       },
       seconds);
-  if (getenv("SHOW_PLAN")) fprintf(stderr, "%s\n", step.stages().plan.c_str());
+}
+
+Timing time_setup(const Setup& setup, double seconds) {
+  debugging::set_diagnostic_handler([](const auto&) {});
+  if (setup.devices[0] == 0) {
+    const SmallModel net(setup.cnn, setup.batch);
+    auto step =
+        function([&](const Tensor& x, const Tensor& y) { return net(x, y); });
+    return time_step(net, seconds, step);
+  }
+  config::set_device_list(setup.devices);
+  if (!setup.strategy) {
+    const SmallModel net(setup.cnn, setup.batch);
+    GraphCallable step(gradients(net, setup.replicas, setup.batch), {});
+    Tensors out(step.output_specs().size());
+    return time_step(net, seconds, [&](const Tensor& x, const Tensor& y) {
+      const Tensor* in[] = {&x, &y};
+      step.call(in, out);
+    });
+  }
+  const distribute::MirroredStrategy strategy;
+  const auto scope = strategy.scope();
+  const SmallModel net(setup.cnn, setup.batch);
+  auto step =
+      function([&](const Tensor& x, const Tensor& y) { return net(x, y); },
+               {.rewrite = distribute::fit_rewrite(strategy.core())});
+  const Timing t = time_step(net, seconds, step);
+  if (std::getenv("SHOW_PLAN")) {
+    std::fprintf(stderr, "%s\n", step.text("plan").c_str());
+  }
   return t;
 }
 
-// The same in a process of its own: devices are configured once.
-Timing in_a_process(const Setup& setup, bool cnn, double seconds) {
+Timing in_a_process(const Setup& setup, double seconds) {
   int ends[2];
   if (pipe(ends) != 0) std::exit(1);
   const pid_t child = fork();
   if (child == 0) {
-    const Timing t = time_step(setup, cnn, seconds);
+    const Timing t = time_setup(setup, seconds);
     if (write(ends[1], &t, sizeof t) != sizeof t) _exit(1);
     _exit(0);
   }
@@ -94,29 +107,43 @@ Timing in_a_process(const Setup& setup, bool cnn, double seconds) {
   return t;
 }
 
+// In turn, so that both see the same minutes; the best of each.
+std::pair<Timing, Timing> in_turn(const Setup& a, const Setup& b,
+                                  double seconds) {
+  constexpr int kRounds = 4;
+  Timing best[2];
+  best[0].best = best[1].best = 1e9;
+  for (int i = 0; i < kRounds; ++i) {
+    const Timing x = in_a_process(a, seconds / kRounds / 2);
+    const Timing y = in_a_process(b, seconds / kRounds / 2);
+    if (x.best < best[0].best) best[0] = x;
+    if (y.best < best[1].best) best[1] = y;
+  }
+  return {best[0], best[1]};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const Args args = parse_args(argc, argv);
   const std::string model = args.model.empty() ? "mlp" : args.model;
-  const bool cnn = model == "cnn";
-  if (!use_cores(4)) {
-    return skip("replicas", 4, "fewer than 4 cores");
+  if (!use_cores(4)) return skip("replicas", 4, "fewer than 4 cores");
+  Line line("replicas", 4);
+  line.add("model", model);
+  if (model == "small") {
+    const Setup step{"CPUx4", false, 64, true, 4};
+    const Setup compute{"CPUx4", false, 64, false, 4};
+    const auto [all, alone] = in_turn(step, compute, args.seconds);
+    line.timing(all, "us", 1e6)
+        .add("compute_us", alone.best * 1e6)
+        .add("synchronisation_over_compute", all.best / alone.best - 1);
+  } else {
+    const bool cnn = model == "cnn";
+    const auto [one, two] =
+        in_turn({"", cnn}, {"CPUx2", cnn, kBatch, true, 2}, args.seconds);
+    line.timing(two, "us", 1e6)
+        .add("one_device_us", one.best * 1e6)
+        .add("over_one_device", two.best / one.best);
   }
-  const Setup one{"", 1, true}, two{"CPUx2", 2, true};
-  Timing a, b;
-  a.best = b.best = 1e9;
-  constexpr int kRounds = 4;
-  for (int i = 0; i < kRounds; ++i) {
-    const Timing x = in_a_process(one, cnn, args.seconds / kRounds / 2);
-    const Timing y = in_a_process(two, cnn, args.seconds / kRounds / 2);
-    if (x.best < a.best) a = x;
-    if (y.best < b.best) b = y;
-  }
-  Line("replicas", 4)
-      .add("model", model)
-      .timing(b, "us", 1e6)
-      .add("one_device_us", a.best * 1e6)
-      .add("over_one_device", b.best / a.best)
-      .print();
+  line.print();
 }

@@ -25,6 +25,7 @@ int32_t Emit::insert(Node node) {
   if (const auto it = replicas_.find(node.requested); it != replicas_.end()) {
     node.replica = it->second;
   }
+  late_.push_back(late_now_);
   turns_.push_back(turn_);
   return graph_.add(std::move(node));
 }
@@ -133,19 +134,25 @@ void Emit::sort() {
   for (const auto& list : users) {
     for (const int32_t u : list) ++missing[u];
   }
-  // What was added comes first.
+  // What was added comes first, in turns, or last.
   using Turn = std::pair<int, int32_t>;
   using Queue = std::priority_queue<Turn, std::vector<Turn>, std::greater<>>;
-  Queue old, added;
+  Queue added, old, late;
   const auto ready = [&](int32_t i) {
-    i < first_ ? old.push({0, i}) : added.push({turns_[i - first_], i});
+    if (i < first_) {
+      old.push({0, i});
+    } else if (late_[i - first_]) {
+      late.push({0, i});
+    } else {
+      added.push({turns_[i - first_], i});
+    }
   };
   for (int32_t i = 0; i < graph_.size(); ++i) {
     if (missing[i] == 0) ready(i);
   }
   std::vector<int32_t> order;
-  while (!old.empty() || !added.empty()) {
-    Queue& from = added.empty() ? old : added;
+  while (!old.empty() || !added.empty() || !late.empty()) {
+    Queue& from = !added.empty() ? added : !old.empty() ? old : late;
     const int32_t i = from.top().second;
     from.pop();
     order.push_back(i);

@@ -60,6 +60,10 @@ class Emit {
     dropped_[node] = std::move(by);
   }
 
+  // Nodes added from now on stand as late as they can, with whoever reads them:
+  // where nothing is sent, to wait early hides nothing.
+  void set_late(bool late) { late_now_ = late; }
+
   // Sorts: what was added stands right behind the last node that it needs,
   // other nodes keep their order as far as they can. Throws errors::Internal
   // when nodes wait for each other.
@@ -73,6 +77,8 @@ class Emit {
 
   Graph& graph_;
   const int32_t first_;  // node that was added
+  bool late_now_ = false;
+  std::vector<bool> late_;  // by node that was added
   int turn_ = 0;
   std::vector<int> turns_;  // by node that was added
   std::map<std::string, int> replicas_;

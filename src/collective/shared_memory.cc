@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace berth {
@@ -123,6 +124,7 @@ class ShardedUpdate {
 
   void run() {
     find_updates();
+    find_needs();
     std::vector<int64_t> elements;
     for (const Reduction& r : bucket_.items) {
       elements.push_back(emit_.graph()[r.node].outputs[0].shape.num_elements());
@@ -151,6 +153,38 @@ class ShardedUpdate {
         for (const ValueRef& v : emit_.graph()[u].inputs) {
           if (v.node == r.node) updates.push_back(u);
         }
+      }
+    }
+  }
+
+  // What the updates read and wait for besides the sums, and does not depend on
+  // any sum itself: the devices meet behind that too, not once more.
+  void find_needs() {
+    static const OpDef& all_reduce = op_named("_AllReduce");
+    const Graph& g = emit_.graph();
+    std::vector<bool> summed(users_.size(), false);
+    const auto mark = [&](int32_t i) {
+      for (const ValueRef& v : g[i].inputs) {
+        summed[i] = summed[i] || (v.node < i && summed[v.node]);
+      }
+      for (const int32_t c : g[i].controls) {
+        summed[i] = summed[i] || (c < i && summed[c]);
+      }
+    };
+    for (size_t i = 0; i < users_.size(); ++i) {
+      const auto n = static_cast<int32_t>(i);
+      summed[i] = g[n].op == &all_reduce;
+      if (!summed[i]) mark(n);
+    }
+    const auto need = [&](int32_t i) {
+      if (!summed[i]) needs_.insert(i);
+    };
+    for (const auto& updates : updates_) {
+      for (const int32_t u : updates) {
+        for (const ValueRef& v : g[u].inputs) {
+          if (g.spec(v).dtype != resource) need(v.node);
+        }
+        for (const int32_t c : g[u].controls) need(c);
       }
     }
   }
@@ -202,6 +236,7 @@ class ShardedUpdate {
     for (const Reduction& r : bucket_.items) {
       for (const Piece& p : r.pieces) emit_.order(p.value.node, meeting_);
     }
+    for (const int32_t n : needs_) emit_.order(n, meeting_);
   }
 
   void add_update(int32_t update, const ItemRange& range, ValueRef sum,
@@ -237,6 +272,7 @@ class ShardedUpdate {
   const std::vector<std::vector<int32_t>>& users_;
   std::vector<std::string> devices_;
   std::vector<std::vector<int32_t>> updates_;  // by item
+  std::set<int32_t> needs_;
   std::map<int32_t, std::vector<int32_t>> parts_;
   std::map<std::tuple<ValueRef, int64_t, int64_t, std::string>, ValueRef>
       ranges_;
@@ -251,6 +287,7 @@ void lower_updates(Emit& emit, const Bucket& bucket,
 }
 
 void lower_values(Emit& emit, const Bucket& bucket) {
+  emit.set_late(true);
   for (const Reduction& r : bucket.items) {
     const std::string device =
         r.results.empty() ? r.pieces[0].device : r.results[0].device;
@@ -265,6 +302,7 @@ void lower_values(Emit& emit, const Bucket& bucket) {
     }
     emit.drop(r.node, {sum.node});
   }
+  emit.set_late(false);
 }
 
 }  // namespace berth

@@ -87,11 +87,13 @@ void Balancer::learn(size_t replica, double us) {
 }
 
 std::optional<std::vector<int>> Balancer::sample(
-    const std::vector<double>& compute_us, double step_us) {
+    const std::vector<double>& compute_us, const std::vector<double>& fixed_us,
+    double step_us) {
   ++samples_;
   if (first_step_us_ < 0) first_step_us_ = step_us;
   for (size_t r = 0; r < shares_.size(); ++r) {
-    if (compute_us[r] > 0) learn(r, compute_us[r]);
+    const double us = compute_us[r] - fixed_us[r];
+    if (us > 0) learn(r, us);
   }
   const bool just_moved = !before_.empty();
   if (just_moved && step_us > before_step_us_ * (1 + options_.worse)) {
@@ -120,6 +122,7 @@ std::optional<std::vector<int>> Balancer::sample(
         speed = {s.us - slope * s.slices, slope};
       }
     }
+    speed.fixed_us += fixed_us[r];
     if (!most_slices_.empty()) speed.most_slices = most_slices_[r];
     speeds.push_back(speed);
     slices += shares_[r];

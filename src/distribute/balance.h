@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::distribute {
@@ -48,12 +49,17 @@ class Balancer {
   Balancer(std::vector<int> shares, std::vector<int> most_slices = {},
            const BalanceOptions& options = {});
 
-  // What was measured with the current shares: compute time per replica
-  // without waits, and the whole step. Returns shares to use from now on when
-  // others are expected to be faster by more than the least gain, or when the
-  // last move has not been one.
+  // What was measured with the current shares: time per replica without waits,
+  // what of it does not depend on the share, and the whole step. Returns shares
+  // to use from now on when others are expected to be faster by more than the
+  // least gain, or when the last move has not been one.
   std::optional<std::vector<int>> sample(const std::vector<double>& compute_us,
+                                         const std::vector<double>& fixed_us,
                                          double step_us);
+  // What the memories of replicas have room for.
+  void limit(std::vector<int> most_slices) {
+    most_slices_ = std::move(most_slices);
+  }
 
   const std::vector<int>& shares() const { return shares_; }
   int moves() const { return moves_; }

@@ -72,12 +72,15 @@ TEST(Balance, MemoryLimitsHold) {
 struct Truth {
   std::vector<ReplicaSpeed> speeds;
   double rest_us = 20;
+  bool knows_fixed = false;
+  double fixed_us = 10;
   std::optional<std::vector<int>> step(Balancer& b) const {
     std::vector<double> us;
     for (size_t r = 0; r < speeds.size(); ++r) {
       us.push_back(speeds[r].fixed_us + speeds[r].slice_us * b.shares()[r]);
     }
-    return b.sample(us, longest_us(speeds, b.shares()) + rest_us);
+    const std::vector<double> fixed(us.size(), knows_fixed ? fixed_us : 0);
+    return b.sample(us, fixed, longest_us(speeds, b.shares()) + rest_us);
   }
 };
 
@@ -92,6 +95,22 @@ TEST(Balancer, FindsTheBestSharesWithinTwoMoves) {
   EXPECT_NE(b.str().find("shares 16:16 -> 8:24: step 510 us -> "),
             std::string::npos)
       << b.str();
+}
+
+TEST(Balancer, NeedsOneMoveWhenItKnowsWhatIsFixed) {
+  const Truth truth{{{10, 30}, {10, 10}}, 20, true};
+  Balancer b({16, 16});
+  for (int i = 0; i < 20; ++i) truth.step(b);
+  EXPECT_EQ(b.shares(), (std::vector{8, 24}));
+  EXPECT_EQ(b.moves(), 1);
+}
+
+TEST(Balancer, KeepsWithinTheMemoryOfReplicas) {
+  const Truth truth{{{0, 30}, {0, 10}}};
+  Balancer b({16, 16});
+  b.limit({32, 20});
+  for (int i = 0; i < 20; ++i) truth.step(b);
+  EXPECT_EQ(b.shares(), (std::vector{12, 20}));
 }
 
 TEST(Balancer, LeavesSmallGainsAlone) {
@@ -113,11 +132,11 @@ TEST(Balancer, FollowsADeviceThatBecomesSlower) {
 
 TEST(Balancer, TakesAMoveBackThatWasNone) {
   Balancer b({16, 16});
-  ASSERT_TRUE(b.sample({300, 100}, 320));
+  ASSERT_TRUE(b.sample({300, 100}, {0, 0}, 320));
   EXPECT_NE(b.shares(), (std::vector{16, 16}));
   // The step is longer, whatever the replicas say.
-  EXPECT_EQ(b.sample({200, 180}, 400), (std::vector{16, 16}));
-  EXPECT_FALSE(b.sample({300, 100}, 320));  // once is enough
+  EXPECT_EQ(b.sample({200, 180}, {0, 0}, 400), (std::vector{16, 16}));
+  EXPECT_FALSE(b.sample({300, 100}, {0, 0}, 320));  // once is enough
 }
 
 TEST(Balancer, NoiseEndsInABoundedNumberOfMoves) {
@@ -125,7 +144,8 @@ TEST(Balancer, NoiseEndsInABoundedNumberOfMoves) {
   std::uniform_real_distribution<double> us(50, 500);
   Balancer b({8, 8, 8, 8});
   for (int i = 0; i < 400; ++i) {
-    b.sample({us(random), us(random), us(random), us(random)}, us(random));
+    b.sample({us(random), us(random), us(random), us(random)}, {0, 0, 0, 0},
+             us(random));
   }
   EXPECT_LE(b.moves(), 8 + 2 * 400 / 50);
   EXPECT_EQ(std::accumulate(b.shares().begin(), b.shares().end(), 0), 32);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/diagnostics.h"
+#include "distribute/share_mover.h"
 
 namespace berth::distribute {
 
@@ -25,8 +26,8 @@ void report_whole(const SplitReport& report, const std::string& graph) {
 
 class SlicesRewrite final : public GraphRewrite {
  public:
-  SlicesRewrite(std::string device, int slices) {
-    plan_.replicas = {{std::move(device)}};
+  explicit SlicesRewrite(int slices) {
+    plan_.replicas = {{""}};
     plan_.slices = slices;
   }
   void apply(Graph& graph) const override { split_batch(graph, plan_); }
@@ -38,8 +39,18 @@ class SlicesRewrite final : public GraphRewrite {
 
 }  // namespace
 
+FitRewrite::FitRewrite(std::shared_ptr<StrategyCore> core,
+                       FitRewriteOptions options)
+    : core_(std::move(core)),
+      options_(options),
+      mover_(options.balances && core_->options().shares.automatic() &&
+                     core_->num_replicas() > 1
+                 ? std::make_unique<ShareMover>(core_)
+                 : nullptr) {}
+FitRewrite::~FitRewrite() = default;
+
 void FitRewrite::apply(Graph& graph) const {
-  SplitReport report = split_batch(graph, core_->split_plan());
+  SplitReport report = split_batch(graph, plan());
   const auto busy =
       std::count_if(report.examples.begin(), report.examples.end(),
                     [](int64_t rows) { return rows > 0; });
@@ -53,14 +64,31 @@ SplitReport FitRewrite::report() const {
   return report_;
 }
 
-std::shared_ptr<const FitRewrite> fit_rewrite(
-    std::shared_ptr<StrategyCore> core) {
-  return std::make_shared<const FitRewrite>(std::move(core));
+SplitPlan FitRewrite::plan() const {
+  SplitPlan plan = core_->split_plan();
+  if (options_.slices > 0) plan.slices = options_.slices;
+  return plan;
 }
 
-std::shared_ptr<const GraphRewrite> slices_rewrite(std::string device,
-                                                   int slices) {
-  return std::make_shared<const SlicesRewrite>(std::move(device), slices);
+std::string FitRewrite::moved() const {
+  return mover_ ? mover_->str() : std::string();
+}
+
+bool FitRewrite::accept(const Plan& plan) const {
+  return !mover_ || mover_->accept(plan);
+}
+
+void FitRewrite::ran(Plan& plan) const {
+  if (mover_) mover_->ran(plan);
+}
+
+std::shared_ptr<const FitRewrite> fit_rewrite(
+    std::shared_ptr<StrategyCore> core, FitRewriteOptions options) {
+  return std::make_shared<const FitRewrite>(std::move(core), options);
+}
+
+std::shared_ptr<const GraphRewrite> slices_rewrite(int slices) {
+  return std::make_shared<const SlicesRewrite>(slices);
 }
 
 }  // namespace berth::distribute

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "device/memory_space.h"
 #include "distribute/fit_rewrite.h"
+#include "distribute/share_mover.h"
 #include "distribute/strategy_core.h"
 #include "exec/measure_plan.h"
 #include "exec/report.h"
@@ -291,6 +292,7 @@ std::string advice_for(const StrategyPlan& plan, bool one_memory) {
 
 StrategyPlan plan_step(const std::shared_ptr<StrategyCore>& core,
                        const StepToPlan& step, bool may_measure) {
+  start_shares(*core);
   return Planner(core, step, may_measure).run();
 }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "base/fresh_process.h"
@@ -15,10 +16,11 @@
 namespace berth::distribute {
 namespace {
 
+using fresh_process::check;
+using fresh_process::refuses;
 using keras::Dense;
 
 const bool kReady = [] {
-  setenv("BERTH_SIM", "GPUx2", 1);
   setenv("BERTH_CACHE_DIR", "", 1);
   setenv("XDG_CACHE_HOME", "", 1);
   setenv("HOME", "", 1);
@@ -33,39 +35,44 @@ keras::Sequential small_model() {
   return model;
 }
 
-TEST(StrategyPlan, SaysWhatReplicasDo) {
+void use_gpus() { config::set_simulated_devices("GPUx2"); }
+
+void what_replicas_do() {
+  use_gpus();
   const MirroredStrategy strategy({"/GPU:0", "/GPU:1"});
   const auto scope = strategy.scope();
   const keras::Sequential model = small_model();
   const StrategyPlan plan = strategy.plan(model, 25);
-  EXPECT_EQ(plan.strategy, "MirroredStrategy");
-  EXPECT_EQ(plan.batch, 25);
-  ASSERT_EQ(plan.replicas.size(), 2u);
-  EXPECT_EQ(plan.replicas[0].examples + plan.replicas[1].examples, 25);
-  EXPECT_GE(plan.replicas[1].examples, 12);
+  check(plan.strategy == "MirroredStrategy" && plan.batch == 25, "the head");
+  check(plan.replicas.size() == 2, "two replicas");
+  check(plan.replicas[0].examples == 12 && plan.replicas[1].examples == 13,
+        "examples");
+  const int64_t weights = 4 * (8 * 32 + 32 + 32 * 4 + 4);
   for (const auto& r : plan.replicas) {
-    ASSERT_EQ(r.devices.size(), 1u);
-    EXPECT_GT(r.compute_us, 0);
-    // Weights and the activations of 12 examples.
-    EXPECT_GT(r.peak_bytes, 4 * (8 * 32 + 32 + 32 * 4 + 4));
+    check(r.devices.size() == 1, "one device each");
+    check(r.compute_us > 0, "compute");
+    check(r.peak_bytes > weights, "weights, and activations");
   }
   // All four weights fit one bucket, and each memory gets the other's part.
-  ASSERT_EQ(plan.buckets.size(), 1u);
-  EXPECT_EQ(plan.buckets[0].variables.size(), 4u);
-  EXPECT_EQ(plan.buckets[0].bytes, 4 * (8 * 32 + 32 + 32 * 4 + 4));
-  EXPECT_EQ(plan.buckets[0].algorithm, "direct");
-  EXPECT_GE(plan.bytes_per_step, 2 * plan.buckets[0].bytes);
-  EXPECT_GT(plan.all_reduce_us, 0);
-  EXPECT_TRUE(plan.unused.empty());
-  EXPECT_TRUE(plan.whole.empty());
-  EXPECT_EQ(plan.one_device, "GPU:0");
+  check(plan.buckets.size() == 1, "one bucket");
+  check(plan.buckets[0].variables.size() == 4, "of all weights");
+  check(plan.buckets[0].bytes == weights, "and their bytes");
+  check(plan.buckets[0].algorithm == "direct", plan.buckets[0].algorithm);
+  check(plan.bytes_per_step >= 2 * weights, "bytes per step");
+  check(plan.all_reduce_us > 0, "all-reduce");
+  check(plan.unused.empty() && plan.whole.empty(), "nothing strange");
+  check(plan.one_device == "GPU:0", plan.one_device);
   // So small a step gains nothing.
-  EXPECT_LT(plan.speed_up(), 1);
-  EXPECT_NE(plan.advice.find("use GPU:0 or a larger batch"), std::string::npos)
-      << plan.advice;
+  check(plan.speed_up() < 1, "no gain");
+  check(plan.advice.ends_with("use GPU:0 or a larger batch"), plan.advice);
 }
 
-TEST(StrategyPlan, PredictsTheSimulatedClock) {
+TEST(StrategyPlan, SaysWhatReplicasDo) {
+  IN_A_FRESH_PROCESS(what_replicas_do());
+}
+
+void the_clock() {
+  use_gpus();
   const MirroredStrategy strategy({"/GPU:0", "/GPU:1"});
   const auto scope = strategy.scope();
   keras::Sequential model = small_model();
@@ -74,8 +81,13 @@ TEST(StrategyPlan, PredictsTheSimulatedClock) {
   const Tensor y = zeros({64}, int32);
   for (int i = 0; i < 5; ++i) model.train_on_batch(x, y).item<float>();
   const double measured = model.placement().measured_step_us;
-  ASSERT_GT(measured, 0);
-  EXPECT_NEAR(plan.step_us / measured, 1, 0.2);
+  check(measured > 0, "measured");
+  check(std::abs(plan.step_us / measured - 1) < 0.2,
+        std::to_string(plan.step_us) + " for " + std::to_string(measured));
+}
+
+TEST(StrategyPlan, PredictsTheSimulatedClock) {
+  IN_A_FRESH_PROCESS(the_clock());
 }
 
 TEST(StrategyPlan, NamesVariablesWithoutAGradient) {
@@ -98,28 +110,39 @@ TEST(StrategyPlan, NamesVariablesWithoutAGradient) {
   EXPECT_EQ(a.value().to_vector<float>(), (std::vector<float>{1, 1}));
 }
 
-TEST(StrategyPlan, RunsNothing) {
+void nothing_runs() {
+  use_gpus();
   const MirroredStrategy strategy({"/GPU:0", "/GPU:1"});
   const auto scope = strategy.scope();
   const keras::Sequential model = small_model();
-  const std::vector<float> before =
-      model.trainable_variables()[0].value().to_vector<float>();
+  const Variable w = model.trainable_variables()[0];
+  const std::vector<float> before = w.value().to_vector<float>();
   strategy.plan(model, 16);
-  EXPECT_EQ(model.trainable_variables()[0].value().to_vector<float>(), before);
-  EXPECT_EQ(model.num_train_traces(), 0);
+  check(w.value().to_vector<float>() == before, "weights are as they were");
+  check(model.num_train_traces() == 0, "no step");
 }
 
-TEST(StrategyPlan, TellsWhatIsMissing) {
+TEST(StrategyPlan, RunsNothing) { IN_A_FRESH_PROCESS(nothing_runs()); }
+
+void what_is_missing() {
+  use_gpus();
   const MirroredStrategy strategy({"/GPU:0", "/GPU:1"});
   const auto scope = strategy.scope();
   keras::Sequential fresh({Dense(4)});
-  EXPECT_THROW(strategy.plan(fresh, 8), errors::FailedPrecondition);
+  refuses<errors::FailedPrecondition>([&] { strategy.plan(fresh, 8); },
+                                      "before compile()");
   fresh.compile({.optimizer = "sgd", .loss = "mse"});
-  EXPECT_THROW(strategy.plan(fresh, 8), errors::FailedPrecondition);
+  refuses<errors::FailedPrecondition>([&] { strategy.plan(fresh, 8); },
+                                      "its inputs is not known");
   const keras::Sequential model = small_model();
-  EXPECT_THROW(strategy.plan(model, 1), errors::InvalidArgument);
-  EXPECT_THROW(OneDeviceStrategy("/GPU:0").plan(model, 8),
-               errors::InvalidArgument);
+  refuses<errors::InvalidArgument>([&] { strategy.plan(model, 1); },
+                                   "the batch has 1 examples");
+  refuses<errors::InvalidArgument>(
+      [&] { OneDeviceStrategy("/GPU:0").plan(model, 8); }, "is compiled for");
+}
+
+TEST(StrategyPlan, TellsWhatIsMissing) {
+  IN_A_FRESH_PROCESS(what_is_missing());
 }
 
 TEST(StrategyAdvice, SpeaksOfOneMemoryBus) {
@@ -135,7 +158,6 @@ TEST(StrategyAdvice, SpeaksOfOneMemoryBus) {
 }
 
 void plan_core_sets() {
-  using fresh_process::check;
   config::set_logical_device_configuration(
       {"/physical_device:CPU:0", "CPU"},
       {{.workers = 1, .shared = true}, {.workers = 1, .shared = true}});

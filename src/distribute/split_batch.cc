@@ -69,11 +69,27 @@ int64_t unit_of(const SplitPlaces& places) {
   return unit;
 }
 
+// Everything on the devices of one replica.
+void put_on(Graph& graph, const std::vector<std::string>& devices) {
+  if (devices[0].empty()) return;
+  for (Node& n : graph.nodes) {
+    if (n.op->name() == "_Arg" || n.variable.defined()) continue;
+    const Node old = n;
+    ask_for(n, old, devices);
+  }
+}
+
 }  // namespace
 
 SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
   SplitReport report;
   report.batch = batch_of(graph);
+  const bool one = plan.replicas.size() == 1 && plan.central.empty();
+  if (one && plan.slices == 0) {
+    put_on(graph, plan.replicas[0]);
+    report.examples = {report.batch};
+    return report;
+  }
   if (report.batch <= 0) return report;  // nothing to split
   const SplitPlaces places = places_of(plan, report.batch);
   if (places.memories.size() > kMaxMemories) {
@@ -84,10 +100,6 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
   }
   for (const ExampleRange& e : places.examples) {
     report.examples.push_back(e.rows);
-  }
-  if (plan.replicas.size() == 1 && plan.slices == 0 && plan.central.empty() &&
-      plan.replicas[0].size() == 1) {
-    return report;
   }
   for (int round = 0;; ++round) {
     SplitAnalysis analysis(graph, report.batch, lengths_of(places),

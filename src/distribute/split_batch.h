@@ -22,7 +22,7 @@ namespace berth::distribute {
 
 struct SplitPlan {
   // By replica: full names of its devices. Requests of nodes name them by
-  // their number within the replica.
+  // their number within the replica. One replica on "" leaves requests alone.
   std::vector<std::vector<std::string>> replicas;
   // Slices of the batch per replica, in proportion; empty: equal shares.
   std::vector<int> shares;

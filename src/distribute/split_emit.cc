@@ -142,27 +142,12 @@ Node SplitEmit::copy_of(int32_t i, const Copy& where) const {
   }
   node.name = unique_name(to_, node.name);
   const std::vector<std::string> devices = devices_of(where);
-  const OpKind kind = old.op->kind();
   if (old.follows >= 0 && (!several || devices.size() > 1)) {
     for (const Copy& c : copies_[old.follows]) {
       if (c.replica == where.replica) node.follows = c.node;
     }
   }
-  if (!several && devices.size() == 1) return node;
-  if (kind == OpKind::kReadVariable || kind == OpKind::kAlias) {
-    // Where the variable, or the input, is.
-    node.requested =
-        devices.size() > 1 && !old.requested.empty() && kind == OpKind::kAlias
-            ? device_for(old.requested, devices, old)
-            : "";
-  } else if (old.has_effect()) {
-    node.requested.clear();  // the variable decides
-  } else if (devices.size() > 1 && old.requested.empty() &&
-             (node.follows >= 0 || kind == OpKind::kPlaceholder)) {
-    node.requested.clear();  // with the node it follows, or with its readers
-  } else {
-    node.requested = device_for(old.requested, devices, old);
-  }
+  if (several || !devices[0].empty()) ask_for(node, old, devices);
   return node;
 }
 

@@ -87,6 +87,25 @@ std::string device_for(const std::string& request,
       devices.size(), devices.size()));
 }
 
+void ask_for(Node& node, const Node& old,
+             const std::vector<std::string>& devices) {
+  const OpKind kind = old.op->kind();
+  const bool several = devices.size() > 1;
+  node.requested.clear();
+  // Where the variable is.
+  if (kind == OpKind::kReadVariable || old.has_effect()) return;
+  if (kind == OpKind::kAlias) {  // where the input is
+    if (several && !old.requested.empty()) {
+      node.requested = device_for(old.requested, devices, old);
+    }
+    return;
+  }
+  // With the node that it follows, or with its readers.
+  const bool floats = node.follows >= 0 || kind == OpKind::kPlaceholder;
+  if (several && old.requested.empty() && floats) return;
+  node.requested = device_for(old.requested, devices, old);
+}
+
 SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
   check_shares(plan);
   SplitPlaces p;

@@ -57,6 +57,11 @@ std::string device_for(const std::string& request,
                        const std::vector<std::string>& devices,
                        const Node& node);
 
+// Lets `node`, a copy of `old`, ask for its device among those of a replica,
+// or for none where another node decides.
+void ask_for(Node& node, const Node& old,
+             const std::vector<std::string>& devices);
+
 }  // namespace berth::distribute
 
 #endif  // BERTH_DISTRIBUTE_SPLIT_PLACES_H_

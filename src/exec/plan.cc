@@ -82,6 +82,8 @@ const PlanInfo& Plan::info() const { return impl_->info; }
 const Graph& Plan::graph() const { return impl_->graph; }
 const Schedule& Plan::schedule() const { return impl_->schedule; }
 
+void Plan::sample_next(int runs) { impl_->wanted_samples = runs; }
+
 void Plan::drop_wait_for_testing(int step, int wait) {
   auto& waits = step >= 0 ? impl_->steps.at(step).waits
                           : impl_->streams.at(-step - 1).final_waits;

@@ -73,6 +73,9 @@ class Plan {
   // The plan as text: docs/graph-format.md, "Plans".
   std::string str() const;
 
+  // Times the next so many runs, besides those that are sampled anyway.
+  void sample_next(int runs);
+
   // Makes runs ignore wait `wait` of step `step`, or final wait `wait` of
   // stream -step - 1 (tests of the waits themselves).
   void drop_wait_for_testing(int step, int wait);

@@ -235,7 +235,8 @@ struct Plan::Impl {
   ArenaGuard guard;
   uint64_t step_counter = 0;
 
-  std::mutex mutex;  // step_counter, the instances and the record
+  std::atomic<int> wanted_samples{0};  // Plan::sample_next()
+  std::mutex mutex;                    // step_counter, the instances and the record
   std::vector<std::unique_ptr<Instance>> idle;
   // Of runs that missed their deadline.
   std::vector<std::unique_ptr<Instance>> left_behind;

@@ -36,6 +36,10 @@ void Plan::Impl::begin_run(Instance& run) {
     harvest(run);
   }
   run.sampled = is_sampled(run.runs_before + ++run.runs);
+  if (wanted_samples.load(std::memory_order_relaxed) > 0) {
+    run.sampled = true;
+    wanted_samples.fetch_sub(1, std::memory_order_relaxed);
+  }
   if (run.sampled) std::fill(run.times.begin(), run.times.end(), WorkTime{});
 }
 

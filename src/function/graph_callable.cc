@@ -22,6 +22,7 @@ namespace berth {
 namespace {
 
 constexpr size_t kMaxPlans = 16;
+constexpr int kMostTries = 3;  // GraphRewrite::accept()
 
 double now_seconds() {
   return std::chrono::duration<double>(
@@ -124,6 +125,18 @@ Graph GraphCallable::specialize(const std::vector<Shape>& shapes) const {
 std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
     const std::vector<Shape>& shapes) const {
   const double start = now_seconds();
+  std::shared_ptr<Compiled> c;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    c = compile_once(shapes);
+    if (!options_.rewrite || options_.rewrite->accept(*c->plan)) break;
+  }
+  c->seconds = now_seconds() - start;
+  note_contracts(*c);
+  return c;
+}
+
+std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile_once(
+    const std::vector<Shape>& shapes) const {
   auto c = std::make_shared<Compiled>();
   c->shapes = shapes;
   Graph g = specialize(shapes);
@@ -141,8 +154,6 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
   }
   c->placed = place_all(g, real_devices(), options_.optimize);
   c->plan = Plan::build(std::move(g), options);
-  c->seconds = now_seconds() - start;
-  note_contracts(*c);
   return c;
 }
 
@@ -219,9 +230,11 @@ void GraphCallable::call(std::span<const Tensor* const> in,
     compiled = compiled_for(args);
   }
   if (compiled->has_contracts || open) {
-    return run_checked(*compiled, args, out, open);
+    run_checked(*compiled, args, out, open);
+  } else {
+    compiled->plan->run(args, out);
   }
-  compiled->plan->run(args, out);
+  if (options_.rewrite) options_.rewrite->ran(*compiled->plan);
 }
 
 std::shared_ptr<GraphCallable::Compiled> GraphCallable::last() const {

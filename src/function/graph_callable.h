@@ -128,6 +128,8 @@ class GraphCallable final : public Callable {
   };
   Graph specialize(const std::vector<Shape>& shapes) const;
   std::shared_ptr<Compiled> compile(const std::vector<Shape>& shapes) const;
+  std::shared_ptr<Compiled> compile_once(
+      const std::vector<Shape>& shapes) const;
 
   FunctionOptions options_;
   std::vector<ParsedContract> contracts_;  // of the options

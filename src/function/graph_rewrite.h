@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "exec/plan.h"
 #include "graph/graph.h"
 
 namespace berth {
@@ -25,6 +26,15 @@ class GraphRewrite {
   // Plans of different keys are different plans (shares that have moved). Read
   // once per call: must be cheap.
   virtual uint64_t key() const { return 0; }
+
+  // Called when a plan of a rewritten graph is made. False: apply() would do
+  // something else now (the plan needs too much memory), and the function is
+  // compiled again; asked three times at most.
+  virtual bool accept(const Plan& /*plan*/) const { return true; }
+
+  // Called after each run of such a plan, on the thread that ran it. Must be
+  // cheap; key() may be another afterwards.
+  virtual void ran(Plan& /*plan*/) const {}
 
   // Parts of forked work in these plans; 0: as the options of the function say.
   virtual int slices() const { return 0; }

@@ -64,6 +64,15 @@ void report_placement(const placement::Report& report, int verbose,
   std::fflush(stdout);
 }
 
+// Says what automatic shares gained.
+void report_shares(const Model::Training& training, int verbose,
+                   History* history) {
+  if (training.rewrite()) history->shares = training.rewrite()->moved();
+  if (verbose == 0 || history->shares.empty()) return;
+  std::printf("%s\n", history->shares.c_str());
+  std::fflush(stdout);
+}
+
 std::optional<data::Dataset> validation_of(const FitOptions& o, Site site) {
   const ValidationData& v = o.validation_data;
   if (v.dataset) return v.dataset;
@@ -131,6 +140,7 @@ History run_fit(Model& model, Model::Training& t, const Batches& batches,
                Logs(values.begin(), values.end()));
   }
   history.split = watch.split();
+  report_shares(t, options.verbose, &history);
   report_placement(model.placement(), options.verbose, &history);
   call_hooks(options.callbacks, &Callback::on_train_end, model);
   return history;

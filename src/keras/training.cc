@@ -95,12 +95,13 @@ FunctionOptions Model::Training::step_options(
     std::shared_ptr<const distribute::FitRewrite>* rewrite) const {
   FunctionOptions o{.name = name, .slices = options ? options->slices : 0};
   if (core) {
-    auto split = distribute::fit_rewrite(core);
+    // Training alone is timed: shares follow it.
+    auto split = distribute::fit_rewrite(
+        core, {.slices = o.slices, .balances = rewrite != nullptr});
     if (rewrite) *rewrite = split;
     o.rewrite = std::move(split);
   } else if (o.slices > 0) {
-    o.rewrite = distribute::slices_rewrite(
-        DeviceManager::get().default_device().str(), o.slices);
+    o.rewrite = distribute::slices_rewrite(o.slices);
   }
   return o;
 }

@@ -49,15 +49,6 @@ class Orderer {
           work_.is_transfer[i];
       floats_[i] = work_.is_transfer[i] || (!read[i] && updates(n));
     }
-    // What other devices read of a variable is not behind the work of its own.
-    for (const Node& n : graph_.nodes) {
-      for (const ValueRef& v : n.inputs) {
-        if (graph_[v.node].op->kind() == OpKind::kReadVariable &&
-            graph_[v.node].assigned != n.assigned) {
-          floats_[v.node] = true;
-        }
-      }
-    }
   }
 
   static bool updates(const Node& n) {

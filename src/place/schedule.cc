@@ -89,7 +89,7 @@ class Scheduler {
       const int32_t on = result_.steps[step_of_[before]].stream;
       if (on == step.stream) continue;
       if (latest_[on] < 0) latest.push_back(on);
-      latest_[on] = std::max(latest_[on], last_of_reads(step_of_[before], s));
+      latest_[on] = std::max(latest_[on], step_of_[before]);
     }
     for (int32_t& l : latest) l = std::exchange(latest_[l], -1);
     step.waits = reduce(latest, known_[step.stream]);
@@ -98,20 +98,6 @@ class Scheduler {
     known[step.stream] = s;
     std::copy(known.begin(), known.end(), clock(s));
     note_memory(step, s);
-  }
-
-  // Reads of variables do nothing: to wait for one is to wait for those that
-  // stand right behind it too.
-  int32_t last_of_reads(int32_t read, int32_t before) const {
-    const auto reads = [&](int32_t s) {
-      return graph_[work_.order[s]].op->kind() == OpKind::kReadVariable;
-    };
-    while (reads(read) && read + 1 < before && reads(read + 1) &&
-           result_.steps[read + 1].waits.empty() &&
-           result_.steps[read + 1].stream == result_.steps[read].stream) {
-      ++read;
-    }
-    return read;
   }
 
   // Leaves out what is known already and what another wait implies.
@@ -145,7 +131,8 @@ class Scheduler {
     const bool transfer = work_.is_transfer[step.node];
     for (const ValueRef& v : graph_[step.node].inputs) {
       touch(memory_[v.node]);
-      if (graph_[v.node].op == &range_ && memory_[v.node] != home) {
+      // A variable of another device is as that device left it.
+      if (graph_.spec(v).dtype == resource && memory_[v.node] != home) {
         start_after(step.stream, memory_[v.node]);
       }
       if (transfer && work_.is_source(v.node)) {

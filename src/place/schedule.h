@@ -56,13 +56,13 @@ struct Schedule {
   // Per stream, the compute streams (indices) whose earlier work must be done
   // before its first step. Copy streams: its own device's, whose memory it
   // writes, and those of the devices whose arguments it reads. Compute streams:
-  // those of the devices whose variables it has ranges of.
+  // those of the devices whose variables they use.
   std::vector<std::vector<int32_t>> start_waits;
 };
 
-// Orders the nodes: program order, except that updates of variables, and reads
-// that other devices look at, run as soon as their inputs and controls are
-// done, and transfers as soon as their input exists. _Arg, Const, VarHandleOp and _HandOver are no steps. Waits are
+// Orders the nodes: program order, except that updates of variables run as
+// soon as their inputs and controls are done, and transfers as soon as their
+// input exists. _Arg, Const, VarHandleOp and _HandOver are no steps. Waits are
 // transitively reduced: leaving out any one leaves some edge uncovered.
 Schedule make_schedule(const Graph& graph);
 

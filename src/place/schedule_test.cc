@@ -399,15 +399,16 @@ TEST(Schedule, RangesOfAVariableAreUpdatedBehindItsReaders) {
   const Graph g = cut(b);
   const Schedule s = make_schedule(g);
   EXPECT_EQ(print(s, g),
-            "0 CPU:0 r\n"
-            "1 CPU:0 here\n"
-            "2 CPU:0 h\n"
-            "3 CPU:1 u wait 0\n"
-            "4 CPU:0 g0\n"
-            "5 CPU:0 a0 wait 3\n"
-            "6 CPU:1 g1\n"
-            "7 CPU:1 a1 wait 2\n"
-            "end CPU:0 wait 7\n");
+            "0 CPU:0 here\n"
+            "1 CPU:0 r\n"
+            "2 CPU:1 r/to_CPU:1\n"
+            "3 CPU:0 h\n"
+            "4 CPU:1 u\n"
+            "5 CPU:0 g0\n"
+            "6 CPU:0 a0 wait 4\n"
+            "7 CPU:1 g1\n"
+            "8 CPU:1 a1 wait 3\n"
+            "end CPU:0 wait 8\n");
   // Nor may CPU:1 begin before earlier work of CPU:0 on the variable is done.
   EXPECT_EQ(s.start_waits[1], std::vector<int32_t>{0});
 }
