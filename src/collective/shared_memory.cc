@@ -251,7 +251,19 @@ class ShardedUpdate {
       }
     }
     const int32_t part = emit_.copy(update, inputs, device, "part");
+    if (range.count * static_cast<int64_t>(size_of(bucket_.dtype)) >=
+            kSmallestCutBytes &&
+        emit_[part].op->name().starts_with("ResourceApply")) {
+      set_shared(emit_[part]);
+    }
     parts_[update].push_back(part);
+  }
+
+  static void set_shared(Node& update) {
+    std::vector<Attrs::Pair> attrs;
+    if (update.attrs.get()) attrs = update.attrs.get()->pairs();
+    attrs.push_back({"shared", true});
+    update.attrs = AttrsRef(std::move(attrs));
   }
 
   ValueRef range_of(ValueRef variable, const ItemRange& range,
