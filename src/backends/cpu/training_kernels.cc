@@ -1,16 +1,12 @@
 // Updates of variables.
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
+#include "backends/cpu/past_caches.h"
 #include "backends/reference/reference.h"
 
 namespace berth::cpu {
@@ -18,23 +14,6 @@ namespace berth::cpu {
 namespace {
 
 float scalar(const KernelCall& c, int i) { return *c.in[i].as<float>(); }
-
-// Writes past the caches. A line that other cores have a copy of costs ten
-// times as much to write through them: each store waits until all have dropped
-// theirs.
-void stream(float* to, const float* from, int64_t n) {
-  int64_t i = 0;
-#if defined(__x86_64__)
-  constexpr int64_t kLane = 4;
-  for (; i < n && reinterpret_cast<uintptr_t>(to + i) % 16 != 0; ++i) {
-    to[i] = from[i];
-  }
-  for (; i + kLane <= n; i += kLane) {
-    _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
-  }
-#endif
-  for (; i < n; ++i) to[i] = from[i];
-}
 
 // Calls loop(var, begin, n) for elements [begin, begin + n) of the variables;
 // `var` is where those of the first one are. A variable that others read next
@@ -50,11 +29,9 @@ void update(const KernelCall& c, Loop&& loop) {
     const int64_t count = std::min(kBlock, n - begin);
     std::memcpy(block, var + begin, static_cast<size_t>(count) * sizeof(float));
     loop(block, begin, count);
-    stream(var + begin, block, count);
+    copy_past_caches(var + begin, block, count);
   }
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
+  end_past_caches();
 }
 
 void gradient_descent(const KernelCall& c) {
