@@ -276,7 +276,11 @@ void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
     run.views[view].data = base + operands[view].offset;
   }
   if (!random_calls.empty()) {
-    const uint64_t step = step_counter->fetch_add(1);
+    uint64_t step;
+    {
+      std::lock_guard lock(mutex);
+      step = step_counter++;
+    }
     for (int c : random_calls) run.contexts[c].step = step;
   }
   if (inline_only) return launch_inline(run);

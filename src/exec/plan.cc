@@ -82,10 +82,6 @@ const PlanInfo& Plan::info() const { return impl_->info; }
 const Graph& Plan::graph() const { return impl_->graph; }
 const Schedule& Plan::schedule() const { return impl_->schedule; }
 
-void Plan::count_with(const Plan& other) {
-  impl_->step_counter = other.impl_->step_counter;
-}
-
 void Plan::sample_next(int runs) { impl_->wanted_samples = runs; }
 
 void Plan::drop_wait_for_testing(int step, int wait) {
@@ -378,7 +374,11 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
   p.bind(*run, in);
   RunLocks locks(p);
   if (!p.random_calls.empty()) {
-    const uint64_t step = p.step_counter->fetch_add(1);
+    uint64_t step;
+    {
+      std::lock_guard lock(p.mutex);
+      step = p.step_counter++;
+    }
     for (int c : p.random_calls) run->contexts[c].step = step;
   }
   std::unique_lock<std::mutex> hold;

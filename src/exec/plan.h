@@ -73,10 +73,6 @@ class Plan {
   // The plan as text: docs/graph-format.md, "Plans".
   std::string str() const;
 
-  // Random ops count runs of both plans from now on: they are the same step,
-  // cut in another way. Before the first run.
-  void count_with(const Plan& other);
-
   // Times the next so many runs, besides those that are sampled anyway.
   void sample_next(int runs);
 

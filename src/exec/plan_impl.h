@@ -176,9 +176,9 @@ struct Instance {
   std::exception_ptr error;
   const Device* failed_on = nullptr;
 
-  Deadline deadline;     // of this run
-  int32_t launched = 0;  // steps, of a run with a deadline
-  bool late = false;     // it has missed it: work may be on its way
+  Deadline deadline;        // of this run
+  int32_t launched = 0;     // steps, of a run with a deadline
+  bool late = false;        // it has missed it: work may be on its way
 };
 
 struct Plan::Impl {
@@ -233,12 +233,10 @@ struct Plan::Impl {
   // Of the one device of an inline plan that has a thread; else null.
   Stream* home = nullptr;
   ArenaGuard guard;
-  // Of runs, for random ops; plans of the same step may share one.
-  std::shared_ptr<std::atomic<uint64_t>> step_counter =
-      std::make_shared<std::atomic<uint64_t>>(0);
+  uint64_t step_counter = 0;
 
   std::atomic<int> wanted_samples{0};  // Plan::sample_next()
-  std::mutex mutex;                    // the instances and the record
+  std::mutex mutex;                    // step_counter, the instances and the record
   std::vector<std::unique_ptr<Instance>> idle;
   // Of runs that missed their deadline.
   std::vector<std::unique_ptr<Instance>> left_behind;

@@ -130,10 +130,6 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
     c = compile_once(shapes);
     if (!options_.rewrite || options_.rewrite->accept(*c->plan)) break;
   }
-  // Random numbers go on where the plan of other shares was.
-  for (const auto& other : plans_) {
-    if (other->shapes == shapes) c->plan->count_with(*other->plan);
-  }
   c->seconds = now_seconds() - start;
   note_contracts(*c);
   return c;
