@@ -12,6 +12,7 @@
 #include "berth/errors.h"
 #include "distribute/merge_replicas.h"
 #include "distribute/replica.h"
+#include "exec/deadline.h"
 #include "function/control_flow.h"
 #include "function/graph_rewrite.h"
 #include "graph/tracer.h"
@@ -176,6 +177,7 @@ std::vector<Tensors> run_replicas(const std::shared_ptr<StrategyCore>& core,
   const std::string fixed =
       fmt::format("run {} {} {}", core->serial(), call.split, call.fixed);
   const NoDeviceScope no_scope;
+  const DeadlineScope in_time(core->options().communication.timeout_seconds);
   if (call.traces != nullptr) {
     call.traces->call(leaves, fixed, body, &results, structure, t_state.site);
   } else {

@@ -321,6 +321,43 @@ TEST(Run, InsideATracedFunctionItBecomesPartOfIt) {
   });
 }
 
+TEST(Run, ReplicasSeeWhatTheTraceAroundThemWrites) {
+  on_two([](const MirroredStrategy& strategy) {
+    Variable v;
+    {
+      const auto scope = strategy.scope();
+      v = Variable(constant(1.f), {.aggregation = VariableAggregation::kSum});
+    }
+    const auto add = [&](const Tensor& t) {
+      v.assign_add(t);
+      return v.value();
+    };
+    const auto x = pair_of(constant(1.f), constant(4.f));
+    const auto step = berth::function([&](const PerReplica& t) {
+      v.assign(v.value() * 10.f);
+      const PerReplica one = strategy.run(add, t);
+      v.assign_sub(constant(2.f));
+      const PerReplica two = strategy.run(add, t);
+      v.assign_add(constant(1.f));
+      return std::tuple(one, two, v.value());
+    });
+    float now = 1;
+    for (int i = 0; i < 3; ++i) {
+      const auto [one, two, last] = step(x);
+      now = now * 10 + 5;
+      check(values(one[0]) == Floats{now} && values(one[1]) == Floats{now},
+            "after the assignment");
+      now += -2 + 5;
+      check(values(two[0]) == Floats{now} && values(two[1]) == Floats{now},
+            "after the second");
+      now += 1;
+      check(values(last) == Floats{now}, "at the end");
+      const auto seen = strategy.run([&] { return v.value(); });
+      check(values(seen[1]) == Floats{now}, "also by the next step");
+    }
+  });
+}
+
 TEST(Run, ReplicasWithoutExamplesHaveNoWeight) {
   on_two([](const MirroredStrategy& strategy) {
     Variable mean, local;
