@@ -76,9 +76,7 @@ TEST(EqualBitsSlow, OfBatchNormsAndShortcuts) {
   check("resnet18", 2, {{4}, {1, 1, 2}});
 }
 
-TEST(EqualBitsSlow, OfAttention) {
-  check("gpt", 2, {{4}, {1, 1, 1, 1}});
-}
+TEST(EqualBitsSlow, OfAttention) { check("gpt", 2, {{4}, {1, 1, 1, 1}}); }
 
 }  // namespace
 }  // namespace berth::distribute
