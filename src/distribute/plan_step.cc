@@ -179,6 +179,11 @@ class Planner {
 
   void plan_one_device() {
     Device& home = *devices_[0];
+    if (devices_.size() == 1) {
+      plan_.one_device = home.short_name();
+      plan_.one_device_us = plan_.step_us;
+      return;
+    }
     const int cores = cores_of(devices_);
     const int slices = std::min(cores, ThreadPool::kMaxChunks);
     GraphCallable call(graph_, {.name = graph_.name,

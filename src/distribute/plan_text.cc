@@ -96,7 +96,7 @@ std::string StrategyPlan::str() const {
     }
     s += "\n";
   }
-  if (one_device_us > 0) {
+  if (one_device_us > 0 && one_device_us != step_us) {
     s += fmt::format("  against {}: {}, speed-up {:.2f}x\n", one_device,
                      in_us(one_device_us), speed_up());
   }

@@ -20,16 +20,19 @@ bool is_fixed(const Node& n) {
          n.op->name() == "_MultiApply";
 }
 
-double median(std::vector<double> v) {
+// The lower quartile: others had the cores now and then. Who has them always
+// is seen.
+double usual(std::vector<double> v) {
   if (v.empty()) return 0;
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  return *middle;
+  const auto at = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 4);
+  std::nth_element(v.begin(), at, v.end());
+  return *at;
 }
 
 // What the runs in between took.
 PlanTimes difference(const PlanTimes& now, const PlanTimes& before) {
   PlanTimes d = now;
+  if (before.devices.size() != now.devices.size()) return {};
   d.samples -= before.samples;
   for (size_t i = 0; i < d.devices.size(); ++i) {
     d.devices[i].us -= before.devices[i].us;
@@ -177,11 +180,11 @@ void ShareMover::move() {
       us.push_back(all);
       fixed_us.push_back(of_it);
     }
-    compute.push_back(median(us));
-    fixed.push_back(median(fixed_us));
+    compute.push_back(usual(us));
+    fixed.push_back(usual(fixed_us));
   }
   samples_.clear();
-  const auto next = balancer_.sample(compute, fixed, median(steps));
+  const auto next = balancer_.sample(compute, fixed, usual(steps));
   if (next) core_->set_shares(*next);
 }
 

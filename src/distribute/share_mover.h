@@ -35,7 +35,7 @@ class ShareMover {
   // Steps of a plan between samples, the runs of one, and those of a new plan
   // that come before.
   static constexpr int64_t kBetween = 256;
-  static constexpr int kRuns = 7;
+  static constexpr int kRuns = 9;
   static constexpr int64_t kWarmUp = 3;
 
   explicit ShareMover(std::shared_ptr<StrategyCore> core);
