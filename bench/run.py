@@ -270,6 +270,24 @@ def core_sets_row(runner, bench, value):
     return best, {}
 
 
+def all_reduce_row(runner):
+    """A loop of the same traffic on 4 threads over an all-reduce of 4 x 64 MB."""
+    if runner.allowed < 4:
+        raise Skipped(f"needs 4 cores, {runner.allowed} allowed")
+    share = max(field(runner.ours("bench_all_reduce", fresh=True), "all_reduce", "share_of_ceiling")
+                for _ in range(runner.options.rounds))
+    return 1 / share, {"share": share}
+
+
+def replicas_row(runner, model, value):
+    """A step on replicas of core sets, against one device or against no exchange."""
+    if runner.allowed < 4:
+        raise Skipped(f"needs 4 cores, {runner.allowed} allowed")
+    best = min(field(runner.ours("bench_replicas", "--model", model, fresh=True), "replicas", value)
+               for _ in range(runner.options.rounds))
+    return best, {}
+
+
 def equal_bits_row(runner, model):
     """A step on 4 replicas with one slice each over the same with default slicing."""
     if runner.allowed < 4:
@@ -374,6 +392,17 @@ ROWS += [
 for _model in MODELS:
     ROWS.append((f"{_model}_step_over_python_peers", "x", 1, 1 / 1.5,
                  lambda r, m=_model: python_row(r, m, 4)))
+ROWS += [
+    # Shares of 0.7 and 0.9.
+    ("copy_over_all_reduce_4_x_64mb", "x", 1.43, 1.11, all_reduce_row),
+    ("mlp_step_on_2_x_2_cores_over_1_x_4", "x", 1.25, 1.05,
+     lambda r: replicas_row(r, "mlp", "over_one_device")),
+    ("cnn_step_on_2_x_2_cores_over_1_x_4", "x", 1.15, 1.02,
+     lambda r: replicas_row(r, "cnn", "over_one_device")),
+    # 100,000 parameters, 4 replicas of one core, 16 examples each.
+    ("synchronisation_over_compute", "x", 0.30, 0.15,
+     lambda r: replicas_row(r, "small", "synchronisation_over_compute")),
+]
 for _model in ("mlp", "cnn"):
     ROWS.append((f"{_model}_equal_bits_on_4_replicas", "x", 1.3, 1.1,
                  lambda r, m=_model: equal_bits_row(r, m)))

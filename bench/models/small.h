@@ -10,8 +10,8 @@ namespace berth_bench {
 
 class SmallModel : public StepModel {
  public:
-  explicit SmallModel(bool cnn, int64_t batch = 64)
-      : cnn_(cnn), adam_(1e-3, 1e-7) {
+  explicit SmallModel(bool cnn, int64_t batch = 64, double rate = 1e-3)
+      : cnn_(cnn), adam_(rate, 1e-7) {
     using namespace berth;
     if (cnn_) {
       add({3, 3, 1, 32}, 0.3, 2);

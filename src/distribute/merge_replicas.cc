@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <list>
+#include <map>
 #include <optional>
 
 #include "base/where.h"
@@ -12,9 +13,11 @@
 #include "berth/ops/array.h"
 #include "device/device_manager.h"
 #include "distribute/replica_places.h"
+#include "function/control_flow.h"
 #include "graph/body.h"
 #include "graph/replay.h"
 #include "ops/op_call.h"
+#include "tensor/mirrors.h"
 #include "tensor/variable_state.h"
 
 namespace berth::distribute {
@@ -69,6 +72,7 @@ class Merger {
   }
 
   std::vector<Tensors> run() {
+    refresh_mirrors();
     for (;;) {
       for (Cursor& c : cursors_) advance(c);
       const Cursor& first = cursors_.front();
@@ -83,6 +87,36 @@ class Merger {
   }
 
  private:
+  // A plan brings mirrors up to date before it runs. What the trace around has
+  // written to homes alone, before there were mirrors, is copied here.
+  void refresh_mirrors() {
+    static const OpDef& read = op_named("ReadVariableOp");
+    static const OpDef& assign = op_named("AssignVariableOp");
+    std::map<const TensorImpl*, int32_t> last;
+    if (const Tracer* around = current_tracer()) {
+      const Graph& g = around->graph();
+      for (int32_t i = 0; i < g.size(); ++i) {
+        for (const Tensor& v : written_by(g, g[i])) last[v.impl()] = i + 1;
+      }
+    }
+    if (last.empty()) return;
+    for (const Cursor& c : cursors_) {
+      for (const Node& n : c.graph.nodes) {
+        if (!n.variable.defined() || !last.contains(n.variable.impl()))
+          continue;
+        const Tensor mine = places_.handle_for(n.variable, c.replica);
+        if (home_of(mine).impl() != n.variable.impl()) continue;
+        int32_t& written = last[mine.impl()];
+        if (written >= last[n.variable.impl()]) continue;
+        written = last[n.variable.impl()];
+        const NodeContext context(places_.in_replica(n, c.replica), -1);
+        const Tensor value = call1(read, n.variable);
+        const Tensor* in[] = {&mine, &value};
+        apply(assign, in, nullptr, {});
+      }
+    }
+  }
+
   // True when replicas wait for each other at the node.
   bool waits(const Cursor& c) const {
     const Node& n = c.node();
@@ -263,6 +297,10 @@ class Merger {
   void run_in_call(const Graph& graph, int32_t i, Replay& replay) {
     const Node& n = graph[i];
     const std::vector<Tensor> written = written_by(graph, n);
+    if (std::any_of(written.begin(), written.end(),
+                    [](const Tensor& v) { return home_of(v).defined(); })) {
+      return;  // with its home
+    }
     const bool mirrored =
         !written.empty() && n.op->kind() != OpKind::kControl &&
         std::all_of(written.begin(), written.end(), [&](const Tensor& v) {

@@ -1,8 +1,12 @@
 #include "distribute/replica_places.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
+#include "base/diagnostics.h"
+#include "base/where.h"
 #include "device/device_manager.h"
 #include "device/memory_space.h"
 #include "distribute/split_places.h"
@@ -24,6 +28,28 @@ ReplicaPlaces::ReplicaPlaces(const SplitPlan& plan) : plan_(plan) {
     if (fresh) firsts_.push_back(r);
   }
 }
+
+namespace {
+
+// Lint "strategy-scope-ignored": once per line.
+void lint_request(const Node& node, const std::string& device) {
+  const DeviceName wanted = DeviceName::parse(node.requested);
+  if (wanted.matches(DeviceName::parse(device))) return;
+  const NodeSource source =
+      node.sources.empty() ? NodeSource{node.name, {}} : node.sources[0];
+  const std::string where = where_text(nullptr, source.site);
+  report_once(
+      fmt::format("{}\n{}", where, wanted.str()),
+      {"strategy-scope-ignored", debugging::Severity::kLint,
+       fmt::format("{}{} is asked for on {} inside run(), and is done on {} "
+                   "all the same: each replica has one device of its own; for "
+                   "replicas that span devices say .devices_per_replica = 2",
+                   source.name, where, wanted.short_str(),
+                   DeviceName::parse(device).short_str()),
+       source.site});
+}
+
+}  // namespace
 
 // The number, within replica 0, of the device where a variable of a strategy
 // lives; -1 for variables that have no other copies.
@@ -72,7 +98,9 @@ std::string ReplicaPlaces::request_of(const Node& node, int replica) const {
       (node.follows >= 0 || kind == OpKind::kAlias)) {
     return "";
   }
-  return device_for(node.requested, devices, node);
+  const std::string device = device_for(node.requested, devices, node);
+  if (replica == 0 && devices.size() == 1) lint_request(node, device);
+  return device;
 }
 
 bool ReplicaPlaces::in_bodies(Graph& body, int replica) const {

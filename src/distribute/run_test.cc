@@ -321,6 +321,43 @@ TEST(Run, InsideATracedFunctionItBecomesPartOfIt) {
   });
 }
 
+TEST(Run, ReplicasSeeWhatTheTraceAroundThemWrites) {
+  on_two([](const MirroredStrategy& strategy) {
+    Variable v;
+    {
+      const auto scope = strategy.scope();
+      v = Variable(constant(1.f), {.aggregation = VariableAggregation::kSum});
+    }
+    const auto add = [&](const Tensor& t) {
+      v.assign_add(t);
+      return v.value();
+    };
+    const auto x = pair_of(constant(1.f), constant(4.f));
+    const auto step = berth::function([&](const PerReplica& t) {
+      v.assign(v.value() * 10.f);
+      const PerReplica one = strategy.run(add, t);
+      v.assign_sub(constant(2.f));
+      const PerReplica two = strategy.run(add, t);
+      v.assign_add(constant(1.f));
+      return std::tuple(one, two, v.value());
+    });
+    float now = 1;
+    for (int i = 0; i < 3; ++i) {
+      const auto [one, two, last] = step(x);
+      now = now * 10 + 5;
+      check(values(one[0]) == Floats{now} && values(one[1]) == Floats{now},
+            "after the assignment");
+      now += -2 + 5;
+      check(values(two[0]) == Floats{now} && values(two[1]) == Floats{now},
+            "after the second");
+      now += 1;
+      check(values(last) == Floats{now}, "at the end");
+      const auto seen = strategy.run([&] { return v.value(); });
+      check(values(seen[1]) == Floats{now}, "also by the next step");
+    }
+  });
+}
+
 TEST(Run, ReplicasWithoutExamplesHaveNoWeight) {
   on_two([](const MirroredStrategy& strategy) {
     Variable mean, local;
@@ -352,15 +389,28 @@ TEST(Run, ReplicasWithoutExamplesHaveNoWeight) {
 }
 
 TEST(Run, DeviceScopesInsideMeanTheReplica) {
-  on_two([](const MirroredStrategy& strategy) {
-    const auto f = [](const Tensor& x) {
-      const auto on = berth::device("/GPU:1");
-      return x + 1.f;
+  in_a_fresh_process([] {
+    two(true);
+    debugging::set_diagnostic_handler([](const debugging::Diagnostic&) {});
+    const MirroredStrategy strategy;
+    const auto f = [](const char* device) {
+      return berth::function([device](const Tensor& x) {
+        const auto on = berth::device(device);
+        return x + 1.f;
+      });
     };
-    const auto z = strategy.run(f, pair_of(constant(1.f), constant(2.f)));
-    for (int r = 0; r < 2; ++r) {
-      check(z[r].device() == strategy.devices()[r][0], "its own device");
+    const auto x = pair_of(constant(1.f), constant(2.f));
+    for (const char* device : {"/GPU:0", "/GPU:1"}) {
+      const auto z = strategy.run(f(device), x);
+      for (int r = 0; r < 2; ++r) {
+        check(z[r].device() == strategy.devices()[r][0], "its own device");
+      }
     }
+    check(debugging::diagnostic_counts()["strategy-scope-ignored"] == 1,
+          "GPU:0 is replica 0's own");
+    // Work for the host stays there.
+    const auto host = strategy.run(f("/CPU:0"), x);
+    check(host[1].device().ends_with("CPU:0"), "the host");
   });
 }
 
@@ -495,6 +545,139 @@ TEST(Run, SaysWhenItTracesEachTime) {
     const auto f = [](const Tensor& x) { return x; };
     for (int i = 0; i < 8; ++i) strategy.run(f, constant(1.f));
     check(debugging::diagnostic_counts()["retrace"] == 1, "once");
+  });
+}
+
+TEST(Run, VariablesOfNoStrategyAreWrittenOnceToo) {
+  on_two([](const MirroredStrategy& strategy) {
+    const Variable v = with_device("/CPU:0", [] {
+      return Variable(constant(1.f),
+                      {.aggregation = VariableAggregation::kSum});
+    });
+    const auto f = berth::function([&](const Tensor& x) {
+      v.assign_add(x * v.value());
+      return v.value();
+    });
+    const auto x = pair_of(constant(1.f), constant(4.f));
+    for (const float now : {6.f, 36.f}) {
+      const auto z = strategy.run(f, x);
+      check(values(z[0]) == Floats{now} && values(z[1]) == Floats{now}, "now");
+    }
+  });
+}
+
+TEST(Run, RowsAreScatteredByTheFirstReplicaOrNotAtAll) {
+  on_two([](const MirroredStrategy& strategy) {
+    using enum VariableAggregation;
+    const auto make = [&](VariableAggregation how) {
+      const auto scope = strategy.scope();
+      return Variable(zeros({3}), {.aggregation = how});
+    };
+    const Variable first = make(kOnlyFirstReplica), sum = make(kSum);
+    const auto add = [](const Variable& v) {
+      return berth::function([v](const Tensor& at, const Tensor& x) {
+        v.scatter_add({x, at});
+      });
+    };
+    const auto at = pair_of(constant({1}), constant({2}));
+    const auto x = pair_of(constant({5.f}), constant({7.f}));
+    strategy.run(add(first), at, x);
+    check(values(first.value()) == Floats{0, 5, 0}, "replica 0");
+    refuses<errors::Unimplemented>([&] { strategy.run(add(sum), at, x); },
+                                   "rows of several replicas");
+  });
+}
+
+TEST(Run, OneTraceServesAllLengthsOfASignature) {
+  on_two([](const MirroredStrategy& strategy) {
+    const auto f = berth::function(
+        [](const Tensor& x) {
+          const auto c = *get_replica_context();
+          const Tensor all = c.all_gather(x * 2.f, 0);
+          return std::pair(c.all_reduce(ReduceOp::kMean, math::reduce_sum(x)),
+                           all);
+        },
+        {.input_signature = {{{-1}, float32}}});
+    for (int i = 0; i < 2; ++i) {
+      const Tensor a = i == 0 ? constant({1.f}) : constant({1.f, 2.f});
+      const auto [mean, all] =
+          strategy.run(f, pair_of(a, constant({3.f, 4.f, 5.f})));
+      check(values(mean[1]) == Floats{i == 0 ? 6.5f : 7.5f}, "mean");
+      const Floats wanted =
+          i == 0 ? Floats{2, 6, 8, 10} : Floats{2, 4, 6, 8, 10};
+      check(values(all[0]) == wanted && values(all[1]) == wanted, "all");
+    }
+    check(f.num_traces() == 1, "one trace");
+    refuses<errors::InvalidArgument>(
+        [&] {
+          strategy.run(
+              berth::function(
+                  [](const Tensor& x) { return keras::Loss("mse")(x, x); },
+                  {.input_signature = {{{-1, 1}, float32}}}),
+              pair_of(zeros({1, 1}), zeros({2, 1})));
+        },
+        "how many examples each replica has is not known");
+  });
+}
+
+TEST(Run, ReplicasDrawNumbersOfTheirOwn) {
+  on_two([](const MirroredStrategy& strategy) {
+    const auto f = berth::function([] { return random::uniform({64}); });
+    const auto a = strategy.run(f), b = strategy.run(f);
+    check(values(a[0]) != values(a[1]), "each its own");
+    check(values(a[0]) != values(b[0]), "new ones each time");
+  });
+}
+
+TEST(Run, ATapeAroundItSeesTheReplicas) {
+  on_two([](const MirroredStrategy& strategy) {
+    const auto f = berth::function([](const Tensor& x) {
+      const Tensor s = get_replica_context()->all_reduce(ReduceOp::kSum, x);
+      return s * s;
+    });
+    const Tensor a = constant(1.f), b = constant(4.f);
+    GradientTape tape;
+    tape.watch(a);
+    tape.watch(b);
+    // (a + b)^2 in each replica.
+    const Tensor loss =
+        strategy.reduce(ReduceOp::kSum, strategy.run(f, pair_of(a, b)));
+    check(values(loss) == Floats{50}, "2 * 25");
+    const Tensors grads = tape.gradient(loss, std::vector<Source>{a, b});
+    check(values(grads[0]) == Floats{20} && values(grads[1]) == Floats{20},
+          "2 * 2 (a + b)");
+  });
+}
+
+TEST(Run, WhatAFunctionThrowsLeavesNothingBehind) {
+  on_two([](const MirroredStrategy& strategy) {
+    refuses<errors::InvalidArgument>(
+        [&] {
+          strategy.run([](const Tensor& x) { return matmul(x, x); },
+                       pair_of(zeros({2, 3}), zeros({2, 3})));
+        },
+        "MatMul");
+    check(!has_strategy() && !get_replica_context(), "closed");
+    const Tensor x = constant(1.f) + 1.f;
+    check(values(x) == Floats{2}, "eager again");
+  });
+}
+
+TEST(Run, AStepThatHangsEndsInTime) {
+  in_a_fresh_process([] {
+    setenv("BERTH_SIM_FAULTS", "hang=GPU:1@3", 1);
+    config::set_simulated_devices("GPUx2");
+    const MirroredStrategy strategy(
+        {.communication = {.timeout_seconds = 0.2}});
+    const auto f = berth::function([](const Tensor& x) {
+      return get_replica_context()->all_reduce(ReduceOp::kSum, x * 2.f);
+    });
+    const auto x = pair_of(constant(1.f), constant(4.f));
+    refuses<errors::DeadlineExceeded>(
+        [&] {
+          for (int i = 0; i < 10; ++i) strategy.run(f, x)[1].item<float>();
+        },
+        "GPU:1");
   });
 }
 

@@ -19,7 +19,9 @@ size_t bytes_of(DType dtype, const Shape& shape) {
 
 std::unique_ptr<Plan::Impl> nested_plan(Graph body,
                                         const PlanOptions& options) {
-  auto plan = Plan::Impl::build(std::move(body), options);
+  PlanOptions own = options;
+  own.steps = nullptr;  // a body counts its own runs
+  auto plan = Plan::Impl::build(std::move(body), own);
   for (const Plan::Impl::Output& o : plan->outputs) {
     const PlanBuffer& b = plan->buffers[o.buffer];
     if (b.where != Where::kOutput || o.same_as >= 0 || o.offset != 0) {
@@ -276,11 +278,7 @@ void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
     run.views[view].data = base + operands[view].offset;
   }
   if (!random_calls.empty()) {
-    uint64_t step;
-    {
-      std::lock_guard lock(mutex);
-      step = step_counter++;
-    }
+    const uint64_t step = (*options.steps)++;
     for (int c : random_calls) run.contexts[c].step = step;
   }
   if (inline_only) return launch_inline(run);

@@ -12,13 +12,18 @@
 
 namespace berth {
 
-Deadline::Deadline(double seconds) : set_(seconds > 0) {
+Deadline::Deadline(double seconds) : set_(seconds > 0), seconds_(seconds) {
   if (!set_) return;
   // Longer than anybody waits, and far from where the clock ends.
   constexpr double kMost = 1e8;
   end_ = std::chrono::steady_clock::now() +
          std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::duration<double>(std::min(seconds, kMost)));
+}
+
+double& DeadlineScope::current() {
+  static thread_local double seconds = 0;
+  return seconds;
 }
 
 bool Deadline::wait(const Event& event) const {
@@ -47,18 +52,35 @@ std::string step_text(const Plan::Impl& plan, const PlanStep& step) {
                      where_text(nullptr, site));
 }
 
+// Devices that wait for an argument that has not come: all of a plan do.
+void add_arguments(const Plan::Impl& plan, const Instance& run,
+                   std::vector<std::string>& missing,
+                   std::set<std::string>& late) {
+  for (size_t i = 0; i < run.args.size(); ++i) {
+    if (plan.arg_device[i] < 0 || !run.args[i].defined()) continue;
+    const Event& ready = run.args[i].impl()->block->ready;
+    if (ready.stream == nullptr || ready.stream->done(ready)) continue;
+    const std::string who = ready.stream->device().short_name();
+    late.insert(who);
+    missing.push_back(fmt::format("{} has not ended argument {}", who, i));
+  }
+}
+
 // Who has not ended, and with which step; who only waits for others, last.
 std::string missing_text(const Plan::Impl& plan, const Instance& run) {
   std::vector<bool> asked(plan.streams.size(), false);
   std::vector<std::string> missing;
   std::set<std::string> late, waiting;
+  add_arguments(plan, run, missing, late);
+  const bool none_began = !missing.empty();
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep& step = plan.steps[s];
     const auto at = static_cast<int32_t>(s);
     if (asked[step.stream] || is_done(run, at)) continue;
     asked[step.stream] = true;  // the first of its steps that is not done
     const std::string who = plan.streams[step.stream].device->short_name();
-    if (std::any_of(step.waits.begin(), step.waits.end(),
+    if (none_began ||
+        std::any_of(step.waits.begin(), step.waits.end(),
                     [&](int32_t w) { return !is_done(run, w); })) {
       waiting.insert(who);
     } else {
@@ -85,7 +107,7 @@ void Plan::Impl::wait_in_time(Instance& run, const Event& event) const {
       "step \"{}\" has not ended within {:g} s: {}; what it writes is torn: "
       "reset_error() of its devices and restore the variables, or give it more "
       "time (timeout_seconds)",
-      graph.name, options.timeout_seconds, missing_text(*this, run)));
+      graph.name, run.deadline.seconds(), missing_text(*this, run)));
 }
 
 void Plan::Impl::wait_for_end(Instance& run) {

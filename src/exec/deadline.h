@@ -20,13 +20,32 @@ class Deadline {
   explicit Deadline(double seconds);
 
   bool is_set() const { return set_; }
+  double seconds() const { return seconds_; }  // that there were
   // Polls until the event is reached, failed or not; false when the time is
   // over. Returns at once when there is no deadline.
   bool wait(const Event& event) const;
 
  private:
   bool set_ = false;
+  double seconds_ = 0;
   std::chrono::steady_clock::time_point end_ = {};
+};
+
+// While it stands, runs that the thread begins have a deadline of their own:
+// PlanOptions::timeout_seconds for whoever did not build the plan. 0: none.
+class DeadlineScope {
+ public:
+  explicit DeadlineScope(double seconds) : saved_(current()) {
+    if (seconds > 0) current() = seconds;
+  }
+  ~DeadlineScope() { current() = saved_; }
+  DeadlineScope(const DeadlineScope&) = delete;
+  DeadlineScope& operator=(const DeadlineScope&) = delete;
+  // Of the calling thread; 0: none.
+  static double& current();
+
+ private:
+  const double saved_;
 };
 
 }  // namespace berth

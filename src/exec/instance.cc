@@ -144,7 +144,8 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     i->arena_base[d] = i->arenas[d]->data;
   }
   i->guarded = 0;
-  i->deadline = Deadline(options.timeout_seconds);
+  const double scope = DeadlineScope::current();
+  i->deadline = Deadline(scope > 0 ? scope : options.timeout_seconds);
   i->launched = 0;
   if (moved || !i->bases_resolved) {
     resolve(*i);

@@ -71,6 +71,9 @@ std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
   auto impl = std::make_unique<Impl>();
   impl->graph = std::move(graph);
   impl->options = options;
+  if (!options.steps) {
+    impl->options.steps = std::make_shared<std::atomic<uint64_t>>(0);
+  }
   impl->options.host_threads |= uses_several_cpus(impl->graph);
   pin_reads(impl->graph);
   impl->schedule = make_schedule(impl->graph);
@@ -223,7 +226,8 @@ void Plan::Impl::launch_at_home(Instance& run) {
 // Steps on inline streams run here and now; others are handed to their stream.
 void Plan::Impl::launch(Instance& run) {
   if (inline_only) return launch_at_home(run);
-  if (!walks.empty()) return launch_walks(run);
+  // Whoever waits in a walk looks at no clock.
+  if (!walks.empty() && !run.deadline.is_set()) return launch_walks(run);
   for (size_t s = 0; s < steps.size(); ++s) {
     const PlanStep& step = steps[s];
     PlanStream& ps = streams[step.stream];
@@ -374,11 +378,7 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
   p.bind(*run, in);
   RunLocks locks(p);
   if (!p.random_calls.empty()) {
-    uint64_t step;
-    {
-      std::lock_guard lock(p.mutex);
-      step = p.step_counter++;
-    }
+    const uint64_t step = (*p.options.steps)++;
     for (int c : p.random_calls) run->contexts[c].step = step;
   }
   std::unique_lock<std::mutex> hold;

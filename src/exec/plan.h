@@ -9,6 +9,8 @@
 #ifndef BERTH_EXEC_PLAN_H_
 #define BERTH_EXEC_PLAN_H_
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +33,9 @@ struct PlanOptions {
   // A run ends, or throws errors::DeadlineExceeded, within so many seconds;
   // runs of asynchronous devices then return when they have ended. 0: no limit.
   double timeout_seconds = 0;
+  // Counts the runs for random ops; null: the plan's own. Plans of one step on
+  // other devices share it, so that the numbers go on.
+  std::shared_ptr<std::atomic<uint64_t>> steps = nullptr;
 };
 
 // Figures for people and benches.

@@ -233,10 +233,9 @@ struct Plan::Impl {
   // Of the one device of an inline plan that has a thread; else null.
   Stream* home = nullptr;
   ArenaGuard guard;
-  uint64_t step_counter = 0;
 
   std::atomic<int> wanted_samples{0};  // Plan::sample_next()
-  std::mutex mutex;                    // step_counter, the instances and the record
+  std::mutex mutex;                    // the instances and the record
   std::vector<std::unique_ptr<Instance>> idle;
   // Of runs that missed their deadline.
   std::vector<std::unique_ptr<Instance>> left_behind;

@@ -153,6 +153,14 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile_once(
     if (options_.optimize) run_device_free_passes(g);
   }
   c->placed = place_all(g, real_devices(), options_.optimize);
+  // The same step on other shares goes on with its random numbers.
+  for (const auto& other : plans_) {
+    if (other->shapes == shapes) options.steps = other->steps;
+  }
+  if (!options.steps) {
+    options.steps = std::make_shared<std::atomic<uint64_t>>(0);
+  }
+  c->steps = options.steps;
   c->plan = Plan::build(std::move(g), options);
   return c;
 }

@@ -6,6 +6,8 @@
 #ifndef BERTH_FUNCTION_GRAPH_CALLABLE_H_
 #define BERTH_FUNCTION_GRAPH_CALLABLE_H_
 
+#include <atomic>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -86,6 +88,7 @@ class GraphCallable final : public Callable {
   struct Compiled {
     std::vector<Shape> shapes;
     uint64_t rewrite_key = 0;  // of options.rewrite when it was made
+    std::shared_ptr<std::atomic<uint64_t>> steps;  // of these shapes
     std::shared_ptr<Plan> plan;
     PlacedGraph placed;
     double seconds = 0;
