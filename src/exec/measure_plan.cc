@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -270,6 +271,26 @@ double around_us(const std::vector<Device*>& devices) {
   return known[devices] = us[us.size() / 10];
 }
 
+// True when a device has a region that is neither kept nor like one measured
+// just now: of equal devices, one is measured.
+bool has_news(const Plan::Impl& p, int device,
+              const std::vector<std::string>& keys,
+              const std::vector<OpTime>& so_far) {
+  std::set<std::string> measured;
+  for (size_t s = 0; s < so_far.size(); ++s) {
+    if (so_far[s].origin != CostOrigin::kNone) measured.insert(keys[s]);
+  }
+  for (size_t s = 0; s < p.steps.size(); ++s) {
+    const PlanStep& step = p.steps[s];
+    if (step.device != device || step.kind != StepKind::kKernel) continue;
+    if (keys[s].empty() ||
+        (!measured.contains(keys[s]) && !CostStore::get().find_op(keys[s]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Keeps what was measured. Regions that are alike take what the fastest of them
 // took.
 void keep(const std::vector<std::string>& keys, std::vector<OpTime>& times) {
@@ -307,7 +328,9 @@ std::string region_key(Plan& plan, int step, const Machine& machine) {
                      machine.class_of(device).name);
 }
 
-std::vector<OpTime> measure_regions(Plan& plan, double budget_ms) {
+std::vector<OpTime> measure_regions(
+    Plan& plan, double budget_ms,
+    const std::function<bool(int, const std::vector<OpTime>&)>& wanted) {
   Plan::Impl& p = plan.impl();
   std::vector<OpTime> times(p.steps.size());
   const DispatchGuard outside(nullptr);
@@ -315,6 +338,7 @@ std::vector<OpTime> measure_regions(Plan& plan, double budget_ms) {
     Rehearsal rehearsal(p);
     for (size_t d = 0; d < p.devices.size(); ++d) {
       if (p.devices[d]->pool() == nullptr) continue;
+      if (wanted && !wanted(static_cast<int>(d), times)) continue;
       rehearsal.measure(static_cast<int>(d), budget_ms, times);
     }
   } catch (const errors::Error&) {
@@ -342,8 +366,14 @@ PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
     missing |= !kept && p.steps[s].kind == StepKind::kKernel;
   }
   if (missing && may_measure) {
-    times = measure_regions(plan, budget_ms);
-    keep(keys, times);
+    std::vector<OpTime> fresh =
+        measure_regions(plan, budget_ms, [&](int device, const auto& so_far) {
+          return has_news(p, device, keys, so_far);
+        });
+    keep(keys, fresh);
+    for (size_t s = 0; s < fresh.size(); ++s) {
+      if (fresh[s].origin != CostOrigin::kNone) times[s] = fresh[s];
+    }
   }
   put_times(p, times, result.costs);
   put_bus_bytes(p, result.costs);
