@@ -36,8 +36,12 @@ void multiply_aside(const Gemm& g, int64_t m, int64_t n, const float* a,
     loops().small_gemm(g.transpose_a, g.transpose_b, count, n, g.k, g.alpha,
                        a + i * (g.transpose_a ? 1 : g.lda), g.lda, b, g.ldb, 0,
                        block, n);
-    for (int64_t r = 0; r < count; ++r) {
-      copy_past_caches(c + (i + r) * g.ldc, block + r * n, n);
+    if (n == g.ldc) {
+      copy_past_caches(c + i * n, block, count * n);
+    } else {
+      for (int64_t r = 0; r < count; ++r) {
+        copy_past_caches(c + (i + r) * g.ldc, block + r * n, n);
+      }
     }
   }
   end_past_caches();
@@ -90,8 +94,11 @@ void gemm_part(const Gemm& g, const GemmCut& cut, int index) {
   float* c = g.c + i0 * g.ldc + j0;
   // The whole product chooses the kernel, so that all parts agree.
   auto* multiply = own_loops(g) ? loops().small_gemm : &sgemm;
-  if (g.shared && own_loops(g) && j1 - j0 <= kBlockFloats / kRowUnit) {
-    return multiply_aside(g, i1 - i0, j1 - j0, a, b, c);
+  // Whole lines, or nothing is gained.
+  const int64_t n = j1 - j0;
+  if (g.shared && own_loops(g) && n <= kBlockFloats / kRowUnit &&
+      (n == g.ldc || n >= 64)) {
+    return multiply_aside(g, i1 - i0, n, a, b, c);
   }
   multiply(g.transpose_a, g.transpose_b, i1 - i0, j1 - j0, g.k, g.alpha, a,
            g.lda, b, g.ldb, g.beta, c, g.ldc);
