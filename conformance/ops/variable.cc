@@ -19,6 +19,13 @@ void add_variable_cases(Cases& cases) {
     cases.add("AssignSubVariableOp", label, {variable, Input(shape)})
         .types(kNumberTypes);
   }
+  // Other devices read the variable next.
+  for (const char* op :
+       {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}) {
+    cases.add(op, "shared", {Input({2501}).as_variable(), Input({2501})})
+        .attr("shared", true)
+        .types(kFloatingTypes);
+  }
   cases
       .add("AssignVariableOp", "bool",
            {Input({5}).boolean().as_variable(), Input({5}).boolean()})

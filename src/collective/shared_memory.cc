@@ -268,8 +268,7 @@ class ShardedUpdate {
     }
     const int32_t part = emit_.copy(update, inputs, device, "part");
     if (range.count * static_cast<int64_t>(size_of(bucket_.dtype)) >=
-            kSmallestCutBytes &&
-        emit_[part].op->name().starts_with("ResourceApply")) {
+        kSmallestCutBytes) {
       set_shared(emit_[part]);
     }
     parts_[update].push_back(part);

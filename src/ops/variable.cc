@@ -219,6 +219,8 @@ void register_variable_ops(OpRegistry& r) {
                                          ? Access::kOverwritesVariable
                                          : Access::kWritesVariable)
         .input("value", name[6] == 'V' ? kEveryType : kEveryNumber)
+        // Other devices of the same memory read the variable next.
+        .attr("shared", false)
         .infer(&infer_assign)
         .split(&split_assign)
         .not_differentiable();

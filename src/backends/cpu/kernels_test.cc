@@ -322,6 +322,7 @@ Cases training_cases() {
   for (const Shape& s : {Shape{}, Shape{5}, Shape{784, 13}, Shape{0}}) {
     cases.push_back(
         {"ResourceApplyGradientDescent", {variable(s), scalar(0.1f), {s}}});
+    cases.push_back({"AssignVariableOp", {variable(s), {s}}});
     cases.push_back({"AssignAddVariableOp", {variable(s), {s}}});
     cases.push_back({"AssignSubVariableOp", {variable(s), {s}}});
     for (const bool nesterov : {false, true}) {

@@ -118,10 +118,24 @@ void multi_apply(const KernelCall& c) {
   }
 }
 
+void assign(const KernelCall& c) {
+  float* to = c.in[0].as<float>();
+  const float* from = c.in[1].as<float>();
+  const int64_t n = c.in[1].size();
+  if (c.attr<bool>("shared")) {
+    copy_past_caches(to, from, n);
+    end_past_caches();
+  } else if (n > 0) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
+  }
+}
+
 template <BinaryOp kOp>
 void assign_with(const KernelCall& c) {
-  float* v = c.in[0].as<float>();
-  binary_loops(kOp).same(v, c.in[1].as<float>(), v, c.in[1].size());
+  const float* delta = c.in[1].as<float>();
+  update(c, [&](float* var, int64_t begin, int64_t n) {
+    binary_loops(kOp).same(var, delta + begin, var, n);
+  });
 }
 
 }  // namespace
@@ -137,6 +151,7 @@ void add_training(KernelTable& t) {
   t.direct("ResourceApplyCenteredRMSProp", kFloat32, &rms_prop<true>, "loops");
   t.direct("ResourceApplyAdagradV2", kFloat32, &adagrad, "loops");
   t.direct("_MultiApply", kFloatingTypes, &multi_apply, "loops");
+  t.direct("AssignVariableOp", kFloat32, &assign, "loops");
   t.direct("AssignAddVariableOp", kFloat32, &assign_with<BinaryOp::kAdd>,
            "loops");
   t.direct("AssignSubVariableOp", kFloat32, &assign_with<BinaryOp::kSub>,
