@@ -6,6 +6,7 @@
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/memory_space.h"
 #include "tensor/mirrors.h"
 
 namespace berth::distribute {
@@ -429,6 +430,12 @@ ValueRef SplitEmit::cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,
   if (axis == 0) {
     node.op = &rows;
     node.attrs = AttrsRef({{"begin", begin}, {"count", count}});
+    // Arguments stay on the host: only the rows travel.
+    const std::string& host = DeviceManager::get().host().str();
+    if (like.op->name() == "_Arg" &&
+        memory_of(devices_of(where)[0]) != memory_of(host)) {
+      node.requested = host;
+    }
   } else {
     std::vector<int64_t> from(static_cast<size_t>(whole.shape.rank()), 0);
     from[static_cast<size_t>(axis)] = begin;

@@ -60,8 +60,8 @@ void assign(const OpDef& op, const Tensor& handle, const Tensor& value,
   }
   assign(op, handle, value);
   // A plan brings mirrors up to date before it runs; what it writes in between
-  // it writes to all.
-  if (!tracing()) return;
+  // it writes to all. A step that is going to be split has none yet.
+  if (!tracing() || Unaggregated::active()) return;
   for (const Tensor& mirror : mirrors_of(handle)) assign(op, mirror, value);
 }
 
