@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "berth/errors.h"
 #include "collective/packed_bucket.h"
 
@@ -11,46 +15,59 @@ namespace {
 
 using Algorithm = Sums (*)(PackedBucket&);
 
-// Messages of exchange and one_device: what either sends alone.
-bool exchange_sends_less(const PackedBucket& b) {
-  const auto& givers = b.givers();
-  const auto& takers = b.takers();
-  const bool root_takes = b.station(givers[0]).wants;
-  size_t exchange = 0;
-  for (const int t : takers) {
-    exchange += givers.size() - (b.station(t).pieces.empty() ? 0 : 1);
-  }
-  const size_t one = givers.size() - 1 + takers.size() - (root_takes ? 1 : 0);
+constexpr std::pair<const char*, Algorithm> kAlgorithms[] = {
+    {"direct", &reduce_directly},
+    {"ring", &reduce_in_a_ring},
+    {"hierarchical", &reduce_in_pairs},
+    {"one_device", &reduce_on_one_device},
+    {"exchange", &reduce_by_exchange}};
+
+// By messages: each taker hears of every other giver, or all go by one.
+bool exchange_sends_less(const Demand& d) {
+  const size_t exchange = d.takers * d.givers - d.both;
+  const size_t one = d.givers - 1 + d.takers - (d.root_takes ? 1 : 0);
   return exchange <= one;
 }
 
-Algorithm small_algorithm(const PackedBucket& b) {
-  return exchange_sends_less(b) ? &reduce_by_exchange : &reduce_on_one_device;
-}
-
-Algorithm algorithm_for(const PackedBucket& b, const std::string& name) {
-  if (b.elements() == 0 || b.givers().size() == 1) return &reduce_by_exchange;
-  if (name == "auto" || name.empty()) {
-    if (b.bytes() < kSmallBytes) return small_algorithm(b);
-    return b.ordered() || b.givers().size() == 2 ? &reduce_directly
-                                                 : &reduce_in_a_ring;
-  }
-  if (name == "direct") return &reduce_directly;
-  if (name == "ring") return &reduce_in_a_ring;
-  if (name == "hierarchical") return &reduce_in_pairs;
-  if (name == "one_device") return &reduce_on_one_device;
-  throw errors::InvalidArgument(
-      fmt::format("_AllReduce: algorithm \"{}\"; expected \"auto\", "
-                  "\"direct\", \"ring\", \"hierarchical\" or \"one_device\"",
-                  name));
+Demand demand_of(const PackedBucket& b) {
+  Demand d{.bytes = b.bytes(),
+           .givers = b.givers().size(),
+           .takers = b.takers().size(),
+           .root_takes = b.station(b.givers()[0]).wants,
+           .ordered = b.ordered()};
+  for (const int s : b.takers()) d.both += b.station(s).pieces.empty() ? 0 : 1;
+  return d;
 }
 
 }  // namespace
 
+std::string choose_algorithm(const std::string& asked, const Demand& demand) {
+  const bool automatic = asked == "auto" || asked.empty();
+  const bool known =
+      std::any_of(std::begin(kAlgorithms), std::end(kAlgorithms),
+                  [&](const auto& a) { return asked == a.first; });
+  if (!automatic && !known) {
+    throw errors::InvalidArgument(
+        fmt::format("_AllReduce: algorithm \"{}\"; expected \"auto\", "
+                    "\"direct\", \"ring\", \"hierarchical\", "
+                    "\"one_device\" or \"exchange\"",
+                    asked));
+  }
+  if (demand.bytes == 0 || demand.givers == 1) return "exchange";
+  if (!automatic) return asked;
+  if (demand.bytes < kSmallBytes) {
+    return exchange_sends_less(demand) ? "exchange" : "one_device";
+  }
+  return demand.ordered || demand.givers == 2 ? "direct" : "ring";
+}
+
 void lower_between(Emit& emit, const Bucket& bucket, const Turn& turn) {
   PackedBucket packed(emit, bucket, turn);
-  const Algorithm algorithm = algorithm_for(packed, bucket.algorithm);
-  packed.unpack(algorithm(packed));
+  const std::string name =
+      choose_algorithm(bucket.algorithm, demand_of(packed));
+  for (const auto& [of, algorithm] : kAlgorithms) {
+    if (name == of) packed.unpack(algorithm(packed));
+  }
 }
 
 }  // namespace berth

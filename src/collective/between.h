@@ -31,6 +31,20 @@ namespace berth {
 // Buckets of fewer bytes are about messages, not bytes.
 inline constexpr int64_t kSmallBytes = 64 << 10;
 
+// What the choice of an algorithm looks at.
+struct Demand {
+  int64_t bytes = 0;  // of the bucket
+  size_t givers = 0;  // memories that have pieces
+  size_t takers = 0;  // memories that want the result
+  size_t both = 0;
+  bool root_takes = true;  // the first giver wants it
+  bool ordered = false;    // bits rely on an order
+};
+
+// Returns which of the five a bucket is lowered by. Throws
+// errors::InvalidArgument for a name that is none of them nor "auto".
+std::string choose_algorithm(const std::string& asked, const Demand& demand);
+
 // When a bucket has its turn among those that may overlap with each other and
 // with the computation of gradients.
 struct Turn {

@@ -20,12 +20,10 @@ namespace berth {
 // process) share buffers: there a result exists once, and where all its
 // readers update variables of that memory (ResourceApply*), each device adds
 // and updates its own range of the elements (_Rows, _VariableRange). Between
-// memories: the algorithm that the node names; "auto" is "direct" (each device
-// adds its part of the elements and sends it to the others) when `starts` are
-// given or there are two devices, else "ring". Results of one reduction and one
-// set of devices are packed in buckets of `pack_bytes`, in the order in which
-// their pieces appear.
-// Throws errors::InvalidArgument for an algorithm that there is not.
+// memories: the algorithm that the node names (between.h). Results of one
+// reduction and one set of devices are packed in buckets of `pack_bytes`, in
+// the order in which their pieces appear. Throws errors::InvalidArgument for an
+// algorithm that there is not.
 void lower_collectives(Graph& graph);
 
 }  // namespace berth

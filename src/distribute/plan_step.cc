@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/thread_pool.h"
+#include "collective/between.h"
 #include "device/memory_space.h"
 #include "distribute/fit_rewrite.h"
 #include "distribute/share_mover.h"
@@ -251,6 +252,8 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
     return names;
   };
   std::vector<StrategyPlan::Bucket> buckets;
+  bool ordered = false;
+  size_t replicas = 0;
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
     if (n.op->name() != "_AllReduce") continue;
@@ -261,11 +264,9 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
     const int64_t bytes =
         spec.shape.num_elements() * static_cast<int64_t>(size_of(spec.dtype));
     std::string algorithm = n.op->attr<std::string>(n.attrs.get(), "algorithm");
-    if (algorithm == "auto") {
-      const bool ordered =
-          !n.op->attr<std::vector<int64_t>>(n.attrs.get(), "starts").empty();
-      algorithm = ordered || n.outputs.size() <= 2 ? "direct" : "ring";
-    }
+    ordered =
+        !n.op->attr<std::vector<int64_t>>(n.attrs.get(), "starts").empty();
+    replicas = n.outputs.size();
     if (one_memory) algorithm = "shared memory";
     if (buckets.empty() || buckets.back().algorithm != algorithm ||
         buckets.back().bytes + bytes > pack_bytes) {
@@ -274,6 +275,14 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
     buckets.back().bytes += bytes;
     buckets.back().variables.insert(buckets.back().variables.end(),
                                     names.begin(), names.end());
+  }
+  for (StrategyPlan::Bucket& b : buckets) {
+    if (one_memory) continue;
+    b.algorithm = choose_algorithm(b.algorithm, {.bytes = b.bytes,
+                                                 .givers = replicas,
+                                                 .takers = replicas,
+                                                 .both = replicas,
+                                                 .ordered = ordered});
   }
   return buckets;
 }

@@ -10,6 +10,7 @@
 #include "distribute/split_emit.h"
 #include "passes/lower.h"
 #include "passes/pipeline.h"
+#include "tensor/mirrors.h"
 
 namespace berth::distribute {
 
@@ -79,6 +80,25 @@ void put_on(Graph& graph, const std::vector<std::string>& devices) {
   }
 }
 
+// A trace that finds mirrors writes them too (Variable::assign). Here each
+// memory's copy of the write to the home does that.
+void drop_writes_of_mirrors(Graph& graph) {
+  std::vector<bool> keep(graph.nodes.size(), true);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Node& n = graph[i];
+    for (size_t k = 0; k < n.inputs.size() && n.outputs.empty(); ++k) {
+      const Tensor& v = graph[n.inputs[k].node].variable;
+      if (v.defined() && writes(n.op->input(static_cast<int>(k)).access) &&
+          home_of(v).defined()) {
+        keep[i] = false;
+      }
+    }
+  }
+  if (std::find(keep.begin(), keep.end(), false) == keep.end()) return;
+  graph.compact(keep);
+  dce(graph);
+}
+
 }  // namespace
 
 SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
@@ -91,6 +111,7 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
     return report;
   }
   if (report.batch <= 0) return report;  // nothing to split
+  drop_writes_of_mirrors(graph);
   const SplitPlaces places = places_of(plan, report.batch);
   if (places.memories.size() > kMaxMemories) {
     throw errors::InvalidArgument(

@@ -38,7 +38,8 @@ bool Deadline::wait(const Event& event) const {
 
 namespace {
 
-// Steps of inline streams have ended once they are launched.
+// Steps of inline streams have ended once they are launched. Those that were
+// not launched wait for the caller.
 bool is_done(const Instance& run, int32_t step) {
   if (step >= run.launched) return false;
   const Event& e = run.events[step];
@@ -76,10 +77,11 @@ std::string missing_text(const Plan::Impl& plan, const Instance& run) {
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep& step = plan.steps[s];
     const auto at = static_cast<int32_t>(s);
+    if (at > run.launched) break;
     if (asked[step.stream] || is_done(run, at)) continue;
     asked[step.stream] = true;  // the first of its steps that is not done
     const std::string who = plan.streams[step.stream].device->short_name();
-    if (none_began ||
+    if (none_began || at == run.launched ||
         std::any_of(step.waits.begin(), step.waits.end(),
                     [&](int32_t w) { return !is_done(run, w); })) {
       waiting.insert(who);
