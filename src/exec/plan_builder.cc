@@ -329,15 +329,8 @@ void PlanBuilder::note_variables(const PlanOp& op) {
       variable.read = true;
     }
     variable.write = variable.write || writes(access);
-    variable.writes += writes(access) && begins(node.inputs[i]);
+    variable.writes += writes(access);
   }
-}
-
-// True for a whole variable and for its first range.
-bool PlanBuilder::begins(ValueRef v) const {
-  const Node& node = graph_[v.node];
-  return node.op->name() != "_VariableRange" ||
-         node.op->attr<int64_t>(node.attrs.get(), "begin") == 0;
 }
 
 // A mirror is brought up to date from its home, which the plan therefore locks

@@ -53,7 +53,6 @@ class PlanBuilder {
   void add_op(PlanStep& step, int32_t at, int op);
   void bind_whole(PlanStep& step, int32_t at, PlanOp& op);
   void note_variables(const PlanOp& op);
-  bool begins(ValueRef v) const;
   void add_homes();
   void order_locks();
   void count();

@@ -212,7 +212,7 @@ struct Plan::Impl {
     Tensor handle;
     bool read = false, write = false, overwrite_first = false;
     int home = -1;   // of a mirror: the use of what it mirrors
-    int writes = 0;  // one per op, and one for all ranges of one
+    int writes = 0;  // one per op
   };
   std::vector<VariableUse> variables;
   std::vector<int> lock_order;  // of variables: by serial
