@@ -16,7 +16,7 @@ class Split final : public GraphRewrite {
  public:
   explicit Split(SplitPlan plan) : plan_(std::move(plan)) {}
   void apply(Graph& graph) const override {
-    EXPECT_TRUE(split_batch(graph, plan_).whole.empty());
+    EXPECT_EQ(split_batch(graph, plan_).whole, std::vector<std::string>{});
   }
   int slices() const override { return plan_.slices; }
 

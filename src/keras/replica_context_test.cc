@@ -8,6 +8,7 @@
 #include "base/heard.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "op/device_scope.h"
 #include "op/replica_scope.h"
 #include "tensor/variable_state.h"
 
@@ -20,8 +21,9 @@ class TwoReplicas final : public StrategyScope {
  public:
   const std::string& name() const override { return name_; }
   int num_replicas() const override { return 2; }
-  Device& home(const DeviceScope*) const override {
-    return DeviceManager::get().host();
+  Device& home(const DeviceScope* scope) const override {
+    return scope && scope->device ? *scope->device
+                                  : DeviceManager::get().default_device();
   }
   void adopt(const Tensor& handle) const override {
     adopted.push_back(variable_state(handle).name);

@@ -39,7 +39,8 @@ std::string percent(double share) {
 }  // namespace
 
 MeasuredSplit split_of(const placement::Report& report,
-                       const distribute::StrategyCore& core, int64_t examples) {
+                       const distribute::StrategyCore& core,
+                       const std::vector<int64_t>& shares) {
   std::map<std::string, double> busy, sync;  // by device
   for (const placement::DeviceRow& d : report.devices) {
     busy[d.device] = std::max(0.0, d.measured_busy_us);
@@ -59,10 +60,9 @@ MeasuredSplit split_of(const placement::Report& report,
   s.steps = report.steps;
   s.step_us = std::max(0.0, report.measured_step_us);
   s.predicted_us = report.estimated_step_us;
-  const std::vector<int64_t> shares = core.examples(examples);
   for (size_t r = 0; r < core.replicas().size(); ++r) {
     MeasuredSplit::Replica replica;
-    replica.examples = shares[r];
+    replica.examples = shares.at(r);
     for (const Device* d : core.replicas()[r]) {
       const std::string& name = d->str();
       replica.devices.push_back(name);
@@ -137,7 +137,11 @@ bool StepWatch::after_step(int64_t examples) {
   if (training_.num_replicas() < 2 || split_) return false;
   most_examples_ = std::max(most_examples_, examples);
   if (++steps_ < kSteps) return false;
-  split_ = split_of(model_.placement(), *training_.core, most_examples_);
+  const distribute::SplitReport report = training_.rewrite()->report();
+  split_ = split_of(model_.placement(), *training_.core,
+                    report.batch == most_examples_
+                        ? report.examples
+                        : training_.core->examples(most_examples_));
   split_->steps = steps_;
   split_->input_us = waited_us_ / static_cast<double>(steps_ - 1);
   if (training_.predicted_us > 0 &&

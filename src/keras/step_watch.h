@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "keras/batches.h"
 #include "keras/training.h"
@@ -38,10 +39,12 @@ class StepWatch {
   std::optional<MeasuredSplit> split_;
 };
 
-// Reads the split off the report of a training step on `examples`. Sums and
-// the sending of what is summed are told from compute by their names.
+// Reads the split off the report of a training step whose replicas have so many
+// examples. Sums and the sending of what is summed are told from compute by
+// their names.
 MeasuredSplit split_of(const placement::Report& report,
-                       const distribute::StrategyCore& core, int64_t examples);
+                       const distribute::StrategyCore& core,
+                       const std::vector<int64_t>& shares);
 
 }  // namespace berth::keras
 

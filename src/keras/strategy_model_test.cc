@@ -221,6 +221,8 @@ void equal_bits() {
   const MirroredStrategy three({"/CPU:0", "/CPU:1", "/CPU:2"});
   const MirroredStrategy own({"/CPU:0", "/CPU:1"}, {.slices = 6});
   const OneDeviceStrategy one("/CPU:1");
+  refuses<errors::InvalidArgument>([&] { sliced(&three, 2); },
+                                   "2 slices for 3 replicas");
   check(same_bits(sliced(&two, 6), alone), "two replicas");
   check(same_bits(sliced(&three, 6), alone), "three replicas");
   check(same_bits(sliced(&own, 0), alone), "slices of the strategy");

@@ -79,13 +79,12 @@ distribute::StrategyPlan Model::strategy_plan(
     const distribute::Strategy& strategy, int64_t batch_size, Site site) const {
   Training& t = *training_;
   const distribute::StepToPlan step = t.step_to_plan(batch_size, site);
-  if (t.owner != strategy.core()) {
+  if (t.core != strategy.core()) {
     throw errors::InvalidArgument(fmt::format(
         "a plan of model \"{}\"{}: it is compiled for {}; expected the {} that "
         "is asked: make and compile the model in its scope",
         name(), where_text(nullptr, site),
-        t.owner ? "another " + t.owner->name() : "no strategy",
-        strategy.name()));
+        t.core ? "another " + t.core->name() : "no strategy", strategy.name()));
   }
   if (batch_size < t.core->num_replicas()) {
     throw errors::InvalidArgument(fmt::format(

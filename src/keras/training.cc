@@ -31,7 +31,7 @@ Tensor count_rows(const Tensor& y) {
 class Model::Training::StepScope {
  public:
   explicit StepScope(const Training& t)
-      : step_(t.owner.get()), on_(only_device(t.core.get())) {}
+      : step_(t.core.get()), on_(only_device(t.core.get())) {}
 
  private:
   static Device* only_device(const distribute::StrategyCore* core) {
@@ -44,14 +44,14 @@ class Model::Training::StepScope {
 };
 
 Model::Training::Training(Layer model)
-    : model(std::move(model)), owner(distribute::open_core()), core(owner) {}
+    : model(std::move(model)), core(distribute::open_core()) {}
 
 // The scope that is open, else that in which the model was made, else the
 // strategy of its variables.
-void Model::Training::find_owner(Site site) {
+void Model::Training::find_strategy(Site site) {
   const std::vector<Variable> weights = model.weights();
   std::shared_ptr<distribute::StrategyCore> open = distribute::open_core();
-  if (open == nullptr) open = owner;
+  if (open == nullptr) open = core;
   for (const Variable& v : weights) {
     const auto of = distribute::core_of(v.handle());
     if (open == nullptr) open = of;
@@ -66,17 +66,16 @@ void Model::Training::find_owner(Site site) {
         of ? "the scope of another " + of->name() : "no scope of a strategy",
         open->name(), where_text(nullptr, site)));
   }
-  owner = std::move(open);
+  core = std::move(open);
 }
 
 void Model::Training::compile(CompileOptions given, Site site) {
-  find_owner(site);
-  core = owner;
-  if (core && given.slices > 0 && given.slices != core->slices()) {
-    distribute::StrategyOptions o = core->options();
-    o.slices = given.slices;
-    core = std::make_shared<distribute::StrategyCore>(core->kind(),
-                                                      std::move(o), site);
+  find_strategy(site);
+  if (given.slices > 0 && given.slices < num_replicas()) {
+    throw errors::InvalidArgument(fmt::format(
+        "compile of model \"{}\": {} slices for {} replicas{}; expected at "
+        "least one slice for each, or 0",
+        model.name(), given.slices, num_replicas(), where_text(nullptr, site)));
   }
   // A new step: the old one was traced with other options.
   options = std::move(given);

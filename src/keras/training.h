@@ -44,9 +44,7 @@ struct Model::Training {
   const distribute::FitRewrite* rewrite() const { return rewrite_.get(); }
 
   Layer model;
-  // That the model's variables belong to; null: none.
-  std::shared_ptr<distribute::StrategyCore> owner;
-  // The same with the slices that compile() asks for: how steps are split.
+  // The strategy that the model's variables belong to; null: none.
   std::shared_ptr<distribute::StrategyCore> core;
   std::optional<CompileOptions> options;
   Site compiled_at = {};
@@ -58,7 +56,7 @@ struct Model::Training {
 
  private:
   class StepScope;
-  void find_owner(Site site);
+  void find_strategy(Site site);
   FunctionOptions step_options(
       const char* name,
       std::shared_ptr<const distribute::FitRewrite>* rewrite) const;
