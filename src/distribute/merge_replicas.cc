@@ -88,7 +88,7 @@ class Merger {
 
  private:
   // A plan brings mirrors up to date before it runs. What the trace around has
-  // written to homes alone, before there were mirrors, is copied here.
+  // written to homes alone since is copied here.
   void refresh_mirrors() {
     static const OpDef& read = op_named("ReadVariableOp");
     static const OpDef& assign = op_named("AssignVariableOp");
@@ -297,10 +297,6 @@ class Merger {
   void run_in_call(const Graph& graph, int32_t i, Replay& replay) {
     const Node& n = graph[i];
     const std::vector<Tensor> written = written_by(graph, n);
-    if (std::any_of(written.begin(), written.end(),
-                    [](const Tensor& v) { return home_of(v).defined(); })) {
-      return;  // with its home
-    }
     const bool mirrored =
         !written.empty() && n.op->kind() != OpKind::kControl &&
         std::all_of(written.begin(), written.end(), [&](const Tensor& v) {

@@ -6,6 +6,7 @@
 #include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "distribute/strategy_testing.h"
+#include "tensor/mirrors.h"
 
 namespace berth::distribute {
 namespace {
@@ -698,6 +699,47 @@ TEST(Run, WhatAFunctionThrowsLeavesNothingBehind) {
     check(!has_strategy() && !get_replica_context(), "closed");
     const Tensor x = constant(1.f) + 1.f;
     check(values(x) == Floats{2}, "eager again");
+  });
+}
+
+// Else each step would copy homes to mirrors.
+TEST(Run, StepsLeaveMirrorsFresh) {
+  in_a_fresh_process([] {
+    config::set_device_list("CPUx1,GPUx3");
+    for (const auto& devices :
+         {std::vector<std::string>{"GPU:0", "GPU:1", "GPU:2"},
+          std::vector<std::string>{"GPU:0", "CPU:0"}}) {
+      const MirroredStrategy strategy(devices);
+      const auto scope = strategy.scope();
+      keras::Sequential model({keras::Dense(64), keras::Dense(1)});
+      model.build({-1, 300});
+      model.compile({.optimizer = "adam", .loss = "mse"});
+      const auto check_fresh = [&](const char* when) {
+        for (const Variable& v : model.trainable_variables()) {
+          const auto mirrors = mirrors_of(v.handle());
+          check(mirrors.size() + 1 == devices.size(), when);
+          for (const Tensor& m : mirrors) {
+            check(!is_stale(variable_state(m)), when);
+          }
+        }
+      };
+      const Tensor x = ones({12, 300}), y = ones({12, 1});
+      model.fit(x, y, {.batch_size = 6, .verbose = 0});
+      check_fresh("after fit");
+      const keras::Adam adam;
+      const auto step = berth::function([&](const Tensor& a, const Tensor& b) {
+        GradientTape tape;
+        const Tensor loss = keras::Loss("mse")(b, model(a));
+        const auto weights = model.trainable_variables();
+        adam.apply_gradients(tape.gradient(loss, weights), weights);
+      });
+      const auto part = [&](const Tensor& t) {
+        return PerReplica(Tensors(devices.size(), t));
+      };
+      strategy.run(step, part(x), part(y));
+      strategy.run(step, part(x), part(y));
+      check_fresh("after run");
+    }
   });
 }
 

@@ -320,6 +320,7 @@ void PlanBuilder::add_control(PlanStep& step, PlanOp& op, int32_t at) {
         // Another branch, or no turn, leaves the old value.
         outer.read = outer.read || inner.read || inner.write;
         outer.write = outer.write || inner.write;
+        outer.writes += inner.writes;
       }
     }
     p_.info.copied_bytes += body->info.copied_bytes;

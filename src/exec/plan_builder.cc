@@ -329,6 +329,7 @@ void PlanBuilder::note_variables(const PlanOp& op) {
       variable.read = true;
     }
     variable.write = variable.write || writes(access);
+    variable.writes += writes(access);
   }
 }
 

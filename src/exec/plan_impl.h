@@ -176,9 +176,9 @@ struct Instance {
   std::exception_ptr error;
   const Device* failed_on = nullptr;
 
-  Deadline deadline;        // of this run
-  int32_t launched = 0;     // steps, of a run with a deadline
-  bool late = false;        // it has missed it: work may be on its way
+  Deadline deadline;     // of this run
+  int32_t launched = 0;  // steps, of a run with a deadline
+  bool late = false;     // it has missed it: work may be on its way
 };
 
 struct Plan::Impl {
@@ -211,7 +211,8 @@ struct Plan::Impl {
   struct VariableUse {
     Tensor handle;
     bool read = false, write = false, overwrite_first = false;
-    int home = -1;  // of a mirror: the use of what it mirrors
+    int home = -1;   // of a mirror: the use of what it mirrors
+    int writes = 0;  // one per op
   };
   std::vector<VariableUse> variables;
   std::vector<int> lock_order;  // of variables: by serial

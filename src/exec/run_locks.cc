@@ -49,7 +49,11 @@ void RunLocks::written() {
   }
   for (int m : plan_.mirrors) {
     const Plan::Impl::VariableUse& use = plan_.variables[m];
-    if (use.write && plan_.variables[use.home].write) mark_fresh(state(m));
+    const Plan::Impl::VariableUse& home = plan_.variables[use.home];
+    // A home that was also written alone has what its mirror has not.
+    if (use.write && home.write && use.writes >= home.writes) {
+      mark_fresh(state(m));
+    }
   }
 }
 

@@ -96,7 +96,6 @@ GlobalStep::GlobalStep(StrategyScope* strategy)
       open_(t_state.strategy),
       strategy_(strategy),
       own_trace_(t_state.tracers < 2) {
-  if (own_trace_) writes_.emplace();
   t_step = this;
   t_state.strategy = nullptr;
 }

@@ -72,8 +72,6 @@ class GlobalStep {
   StrategyScope* const open_;  // its scope, put aside
   StrategyScope* const strategy_;
   const bool own_trace_;
-  // Of its own trace: the split spreads what it writes.
-  std::optional<Unaggregated> writes_;
   friend class Lifted;
 };
 

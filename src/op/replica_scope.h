@@ -46,8 +46,7 @@ class ReplicaScope {
 };
 
 // While it stands, writes of variables in a replica are not aggregated: the
-// engine writes values that are equal in all replicas (optimizers). Nor does a
-// trace write mirrors: what it writes will be split over replicas.
+// engine writes values that are equal in all replicas (optimizers).
 class Unaggregated {
  public:
   Unaggregated() : saved_(active()) { active() = true; }

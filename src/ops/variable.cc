@@ -10,7 +10,6 @@
 #include "op/replica_scope.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
-#include "tensor/mirrors.h"
 #include "tensor/variable_state.h"
 
 namespace berth {
@@ -59,10 +58,6 @@ void assign(const OpDef& op, const Tensor& handle, const Tensor& value,
     return assign_parts(op, handle, value, what);
   }
   assign(op, handle, value);
-  // A plan brings mirrors up to date before it runs; what it writes in between
-  // it writes to all. A step that is going to be split has none yet.
-  if (!tracing() || Unaggregated::active()) return;
-  for (const Tensor& mirror : mirrors_of(handle)) assign(op, mirror, value);
 }
 
 // What the parts of replicas are together.
