@@ -19,6 +19,20 @@ namespace {
 // Decompositions of decompositions end; a rule that makes itself does not.
 constexpr int kMaxRounds = 8;
 
+// A trace that writes a variable writes the mirrors that exist by then, too;
+// here every copy is made from the home.
+void drop_writes_of_mirrors(Graph& graph) {
+  std::vector<bool> keep(graph.nodes.size(), true);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    const Node& n = graph[i];
+    if (!n.outputs.empty() || n.inputs.empty() || !n.has_effect()) continue;
+    const Tensor& handle = graph[n.inputs[0].node].variable;
+    keep[i] = !handle.defined() || !home_of(handle).defined();
+  }
+  graph.compact(keep);
+  dce(graph);
+}
+
 int64_t batch_of(const Graph& graph) {
   int64_t batch = -1;
   for (const int32_t a : graph.args) {
@@ -122,6 +136,7 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
   for (const ExampleRange& e : places.examples) {
     report.examples.push_back(e.rows);
   }
+  drop_writes_of_mirrors(graph);
   for (int round = 0;; ++round) {
     SplitAnalysis analysis(graph, report.batch, lengths_of(places),
                            unit_of(places), places.slices > 0);
