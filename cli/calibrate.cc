@@ -131,6 +131,18 @@ std::string devices_of(const Machine& m, int32_t c) {
   return names;
 }
 
+// The devices whose memory is on bus number `b`.
+std::string devices_on_bus(const Machine& m, int32_t b) {
+  std::string names;
+  for (const DeviceCost& d : m.devices) {
+    if (d.bus != b) continue;
+    const DeviceName name = DeviceName::parse(d.name);
+    names +=
+        fmt::format("{}{}:{}", names.empty() ? "" : ",", *name.type, *name.id);
+  }
+  return names;
+}
+
 std::vector<Row> measure_ops(const Machine& m, std::vector<Case>& cases,
                              const MeasureOptions& options) {
   std::vector<Row> rows;
@@ -187,6 +199,11 @@ void print_text(const Machine& m, const std::vector<Row>& rows, bool saved) {
                  l.latency_us, 100 * l.spread, origin_name(l.origin));
     }
   }
+  for (size_t b = 0; b < m.buses.size(); ++b) {
+    fmt::print("memory of {}: {:.1f} GB/s together\n",
+               devices_on_bus(m, static_cast<int32_t>(b)),
+               m.buses[b].bytes_per_us * 1e-3);
+  }
   fmt::print("\n{:<14} {:<12} {:<28} {:>12} {:>8} {:>13} {:>8}\n", "device",
              "op", "shapes", "measured us", "spread", "estimated us", "error");
   for (const Row& r : rows) {
@@ -209,7 +226,8 @@ void print_text(const Machine& m, const std::vector<Row>& rows, bool saved) {
 
 void print_json(const Machine& m, const std::vector<Row>& rows, bool saved) {
   using Json = nlohmann::ordered_json;
-  Json classes = Json::array(), links = Json::array(), ops = Json::array();
+  Json classes = Json::array(), links = Json::array(), buses = Json::array(),
+       ops = Json::array();
   for (int32_t c = 0; c < static_cast<int32_t>(m.classes.size()); ++c) {
     const DeviceClass& k = m.classes[c];
     Json devices = Json::array();
@@ -238,6 +256,15 @@ void print_json(const Machine& m, const std::vector<Row>& rows, bool saved) {
                        {"origin", origin_name(l.origin)}});
     }
   }
+  for (size_t b = 0; b < m.buses.size(); ++b) {
+    Json devices = Json::array();
+    for (const DeviceCost& d : m.devices) {
+      if (d.bus == static_cast<int32_t>(b)) devices.push_back(d.name);
+    }
+    buses.push_back({{"devices", devices},
+                     {"bytes_per_us", m.buses[b].bytes_per_us},
+                     {"origin", origin_name(m.buses[b].origin)}});
+  }
   for (const Row& r : rows) {
     ops.push_back({{"device", r.device},
                    {"op", r.op},
@@ -250,6 +277,7 @@ void print_json(const Machine& m, const std::vector<Row>& rows, bool saved) {
   const CostStore& store = CostStore::get();
   const Json all = {{"classes", classes},
                     {"links", links},
+                    {"buses", buses},
                     {"ops", ops},
                     {"estimate_error", rows.empty() ? -1 : median_error(rows)},
                     {"prediction_error", store.error()},

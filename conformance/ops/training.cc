@@ -14,7 +14,9 @@ std::string named(const char* label, bool nesterov) {
   return label + std::string(nesterov ? "_nesterov" : "");
 }
 
-void add_updates(Cases& cases, const char* label, Shape shape, bool perf) {
+// `shared`: other devices read the variable next.
+void add_updates(Cases& cases, const char* label, Shape shape, bool perf,
+                 bool shared = false) {
   std::vector<Case*> added;
   added.push_back(&cases.add("ResourceApplyGradientDescent", label,
                              {variable(shape), scalar(0.05), Input(shape)}));
@@ -57,6 +59,7 @@ void add_updates(Cases& cases, const char* label, Shape shape, bool perf) {
                               scalar(1e-7), Input(shape)}));
   for (Case* c : added) {
     if (perf) c->types(dtype_bit(float32)).perf_only();
+    if (shared) c->attr("shared", true);
   }
 }
 
@@ -64,6 +67,7 @@ void add_updates(Cases& cases, const char* label, Shape shape, bool perf) {
 
 void add_training_cases(Cases& cases) {
   add_updates(cases, "matrix", {5, 7}, false);
+  add_updates(cases, "shared", {2501}, false, true);
   add_updates(cases, "odd_length", {131}, false);
   add_updates(cases, "scalar", {}, false);
   add_updates(cases, "empty", {0, 3}, false);

@@ -72,6 +72,11 @@ TEST_P(Bits, DoNotDependOnTheNumberOfDevices) {
   EXPECT_EQ(race_in(got.last_plan), "");
 }
 
+INSTANTIATE_TEST_SUITE_P(
+    Random, Bits, testing::ValuesIn(random_rows(names_of_models(), 100, true)),
+    [](const auto& info) {
+      return std::to_string(info.index) + "_" + info.param.name();
+    });
 INSTANTIATE_TEST_SUITE_P(Slices, Bits, testing::ValuesIn(rows()),
                          [](const auto& info) { return info.param.name(); });
 

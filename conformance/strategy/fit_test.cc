@@ -18,14 +18,6 @@ constexpr double kAfterAll = 2e-3;
 
 using Rows = std::vector<Row>;
 
-std::vector<std::string> names_of_models() {
-  std::vector<std::string> names;
-  for (const ModelSpec& m : models()) {
-    if (!m.special) names.push_back(m.name);
-  }
-  return names;
-}
-
 // Every model, whose momentum slots are the gradients.
 Rows every_model() {
   Rows rows;
@@ -203,7 +195,10 @@ Values evaluated(const Trained& t) {
 TEST_P(Fit, EqualsOneDevice) {
   const Row& row = GetParam();
   const Trained& want = on_one_device(row);
-  ASSERT_LT(want.losses.back(), want.losses.front()) << "it does not learn";
+  // By the means of epochs; a step on one example may lead astray.
+  if (row.examples != Examples::kEmpty) {
+    ASSERT_LT(want.losses.back(), want.losses[2]) << "it does not learn";
+  }
   said();
   const Trained got = train(row);
   const std::string diagnostics = said();
@@ -225,6 +220,9 @@ TEST_P(Fit, EqualsOneDevice) {
 }
 
 auto name = [](const auto& info) { return info.param.name(); };
+auto indexed_name = [](const auto& info) {
+  return std::to_string(info.index) + "_" + info.param.name();
+};
 INSTANTIATE_TEST_SUITE_P(Model, Fit, testing::ValuesIn(every_model()), name);
 INSTANTIATE_TEST_SUITE_P(Optimizer, Fit, testing::ValuesIn(every_optimizer()),
                          name);
@@ -238,6 +236,10 @@ INSTANTIATE_TEST_SUITE_P(ReplicasOfTwo, Fit,
                          testing::ValuesIn(replicas_of_two()), name);
 INSTANTIATE_TEST_SUITE_P(Groups, Fit, testing::ValuesIn(statistics_groups()),
                          name);
+INSTANTIATE_TEST_SUITE_P(Random, Fit,
+                         testing::ValuesIn(random_rows(names_of_models(), 120,
+                                                       false)),
+                         indexed_name);
 INSTANTIATE_TEST_SUITE_P(Seed, Fit, testing::ValuesIn(every_seed()), name);
 INSTANTIATE_TEST_SUITE_P(BatchByBatch, Fit, testing::ValuesIn(batch_by_batch()),
                          name);

@@ -336,6 +336,14 @@ const std::vector<ModelSpec>& models() {
   return all;
 }
 
+std::vector<std::string> names_of_models() {
+  std::vector<std::string> names;
+  for (const ModelSpec& m : models()) {
+    if (!m.special) names.push_back(m.name);
+  }
+  return names;
+}
+
 const ModelSpec& model_named(const std::string& name) {
   for (const ModelSpec& m : models()) {
     if (m.name == name) return m;

@@ -32,6 +32,8 @@ struct ModelSpec {
 };
 
 const std::vector<ModelSpec>& models();
+// Those that are not special.
+std::vector<std::string> names_of_models();
 // Throws errors::NotFound.
 const ModelSpec& model_named(const std::string& name);
 

@@ -1,8 +1,11 @@
 #include "conformance/strategy/row.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
+#include <random>
 #include <sstream>
 
 #include "berth/errors.h"
@@ -102,6 +105,74 @@ distribute::Strategy strategy_of(const Row& row) {
   }
   if (row.strategy == "mirrored") return distribute::MirroredStrategy(options);
   throw errors::NotFound("no strategy \"" + row.strategy + "\" in the suite");
+}
+
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(uint32_t seed) : engine_(seed) {}
+  int below(int n) {
+    return static_cast<int>(engine_() % static_cast<uint32_t>(n));
+  }
+  template <class T>
+  const T& of(const std::vector<T>& list) {
+    return list[static_cast<size_t>(below(static_cast<int>(list.size())))];
+  }
+  std::vector<std::string> devices(bool one_kind) {
+    const char* kind = below(2) ? "CPU" : "GPU";
+    std::vector<std::string> names;
+    for (const int count = 1 + below(4);
+         static_cast<int>(names.size()) < count;) {
+      if (!one_kind) kind = below(2) ? "CPU" : "GPU";
+      const std::string name = fmt::format("{}:{}", kind, below(4));
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  }
+
+ private:
+  std::mt19937 engine_;  // the same numbers everywhere
+};
+
+}  // namespace
+
+std::vector<Row> random_rows(const std::vector<std::string>& models, int count,
+                             bool one_kind) {
+  Dice dice(one_kind ? 1 : 2);
+  std::vector<Row> rows;
+  while (static_cast<int>(rows.size()) < count) {
+    Row row;
+    row.model = dice.of(models);
+    row.optimizer = dice.of<std::string>({"sgd", "momentum", "nesterov"});
+    row.examples = static_cast<Examples>(dice.below(3));
+    const auto names = dice.devices(one_kind);
+    row.devices = fmt::format("{}", fmt::join(names, ","));
+    // The host updates: another backend than that of GPUs.
+    if (dice.below(4) == 0 && !(one_kind && names[0][0] == 'G')) {
+      row.strategy = "central";
+    }
+    if (dice.below(3) == 0) {
+      row.shares.clear();
+      for (size_t i = 0; i < names.size(); ++i) {
+        row.shares += fmt::format("{}{}", i ? ":" : "", 1 + dice.below(5));
+      }
+    } else if (dice.below(6) == 0) {
+      row.shares = "auto";
+    }
+    if (one_kind || dice.below(3) == 0) row.slices = 4 + dice.below(13);
+    row.algorithm = dice.of<std::string>(
+        one_kind ? std::vector<std::string>{"auto", "one", "direct"}
+                 : std::vector<std::string>{"auto", "ring", "pairs", "one",
+                                            "direct"});
+    row.pack_bytes = dice.of<int64_t>({0, 16, 500, 1 << 30});
+    row.seed = static_cast<uint64_t>(dice.below(1000));
+    row.way = dice.below(4) ? Way::kFit : Way::kTrainOnBatch;
+    rows.push_back(row);
+  }
+  return rows;
 }
 
 }  // namespace berth::strategy_suite

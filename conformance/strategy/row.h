@@ -54,6 +54,11 @@ std::vector<std::string> device_names(const std::string& devices);
 
 distribute::Strategy strategy_of(const Row& row);
 
+// Rows whose fields are drawn, of these models: others than anyone would write
+// down. `one_kind`: devices of one kind, and slices, for equal bits.
+std::vector<Row> random_rows(const std::vector<std::string>& models, int count,
+                             bool one_kind);
+
 }  // namespace berth::strategy_suite
 
 #endif  // BERTH_CONFORMANCE_STRATEGY_ROW_H_

@@ -68,8 +68,6 @@ class FunctionCore {
     Tensors (*trace)(void* context, const Tensors& leaves, std::any* result);
     // How many times the input_signature stands in the leaves (replicas).
     int copies = 1;
-    // Of what is traced here, where the options name none.
-    std::shared_ptr<const GraphRewrite> rewrite = {};
   };
 
   explicit FunctionCore(FunctionOptions options);

@@ -86,6 +86,19 @@ void Balancer::learn(size_t replica, double us) {
   s.us = us;
 }
 
+// Moves that each gain nothing, and lose too little to be taken back, may end
+// far from the best.
+std::optional<std::vector<int>> Balancer::settle(double step_us) {
+  const auto best =
+      std::min_element(step_us_.begin(), step_us_.end(),
+                       [](auto& a, auto& b) { return a.second < b.second; });
+  if (best->second >= step_us * (1 - options_.worse)) return std::nullopt;
+  shares_ = best->first;
+  ++moves_;
+  moved_at_ = samples_;
+  return shares_;
+}
+
 std::optional<std::vector<int>> Balancer::sample(
     const std::vector<double>& compute_us, const std::vector<double>& fixed_us,
     double step_us) {
@@ -95,6 +108,7 @@ std::optional<std::vector<int>> Balancer::sample(
     const double us = compute_us[r] - fixed_us[r];
     if (us > 0) learn(r, us);
   }
+  step_us_[shares_] = step_us;
   const bool just_moved = !before_.empty();
   if (just_moved && step_us > before_step_us_ * (1 + options_.worse)) {
     shares_ = std::exchange(before_, {});
@@ -105,6 +119,7 @@ std::optional<std::vector<int>> Balancer::sample(
   }
   before_.clear();
   last_step_us_ = step_us;
+  if (just_moved && moves_ >= options_.most_moves) return settle(step_us);
   if ((refused_ || moves_ >= options_.most_moves) &&
       samples_ - moved_at_ < options_.patience) {
     return std::nullopt;

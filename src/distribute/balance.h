@@ -8,6 +8,7 @@
 #define BERTH_DISTRIBUTE_BALANCE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,8 +38,9 @@ std::vector<int> balanced_shares(const std::vector<ReplicaSpeed>& speeds,
 struct BalanceOptions {
   double least_gain = 0.03;  // of the step, predicted
   double worse = 0.02;       // a step longer by this share is taken back
-  // After so many moves, or one that was taken back, the next one comes
-  // `patience` samples later.
+  // After so many moves the shares are those whose step was the shortest; then,
+  // and after a move that was taken back, the next comes `patience` samples
+  // later.
   int most_moves = 8;
   int patience = 50;
 };
@@ -72,6 +74,7 @@ class Balancer {
 
  private:
   void learn(size_t replica, double us);
+  std::optional<std::vector<int>> settle(double step_us);
 
   // The last times of a replica with different numbers of slices.
   struct Seen {
@@ -84,6 +87,7 @@ class Balancer {
   std::vector<int> shares_, first_shares_, before_;
   std::vector<int> most_slices_;
   std::vector<Seen> seen_;
+  std::map<std::vector<int>, double> step_us_;  // when last sampled
   double first_step_us_ = -1, last_step_us_ = -1, before_step_us_ = -1;
   int moves_ = 0, samples_ = 0, moved_at_ = 0;
   bool refused_ = false;  // the last move was taken back

@@ -139,6 +139,18 @@ TEST(Balancer, TakesAMoveBackThatWasNone) {
   EXPECT_FALSE(b.sample({300, 100}, {0, 0}, 320));  // once is enough
 }
 
+TEST(Balancer, SettlesForTheBestThatItSaw) {
+  BalanceOptions options;
+  options.most_moves = 3;
+  Balancer b({16, 16}, {}, options);
+  ASSERT_TRUE(b.sample({300, 100}, {0, 0}, 320));
+  const std::vector<int> best = b.shares();
+  ASSERT_TRUE(b.sample({300, 100}, {0, 0}, 300));
+  ASSERT_TRUE(b.sample({300, 100}, {0, 0}, 305.5));  // a bit worse
+  EXPECT_EQ(b.sample({300, 100}, {0, 0}, 311), best);
+  EXPECT_FALSE(b.sample({300, 100}, {0, 0}, 300));
+}
+
 TEST(Balancer, NoiseEndsInABoundedNumberOfMoves) {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> us(50, 500);

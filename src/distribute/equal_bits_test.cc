@@ -16,7 +16,7 @@ class Split final : public GraphRewrite {
  public:
   explicit Split(SplitPlan plan) : plan_(std::move(plan)) {}
   void apply(Graph& graph) const override {
-    EXPECT_TRUE(split_batch(graph, plan_).whole.empty());
+    EXPECT_EQ(split_batch(graph, plan_).whole, std::vector<std::string>{});
   }
   int slices() const override { return plan_.slices; }
 
@@ -76,9 +76,7 @@ TEST(EqualBitsSlow, OfBatchNormsAndShortcuts) {
   check("resnet18", 2, {{4}, {1, 1, 2}});
 }
 
-TEST(EqualBitsSlow, OfAttention) {
-  check("gpt", 2, {{4}, {1, 1, 1, 1}});
-}
+TEST(EqualBitsSlow, OfAttention) { check("gpt", 2, {{4}, {1, 1, 1, 1}}); }
 
 }  // namespace
 }  // namespace berth::distribute

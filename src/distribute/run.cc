@@ -14,7 +14,6 @@
 #include "distribute/replica.h"
 #include "exec/deadline.h"
 #include "function/control_flow.h"
-#include "function/graph_rewrite.h"
 #include "graph/tracer.h"
 #include "op/device_scope.h"
 
@@ -56,17 +55,6 @@ int split_argument(const Tensors& args, const Tensors& of_replicas) {
 namespace {
 
 constexpr int kManyTraces = 5;
-
-// Steps of replicas end in time, as the strategy says.
-class StepDeadline final : public GraphRewrite {
- public:
-  explicit StepDeadline(double seconds) : seconds_(seconds) {}
-  void apply(Graph&) const override {}
-  double timeout_seconds() const override { return seconds_; }
-
- private:
-  const double seconds_;
-};
 
 struct Context {
   const std::shared_ptr<StrategyCore>& core;
@@ -169,10 +157,8 @@ std::vector<Tensors> run_replicas(const std::shared_ptr<StrategyCore>& core,
     leaves.insert(leaves.end(), args.begin(), args.end());
   }
   Context context{core, call};
-  FunctionCore::Body body{&context, &trace_all, static_cast<int>(replicas)};
-  if (const double s = core->options().communication.timeout_seconds; s > 0) {
-    body.rewrite = std::make_shared<const StepDeadline>(s);
-  }
+  const FunctionCore::Body body{&context, &trace_all,
+                                static_cast<int>(replicas)};
   // Whose trace it is; shares do not matter.
   const std::string fixed =
       fmt::format("run {} {} {}", core->serial(), call.split, call.fixed);

@@ -148,10 +148,11 @@ void ShareMover::ran(Plan& plan) {
   ++runs_;
   if (to_collect_ > 0) return collect(plan);
   if (runs_ != kWarmUp && runs_ % kBetween != 0) return;
-  to_collect_ = kRuns;
+  // The more has been moved, the more must speak for the next move.
+  to_collect_ = kRuns * std::min(1 + balancer_.moves(), 8);
   samples_.clear();
   before_ = plan_times(plan, is_fixed);
-  plan.sample_next(kRuns);
+  plan.sample_next(to_collect_);
 }
 
 void ShareMover::collect(Plan& plan) {

@@ -32,8 +32,8 @@ void start_shares(StrategyCore& core);
 
 class ShareMover {
  public:
-  // Steps of a plan between samples, the runs of one, and those of a new plan
-  // that come before.
+  // Steps of a plan between samples, the runs of the first one (later ones have
+  // more), and those of a new plan that come before.
   static constexpr int64_t kBetween = 256;
   static constexpr int kRuns = 9;
   static constexpr int64_t kWarmUp = 3;

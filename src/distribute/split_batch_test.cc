@@ -196,6 +196,20 @@ TEST(SplitBatch, GroupsWithStatisticsOfTheirOwnStayWithTheirReplica) {
   EXPECT_NE(check(fn, x, y, replicas(3))->report.whole, Names{});
 }
 
+// Slices are rows: sums along another axis of the batch are made of the whole.
+TEST(SplitBatch, SlicesOfOtherAxesRunWhole) {
+  const Fn fn = [](const Tensor& x, const Tensor& y) {
+    const Tensor last = transpose(x, {1, 2, 0}) * 2.f;  // moves, multiplies
+    return Tensors{math::reduce_sum(last, {.axis = std::vector<int64_t>{2}}),
+                   math::reduce_sum(y, {.axis = std::vector<int64_t>{0}})};
+  };
+  const Tensor x = numbers({12, 3, 5}, 1), y = numbers({12, 2}, 2);
+  EXPECT_EQ(check(fn, x, y, replicas(3))->report.whole, Names{});
+  SplitPlan exact = replicas(3);
+  exact.slices = 6;
+  EXPECT_EQ(check(fn, x, y, exact)->report.whole, Names{"Sum (Sum)"});
+}
+
 TEST(SplitBatch, GroupsHaveTheSameBitsOnAnyNumberOfReplicas) {
   const Variable scale(numbers({4}, 7)), offset(numbers({4}, 8));
   const Fn fn = [&](const Tensor& x, const Tensor& y) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/errors.h"
+#include "exec/cuts.h"
 
 namespace berth::distribute {
 
@@ -134,6 +135,7 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
   for (size_t o = 0; o < n.outputs.size(); ++o) {
     if (!whole_examples(s.outputs[o], n.outputs[o])) return false;
   }
+  if (exact_ && !is_first_axis(node, s)) return false;
   // From whole inputs alone only what is made out of little is worth a cut.
   if (cuts == 0) {
     const bool made = std::all_of(s.inputs.begin(), s.inputs.end(),
@@ -141,6 +143,24 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
                       !s.outputs.empty() && s.outputs[0] == 0 &&
                       n.outputs[0].shape[0] == batch_ && *gathers == 0;
     if (!made) return false;
+  }
+  return true;
+}
+
+// Bits are those of slices, which are cut along a first axis alone; what only
+// moves elements, or computes each by itself, has the same bits anyway.
+bool SplitAnalysis::is_first_axis(int32_t node, const SplitSignature& s) const {
+  const Node& n = graph_[node];
+  const bool moves = n.op->elementwise() || n.op->kind() == OpKind::kAlias ||
+                     estimate(graph_, node).cost.flops == 0;
+  if (moves && !Cuts::adds(s)) return true;
+  for (size_t i = 0; i < n.inputs.size(); ++i) {
+    if (!cut_is_dense(graph_.spec(n.inputs[i]).shape, s.inputs[i])) {
+      return false;
+    }
+  }
+  for (size_t o = 0; o < n.outputs.size(); ++o) {
+    if (!cut_is_dense(n.outputs[o].shape, s.outputs[o])) return false;
   }
   return true;
 }

@@ -73,6 +73,7 @@ class SplitAnalysis {
   SplitChoice choose(int32_t node);
   bool accepts(int32_t node, const SplitSignature& s, int* gathers) const;
   bool linear(const Node& n) const;
+  bool is_first_axis(int32_t node, const SplitSignature& s) const;
   bool can_cut(int64_t length) const { return length * unit_ % batch_ == 0; }
   const SplitSignature* reshape_rule(int32_t node) const;
 

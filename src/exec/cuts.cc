@@ -1,7 +1,10 @@
 #include "exec/cuts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/diagnostics.h"
 #include "base/thread_pool.h"
 #include "graph/node_part.h"
 
@@ -13,6 +16,20 @@ constexpr int8_t kWhole = SplitSignature::kWhole;
 constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
 
 constexpr double kBytesPerUs = 10e3, kFlopsPerUs = 20e3;
+
+// A sum that is made at once though it has slices.
+void report_uncut(const Node& n, const Device& device) {
+  report_once(
+      n.op->name() + device.str(),
+      {"bits-vary", debugging::Severity::kLint,
+       fmt::format("\"{}\" ({} of {}) is not added up slice by slice on {}: no "
+                   "kernel adds parts of it; its bits depend on the number of "
+                   "replicas",
+                   n.name, n.op->name(),
+                   n.outputs.empty() ? "nothing" : name_of(n.outputs[0].dtype),
+                   device.short_name()),
+       n.sources.empty() ? Site{} : n.sources[0].site});
+}
 
 double bytes_of(const OutSpec& s) {
   const DType dtype = s.dtype == resource ? s.variable : s.dtype;
@@ -77,14 +94,14 @@ Cuts::Fixed Cuts::find_slices(int32_t node, const Device& device) {
     return {};
   }
   const SplitSignature& split = rules[static_cast<size_t>(signature)];
-  const bool free = n.op->elementwise() && !adds(split);
-  if (free || !can_add(node, split, device) ||
-      binder_.cut_length(node, split) < parts) {
-    return {};
-  }
-  const PartKernels* kernels = binder_.bind(node, signature, parts, device);
-  if (!kernels) return {};
-  return {signature, parts, kernels};
+  if (n.op->elementwise() && !adds(split)) return {};
+  const bool can =
+      can_add(node, split, device) && binder_.cut_length(node, split) >= parts;
+  const PartKernels* kernels =
+      can ? binder_.bind(node, signature, parts, device) : nullptr;
+  if (kernels) return {signature, parts, kernels};
+  if (adds(split)) report_uncut(n, device);
+  return {};
 }
 
 // False when parts would write one result, or cannot be added.

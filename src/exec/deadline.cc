@@ -105,8 +105,8 @@ void Plan::Impl::wait_in_time(Instance& run, const Event& event) const {
   run.late = true;
   throw errors::DeadlineExceeded(fmt::format(
       "step \"{}\" has not ended within {:g} s: {}; what it writes is torn: "
-      "reset_error() of its devices and restore the variables, or give it more "
-      "time (timeout_seconds)",
+      "config::reset_device_error() its devices and restore the variables, or "
+      "give it more time (timeout_seconds)",
       graph.name, run.deadline.seconds(), missing_text(*this, run)));
 }
 

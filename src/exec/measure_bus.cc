@@ -67,10 +67,10 @@ void add_bus(Machine& m) {
   for (const int32_t d : sets) m.devices[d].bus = bus;
 }
 
-void measure_bus() {
+void measure_bus(bool again) {
   const Machine m = this_machine();
   const std::vector<int32_t> sets = core_sets(m);
-  if (sets.size() < 2 || !m.buses.empty()) return;
+  if (sets.size() < 2 || (!again && !m.buses.empty())) return;
   std::vector<double> rates(sets.size(), 0);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < sets.size(); ++i) {

@@ -38,9 +38,9 @@ Machine this_machine();
 Machine measure_machine(bool quick, const MeasureOptions& options = {});
 
 // Measures what the core sets of this process get from memory when all of them
-// read and write at once, and keeps it; nothing when there is but one, or it is
-// known. About 50 ms.
-void measure_bus();
+// read and write at once, and keeps it; nothing when there is but one, or,
+// unless `again`, it is known. About 50 ms.
+void measure_bus(bool again = false);
 
 // Returns the estimated costs of a placed graph on this machine, with kept
 // measurements in their place.

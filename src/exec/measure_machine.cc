@@ -302,6 +302,9 @@ Machine measure_machine(bool quick, const MeasureOptions& options) {
       link = CostStore::get().find_link(key).value_or(link);
     }
   }
+  measure_bus(true);
+  m.buses.clear();
+  add_bus(m);
   CostStore::get().save();
   return m;
 }

@@ -10,6 +10,7 @@
 #ifndef BERTH_EXEC_MEASURE_PLAN_H_
 #define BERTH_EXEC_MEASURE_PLAN_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,12 @@ std::string region_key(Plan& plan, int step, const Machine& machine);
 // Returns the times of the regions of a plan, in its order, measured on core
 // sets, for about `budget_ms` a device; origin kNone: not measured (transfers,
 // control flow, other devices, a kernel that refuses zeros, no memory).
-std::vector<OpTime> measure_regions(Plan& plan, double budget_ms);
+// `wanted` chooses among the plan's devices, by number, and sees what is
+// measured so far; null: all.
+std::vector<OpTime> measure_regions(
+    Plan& plan, double budget_ms,
+    const std::function<bool(int, const std::vector<OpTime>&)>& wanted =
+        nullptr);
 
 // What the simulator asks about a plan. The graph is the plan's.
 struct PlanCosts {

@@ -154,14 +154,15 @@ void PlanBuilder::add_slices_memory(PlanStep& step, int32_t at) {
   step.private_bytes = plan_arena(lives);
   for (size_t i = 0; i < which.size(); ++i) slots_[which[i]].at = lives[i];
   const auto parts = static_cast<size_t>(step.parts);
+  // Values without elements lie somewhere, too.
   auto add = [&](size_t bytes) {
-    if (bytes == 0) return -1;
-    const int buffer = new_buffer(Where::kArena, step.device, bytes);
+    const int buffer =
+        new_buffer(Where::kArena, step.device, std::max<size_t>(bytes, 1));
     p_.buffers[buffer].scratch = true;
     use(buffer, at);
     return buffer;
   };
-  step.scratch = add(step.private_bytes * parts);
+  if (!lives.empty()) step.scratch = add(step.private_bytes * parts);
   // The first slice writes its partial sums where the sums will be.
   size_t sums = 0;
   for (int k = step.first_op; k < step.first_op + step.num_ops; ++k) {
@@ -171,7 +172,7 @@ void PlanBuilder::add_slices_memory(PlanStep& step, int32_t at) {
       sums += aligned(bytes_of(node_of(op).outputs[o])) * (parts - 1);
     }
   }
-  step.partials = add(sums);
+  if (step.num_sums > 0) step.partials = add(sums);
 }
 
 void PlanBuilder::add_outputs() {

@@ -145,6 +145,7 @@ void Plan::Impl::walk(Instance::Walk& w) const {
 // The caller computes what the host has to do, on a core of its own there, when
 // it may; else the host's thread does.
 void Plan::Impl::launch_walks(Instance& run) {
+  finish_walks(run);  // a body's next turn: the threads still say their end
   ++run.turn;
   run.failed.store(false, std::memory_order_relaxed);
   run.error = nullptr;

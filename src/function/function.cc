@@ -186,9 +186,8 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
         options_.name));
   }
   Graph graph = tracer.finish(results);
-  FunctionOptions options = options_;
-  if (!options.rewrite) options.rewrite = body.rewrite;
-  traced->callable = std::make_shared<GraphCallable>(std::move(graph), options);
+  traced->callable =
+      std::make_shared<GraphCallable>(std::move(graph), options_);
   traced->callable->check_contract_names();
   traced->trace_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)

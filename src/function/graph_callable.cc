@@ -60,8 +60,25 @@ void put_symbols(Graph& g, const std::function<int64_t(int64_t)>& value_of) {
 }
 
 bool has_replicas(const Graph& g) {
-  return std::any_of(g.nodes.begin(), g.nodes.end(),
-                     [](const Node& n) { return n.replica >= 0; });
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) {
+    bool has = n.replica >= 0;
+    visit_bodies(n, [&](const std::string&, const Graph& body) {
+      has = has || has_replicas(body);
+    });
+    return has;
+  });
+}
+
+// Bodies have replicas of their own: steps in a loop.
+void lower_all_collectives(Graph& g) {
+  for (Node& n : g.nodes) {
+    rewrite_bodies(n, [](const std::string&, Graph& body) {
+      if (!has_replicas(body)) return false;
+      lower_all_collectives(body);
+      return true;
+    });
+  }
+  lower_collectives(g);
 }
 
 bool is_placeholder(const Node& n) {
@@ -149,7 +166,7 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile_once(
   }
   if (has_replicas(g)) {
     if (options_.optimize) run_device_free_passes(g);
-    lower_collectives(g);
+    lower_all_collectives(g);
     if (options_.optimize) run_device_free_passes(g);
   }
   c->placed = place_all(g, real_devices(), options_.optimize);

@@ -69,6 +69,8 @@ void update(OpRegistry& r, const char* name,
   for (const char* v : variables) op.writes_variable(v);
   for (const char* v : values) op.input(v, kFloatingTypes);
   if (has_nesterov) op.attr("use_nesterov", false);
+  // Other devices of the same memory read the variable next: set for ranges.
+  op.attr("shared", false);
   op.infer(&infer_update)
       .split(&split_update)
       .cost(&cost_update)

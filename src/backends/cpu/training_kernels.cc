@@ -1,9 +1,12 @@
 // Updates of variables.
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
+#include "backends/cpu/past_caches.h"
 #include "backends/reference/reference.h"
 
 namespace berth::cpu {
@@ -12,21 +15,48 @@ namespace {
 
 float scalar(const KernelCall& c, int i) { return *c.in[i].as<float>(); }
 
+// Calls loop(var, begin, n) for elements [begin, begin + n) of the variables;
+// `var` is where those of the first one are. A variable that others read next
+// is computed aside, block by block.
+template <class Loop>
+void update(const KernelCall& c, Loop&& loop) {
+  float* var = c.in[0].as<float>();
+  const int64_t n = c.in[0].size();
+  if (!c.attr<bool>("shared")) return loop(var, 0, n);
+  constexpr int64_t kBlock = 1024;
+  alignas(64) float block[kBlock];
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t count = std::min(kBlock, n - begin);
+    std::memcpy(block, var + begin, static_cast<size_t>(count) * sizeof(float));
+    loop(block, begin, count);
+    copy_past_caches(var + begin, block, count);
+  }
+  end_past_caches();
+}
+
 void gradient_descent(const KernelCall& c) {
-  loops().sgd(c.in[0].as<float>(), c.in[2].as<float>(), c.in[0].size(),
-              scalar(c, 1));
+  const float* g = c.in[2].as<float>();
+  update(c, [&](float* var, int64_t begin, int64_t n) {
+    loops().sgd(var, g + begin, n, scalar(c, 1));
+  });
 }
 
 void momentum(const KernelCall& c) {
-  loops().momentum(c.in[0].as<float>(), c.in[3].as<float>(),
-                   c.in[1].as<float>(), c.in[0].size(), scalar(c, 2),
-                   scalar(c, 4), c.attr<bool>("use_nesterov"));
+  const bool nesterov = c.attr<bool>("use_nesterov");
+  update(c, [&](float* var, int64_t begin, int64_t n) {
+    loops().momentum(var, c.in[3].as<float>() + begin,
+                     c.in[1].as<float>() + begin, n, scalar(c, 2), scalar(c, 4),
+                     nesterov);
+  });
 }
 
 void keras_momentum(const KernelCall& c) {
-  loops().keras_momentum(c.in[0].as<float>(), c.in[3].as<float>(),
-                         c.in[1].as<float>(), c.in[0].size(), scalar(c, 2),
-                         scalar(c, 4), c.attr<bool>("use_nesterov"));
+  const bool nesterov = c.attr<bool>("use_nesterov");
+  update(c, [&](float* var, int64_t begin, int64_t n) {
+    loops().keras_momentum(var, c.in[3].as<float>() + begin,
+                           c.in[1].as<float>() + begin, n, scalar(c, 2),
+                           scalar(c, 4), nesterov);
+  });
 }
 
 template <bool kDecay>
@@ -43,9 +73,11 @@ void adam(const KernelCall& c) {
     params.keep =
         static_cast<float>(1 - double{scalar(c, 5)} * double{scalar(c, 9)});
   }
-  loops().adam(c.in[0].as<float>(), c.in[kDecay ? 10 : 9].as<float>(),
-               c.in[1].as<float>(), c.in[2].as<float>(), c.in[0].size(),
-               params);
+  const float* g = c.in[kDecay ? 10 : 9].as<float>();
+  update(c, [&](float* var, int64_t begin, int64_t n) {
+    loops().adam(var, g + begin, c.in[1].as<float>() + begin,
+                 c.in[2].as<float>() + begin, n, params);
+  });
 }
 
 template <bool kCentered>
@@ -55,15 +87,19 @@ void rms_prop(const KernelCall& c) {
                              .rho = scalar(c, kScalars + 1),
                              .momentum = scalar(c, kScalars + 2),
                              .epsilon = scalar(c, kScalars + 3)};
-  loops().rms_prop(c.in[0].as<float>(), c.in[kScalars + 4].as<float>(),
-                   kCentered ? c.in[1].as<float>() : nullptr,
-                   c.in[kScalars - 2].as<float>(),
-                   c.in[kScalars - 1].as<float>(), c.in[0].size(), params);
+  update(c, [&](float* var, int64_t begin, int64_t n) {
+    loops().rms_prop(var, c.in[kScalars + 4].as<float>() + begin,
+                     kCentered ? c.in[1].as<float>() + begin : nullptr,
+                     c.in[kScalars - 2].as<float>() + begin,
+                     c.in[kScalars - 1].as<float>() + begin, n, params);
+  });
 }
 
 void adagrad(const KernelCall& c) {
-  loops().adagrad(c.in[0].as<float>(), c.in[4].as<float>(), c.in[1].as<float>(),
-                  c.in[0].size(), scalar(c, 2), scalar(c, 3));
+  update(c, [&](float* var, int64_t begin, int64_t n) {
+    loops().adagrad(var, c.in[4].as<float>() + begin,
+                    c.in[1].as<float>() + begin, n, scalar(c, 2), scalar(c, 3));
+  });
 }
 
 // Each update by its own kernel.
