@@ -73,6 +73,7 @@ distribute::StepToPlan Model::Training::step_to_plan(int64_t batch, Site site) {
     return Tensors{step_of({args.begin(), middle}, {middle, args.end()})};
   };
   step.trainable = model.trainable_variables();
+  step.slices = options->slices;
   return step;
 }
 
