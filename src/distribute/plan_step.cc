@@ -39,8 +39,10 @@ const Node* variable_behind(const Graph& g, ValueRef v) {
 // Splits the step, and notes what is added up before that is lowered.
 class NotingRewrite final : public GraphRewrite {
  public:
-  NotingRewrite(std::shared_ptr<StrategyCore> core, bool one_memory)
-      : core_(core), inner_(std::move(core)), one_memory_(one_memory) {}
+  NotingRewrite(std::shared_ptr<StrategyCore> core, int slices, bool one_memory)
+      : core_(core),
+        inner_(std::move(core), {.slices = slices}),
+        one_memory_(one_memory) {}
 
   void apply(Graph& graph) const override {
     inner_.apply(graph);
@@ -130,6 +132,7 @@ class Planner {
         devices_(devices_of(*core)),
         one_memory_(in_one_memory(devices_)),
         may_measure_(may_measure),
+        slices_(step.slices),
         graph_(trace_call(step.name, step.fn, step.args)) {
     for (const TensorSpec& a : step.args) shapes_.push_back(a.shape);
     plan_.strategy = core->name();
@@ -148,7 +151,7 @@ class Planner {
 
  private:
   void plan_replicas() {
-    auto rewrite = std::make_shared<NotingRewrite>(core_, one_memory_);
+    auto rewrite = std::make_shared<NotingRewrite>(core_, slices_, one_memory_);
     GraphCallable call(graph_, {.name = graph_.name, .rewrite = rewrite});
     const GraphCallable::Prepared made = call.prepare(shapes_);
     const SplitReport report = rewrite->report();
@@ -204,6 +207,7 @@ class Planner {
   const std::vector<Device*> devices_;
   const bool one_memory_;
   const bool may_measure_;
+  const int slices_;
   Graph graph_;
   std::vector<Shape> shapes_;
   StrategyPlan plan_;

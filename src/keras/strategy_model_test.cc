@@ -278,6 +278,28 @@ TEST(StrategyModel, MeasuresTheSplitOfAStepAfterTwentySteps) {
   IN_A_FRESH_PROCESS(measured_split());
 }
 
+// Dropout and shuffling draw the same with a plan before and without.
+void plan_changes_nothing() {
+  cpus(2);
+  const MirroredStrategy strategy;
+  const auto train = [&](bool plan) {
+    const auto scope = strategy.scope();
+    random::set_seed(3);
+    clear_session();
+    Sequential model({InputLayer({4}), Dense(6), Dropout(0.5), Dense(2)});
+    model.compile({.optimizer = SGD(0.1), .loss = "mse"});
+    if (plan) check(strategy.plan(model, 8).batch == 8, "a plan of 8");
+    model.fit(numbers({24, 4}), numbers({24, 2}),
+              {.batch_size = 8, .verbose = 0});
+    return all_weights(model);
+  };
+  const Floats without = train(false);
+  check(distance(train(true), without) < 1e-6, "as without a plan");
+}
+TEST(StrategyModel, APlanBeforeFitChangesNothing) {
+  IN_A_FRESH_PROCESS(plan_changes_nothing());
+}
+
 TEST(MeasuredSplit, AddsUp) {
   MeasuredSplit s;
   s.replicas = {{{"/device:CPU:0"}, 6, 300}, {{"/device:CPU:1"}, 2, 100}};

@@ -9,6 +9,7 @@
 #include "keras/layer_state.h"
 #include "keras/training.h"
 #include "op/device_scope.h"
+#include "ops/random_key.h"
 
 namespace berth::keras {
 
@@ -72,12 +73,16 @@ distribute::StepToPlan Model::Training::step_to_plan(int64_t batch, Site site) {
     return Tensors{step_of({args.begin(), middle}, {middle, args.end()})};
   };
   step.trainable = model.trainable_variables();
+  step.slices = options->slices;
   return step;
 }
 
 distribute::StrategyPlan Model::strategy_plan(
     const distribute::Strategy& strategy, int64_t batch_size, Site site) const {
   Training& t = *training_;
+  // Weights that are made here stay, and count.
+  std::optional<UncountedRandomKeys> uncounted;
+  if (!weights().empty()) uncounted.emplace();
   const distribute::StepToPlan step = t.step_to_plan(batch_size, site);
   if (t.core != strategy.core()) {
     throw errors::InvalidArgument(fmt::format(

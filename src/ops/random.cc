@@ -41,9 +41,21 @@ int64_t mixed_seed(std::optional<int64_t> own) {
 }  // namespace
 }  // namespace random
 
-RandomKey next_random_key(std::optional<int64_t> own) {
-  return {random::mixed_seed(own), int64_t{random::g_next_id.fetch_add(1)}};
+namespace {
+thread_local UncountedRandomKeys* t_uncounted = nullptr;
 }
+
+RandomKey next_random_key(std::optional<int64_t> own) {
+  const uint32_t id =
+      t_uncounted ? t_uncounted->take() : random::g_next_id.fetch_add(1);
+  return {random::mixed_seed(own), int64_t{id}};
+}
+
+UncountedRandomKeys::UncountedRandomKeys()
+    : outer_(t_uncounted), next_(random::g_next_id.load()) {
+  t_uncounted = this;
+}
+UncountedRandomKeys::~UncountedRandomKeys() { t_uncounted = outer_; }
 
 namespace random {
 namespace {
