@@ -37,11 +37,6 @@ void add_matmul_cases(Cases& cases) {
   add(cases, "odd_blocks", {67, 131}, {131, 65})
       .close_to(1e-5, 1e-4)
       .skip_gradients("the same rule as the small cases, only larger");
-  // Other devices read the product next.
-  add(cases, "shared", {67, 33}, {33, 130})
-      .attr("shared", true)
-      .types(kFloatingTypes)
-      .skip_gradients("the same rule as the small cases, only larger");
   cases
       .add("MatMul", "special",
            {Input({3, 13}).special(), Input({13, 2}).special()})

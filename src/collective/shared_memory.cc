@@ -135,7 +135,6 @@ class ShardedUpdate {
     for (size_t d = 0; d < ranges.size(); ++d) {
       add_device_part(devices_[d], cut_for_cache(ranges[d], bytes));
     }
-    for (const Reduction& r : bucket_.items) write_past_caches(r);
     for (const auto& [update, parts] : parts_) emit_.drop(update, parts);
     for (const Reduction& r : bucket_.items) emit_.drop(r.node, {});
   }
@@ -186,21 +185,6 @@ class ShardedUpdate {
           if (g.spec(v).dtype != resource) need(v.node);
         }
         for (const int32_t c : g[u].controls) need(c);
-      }
-    }
-  }
-
-  // Pieces that nobody but the sums reads.
-  void write_past_caches(const Reduction& r) {
-    static const OpDef& matmul = op_named("MatMul");
-    const Graph& g = emit_.graph();
-    for (const Piece& p : r.pieces) {
-      const int32_t n = p.value.node;
-      const int64_t bytes = g.spec(p.value).shape.num_elements() *
-                            static_cast<int64_t>(size_of(bucket_.dtype));
-      const bool alone = users_[n] == std::vector<int32_t>{r.node};
-      if (alone && bytes >= kSharedPieceBytes && g[n].op == &matmul) {
-        set_shared(emit_[n]);
       }
     }
   }

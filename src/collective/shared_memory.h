@@ -23,10 +23,6 @@ inline constexpr int64_t kSmallestCutBytes = 4096;
 // is in the cache.
 inline constexpr int64_t kCachedSumBytes = 512 << 10;
 
-// Pieces of so many bytes, and ranges of kSmallestCutBytes, are written past
-// the caches, where a kernel can.
-inline constexpr int64_t kSharedPieceBytes = 64 << 10;
-
 // Elements [begin, begin + count) of item `item` of a bucket.
 struct ItemRange {
   int item = 0;

@@ -124,8 +124,6 @@ void register_matmul_ops(OpRegistry& r) {
       .output("product")
       .attr("transpose_a", false)
       .attr("transpose_b", false)
-      // Other devices of the same memory read the product next.
-      .attr("shared", false)
       .infer(&infer_matmul)
       .gradient(&grad_matmul)
       .cost(&cost_matmul)

@@ -4,7 +4,6 @@
 
 #include "backends/cpu/dnnl_math.h"
 #include "backends/cpu/loops.h"
-#include "backends/cpu/past_caches.h"
 #include "base/thread_pool.h"
 
 namespace berth::cpu {
@@ -23,29 +22,6 @@ bool own_loops(const Gemm& g) {
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-constexpr int64_t kBlockFloats = 8192;
-
-// Rows in turn in a block of their own, from where they are copied.
-void multiply_aside(const Gemm& g, int64_t m, int64_t n, const float* a,
-                    const float* b, float* c) {
-  alignas(64) float block[kBlockFloats];
-  const int64_t rows = kBlockFloats / n / kRowUnit * kRowUnit;
-  for (int64_t i = 0; i < m; i += rows) {
-    const int64_t count = std::min(rows, m - i);
-    loops().small_gemm(g.transpose_a, g.transpose_b, count, n, g.k, g.alpha,
-                       a + i * (g.transpose_a ? 1 : g.lda), g.lda, b, g.ldb, 0,
-                       block, n);
-    if (n == g.ldc) {
-      copy_past_caches(c + i * n, block, count * n);
-    } else {
-      for (int64_t r = 0; r < count; ++r) {
-        copy_past_caches(c + (i + r) * g.ldc, block + r * n, n);
-      }
-    }
-  }
-  end_past_caches();
-}
 
 // Part i of `parts` of `size`, cut at multiples of `unit`.
 int64_t edge(int64_t size, int64_t unit, int parts, int i) {
@@ -94,12 +70,6 @@ void gemm_part(const Gemm& g, const GemmCut& cut, int index) {
   float* c = g.c + i0 * g.ldc + j0;
   // The whole product chooses the kernel, so that all parts agree.
   auto* multiply = own_loops(g) ? loops().small_gemm : &sgemm;
-  // Whole lines, or nothing is gained.
-  const int64_t n = j1 - j0;
-  if (g.shared && own_loops(g) && n <= kBlockFloats / kRowUnit &&
-      (n == g.ldc || n >= 64)) {
-    return multiply_aside(g, i1 - i0, n, a, b, c);
-  }
   multiply(g.transpose_a, g.transpose_b, i1 - i0, j1 - j0, g.k, g.alpha, a,
            g.lda, b, g.ldb, g.beta, c, g.ldc);
 }

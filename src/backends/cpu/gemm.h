@@ -27,8 +27,6 @@ struct Gemm {
   float beta = 0;
   float* c = nullptr;
   int64_t ldc = 0;
-  // Other cores read c next: it is written past the caches. beta must be 0.
-  bool shared = false;
 };
 
 // How a product is cut: `rows` x `cols` parts of c, rows in multiples of 8

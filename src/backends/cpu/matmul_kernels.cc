@@ -86,7 +86,6 @@ std::unique_ptr<Prepared> matmul(const PrepareArgs& args) {
   g.lda = g.transpose_a ? g.m : g.k;
   g.ldb = g.transpose_b ? g.k : g.n;
   g.ldc = g.n;
-  g.shared = args.attr<bool>("shared");
   return std::make_unique<MatMulKernel>(g, batch, args.slices);
 }
 
