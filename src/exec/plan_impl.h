@@ -176,9 +176,9 @@ struct Instance {
   std::exception_ptr error;
   const Device* failed_on = nullptr;
 
-  Deadline deadline;        // of this run
-  int32_t launched = 0;     // steps, of a run with a deadline
-  bool late = false;        // it has missed it: work may be on its way
+  Deadline deadline;     // of this run
+  int32_t launched = 0;  // steps, of a run with a deadline
+  bool late = false;     // it has missed it: work may be on its way
 };
 
 struct Plan::Impl {
