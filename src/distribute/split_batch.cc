@@ -19,20 +19,6 @@ namespace {
 // Decompositions of decompositions end; a rule that makes itself does not.
 constexpr int kMaxRounds = 8;
 
-// A trace that writes a variable writes the mirrors that exist by then, too;
-// here every copy is made from the home.
-void drop_writes_of_mirrors(Graph& graph) {
-  std::vector<bool> keep(graph.nodes.size(), true);
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    const Node& n = graph[i];
-    if (!n.outputs.empty() || n.inputs.empty() || !n.has_effect()) continue;
-    const Tensor& handle = graph[n.inputs[0].node].variable;
-    keep[i] = !handle.defined() || !home_of(handle).defined();
-  }
-  graph.compact(keep);
-  dce(graph);
-}
-
 int64_t batch_of(const Graph& graph) {
   int64_t batch = -1;
   for (const int32_t a : graph.args) {
@@ -125,7 +111,6 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
     return report;
   }
   if (report.batch <= 0) return report;  // nothing to split
-  drop_writes_of_mirrors(graph);
   const SplitPlaces places = places_of(plan, report.batch);
   if (places.memories.size() > kMaxMemories) {
     throw errors::InvalidArgument(
