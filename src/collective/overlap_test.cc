@@ -150,13 +150,14 @@ double simulated(const Plan& plan) {
 struct Times {
   double step, at_once, compute, reduce;
 
-  // A good part of what could overlap does, and buckets are why.
+  // A good part of what could overlap does (a quarter in a ring of four, more
+  // elsewhere), and buckets are why.
   void expect_overlap(const std::string& what) const {
     const std::string text = fmt::format(
         "{}: {:.0f} us in buckets, {:.0f} us in one; {:.0f} us of compute and "
         "{:.0f} us of all-reduce",
         what, step, at_once, compute, reduce);
-    check(step < compute + reduce - 0.25 * std::min(compute, reduce), text);
+    check(step < compute + reduce - 0.2 * std::min(compute, reduce), text);
     check(step < 0.9 * at_once, text);
   }
 };
