@@ -121,6 +121,7 @@ void run_translated(void* context, const AddressMap& map) {
     }
     for (int c = 0; c < launch.step->calls_per_part; ++c) {
       const KernelCall& copy = launch.call[c];
+      if (bytes_of(copy.in[0]) == 0) continue;  // it may lie nowhere
       std::memcpy(map.translate(copy.out[0].data),
                   map.translate(copy.in[0].data), bytes_of(copy.in[0]));
     }
