@@ -10,6 +10,7 @@
 #include "op/control_flow.h"
 #include "op/device_scope.h"
 #include "ops/op_call.h"
+#include "tensor/mirrors.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
 
@@ -22,6 +23,12 @@ GradientTape::Recorder::Recorder(TapeOptions options)
 
 GradientTape::Recorder::~Recorder() { pop(); }
 
+Tensor GradientTape::Recorder::with_home(const Tensor& t) {
+  if (!t.defined() || t.impl()->kind != TensorKind::kVariable) return t;
+  Tensor home = home_of(t);
+  return home.defined() ? home : t;
+}
+
 void GradientTape::Recorder::watch(const Tensor& t) {
   const DType d = t.dtype() == resource ? variable_state(t).dtype : t.dtype();
   if (!is_inexact(d)) {
@@ -30,8 +37,8 @@ void GradientTape::Recorder::watch(const Tensor& t) {
         name_of(d)));
   }
   if (value_of(t) != kUnwatched) return;
-  watched_.push_back(t);
-  slots_.set(t.impl(), num_values_++);
+  watched_.push_back(with_home(t));
+  slots_.set(watched_.back().impl(), num_values_++);
 }
 
 void GradientTape::Recorder::apply(const OpDef& op,
@@ -209,9 +216,24 @@ void GradientTape::Recorder::back(const Node& node,
   }
   for (int i = 0; i < node.num_in && i < static_cast<int>(dxs.size()); ++i) {
     if (needed[i] && dxs[i].defined()) {
-      accumulate(&(*grads)[ids[i]], std::move(dxs[i]), in[i]);
+      accumulate(&(*grads)[ids[i]], std::move(dxs[i]), with_home(in[i]));
     }
   }
+}
+
+// True of a mirror when its home, or an earlier mirror of that, is among the
+// sources as well: the gradient goes there, whole.
+bool GradientTape::Recorder::is_counted_elsewhere(
+    const std::vector<Source>& sources, size_t at) {
+  const Tensor& t = sources[at].tensor();
+  const Tensor home = with_home(t);
+  if (home.impl() == t.impl()) return false;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Tensor& other = sources[i].tensor();
+    if (other.impl() == home.impl()) return true;
+    if (i < at && with_home(other).impl() == home.impl()) return true;
+  }
+  return false;
 }
 
 Tensors GradientTape::Recorder::gradient(const Tensors& targets,
@@ -280,6 +302,7 @@ Tensors GradientTape::Recorder::gradient(const Tensors& targets,
   static const OpDef& zeros = op_named("ZerosLike");
   Tensors results(sources.size());
   for (size_t s = 0; s < ids.size(); ++s) {
+    if (is_counted_elsewhere(sources, s)) continue;
     if (ids[s] != kUnwatched) results[s] = grads[ids[s]];
     if (!results[s].defined() &&
         options.unconnected_gradients == UnconnectedGradients::kZero) {

@@ -43,9 +43,17 @@ class GradientTape::Recorder final : public Dispatcher {
   class Placement;
   static constexpr int32_t kUnwatched = -1;
 
+  // A mirror is its home: what replicas add to its gradient is summed there.
   int32_t value_of(const Tensor& t) const {
-    return t.defined() ? slots_.find(t.impl()) : kUnwatched;
+    if (!t.defined()) return kUnwatched;
+    if (t.impl()->kind != TensorKind::kVariable) [[likely]]
+      return slots_.find(t.impl());
+    return slots_.find(with_home(t).impl());
   }
+  // `t`, or the home of the mirror that it is.
+  static Tensor with_home(const Tensor& t);
+  static bool is_counted_elsewhere(const std::vector<Source>& sources,
+                                   size_t at);
   void apply_control(const OpDef& op, std::span<const Tensor* const> in,
                      const Attrs* attrs, std::span<Tensor> out);
   void record(const OpDef& op, std::span<const Tensor* const> in,

@@ -34,8 +34,17 @@ void check_count(const PerReplica& value, const StrategyCore& core,
       what, value.size(), core.name(), core.num_replicas(), where_text()));
 }
 
+// Of equal shapes, which are not broadcast: the last, smaller batch of a
+// dataset must not be added to every row.
 Tensor summed(const Tensors& values) {
   static const OpDef& add = op_named("AddV2");
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (values[i].shape().compatible_with(values[0].shape())) continue;
+    throw errors::InvalidArgument(fmt::format(
+        "reduce: the value of replica {} is {}, that of replica 0 {}{}; "
+        "expected equal shapes: say which axis to reduce over, or gather()",
+        i, values[i].spec().str(), values[0].spec().str(), where_text()));
+  }
   Tensor sum = fetched(values[0]);
   for (size_t i = 1; i < values.size(); ++i) {
     sum = call1(add, sum, fetched(values[i]));

@@ -38,6 +38,11 @@ TEST(Reduce, SumsAndAverages) {
         [&] { s.reduce(ReduceOp::kSum, PerReplica({constant(1.f)})); },
         "expected one per replica");
     refuses<errors::InvalidArgument>([&] { s.gather(y, 0); }, "scalars");
+    // A last, smaller batch is not added to every row.
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
+      refuses<errors::InvalidArgument>([&] { s.reduce(op, x); },
+                                       "expected equal shapes");
+    }
   });
 }
 
