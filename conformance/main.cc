@@ -1,8 +1,8 @@
 // conformance: every op case in all modes on one device.
 //
-//   conformance [--device=/GPU:0] [gtest flags]   test, grad, grad2, split, slices
-//   conformance --mode=perf [--op=MatMul]         JSON lines
-//   conformance --mode=support [--markdown]       what supports what
+//   conformance [--device=/GPU:0] [gtest flags]   test, grad, grad2, split,
+//   slices conformance --mode=perf [--op=MatMul]         JSON lines conformance
+//   --mode=support [--markdown]       what supports what
 //
 // Without --device the device is /GPU:0 when BERTH_SIM is set, else /CPU:0; a
 // device that does not exist is an error.

@@ -22,7 +22,7 @@ namespace {
 constexpr int8_t kWhole = SplitSignature::kWhole;
 constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
 constexpr int kSlices = 4;
-constexpr int kUneven = 6;        // a tree that is not full
+constexpr int kUneven = 6;         // a tree that is not full
 constexpr int64_t kExamples = 13;  // at least
 
 // [first, end) of the slices, a subtree of the binary tree over all.
@@ -89,8 +89,8 @@ class Slices {
   std::string describe() const {
     const std::vector<int> in(rule_.inputs.begin(), rule_.inputs.end());
     const std::vector<int> out(rule_.outputs.begin(), rule_.outputs.end());
-    return fmt::format("rule [{}] -> [{}], {} slices of {}",
-                       fmt::join(in, ","), fmt::join(out, ","), total_, batch_);
+    return fmt::format("rule [{}] -> [{}], {} slices of {}", fmt::join(in, ","),
+                       fmt::join(out, ","), total_, batch_);
   }
 
  private:
@@ -150,9 +150,8 @@ class Slices {
     Tensors args;
     for (size_t i = 0; i < in_.size(); ++i) {
       const int8_t axis = rule_.inputs[i];
-      const Array a = axis < 0
-                          ? in_[i]
-                          : cut(in_[i], axis, begin(r.first), begin(r.end));
+      const Array a =
+          axis < 0 ? in_[i] : cut(in_[i], axis, begin(r.first), begin(r.end));
       args.push_back(to_device(a));
       Node arg;
       arg.op = &op_named("_Arg");

@@ -23,7 +23,7 @@ struct StepToPlan {
   std::vector<TensorSpec> args;
   std::function<Tensors(const Tensors&)> fn;
   std::vector<Variable> trainable;  // that the step should update
-  int slices = 0;  // of the model; 0: as the strategy says
+  int slices = 0;                   // of the model; 0: as the strategy says
 };
 
 // `may_measure`: for about a second the first time; what it measures is kept.

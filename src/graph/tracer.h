@@ -18,8 +18,8 @@
 
 namespace berth {
 
-// While it stands, nodes that are traced on this thread have the replica and the
-// part of `node` (replays); its replica holds for what it calls, too.
+// While it stands, nodes that are traced on this thread have the replica and
+// the part of `node` (replays); its replica holds for what it calls, too.
 class TracedAs {
  public:
   explicit TracedAs(const Node& node);

@@ -35,11 +35,7 @@ struct Kind {
 };
 
 Kind kind_of(const Graph& g, const Node& n) {
-  Kind k{n.op,
-         n.attrs.get(),
-         n.assigned,
-         {},
-         g.spec(n.inputs[0]).variable,
+  Kind k{n.op,     n.attrs.get(), n.assigned, {}, g.spec(n.inputs[0]).variable,
          n.replica};
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     // A scalar variable's gradient is one more.

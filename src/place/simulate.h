@@ -16,7 +16,8 @@
 //  - Copies to one device go one at a time, in order of readiness (then by
 //    value). One whose turn it is keeps its destination while it waits for its
 //    sender or link, where it is the next. Copies go before ops.
-//  - Ops of devices on one bus that move bytes over it share what it gives: when
+//  - Ops of devices on one bus that move bytes over it share what it gives:
+//  when
 //    together they would move more, all of them go on more slowly, in
 //    proportion.
 //  - Memory: arguments, constants, variables and results live throughout. A

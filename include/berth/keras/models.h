@@ -107,8 +107,8 @@ struct History {
   int64_t fallback_bytes = 0;
   // Under a strategy of several replicas, after 20 steps.
   std::optional<MeasuredSplit> split = {};
-  // How automatic shares moved, and what that gained: "shares 8:24 -> 6:26: step
-  // 812 us -> 640 us"; "" when they did not.
+  // How automatic shares moved, and what that gained: "shares 8:24 -> 6:26:
+  // step 812 us -> 640 us"; "" when they did not.
   std::string shares = {};
 };
 
