@@ -113,6 +113,20 @@ TEST_P(RunContext, TheGradientOfAllReduceIsAllReduced) {
   }
 }
 
+// d(sum over r of v * (r + 1)) / dv, wherever the copies of v are.
+TEST_P(RunContext, ATapeAroundRunSeesAllReplicas) {
+  const Variable v =
+      variable(VariableSynchronization::kAuto, VariableAggregation::kSum);
+  auto fn = function([&](const Tensor& x) { return v * x; });
+  const PerReplica x = stairs();
+  for (int step = 0; step < 2; ++step) {
+    GradientTape tape;
+    const Tensor loss = math::reduce_sum(
+        strategy_.reduce(ReduceOp::kSum, strategy_.run(fn, x)));
+    EXPECT_EQ(numbers(tape.gradient(loss, v)), Numbers(2, sum()));
+  }
+}
+
 TEST_P(RunContext, WritesAreAggregatedAsTheVariableSays) {
   struct {
     VariableAggregation how;

@@ -166,6 +166,13 @@ TEST_P(Data, ReduceCombinesValuesOfReplicas) {
   }
 }
 
+TEST_P(Data, ReduceRefusesValuesOfUnequalShapes) {
+  const PerReplica v = stairs(strategy_, false);
+  if (v.size() < 2) return;
+  EXPECT_THROW(strategy_.reduce(ReduceOp::kSum, v), errors::InvalidArgument);
+  EXPECT_THROW(strategy_.reduce(ReduceOp::kMean, v), errors::InvalidArgument);
+}
+
 TEST_P(Data, ReduceAlongAnAxisCountsElements) {
   const int n = strategy_.num_replicas_in_sync();
   const PerReplica v = stairs(strategy_, false);
