@@ -159,7 +159,8 @@ class Planner {
     plan_.whole = report.whole;
     plan_.bytes_per_step = static_cast<int64_t>(made.plan->info().copied_bytes);
     const PlanPrediction p = predict_plan(*made.plan, may_measure_);
-    plan_.step_us = p.step_us;
+    const bool known = p.costs.known;
+    plan_.step_us = known ? p.step_us : 0;
     const std::vector<int> shares = core_->shares();
     const auto rows = work_of(*made.plan, *made.placed).report.devices;
     for (size_t r = 0; r < core_->replicas().size(); ++r) {
@@ -169,16 +170,21 @@ class Planner {
       if (r < shares.size()) share.slices = shares[r];
       for (const Device* d : core_->replicas()[r]) {
         share.devices.push_back(d->str());
-        const int32_t at = p.costs.costs.find(d->str());
-        const double adding = adding_us(*made.plan, p, at);
-        share.compute_us += p.simulation.busy_us[at] - adding;
-        plan_.all_reduce_us = std::max(plan_.all_reduce_us, adding);
+        if (known) add_times(*made.plan, p, d->str(), share);
         for (const placement::DeviceRow& row : rows) {
           if (row.device == d->str()) share.peak_bytes += row.peak_bytes;
         }
       }
       plan_.replicas.push_back(std::move(share));
     }
+  }
+
+  void add_times(const Plan& plan, const PlanPrediction& p,
+                 const std::string& device, StrategyPlan::ReplicaShare& share) {
+    const int32_t at = p.costs.costs.find(device);
+    const double adding = adding_us(plan, p, at);
+    share.compute_us += p.simulation.busy_us[at] - adding;
+    plan_.all_reduce_us = std::max(plan_.all_reduce_us, adding);
   }
 
   void plan_one_device() {
@@ -196,10 +202,11 @@ class Planner {
     const auto plan = call.prepare(shapes_).plan;
     PlanPrediction p = predict_plan(*plan, may_measure_);
     plan_.one_device = home.short_name();
-    plan_.one_device_us = p.step_us;
+    if (p.costs.known) plan_.one_device_us = p.step_us;
     if (cores == 0) return;
     plan_.one_device =
         fmt::format("one device with {} core{}", cores, cores == 1 ? "" : "s");
+    if (!p.costs.known) return;
     plan_.one_device_us = on_cores_us(*plan, p, home, cores);
   }
 

@@ -26,6 +26,8 @@ struct StepToPlan {
   int slices = 0;                   // of the model; 0: as the strategy says
 };
 
+// Times of what could not be measured (control flow, a kernel that refuses
+// zeros, accelerators without measurements) are 0, and there is no advice.
 // `may_measure`: for about a second the first time; what it measures is kept.
 // Throws what tracing and compiling throw.
 StrategyPlan plan_step(const std::shared_ptr<StrategyCore>& core,

@@ -111,6 +111,37 @@ TEST(StrategyPlan, NamesVariablesWithoutAGradient) {
   EXPECT_EQ(a.value().to_vector<float>(), (std::vector<float>{1, 1}));
 }
 
+void core_sets() {
+  config::set_logical_device_configuration(
+      {"/physical_device:CPU:0", "CPU"},
+      {{.workers = 1, .shared = true}, {.workers = 1, .shared = true}});
+  const MirroredStrategy strategy({"/CPU:0", "/CPU:1"});
+  const auto scope = strategy.scope();
+  const keras::Sequential model = small_model();
+  const Tensor w = ones({8, 4});
+  StepToPlan step;
+  step.name = "step";
+  step.args = {{Shape({64, 8}), float32, "x"}};
+  step.fn = [&](const Tensors& args) {
+    return Tensors{math::reduce_mean(linalg::matmul(args[0], w))};
+  };
+  const StrategyPlan guess = plan_step(strategy.core(), step, false);
+  check(guess.step_us == 0 && guess.one_device_us == 0, "not measured");
+  check(guess.all_reduce_us == 0 && guess.speed_up() == 0, "so not known");
+  for (const auto& r : guess.replicas) check(r.compute_us == 0, "nor compute");
+  check(guess.advice.empty(), guess.advice);
+  check(guess.str().find("predicted: unknown") != std::string::npos, "text");
+  const StrategyPlan plan = strategy.plan(model, 64);
+  check(plan.step_us > 0 && plan.one_device_us > 0, "both sides measured");
+  for (const auto& r : plan.replicas) {
+    check(r.compute_us > 0 && r.compute_us <= plan.step_us, "in the step");
+  }
+}
+
+TEST(StrategyPlan, MeasuresBothSidesOrSaysUnknown) {
+  IN_A_FRESH_PROCESS(core_sets());
+}
+
 void nothing_runs() {
   use_gpus();
   const MirroredStrategy strategy({"/GPU:0", "/GPU:1"});

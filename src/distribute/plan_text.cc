@@ -95,8 +95,10 @@ std::string StrategyPlan::str() const {
       s += fmt::format(", {} of it adding gradients", in_us(all_reduce_us));
     }
     s += "\n";
+  } else {
+    s += "  predicted: unknown, not all of the step can be measured\n";
   }
-  if (one_device_us > 0 && one_device_us != step_us) {
+  if (one_device_us > 0 && step_us > 0 && one_device_us != step_us) {
     s += fmt::format("  against {}: {}, speed-up {:.2f}x\n", one_device,
                      in_us(one_device_us), speed_up());
   }

@@ -240,7 +240,6 @@ Graph tiny_sums(const std::vector<Device*>& devices) {
 // and to wait for the last of them.
 double around_us(const std::vector<Device*>& devices) {
   if (devices.empty()) return 0;
-  if (devices.size() == 1) return empty_run_us(*devices[0]);
   static std::mutex mutex;
   static std::map<std::vector<Device*>, double> known;
   {
@@ -269,6 +268,24 @@ double around_us(const std::vector<Device*>& devices) {
   std::sort(us.begin(), us.end());
   std::lock_guard lock(mutex);
   return known[devices] = us[us.size() / 10];
+}
+
+// True when a time of every kernel of the plan is known, not estimated.
+// Regions were measured whole; elsewhere, each op has its own. Rates that are
+// declared are true by definition.
+bool all_known(const Plan::Impl& p, const CostTable& costs) {
+  for (const PlanStep& step : p.steps) {
+    if (step.kind == StepKind::kControl) return false;
+    if (step.kind != StepKind::kKernel) continue;
+    const int32_t d = device_of(p, step, costs);
+    if (costs.class_of(d).origin == CostOrigin::kDeclared) continue;
+    for (int k = step.first_op; k < step.first_op + step.num_ops; ++k) {
+      if (p.ops[k].kind != StepKind::kKernel) continue;
+      const CostOrigin origin = costs.time(p.ops[k].node, d).origin;
+      if (origin != CostOrigin::kMeasured) return false;
+    }
+  }
+  return true;
 }
 
 // True when a device has a region that is neither kept nor like one measured
@@ -377,6 +394,7 @@ PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
   }
   put_times(p, times, result.costs);
   put_bus_bytes(p, result.costs);
+  result.known = all_known(p, result.costs);
   std::vector<Device*> hosts;
   for (Device* d : p.devices) {
     if (d->clock_us() < 0) hosts.push_back(d);

@@ -38,6 +38,7 @@ struct PlanCosts {
   CostTable costs;
   SimulatedPlan order;
   double around_us = 0;  // of a run, beside its regions
+  bool known = false;    // every kernel's time was measured or declared
 };
 
 // Returns the costs of a plan: kept measurements of its regions (each stands

@@ -119,6 +119,14 @@ TEST(MeasurePlan, ARegionStandsAtItsLastOp) {
   EXPECT_GE(again.step_us, again.simulation.step_us);
 }
 
+TEST(MeasurePlan, EstimatesAreNotKnown) {
+  const Step s("/CPU:0", "/CPU:0", 40), declared("/GPU:0", "/GPU:0");
+  EXPECT_FALSE(costs_of_plan(*s.plan, false).known);
+  EXPECT_TRUE(costs_of_plan(*s.plan, true, 1).known);
+  EXPECT_TRUE(costs_of_plan(*s.plan, false).known) << "kept";
+  EXPECT_TRUE(costs_of_plan(*declared.plan, true, 1).known);
+}
+
 TEST(MeasurePlan, WhatWasMeasuredIsKept) {
   const Step s("/CPU:0", "/CPU:0", 48);
   const PlanCosts first = costs_of_plan(*s.plan, true, 1);

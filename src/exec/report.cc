@@ -103,6 +103,12 @@ class Reporter {
     std::vector<int32_t> row_of_node;  // in report.ops; -1: none
     bool nested;
     bool maybe;  // in a branch
+
+    // Of the step that measured_step_us is of. Bodies run often, or not, in
+    // one: theirs are means.
+    double us(size_t s) const {
+      return nested ? record.mean_us(s) : record.typical_us(s);
+    }
   };
 
   placement::DeviceRow& device(const Device& d) {
@@ -162,7 +168,7 @@ class Reporter {
       return;
     }
     const Device& on = *part.plan.streams[step.stream].device;
-    double us = part.record.mean_us(s);
+    double us = part.us(s);
     placement::DeviceRow& d = device(on);
     // Bodies have times of their own.
     if (us >= 0 && step.kind != StepKind::kControl) {
@@ -261,7 +267,7 @@ class Reporter {
     row.bytes = g.spec(from).shape.num_elements() *
                 static_cast<int64_t>(size_of(g.spec(from).dtype));
     row.runs_per_step = part.per_step;
-    if (member == 0) row.measured_us = part.record.mean_us(s);
+    if (member == 0) row.measured_us = part.us(s);
     row.site = site_of(g[from.node]);
     StepWork::Edge edge;
     edge.nested = part.nested;

@@ -1,22 +1,26 @@
 #include "exec/run_record.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "exec/plan_impl.h"
 
 namespace berth {
 
-double RunRecord::median_step_us() const {
-  if (samples == 0) return -1;
-  const auto n = std::min(static_cast<size_t>(samples), kKeptSteps);
-  std::array<double, kKeptSteps> sorted = step_us;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(n / 2);
-  std::nth_element(sorted.begin(), middle,
-                   sorted.begin() + static_cast<std::ptrdiff_t>(n));
+namespace {
+
+// The place of the median sample; there is one.
+size_t median_of(const RunRecord& r) {
+  const auto n =
+      std::min(static_cast<size_t>(r.samples), RunRecord::kKeptSteps);
+  std::array<size_t, RunRecord::kKeptSteps> order{};
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(n / 2);
+  std::nth_element(
+      order.begin(), middle, order.begin() + static_cast<std::ptrdiff_t>(n),
+      [&](size_t a, size_t b) { return r.step_us[a] < r.step_us[b]; });
   return *middle;
 }
-
-namespace {
 
 // From the first begin to the last end by one clock.
 struct Span {
@@ -29,6 +33,23 @@ struct Span {
 };
 
 }  // namespace
+
+void RunRecord::add_sample(double us, const std::vector<float>& parts) {
+  const size_t at = static_cast<size_t>(samples++) % kKeptSteps;
+  step_us[at] = us;
+  kept_us.resize(std::max(kept_us.size(), (at + 1) * parts.size()), -1);
+  std::copy(parts.begin(), parts.end(),
+            kept_us.begin() + static_cast<std::ptrdiff_t>(at * parts.size()));
+}
+
+double RunRecord::median_step_us() const {
+  return samples == 0 ? -1 : step_us[median_of(*this)];
+}
+
+double RunRecord::typical_us(size_t step) const {
+  if (samples == 0) return -1;
+  return kept_us[median_of(*this) * steps.size() + step];
+}
 
 void Plan::Impl::begin_run(Instance& run) {
   if (run.sampled) {
@@ -55,12 +76,15 @@ void Plan::Impl::harvest(Instance& run) {
     Device& device = *streams[steps[s].stream].device;
     (device.simulated() ? simulated : host).add(t);
   }
+  std::vector<float> parts(steps.size(), -1);
   for (size_t s = 0; s < steps.size(); ++s) {
     if (run.times[s].end_us < 0) continue;
+    const double us = run.times[s].end_us - run.times[s].begin_us;
     ++record.steps[s].samples;
-    record.steps[s].total_us += run.times[s].end_us - run.times[s].begin_us;
+    record.steps[s].total_us += us;
+    parts[s] = static_cast<float>(us);
   }
-  record.add_step_us(std::max(host.us(), simulated.us()));
+  record.add_sample(std::max(host.us(), simulated.us()), parts);
 }
 
 void Plan::Impl::harvest_all() {

@@ -40,12 +40,16 @@ struct RunRecord {
   std::vector<Step> steps;  // by step of the plan
   std::vector<Argument> arguments;
   std::array<double, kKeptSteps> step_us{};  // of the last samples
+  // What the steps of the plan took in these: sample by sample; -1: not timed.
+  std::vector<float> kept_us;
 
-  void add_step_us(double us) {
-    step_us[static_cast<size_t>(samples++) % kKeptSteps] = us;
-  }
+  // `parts`: what each step of the plan took in it.
+  void add_sample(double us, const std::vector<float>& parts);
   // Of the last samples; -1: none.
   double median_step_us() const;
+  // What a step of the plan took in the sample that is the median: of one
+  // device these add up to no more than it. -1: not timed.
+  double typical_us(size_t step) const;
   // Of one run of a step; -1: not timed.
   double mean_us(size_t step) const {
     const Step& s = steps[step];

@@ -17,11 +17,27 @@ TEST(RunRecord, SamplesTheFirstWarmRunsAndThenRarely) {
 TEST(RunRecord, TheMedianIsThatOfTheLastSamples) {
   RunRecord r;
   EXPECT_EQ(r.median_step_us(), -1);
-  for (double us : {5.0, 1.0, 100.0}) r.add_step_us(us);
+  for (double us : {5.0, 1.0, 100.0}) r.add_sample(us, {});
   EXPECT_EQ(r.median_step_us(), 5);
-  for (size_t i = 0; i < RunRecord::kKeptSteps; ++i) r.add_step_us(7);
+  for (size_t i = 0; i < RunRecord::kKeptSteps; ++i) r.add_sample(7, {});
   EXPECT_EQ(r.median_step_us(), 7);
   EXPECT_EQ(r.samples, 34);
+}
+
+TEST(RunRecord, TypicalTimesAreThoseOfTheMedianSample) {
+  RunRecord r;
+  r.steps.resize(2);
+  EXPECT_EQ(r.typical_us(0), -1);
+  r.add_sample(10, {4, 5});
+  r.add_sample(500, {300, 9});  // somebody else had the core
+  r.add_sample(8, {7, -1});
+  EXPECT_EQ(r.median_step_us(), 10);
+  EXPECT_EQ(r.typical_us(0), 4);
+  EXPECT_EQ(r.typical_us(1), 5);
+  // All that is kept goes, but the last of these.
+  for (int i = 0; i < 40; ++i) r.add_sample(100 + i, {1.0f * i, 0});
+  EXPECT_EQ(r.median_step_us(), 124);
+  EXPECT_EQ(r.typical_us(0), 24);
 }
 
 TEST(RunRecord, StepsThatWereNotTimedHaveNoMean) {

@@ -59,7 +59,6 @@ MeasuredSplit split_of(const placement::Report& report,
   MeasuredSplit s;
   s.steps = report.steps;
   s.step_us = std::max(0.0, report.measured_step_us);
-  s.predicted_us = report.estimated_step_us;
   for (size_t r = 0; r < core.replicas().size(); ++r) {
     MeasuredSplit::Replica replica;
     replica.examples = shares.at(r);

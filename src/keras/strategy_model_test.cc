@@ -265,9 +265,23 @@ void measured_split() {
   check(s.replicas[0].compute_us > 0 && s.replicas[1].compute_us > 0, "times");
   check(s.step_us > 0 && s.imbalance() >= 0 && s.imbalance() <= 1, "step");
   check(s.replicas[1].devices[0].ends_with("CPU:1"), "devices");
+  check(s.slowest_us() <= s.step_us * 1.0001, "replicas compute in the step");
+  check(s.slowest_us() + s.other_us() <= s.step_us * 1.0001, "waits, too");
   for (const char* part : {"replica 1", "CPU:1", "4 examples", "all-reduce",
-                           "input", "imbalance", "predicted"}) {
+                           "input", "imbalance"}) {
     check(s.str().find(part) != std::string::npos, part);
+  }
+  check(s.predicted_us < 0, "nobody has asked for a plan");
+  check(s.str().find("predicted") == std::string::npos, "so none is compared");
+  {
+    const auto scope = strategy.scope();
+    Sequential model({InputLayer({4}), Dense(6), Dense(2)});
+    model.compile({.optimizer = "sgd", .loss = "mse"});
+    const auto plan = strategy.plan(model, 8);
+    h = model.fit(x, y, {.epochs = 5, .batch_size = 8, .verbose = 0});
+    check(plan.step_us > 0 && h.split->predicted_us == plan.step_us,
+          "what the plan says");
+    check(h.split->str().find("predicted") != std::string::npos, "is compared");
   }
   Sequential alone = compiled();
   const auto plain = alone.fit(
