@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
@@ -26,6 +28,15 @@ Tensor fetched(const Tensor& t) {
   return call1(identity, t);
 }
 
+// A replica has its own values alone.
+void check_outside(const char* what, const char* instead) {
+  if (t_state.replica == nullptr) return;
+  throw errors::FailedPrecondition(fmt::format(
+      "{}() of the strategy inside run(){}; expected it outside of replicas: "
+      "call get_replica_context()->{}() here",
+      what, where_text(), instead));
+}
+
 void check_count(const PerReplica& value, const StrategyCore& core,
                  const char* what) {
   if (static_cast<int>(value.size()) == core.num_replicas()) return;
@@ -44,6 +55,15 @@ Tensor summed(const Tensors& values) {
         "reduce: the value of replica {} is {}, that of replica 0 {}{}; "
         "expected equal shapes: say which axis to reduce over, or gather()",
         i, values[i].spec().str(), values[0].spec().str(), where_text()));
+  }
+  const auto known = [](const Tensor& t) {
+    return t.shape().is_fully_defined();
+  };
+  if (!std::all_of(values.begin(), values.end(), known)) {
+    static const OpDef& add_n = op_named("AddN");  // checks what it meets
+    Tensors parts;
+    for (const Tensor& t : values) parts.push_back(fetched(t));
+    return call_list(add_n, parts)[0];
   }
   Tensor sum = fetched(values[0]);
   for (size_t i = 1; i < values.size(); ++i) {
@@ -93,6 +113,7 @@ Tensor reduced(ReduceOp op, const Tensors& values, std::optional<int64_t> axis,
 Tensor Strategy::reduce(ReduceOp op, const PerReplica& value,
                         std::optional<int64_t> axis, Site site) const {
   set_site(site);
+  check_outside("reduce", "all_reduce");
   check_count(value, *core_, "reduce");
   const OnDevice on(&meeting_place(*core_));
   return reduced(op, value.values(), axis, core_->replicas(), site);
@@ -101,6 +122,7 @@ Tensor Strategy::reduce(ReduceOp op, const PerReplica& value,
 Tensor Strategy::reduce(ReduceOp op, const Tensor& value,
                         std::optional<int64_t> axis, Site site) const {
   set_site(site);
+  check_outside("reduce", "all_reduce");
   const int n = num_replicas_in_sync();
   if (op == ReduceOp::kSum && n > 1) {
     throw errors::InvalidArgument(fmt::format(
@@ -115,6 +137,7 @@ Tensor Strategy::reduce(ReduceOp op, const Tensor& value,
 Tensor Strategy::gather(const PerReplica& value, int64_t axis,
                         Site site) const {
   set_site(site);
+  check_outside("gather", "all_gather");
   check_count(value, *core_, "gather");
   const OnDevice on(&meeting_place(*core_));
   Tensors parts;

@@ -60,6 +60,36 @@ TEST(Reduce, OneValueIsItsMeanAndHasNoSum) {
   });
 }
 
+TEST(Reduce, IsRefusedInAReplica) {
+  on_two([](const MirroredStrategy& s) {
+    const auto x = pair_of(constant({1.f}), constant({2.f}));
+    const auto refused = [&](const std::function<Tensor(const Tensor&)>& f,
+                             const char* part) {
+      refuses<errors::FailedPrecondition>([&] { s.run(f, x); }, part);
+    };
+    refused([&](const Tensor& t) { return s.reduce(ReduceOp::kMean, t); },
+            "get_replica_context()->all_reduce()");
+    refused([&](const Tensor&) { return s.reduce(ReduceOp::kSum, x, 0); },
+            "get_replica_context()->all_reduce()");
+    refused([&](const Tensor&) { return s.gather(x, 0); },
+            "get_replica_context()->all_gather()");
+  });
+}
+
+TEST(Reduce, RefusesUnequalShapesInATraceToo) {
+  on_two([](const MirroredStrategy& s) {
+    const auto f = berth::function(
+        [&](const Tensor& a, const Tensor& b) {
+          return s.reduce(ReduceOp::kSum, pair_of(a, b));
+        },
+        {.input_signature = {{{-1}, float32}, {{-1}, float32}}});
+    const Tensor a = constant({1.f, 2.f});
+    check(values(f(a, a)) == Floats{2, 4}, "equal");
+    refuses<errors::InvalidArgument>([&] { f(a, constant({3.f})); },
+                                     "expected equal shapes");
+  });
+}
+
 TEST(Reduce, WorksInATraceWithUnknownLengths) {
   on_two([](const MirroredStrategy& s) {
     const auto f = berth::function(

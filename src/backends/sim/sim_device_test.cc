@@ -4,8 +4,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
+#include <thread>
+#include <vector>
 
 #include "backends/sim/sim_testing.h"
 #include "berth/config.h"
@@ -50,6 +54,32 @@ TEST(SimDeviceDeath, AHostAccessFaults) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const BlockRef b = BlockRef::adopt(gpu(0).allocator().allocate(64));
   EXPECT_DEATH(*reinterpret_cast<volatile char*>(b->data) = 1, "");
+}
+
+// More threads than the full queue has room for wait for it at once.
+TEST(SimDevice, ThreadsThatFillTheQueueLoseNoWork) {
+  const Clean clean;
+  constexpr int kThreads = 4, kEach = 20000;
+  std::vector<std::atomic<int>> runs(kThreads * kEach);
+  Stream& stream = gpu(0).compute_stream();
+  const auto launch_all = [&](int first) {
+    for (int i = first; i < first + kEach; ++i) {
+      Work work;
+      work.what = "Count";
+      work.context = &runs[static_cast<size_t>(i)];
+      work.run = [](void* c, const AddressMap&) {
+        ++*static_cast<std::atomic<int>*>(c);
+      };
+      stream.launch(work);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back(launch_all, t * kEach);
+  }
+  for (std::thread& t : threads) t.join();
+  synchronize(stream.record());
+  EXPECT_EQ(std::count(runs.begin(), runs.end(), 1), kThreads * kEach);
 }
 
 TEST(SimDevice, BytesCopiedInComeOutAgain) {
