@@ -117,21 +117,6 @@ TEST(SimScheduler, AFullQueueRunsWorkInsteadOfGrowing) {
   EXPECT_EQ(ran, 10000);
 }
 
-TEST(SimScheduler, AFullQueueTakesWorkOfTwoThreadsAndLosesNone) {
-  const Clean clean;
-  Stream& s = gpu(0).compute_stream();
-  constexpr int kEach = 20000;
-  std::atomic<int> ran{0};
-  const auto push = [&] {
-    for (int i = 0; i < kEach; ++i) launch(s, [&] { ++ran; });
-  };
-  std::thread other(push);
-  push();
-  other.join();
-  synchronize(s.record());
-  EXPECT_EQ(ran, 2 * kEach);
-}
-
 TEST(SimScheduler, WorkMayLaunchAndWaitOnItsOwnKind) {
   const Clean clean;
   Stream& a = gpu(0).compute_stream();

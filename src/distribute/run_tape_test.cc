@@ -1,0 +1,91 @@
+// Tapes around run(): gradients of what replicas compute.
+
+#include <gtest/gtest.h>
+
+#include "base/fresh_process.h"
+#include "berth/berth.h"
+#include "distribute/strategy_testing.h"
+
+namespace berth::distribute {
+namespace {
+
+using fresh_process::check;
+using Floats = std::vector<float>;
+
+TEST(Run, ATapeAroundItSeesTheReplicas) {
+  on_two([](const MirroredStrategy& strategy) {
+    const auto f = berth::function([](const Tensor& x) {
+      const Tensor s = get_replica_context()->all_reduce(ReduceOp::kSum, x);
+      return s * s;
+    });
+    const Tensor a = constant(1.f), b = constant(4.f);
+    GradientTape tape;
+    tape.watch(a);
+    tape.watch(b);
+    // (a + b)^2 in each replica.
+    const Tensor loss =
+        strategy.reduce(ReduceOp::kSum, strategy.run(f, pair_of(a, b)));
+    check(values(loss) == Floats{50}, "2 * 25");
+    const Tensors grads = tape.gradient(loss, std::vector<Source>{a, b});
+    check(values(grads[0]) == Floats{20} && values(grads[1]) == Floats{20},
+          "2 * 2 (a + b)");
+  });
+}
+
+TEST(Run, TapesAroundItSeeTheVariablesOfAllReplicas) {
+  on_two([](const MirroredStrategy& strategy) {
+    const Variable w = [&] {
+      const auto scope = strategy.scope();
+      return Variable(constant(1.f), {.name = "w"});
+    }();
+    const auto part = [&](const Tensor& x) { return w.value() * w * x; };
+    const auto kept = berth::function(part);
+    const auto gradient = [&](const auto& of, const PerReplica& x) {
+      GradientTape tape;
+      const PerReplica y = strategy.run(of, x);
+      return tape.gradient(strategy.reduce(ReduceOp::kSum, y), w);
+    };
+    const PerReplica x = pair_of(constant(1.f), constant(2.f));
+    for (int i = 0; i < 2; ++i) {
+      check(values(gradient(part, x)) == Floats{6}, "a lambda");
+      check(values(gradient(kept, x)) == Floats{6}, "a function");
+    }
+    const auto around = berth::function([&](const Tensor& a, const Tensor& b) {
+      return gradient(part, pair_of(a, b));
+    });
+    check(values(around(x[0], x[1])) == Floats{6}, "in a trace");
+    check(values(around(x[0], x[1])) == Floats{6}, "in a trace, again");
+    // Where one replica alone depends on it.
+    GradientTape tape;
+    const PerReplica y = strategy.run(part, x);
+    const Tensor dw = tape.gradient(y[1], w);
+    check(values(dw) == Floats{4}, "replica 1 alone");
+    keras::SGD(0.25).apply_gradients({dw}, {w});
+    check(values(w.value()) == Floats{0}, "applied");
+  });
+}
+
+TEST(Run, TapesAroundItGiveSecondDerivatives) {
+  on_two([](const MirroredStrategy& strategy) {
+    const Variable w = [&] {
+      const auto scope = strategy.scope();
+      return Variable(constant(2.f), {.name = "w"});
+    }();
+    GradientTape outer;
+    Tensor dw;
+    {
+      GradientTape inner;
+      const PerReplica y =
+          strategy.run([&](const Tensor& x) { return w.value() * w * w * x; },
+                       pair_of(constant(1.f), constant(2.f)));
+      dw = inner.gradient(strategy.reduce(ReduceOp::kSum, y), w);
+    }
+    check(values(dw) == Floats{36}, "3 * 2^2 * (1 + 2)");
+    check(values(outer.gradient(dw, w)) == Floats{36}, "6 * 2 * (1 + 2)");
+  });
+}
+
+// Else each step would copy homes to mirrors.
+
+}  // namespace
+}  // namespace berth::distribute
