@@ -757,6 +757,33 @@ TEST(Run, TapesAroundItGiveSecondDerivatives) {
   });
 }
 
+// x is cut 5 + 3, z before it 2 + 2: shares of z are not those of the loss.
+TEST(Run, LossesOfOtherValuesThanTheBatchAreRefused) {
+  on_two([](const MirroredStrategy& strategy) {
+    const keras::Loss mse("mse");
+    const PerReplica x = pair_of(ones({5, 1}), ones({3, 1}) * 3.f);
+    const auto loss = [&](const Tensor& t) { return mse(t * 0.f, t); };
+    const auto whole = strategy.run(loss, x);
+    check(values(strategy.reduce(ReduceOp::kSum, whole)) == Floats{4},
+          "(5 * 1 + 3 * 9) / 8");
+    refuses<errors::InvalidArgument>(
+        [&] {
+          strategy.run([&](const Tensor&, const Tensor& t) { return loss(t); },
+                       pair_of(ones({2}), ones({2})), x);
+        },
+        "expected the batch as the first");
+    refuses<errors::InvalidArgument>(
+        [&] {
+          strategy.run(
+              [&](const Tensor& t) {
+                return loss(slice(t, {0, 0}, {2, 1}));
+              },
+              x);
+        },
+        "expected the batch as the first");
+  });
+}
+
 // Else each step would copy homes to mirrors.
 TEST(Run, StepsLeaveMirrorsFresh) {
   in_a_fresh_process([] {
