@@ -104,6 +104,23 @@ double Replica::share() const {
          static_cast<double>(all);
 }
 
+void Replica::check_mean(double all) {
+  const size_t number = means_++;
+  if (number >= group_.means.size()) {
+    group_.means.push_back(all);
+    return;
+  }
+  double& first = group_.means[number];
+  if (first == 0) first = all;
+  if (all == 0 || first == all) return;
+  throw errors::InvalidArgument(fmt::format(
+      "a loss{} divides by {} values in replica {}, and by {} in another: its "
+      "values are not cut as the first argument of run() with values of "
+      "replicas is; expected the batch as the first of these, and a loss of "
+      "all of it, or {{.reduction = \"sum\"}} and a division of your own",
+      where_text(), all, id_, first));
+}
+
 Tensor Replica::all_gather(const Tensor& value, int64_t axis) {
   const int64_t rank = value.rank();
   if (rank == 0 || axis < -rank || axis >= rank) {

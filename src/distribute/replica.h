@@ -31,6 +31,8 @@ struct ReplicaGroup {
   std::shared_ptr<StrategyCore> core;
   // Examples by replica, -1 when nobody knows; empty: no argument says.
   std::vector<int64_t> examples;
+  // What means of losses divide by, in the order of their calls.
+  std::vector<double> means;
   // The functions of merge_call(), traced in the first replica, in order.
   std::vector<std::shared_ptr<Callable>> merges;
 
@@ -72,6 +74,7 @@ class Replica final : public ReplicaScope {
   Tensor to_write(const Tensor& handle, const Tensor& value,
                   const char* what) override;
   double share() const override;
+  void check_mean(double all) override;
 
   Tensor all_gather(const Tensor& value, int64_t axis);
   Tensors merge_call(const MergeFn& fn, const Tensors& args);
@@ -86,7 +89,7 @@ class Replica final : public ReplicaScope {
   ReplicaGroup& group_;
   const int id_;
   const Tracer& tracer_;
-  size_t merges_ = 0;  // of this replica so far
+  size_t merges_ = 0, means_ = 0;  // of this replica so far
   StrategyScope* const outer_strategy_;
   ReplicaScope* const outer_replica_;
 };

@@ -1,4 +1,4 @@
-// Tapes around run(): gradients of what replicas compute.
+// run() inside of a tape, and losses inside of run(), in closed form.
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,10 @@ namespace berth::distribute {
 namespace {
 
 using fresh_process::check;
+using fresh_process::refuses;
 using Floats = std::vector<float>;
 
-TEST(Run, ATapeAroundItSeesTheReplicas) {
+TEST(RunAndTape, ATapeAroundItSeesTheReplicas) {
   on_two([](const MirroredStrategy& strategy) {
     const auto f = berth::function([](const Tensor& x) {
       const Tensor s = get_replica_context()->all_reduce(ReduceOp::kSum, x);
@@ -32,7 +33,9 @@ TEST(Run, ATapeAroundItSeesTheReplicas) {
   });
 }
 
-TEST(Run, TapesAroundItSeeTheVariablesOfAllReplicas) {
+// d/dw of the sum over replicas of w^2 * x_r with w = 1: 2 * (1 + 2), whatever
+// memory a replica reads w in.
+TEST(RunAndTape, TapesAroundItSeeTheVariablesOfAllReplicas) {
   on_two([](const MirroredStrategy& strategy) {
     const Variable w = [&] {
       const auto scope = strategy.scope();
@@ -65,7 +68,7 @@ TEST(Run, TapesAroundItSeeTheVariablesOfAllReplicas) {
   });
 }
 
-TEST(Run, TapesAroundItGiveSecondDerivatives) {
+TEST(RunAndTape, TapesAroundItGiveSecondDerivatives) {
   on_two([](const MirroredStrategy& strategy) {
     const Variable w = [&] {
       const auto scope = strategy.scope();
@@ -85,7 +88,32 @@ TEST(Run, TapesAroundItGiveSecondDerivatives) {
   });
 }
 
-// Else each step would copy homes to mirrors.
+// x is cut 5 + 3, z before it 2 + 2: shares of z are not those of the loss.
+TEST(RunAndTape, LossesOfOtherValuesThanTheBatchAreRefused) {
+  on_two([](const MirroredStrategy& strategy) {
+    const keras::Loss mse("mse");
+    const PerReplica x = pair_of(ones({5, 1}), ones({3, 1}) * 3.f);
+    const auto loss = [&](const Tensor& t) { return mse(t * 0.f, t); };
+    const auto whole = strategy.run(loss, x);
+    check(values(strategy.reduce(ReduceOp::kSum, whole)) == Floats{4},
+          "(5 * 1 + 3 * 9) / 8");
+    refuses<errors::InvalidArgument>(
+        [&] {
+          strategy.run([&](const Tensor&, const Tensor& t) { return loss(t); },
+                       pair_of(ones({2}), ones({2})), x);
+        },
+        "expected the batch as the first");
+    refuses<errors::InvalidArgument>(
+        [&] {
+          strategy.run(
+              [&](const Tensor& t) {
+                return loss(slice(t, {0, 0}, {2, 1}));
+              },
+              x);
+        },
+        "expected the batch as the first");
+  });
+}
 
 }  // namespace
 }  // namespace berth::distribute

@@ -682,8 +682,7 @@ TEST(Run, WhatAFunctionThrowsLeavesNothingBehind) {
   });
 }
 
-// d/dw of the sum over replicas of w^2 * x_r with w = 1: 2 * (1 + 2), whatever
-// memory a replica reads w in.
+// Else each step would copy homes to mirrors.
 TEST(Run, StepsLeaveMirrorsFresh) {
   in_a_fresh_process([] {
     config::set_device_list("CPUx1,GPUx3");

@@ -396,6 +396,7 @@ void Plan::run(std::span<const Tensor* const> in, std::span<Tensor> out) {
       // What is on its way still uses arenas of the host.
       for (const Event& e : run->done) finish(e);
       p.reset_host();
+      p.reset_walked(*run);
     }
     throw;
   }

@@ -308,6 +308,9 @@ struct Plan::Impl {
   void join_host(Instance& run);
   // After a failed run: the caller is told, and these threads work again.
   void reset_host();
+  // The same for the other core sets of a run that failed by itself: its error
+  // is thrown, it does not stay with the device for later plans.
+  void reset_walked(Instance& run);
   void note_events(Instance& run);
   void watch_variables();
   // Runs with a deadline (deadline.cc). Throw errors::DeadlineExceeded, which

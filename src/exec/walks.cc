@@ -202,4 +202,15 @@ void Plan::Impl::finish_walks(Instance& run) {
   }
 }
 
+void Plan::Impl::reset_walked(Instance& run) {
+  if (walks.empty()) return;
+  finish_walks(run);
+  // A device that had failed before stays so until the user resets it.
+  const bool own = std::all_of(run.walks.begin(), run.walks.end(),
+                               [](const Instance::Walk& w) { return w.begun; });
+  for (const Instance::Walk& w : run.walks) {
+    if (own && !w.walk->device->runs_inline()) w.walk->device->reset_error();
+  }
+}
+
 }  // namespace berth

@@ -98,12 +98,12 @@ namespace {
 // replica without examples has none, and is not asked for 0 / 0.
 Tensor mean_of_replica(const Tensor& values, double share, Site site) {
   const int64_t n = values.num_elements();
-  if (n < 0) {
-    return math::reduce_mean(values, {}, site) * share;
-  }
+  const double all =
+      n > 0 && share > 0 ? std::round(static_cast<double>(n) / share) : 0;
+  t_state.replica->check_mean(all);
+  if (n < 0) return math::reduce_mean(values, {}, site) * share;
   const Tensor sum = math::reduce_sum(values, {}, site);
-  if (n == 0 || share <= 0) return sum;
-  const double all = std::round(static_cast<double>(n) / share);
+  if (all == 0) return sum;
   return sum / all;
 }
 

@@ -187,6 +187,30 @@ TEST(StrategyFit, ThreeCoreSetsEqualOneDevice) {
 TEST(StrategyFit, TwoSimulatedGpusEqualOne) {
   IN_A_FRESH_PROCESS(equal_one_device(gpus(2)));
 }
+// A label that there is not fails a step on the last core set. Its error is
+// told once; other models train on.
+void a_bad_label_is_told_once() {
+  const MirroredStrategy strategy(cpus(2));
+  const auto scope = strategy.scope();
+  const auto fit = [](int bad) {
+    Sequential model({Dense(3)});
+    model.compile({.optimizer = "sgd", .loss = loss()});
+    std::vector<int32_t> labels(8, 1);
+    labels[7] = bad;
+    model.fit(numbers({8, 6}),
+              constant(std::span<const int32_t>(labels), Shape{8}),
+              {.batch_size = 8, .verbose = 0});
+  };
+  fit(2);
+  for (int i = 0; i < 3; ++i) {
+    refuses<errors::InvalidArgument>([&] { fit(7); }, "7");
+    fit(0);
+  }
+}
+TEST(StrategyFit, ABadLabelIsToldOnce) {
+  IN_A_FRESH_PROCESS(a_bad_label_is_told_once());
+}
+
 TEST(StrategyFit, UnequalSharesEqualOneDevice) {
   IN_A_FRESH_PROCESS(equal_one_device(cpus(2), {.shares = {1, 3}}));
 }

@@ -43,6 +43,10 @@ class ReplicaScope {
                           const char* what) = 0;
   // Examples of this replica over those of all, for means of losses; a scalar.
   virtual double share() const = 0;
+  // Notes that a mean of this replica divides by `all` values; 0: unknown.
+  // Throws errors::InvalidArgument when that mean of replica 0 divides by
+  // others: then share() is not that of these values.
+  virtual void check_mean(double /*all*/) {}
 };
 
 // While it stands, writes of variables in a replica are not aggregated: the
