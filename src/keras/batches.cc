@@ -61,6 +61,13 @@ Batch cut_batch(const Tensors& element, size_t num_inputs, Site site) {
           where_text(nullptr, site)));
     }
   }
+  // Its mean loss would be 0 / 0.
+  if (element[0].shape()[0] == 0) {
+    throw errors::InvalidArgument(fmt::format(
+        "a batch has no examples{}; expected at least one: filter such batches "
+        "out of the dataset",
+        where_text(nullptr, site)));
+  }
   return b;
 }
 

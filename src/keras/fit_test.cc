@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <optional>
+
 #include "berth/berth.h"
 #include "device/device_manager.h"
 
@@ -262,6 +265,32 @@ TEST(Fit, BadInputsAreNamed) {
   no_weights.compile({.optimizer = "sgd", .loss = "mse"});
   expect_has(message([&] { no_weights.fit(x, x, {.verbose = 0}); }),
              "no trainable weights");
+}
+
+TEST(Fit, ABatchWithoutExamplesIsRefusedWhereverItStands) {
+  auto model = Sequential({Dense(1)});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const std::vector<int64_t> sizes{4, 0, 4};
+  const auto batches = data::Dataset::from_generator(
+      [&sizes] {
+        return [&sizes, i = size_t{0}]() mutable -> std::optional<Tensors> {
+          if (i == sizes.size()) return std::nullopt;
+          const int64_t n = sizes[i++];
+          return Tensors{ones({n, 2}), ones({n, 1})};
+        };
+      },
+      {{{-1, 2}, float32, {}}, {{-1, 1}, float32, {}}});
+  const auto refuses = [](auto&& call) {
+    try {
+      call();
+      ADD_FAILURE() << "an empty batch was taken";
+    } catch (const errors::InvalidArgument& e) {
+      expect_has(e.what(), "has no examples");
+    }
+  };
+  refuses([&] { model.fit(batches, {.verbose = 0}); });
+  EXPECT_FALSE(std::isnan(model.get_weights()[0].to_vector<float>()[0]));
+  refuses([&] { model.evaluate(batches); });
 }
 
 TEST(Fit, ALabelOutOfRangeIsAnErrorAndTearsTheWeights) {
