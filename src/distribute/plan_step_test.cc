@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 
 #include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "berth/distribute.h"
 #include "device/device_manager.h"
+#include "distribute/strategy_testing.h"
 
 namespace berth::distribute {
 namespace {
@@ -20,12 +20,7 @@ using fresh_process::check;
 using fresh_process::refuses;
 using keras::Dense;
 
-const bool kReady = [] {
-  setenv("BERTH_CACHE_DIR", "", 1);
-  setenv("XDG_CACHE_HOME", "", 1);
-  setenv("HOME", "", 1);
-  return true;
-}();
+const bool kReady = keep_no_costs();
 
 keras::Sequential small_model() {
   keras::Sequential model({Dense(32, {.activation = "relu"}), Dense(4)});

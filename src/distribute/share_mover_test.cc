@@ -5,13 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <numeric>
 
 #include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "berth/distribute.h"
 #include "device/device_manager.h"
+#include "distribute/strategy_testing.h"
 
 namespace berth::distribute {
 namespace {
@@ -19,12 +19,7 @@ namespace {
 using fresh_process::check;
 using keras::Dense;
 
-const bool kReady = [] {
-  setenv("BERTH_CACHE_DIR", "", 1);
-  setenv("XDG_CACHE_HOME", "", 1);
-  setenv("HOME", "", 1);
-  return true;
-}();
+const bool kReady = keep_no_costs();
 
 void use_slow_gpus(int gpus) {
   DeviceManager::configure("a test", Site::here(), [=](RuntimeConfig& c) {

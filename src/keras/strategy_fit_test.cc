@@ -11,6 +11,7 @@
 #include "base/fresh_process.h"
 #include "base/heard.h"
 #include "berth/berth.h"
+#include "keras/strategy_testing.h"
 
 namespace berth::keras {
 namespace {
@@ -20,31 +21,6 @@ using fresh_process::check;
 using fresh_process::refuses;
 using Floats = std::vector<float>;
 
-// So many devices of one kind, on any machine.
-std::vector<std::string> cpus(int n) {
-  config::set_simulated_devices("");
-  config::set_logical_device_configuration(
-      {"/physical_device:CPU:0", "CPU"},
-      std::vector<config::LogicalDeviceConfiguration>(
-          static_cast<size_t>(n), {.workers = 2, .shared = true}));
-  std::vector<std::string> names;
-  for (int i = 0; i < n; ++i) names.push_back("/CPU:" + std::to_string(i));
-  return names;
-}
-std::vector<std::string> gpus(int n) {
-  config::set_simulated_devices("GPUx" + std::to_string(n));
-  std::vector<std::string> names;
-  for (int i = 0; i < n; ++i) names.push_back("/GPU:" + std::to_string(i));
-  return names;
-}
-
-Tensor numbers(const Shape& shape, float scale = 0.02f) {
-  Floats v(static_cast<size_t>(shape.num_elements()));
-  for (size_t i = 0; i < v.size(); ++i) {
-    v[i] = scale * static_cast<float>(static_cast<int>(i * 37 % 101) - 50);
-  }
-  return constant(std::span<const float>(v), shape);
-}
 Tensor classes(int64_t n, int of) {
   std::vector<int32_t> v(static_cast<size_t>(n));
   for (size_t i = 0; i < v.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "base/fresh_process.h"
 #include "base/heard.h"
 #include "berth/berth.h"
+#include "keras/strategy_testing.h"
 
 namespace berth::keras {
 namespace {
@@ -19,22 +20,6 @@ using distribute::ReduceOp;
 using fresh_process::check;
 using Floats = std::vector<float>;
 
-void cpus(int n) {
-  config::set_simulated_devices("");
-  config::set_logical_device_configuration(
-      {"/physical_device:CPU:0", "CPU"},
-      std::vector<config::LogicalDeviceConfiguration>(
-          static_cast<size_t>(n), {.workers = 2, .shared = true}));
-}
-void gpus(int n) { config::set_simulated_devices("GPUx" + std::to_string(n)); }
-
-Tensor numbers(const Shape& shape) {
-  Floats v(static_cast<size_t>(shape.num_elements()));
-  for (size_t i = 0; i < v.size(); ++i) {
-    v[i] = 0.02f * static_cast<float>(static_cast<int>(i * 37 % 101) - 50);
-  }
-  return constant(std::span<const float>(v), shape);
-}
 Tensor classes(int64_t n) {
   std::vector<int32_t> v(static_cast<size_t>(n));
   for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<int32_t>(i * 7 % 3);
