@@ -34,7 +34,7 @@ endfunction()
 # of calls is generated here, so adding a backend edits no other room. A backend folder may have a
 # rules.cmake for files that need flags of their own.
 function(berth_all_rooms target)
-  foreach(room base device tensor op ops eager graph expr autodiff passes place exec function
+  foreach(room base device tensor op ops eager graph expr autodiff passes place place/planner exec function
       collective data io distribute keras keras/layers profiler)
     berth_room(${target} ${room})
   endforeach()

@@ -404,9 +404,9 @@ class Simulator::Impl {
   void note_transfer_nodes() {
     for (int32_t i = 0; i < g_.num_nodes(); ++i) {
       if (g_.kind[i] != Kind::kTransfer) continue;
-      ValueRef v = g_.graph[i].inputs[0];
+      ValueRef v = (*g_.graph)[i].inputs[0];
       while (g_.kind[v.node] == Kind::kTransfer) {
-        v = g_.graph[v.node].inputs[0];
+        v = (*g_.graph)[v.node].inputs[0];
       }
       int32_t m = first_move_[g_.values.begin_of(v.node) + v.output];
       while (m >= 0 && moves_[m].to != device(i)) m = moves_[m].next;

@@ -39,6 +39,13 @@
 
 namespace berth {
 
+// Where every op runs, and one order of them all in which no op comes before
+// what it waits for: each device computes its ops in this order.
+struct PlacePlan {
+  std::vector<int32_t> device;    // per node; index into the costs
+  std::vector<int32_t> sequence;  // the nodes that take time
+};
+
 // Where every node of a graph runs, and in which order.
 struct SimulatedPlan {
   std::vector<int32_t> device;  // per node; index into the costs
@@ -69,7 +76,11 @@ struct Simulation {
 // Values are numbered densely, by node and output. The graph must outlive it.
 class SimulatedGraph {
  public:
+  SimulatedGraph() = default;  // of arrays alone: fill them in, then finish()
   explicit SimulatedGraph(const Graph& graph);
+
+  // Derives readers and followers from reads and controls.
+  void finish();
 
   enum class Kind : uint8_t {
     kOp,        // takes time
@@ -82,7 +93,7 @@ class SimulatedGraph {
     return {producer[number], number - values.begin_of(producer[number])};
   }
 
-  const Graph& graph;
+  const Graph* graph = nullptr;   // null: of arrays alone
   std::vector<Kind> kind;         // per node
   Rows<int32_t> reads;            // per node: distinct values
   Rows<int32_t> controls;         // per node: nodes it waits for, not read from

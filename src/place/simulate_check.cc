@@ -18,7 +18,7 @@ using Kind = SimulatedGraph::Kind;
 }
 
 std::string describe(const SimulatedGraph& graph, int32_t node) {
-  const Node& n = graph.graph[node];
+  const Node& n = (*graph.graph)[node];
   return fmt::format("{} \"{}\"", n.op->name(), n.name);
 }
 

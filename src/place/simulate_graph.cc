@@ -62,7 +62,7 @@ Rows<int32_t> inverse(const Rows<int32_t>& rows, int32_t num_items) {
 
 }  // namespace
 
-SimulatedGraph::SimulatedGraph(const Graph& g) : graph(g) {
+SimulatedGraph::SimulatedGraph(const Graph& g) : graph(&g) {
   const auto n = static_cast<size_t>(g.size());
   kind.reserve(n);
   variable_bytes.assign(n, 0);
@@ -108,8 +108,12 @@ SimulatedGraph::SimulatedGraph(const Graph& g) : graph(g) {
     });
     controls.add(row);
   }
+  finish();
+}
+
+void SimulatedGraph::finish() {
   readers = inverse(reads, static_cast<int32_t>(producer.size()));
-  followers = inverse(controls, g.size());
+  followers = inverse(controls, num_nodes());
 }
 
 }  // namespace berth

@@ -1,0 +1,59 @@
+// The certificate in words.
+
+#include <fmt/format.h>
+
+#include "place/planner/planner.h"
+
+namespace berth {
+
+namespace {
+
+std::string amount(double value, const std::string& unit) {
+  if (unit != "us") {
+    return fmt::format("{:.6g}{}{}", value, unit.empty() ? "" : " ", unit);
+  }
+  if (value >= 1e6) return fmt::format("{:.4g} s", value / 1e6);
+  return value >= 1e3 ? fmt::format("{:.4g} ms", value / 1e3)
+                      : fmt::format("{:.4g} us", value);
+}
+
+// What "no plan" ranges over.
+const char* covered(PlanModel model) {
+  switch (model) {
+    case PlanModel::kStep:
+      return "all placements and orders, ops as given";
+    case PlanModel::kLoad:
+      return "all placements, ops as given";
+    case PlanModel::kPieces:
+      return "all placements, each device's contiguous pieces run whole";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string certificate(const PlanProblem& p, const PlanAnswer& a) {
+  if (a.status == PlanStatus::kInfeasible) {
+    return "No plan is possible: " + a.conflict.text;
+  }
+  if (a.status == PlanStatus::kNothingFound) {
+    return "No plan was found that keeps all limits, and none was proved "
+           "impossible; more effort may find one";
+  }
+  std::string text = fmt::format(
+      "Planned {}: {}",
+      p.model == PlanModel::kLoad ? "load of the busiest device" : "step",
+      amount(a.value, p.time_unit));
+  if (a.bound.value <= 0)
+    return text + "; nothing was proved about better ones";
+  text +=
+      fmt::format("; with these costs, links and limits no plan is under {}",
+                  amount(a.bound.value, p.time_unit));
+  text += a.gap() < 1e-6
+              ? " (none is better"
+              : fmt::format(" (at most {:.2g} % better exists", 100 * a.gap());
+  return text + fmt::format("; covers {}; proof: {}, {:.2g} s together)",
+                            covered(p.model), a.bound.how, a.seconds);
+}
+
+}  // namespace berth

@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "berth/errors.h"
+#include "place/planner/models.h"
+
+namespace berth {
+
+namespace {
+
+[[noreturn]] void fail(const PlanProblem& p, const std::string& what) {
+  throw errors::InvalidArgument(
+      fmt::format("a plan for \"{}\": {}", p.name, what));
+}
+
+void check_plan_of(const PlanProblem& p, const PlacePlan& plan) {
+  if (plan.device.size() != static_cast<size_t>(p.num_ops())) {
+    fail(p, fmt::format("devices for {} ops; expected {}", plan.device.size(),
+                        p.num_ops()));
+  }
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const int32_t d = plan.device[static_cast<size_t>(i)];
+    if (d < 0 || d >= p.num_devices()) {
+      fail(p, fmt::format("op \"{}\" is on device {}; expected 0 to {}",
+                          p.names[static_cast<size_t>(i)], d,
+                          p.num_devices() - 1));
+    }
+  }
+}
+
+// Ops where they must not be, and groups that are apart.
+void add_violations(const PlanProblem& p, const PlacePlan& plan,
+                    std::vector<std::string>& out) {
+  std::vector<int32_t> first(static_cast<size_t>(p.num_groups), -1);
+  const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const int32_t d = plan.device[at];
+    const auto group = static_cast<size_t>(p.group[at]);
+    if (first[group] < 0) {
+      first[group] = i;
+      if (!(allowed[group] & device_bit(d))) {
+        out.push_back(fmt::format(
+            "\"{}\" is on {}, which {} does not allow", p.names[at],
+            p.costs.devices[static_cast<size_t>(d)].name,
+            "its kernels, its request or an op that it must be with"));
+      }
+    } else if (plan.device[static_cast<size_t>(first[group])] != d) {
+      out.push_back(fmt::format("\"{}\" and \"{}\" must share a device",
+                                p.names[at],
+                                p.names[static_cast<size_t>(first[group])]));
+    }
+  }
+}
+
+}  // namespace
+
+Evaluation evaluate(const PlanProblem& p, const PlacePlan& plan) {
+  check_plan_of(p, plan);
+  std::vector<std::string> violations;
+  add_violations(p, plan, violations);
+  Evaluation e = p.model == PlanModel::kLoad   ? evaluate_loads(p, plan)
+                 : p.model == PlanModel::kStep ? evaluate_steps(p, plan)
+                                               : evaluate_pieces(p, plan);
+  for (size_t d = 0; d < e.devices.size(); ++d) {
+    const DeviceCost& device = p.costs.devices[d];
+    const auto limit = static_cast<double>(device.memory_limit);
+    if (limit <= 0 || e.devices[d].bytes <= limit) continue;
+    violations.push_back(fmt::format("{} needs {:.0f} bytes; its limit is {}",
+                                     device.name, e.devices[d].bytes,
+                                     device.memory_limit));
+  }
+  e.violations.insert(e.violations.begin(), violations.begin(),
+                      violations.end());
+  return e;
+}
+
+}  // namespace berth

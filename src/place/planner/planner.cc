@@ -1,0 +1,173 @@
+#include "place/planner/planner.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "place/planner/models.h"
+
+namespace berth {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// By rising number of the ops that it waits for: any order that can be.
+std::vector<int32_t> some_order(const PlanProblem& p) {
+  const SimulatedGraph& g = p.graph;
+  std::vector<int32_t> missing, ready;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    missing.push_back(static_cast<int32_t>(g.reads[i].size()) +
+                      static_cast<int32_t>(g.controls[i].size()));
+    if (missing.back() == 0) ready.push_back(i);
+  }
+  const auto arrive = [&](int32_t op) {
+    if (--missing[static_cast<size_t>(op)] == 0) ready.push_back(op);
+  };
+  std::vector<int32_t> order;
+  for (size_t k = 0; k < ready.size(); ++k) {
+    const int32_t op = ready[k];
+    if (p.takes_time(op)) order.push_back(op);
+    for (const int32_t v : g.values[op]) {
+      for (const int32_t r : g.readers[v]) arrive(r);
+    }
+    for (const int32_t f : g.followers[op]) arrive(f);
+  }
+  return order;
+}
+
+// All that may be there on one device, the rest on the first that it allows.
+void add_one_device_each(PlanProblem& p) {
+  const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+  if (std::find(allowed.begin(), allowed.end(), DeviceMask{0}) !=
+      allowed.end()) {
+    return;
+  }
+  const std::vector<int32_t> order = some_order(p);
+  for (int32_t d = 0; d < p.num_devices(); ++d) {
+    PlanCandidate one;
+    one.name = "one device, " + p.costs.devices[static_cast<size_t>(d)].name;
+    one.plan.sequence = order;
+    for (const int32_t group : p.group) {
+      const DeviceMask mask = allowed[static_cast<size_t>(group)];
+      one.plan.device.push_back(mask & device_bit(d) ? d
+                                                     : std::countr_zero(mask));
+    }
+    p.candidates.push_back(std::move(one));
+  }
+}
+
+struct Priced {
+  const PlanCandidate* candidate = nullptr;
+  Evaluation evaluation;
+};
+
+// The candidate of the least value that keeps all limits.
+Priced best_candidate(const PlanProblem& p) {
+  Priced best;
+  for (const PlanCandidate& c : p.candidates) {
+    Evaluation e = evaluate(p, c.plan);
+    if (!e.violations.empty()) continue;
+    if (!best.candidate || e.value < best.evaluation.value) {
+      best = {&c, std::move(e)};
+    }
+  }
+  return best;
+}
+
+Found search(const PlanProblem& p, const Budget& budget, uint64_t seed) {
+  switch (p.model) {
+    case PlanModel::kLoad:
+      return search_loads(p, budget, seed);
+    case PlanModel::kStep:
+      return search_steps(p, budget, seed);
+    case PlanModel::kPieces:
+      return search_pieces(p, budget, seed);
+  }
+  return {};
+}
+
+Bound bound(const PlanProblem& p, const Budget& budget, double upper) {
+  switch (p.model) {
+    case PlanModel::kLoad:
+      return bound_loads(p, budget, upper);
+    case PlanModel::kStep:
+      return bound_steps(p, budget, upper);
+    case PlanModel::kPieces:
+      return bound_pieces(p, budget, upper);
+  }
+  return {};
+}
+
+int threads_of(const PlannerOptions& o) {
+  if (o.threads > 0) return std::min(o.threads, 64);
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1,
+                    Budget::kStreams);
+}
+
+// Search and proof. In moves the proof comes first, so that the search ends at
+// the same move everywhere; in seconds they run side by side.
+Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
+                     Budget budget, double upper, Bound& proved) {
+  const auto prove = [&](const Budget& b) {
+    proved = bound(p, b, upper);
+    // A plan within rounding of the bound cannot be bettered.
+    budget.set_enough(proved.value * (1 + 1e-9));
+  };
+  if (!o.prove) return search(p, budget, o.seed);
+  if (budget.counts_moves() || budget.threads() == 1) {
+    prove(budget.part(0, 0.3));
+    return search(p, budget.counts_moves() ? budget : budget.part(0.3, 1),
+                  o.seed);
+  }
+  auto proof = std::async(std::launch::async, prove, budget);
+  Found found = search(p, budget, o.seed);
+  proof.get();
+  return found;
+}
+
+}  // namespace
+
+PlanAnswer plan_placement(PlanProblem p, const PlannerOptions& o) {
+  const auto begin = Clock::now();
+  check_problem(p);
+  const int threads = threads_of(o);
+  const Budget budget = o.moves > 0 ? Budget::of_moves(o.moves, threads)
+                                    : Budget::of_seconds(o.seconds, threads);
+  PlanAnswer answer;
+  answer.conflict = prove_infeasible(p);
+  if (answer.conflict.any()) {
+    answer.status = PlanStatus::kInfeasible;
+  } else {
+    add_one_device_each(p);
+    Priced best = best_candidate(p);
+    const double upper = best.candidate
+                             ? best.evaluation.value
+                             : std::numeric_limits<double>::infinity();
+    const Found found = find_and_prove(p, o, budget, upper, answer.bound);
+    answer.moves = found.moves;
+    if (best.candidate) {
+      answer.plan = best.candidate->plan;
+      answer.source = best.candidate->name;
+    }
+    if (found.any()) {
+      Evaluation e = evaluate(p, found.plan);
+      if (e.violations.empty() && e.value < upper) {
+        answer.plan = found.plan;
+        answer.source = "search";
+        best.evaluation = std::move(e);
+      }
+    }
+    if (!answer.plan.device.empty()) {
+      answer.status = PlanStatus::kPlanned;
+      answer.value = best.evaluation.value;
+      answer.evaluation = std::move(best.evaluation);
+    }
+  }
+  answer.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return answer;
+}
+
+}  // namespace berth

@@ -1,0 +1,130 @@
+#include "place/planner/problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "berth/errors.h"
+
+namespace berth {
+
+namespace {
+
+[[noreturn]] void fail(const PlanProblem& p, const std::string& what) {
+  throw errors::InvalidArgument(fmt::format("plan \"{}\": {}", p.name, what));
+}
+
+void expect_size(const PlanProblem& p, const char* what, size_t is,
+                 size_t expected) {
+  if (is == expected) return;
+  fail(p, fmt::format("{} {}; expected {}, one each", is, what, expected));
+}
+
+void check_sizes(const PlanProblem& p) {
+  const auto n = static_cast<size_t>(p.num_ops());
+  const size_t values = p.graph.producer.size();
+  expect_size(p, "names", p.names.size(), n);
+  expect_size(p, "allowed devices", p.allowed.size(), n);
+  expect_size(p, "groups", p.group.size(), n);
+  expect_size(p, "resident bytes", p.resident_bytes.size(), n);
+  expect_size(p, "backward flags", p.backward.size(), n);
+  if (!p.sites.empty()) expect_size(p, "sites", p.sites.size(), n);
+  expect_size(p, "op times", p.costs.times.size(), n * p.costs.classes.size());
+  if (!p.touch_us.empty()) {
+    expect_size(p, "transfer times", p.touch_us.size(), values);
+    expect_size(p, "free flags", p.free_of_touch.size(),
+                p.costs.devices.size());
+  }
+  expect_size(p, "values with bytes",
+              static_cast<size_t>(p.costs.bytes.num_items()), values);
+  if (p.costs.devices.empty() || p.costs.devices.size() > 64) {
+    fail(p,
+         fmt::format("{} devices; expected 1 to 64", p.costs.devices.size()));
+  }
+}
+
+void check_numbers(const PlanProblem& p) {
+  const size_t classes = p.costs.classes.size();
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (p.group[at] < 0 || p.group[at] >= p.num_groups) {
+      fail(p, fmt::format("op \"{}\" is in group {} of {}", p.names[at],
+                          p.group[at], p.num_groups));
+    }
+    for (size_t c = 0; c < classes; ++c) {
+      const double us = p.costs.times[at * classes + c].us;
+      if (!(us >= 0)) {
+        fail(p, fmt::format("op \"{}\" takes {} on \"{}\"; expected 0 or more",
+                            p.names[at], us, p.costs.classes[c].name));
+      }
+    }
+    if (!(p.resident_bytes[at] >= 0) || std::isinf(p.resident_bytes[at])) {
+      fail(p, fmt::format("op \"{}\" holds {} bytes; expected 0 or more",
+                          p.names[at], p.resident_bytes[at]));
+    }
+  }
+}
+
+void check_order(const PlanProblem& p) {
+  const SimulatedGraph& g = p.graph;
+  std::vector<int32_t> missing, ready;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    missing.push_back(static_cast<int32_t>(g.reads[i].size()) +
+                      static_cast<int32_t>(g.controls[i].size()));
+    if (missing.back() == 0) ready.push_back(i);
+  }
+  const auto arrive = [&](int32_t op) {
+    if (--missing[static_cast<size_t>(op)] == 0) ready.push_back(op);
+  };
+  for (size_t k = 0; k < ready.size(); ++k) {
+    for (const int32_t v : g.values[ready[k]]) {
+      for (const int32_t r : g.readers[v]) arrive(r);
+    }
+    for (const int32_t f : g.followers[ready[k]]) arrive(f);
+  }
+  if (ready.size() == missing.size()) return;
+  const auto stuck = std::find_if(missing.begin(), missing.end(),
+                                  [](int32_t m) { return m > 0; });
+  fail(p, fmt::format(
+              "op \"{}\" waits for itself, through others; expected a graph "
+              "without cycles",
+              p.names[static_cast<size_t>(stuck - missing.begin())]));
+}
+
+}  // namespace
+
+const char* model_name(PlanModel model) {
+  return model == PlanModel::kLoad ? "throughput" : "latency";
+}
+
+std::vector<DeviceMask> allowed_of_groups(const PlanProblem& p) {
+  const DeviceMask all =
+      p.num_devices() == 64 ? ~DeviceMask{0} : device_bit(p.num_devices()) - 1;
+  std::vector<DeviceMask> allowed(static_cast<size_t>(p.num_groups), all);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    DeviceMask& mask = allowed[static_cast<size_t>(p.group[i])];
+    mask &= p.allowed[static_cast<size_t>(i)];
+    if (!p.takes_time(i)) continue;
+    for (int32_t d = 0; d < p.num_devices(); ++d) {
+      if (std::isinf(p.costs.time(i, d).us)) mask &= ~device_bit(d);
+    }
+  }
+  return allowed;
+}
+
+Rows<int32_t> ops_of_groups(const PlanProblem& p) {
+  std::vector<std::vector<int32_t>> ops(static_cast<size_t>(p.num_groups));
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    ops[static_cast<size_t>(p.group[i])].push_back(i);
+  }
+  return Rows<int32_t>(ops);
+}
+
+void check_problem(const PlanProblem& p) {
+  check_sizes(p);
+  check_numbers(p);
+  check_order(p);
+}
+
+}  // namespace berth

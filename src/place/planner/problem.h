@@ -1,0 +1,82 @@
+// PlanProblem: what the planner is asked, as plain arrays.
+//
+// Made from a traced graph (problem_of_graph.h) or read from a file
+// (formats.h); search, bounds, what-if and explanations read it alike. A value;
+// only read while it is planned for, by any number of threads.
+
+#ifndef BERTH_PLACE_PLANNER_PROBLEM_H_
+#define BERTH_PLACE_PLANNER_PROBLEM_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "place/costs.h"
+#include "place/device_table.h"
+#include "place/simulate.h"
+
+namespace berth {
+
+// What is minimised, and by which rules.
+enum class PlanModel : uint8_t {
+  kStep,    // latency: the end of a step (simulate.h)
+  kLoad,    // throughput: the load of the busiest device (loads.h)
+  kPieces,  // latency as dnn-partitioning defines it (pieces.h)
+};
+const char* model_name(PlanModel model);  // "latency", "throughput", "latency"
+
+// A plan that somebody else made: rules, scopes, one device.
+struct PlanCandidate {
+  std::string name;  // "TensorFlow's rules"
+  PlacePlan plan;
+};
+
+struct PlanProblem {
+  std::string name;  // of the graph, for messages
+  PlanModel model = PlanModel::kStep;
+  std::string time_unit = "us";  // "" for files that name none
+
+  // Ops are the nodes of this graph; times, bytes and the machine stand in the
+  // costs. A device has DeviceCost::memory_limit; 0: none.
+  SimulatedGraph graph;
+  CostTable costs;
+
+  // Per op.
+  std::vector<std::string> names;      // "dense/MatMul"; of files the id
+  std::vector<std::string> sites;      // "model.cc:41"; empty: none known
+  std::vector<DeviceMask> allowed;     // devices; those without a kernel not
+  std::vector<int32_t> group;          // 0 to num_groups - 1
+  std::vector<double> resident_bytes;  // held throughout, beside its values
+  std::vector<uint8_t> backward;       // of a training step
+  int32_t num_groups = 0;              // ops of one group are on one device
+
+  // Per value, for files whose transfers have times of their own: what every
+  // device pays that sends or receives it, but for those that are `free`.
+  // Empty: links and CopyRules decide.
+  std::vector<double> touch_us;
+  std::vector<uint8_t> free_of_touch;  // per device
+
+  std::vector<PlanCandidate> candidates;
+
+  int32_t num_ops() const { return graph.num_nodes(); }
+  int32_t num_devices() const {
+    return static_cast<int32_t>(costs.devices.size());
+  }
+  bool takes_time(int32_t op) const {
+    return graph.kind[static_cast<size_t>(op)] == SimulatedGraph::Kind::kOp;
+  }
+};
+
+// Returns, per group, the devices that all its ops allow and have kernels on.
+std::vector<DeviceMask> allowed_of_groups(const PlanProblem& problem);
+
+// Returns the ops of each group, in order of number.
+Rows<int32_t> ops_of_groups(const PlanProblem& problem);
+
+// Checks that arrays fit together, that devices are at most 64 and that the
+// graph has no cycle. Throws errors::InvalidArgument, naming the op.
+void check_problem(const PlanProblem& problem);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_PROBLEM_H_
