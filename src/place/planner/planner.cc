@@ -65,10 +65,12 @@ struct Priced {
 };
 
 // The candidate of the least value that keeps all limits.
-Priced best_candidate(const PlanProblem& p) {
+Priced best_candidate(const PlanProblem& p,
+                      std::vector<PricedCandidate>& priced) {
   Priced best;
   for (const PlanCandidate& c : p.candidates) {
     Evaluation e = evaluate(p, c.plan);
+    priced.push_back({c.name, e.value, e.violations});
     if (!e.violations.empty()) continue;
     if (!best.candidate || e.value < best.evaluation.value) {
       best = {&c, std::move(e)};
@@ -142,7 +144,7 @@ PlanAnswer plan_placement(PlanProblem p, const PlannerOptions& o) {
     answer.status = PlanStatus::kInfeasible;
   } else {
     add_one_device_each(p);
-    Priced best = best_candidate(p);
+    Priced best = best_candidate(p, answer.candidates);
     const double upper = best.candidate
                              ? best.evaluation.value
                              : std::numeric_limits<double>::infinity();
