@@ -41,49 +41,39 @@ class AccessOrder {
 
   std::vector<std::vector<int32_t>> run() {
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      for (const ValueRef& v : graph_[i].inputs) {
-        if (graph_.spec(v).dtype == resource) access(i, v);
-        look(i, v);
+      for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
+        if (graph_.spec(graph_[i].inputs[k]).dtype == resource) access(i, k);
+        look(i, k);
       }
     }
     return std::move(before_);
   }
 
  private:
-  void access(int32_t i, ValueRef v) {
+  void access(int32_t i, size_t k) {
     const Node& n = graph_[i];
-    const VariableRange range = variable_range(graph_, v);
-    accesses_.add(range, i, writes_through(n, v), before_[i]);
-  }
-
-  bool writes_through(const Node& n, ValueRef v) const {
-    if (n.op->kind() == OpKind::kCall || n.op->kind() == OpKind::kControl) {
-      return true;
-    }
-    for (size_t k = 0; k < n.inputs.size(); ++k) {
-      if (n.inputs[k] == v && writes(n.op->input(static_cast<int>(k)).access)) {
-        return true;
-      }
-    }
-    return false;
+    const bool write = n.op->kind() == OpKind::kCall ||
+                       n.op->kind() == OpKind::kControl ||
+                       writes(n.op->input(static_cast<int>(k)).access);
+    accesses_.add(variable_range(graph_, n.inputs[k]), i, write, before_[i]);
   }
 
   // A reader of the value of a variable, through aliases too, counts as one
   // more read of it.
-  void look(int32_t i, ValueRef v) {
+  void look(int32_t i, size_t k) {
     const Node& n = graph_[i];
+    const ValueRef v = n.inputs[k];
     if (n.op->kind() == OpKind::kReadVariable) {
       reads_[i] = variable_range(graph_, v);
       return;
     }
-    if (&v != n.inputs.data() && n.op->kind() == OpKind::kAlias) return;
     const VariableRange& read = reads_[v.node];
     if (read.handle < 0) return;
-    if (n.op->kind() == OpKind::kAlias) {
+    if (n.op->kind() != OpKind::kAlias) {
+      std::vector<int32_t> written;  // since then: it reads a copy
+      accesses_.add(read, i, false, written);
+    } else if (k == 0) {
       reads_[i] = read;
-    } else {
-      std::vector<int32_t> after_write;  // that reader has a copy of its own
-      accesses_.add(read, i, false, after_write);
     }
   }
 
