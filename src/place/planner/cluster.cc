@@ -79,8 +79,10 @@ class Reader {
       }
       if (!device.type) name.fail("a device such as \"GPU:0\"");
       if (count) {
-        if (device.id) count->fail_with("counts one device; expected a name "
-                                        "without a number beside it");
+        if (device.id)
+          count->fail_with(
+              "counts one device; expected a name "
+              "without a number beside it");
         device.id = static_cast<int>(i);
       }
       pending_.push_back({f, full(device, name), class_name});
@@ -90,13 +92,15 @@ class Reader {
   std::string full(const DeviceName& device, const Field& field) const {
     const std::string name = canonicalise(device.str(), kHere);
     if (pending_.size() >= kMostDevices) {
-      field.fail_with(fmt::format("is one too many; expected at most {}",
-                                  kMostDevices));
+      field.fail_with(
+          fmt::format("is one too many; expected at most {}", kMostDevices));
     }
     for (const Pending& p : pending_) {
       if (p.name == name) {
-        field.fail_with(fmt::format("names \"{}\" twice; expected different "
-                                    "devices", name));
+        field.fail_with(
+            fmt::format("names \"{}\" twice; expected different "
+                        "devices",
+                        name));
       }
     }
     return name;
@@ -228,8 +232,7 @@ class Reader {
 
   int32_t end_of(const Field& f) const {
     try {
-      const int32_t d = c_.machine.find(canonicalise(
-          f.text(), kHere));
+      const int32_t d = c_.machine.find(canonicalise(f.text(), kHere));
       if (d >= 0) return d;
     } catch (const errors::InvalidArgument&) {
     }
@@ -242,8 +245,10 @@ class Reader {
     times->each([&](const std::string& op, const Field& per_class) {
       per_class.each([&](const std::string& name, const Field& f) {
         if (find_class(name) < 0) {
-          f.fail_with(fmt::format("there is no class \"{}\"; expected one of "
-                                  "the devices' classes", name));
+          f.fail_with(
+              fmt::format("there is no class \"{}\"; expected one of "
+                          "the devices' classes",
+                          name));
         }
         double us = kNoKernel;
         if (f.json().is_number()) {
@@ -318,8 +323,10 @@ void use_cluster(const Cluster& cluster, PlanProblem& p) {
       if (types.find(type) == std::string::npos) types += " " + type;
     }
     if (d == p.costs.devices.size()) {
-      fail(fmt::format("devices of type \"{}\"; \"{}\" has times for those of "
-                       "type{}", c.type, p.name, types));
+      fail(
+          fmt::format("devices of type \"{}\"; \"{}\" has times for those of "
+                      "type{}",
+                      c.type, p.name, types));
     }
     like.push_back(d);
   }

@@ -10,12 +10,10 @@
 
 namespace berth {
 
-namespace {
-
 using Json = nlohmann::json;
 
-// What stands there, in a few words. (dump() would follow any depth.)
-std::string shown(const Json& value) {
+// (dump() would follow any depth.)
+std::string show_json(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return fmt::format("an array of {}", value.size());
   if (!value.is_string()) return value.dump();
@@ -24,8 +22,6 @@ std::string shown(const Json& value) {
                      text.size() > 60 ? "..." : "");
 }
 
-}  // namespace
-
 Json parse_json(const std::string& text, const std::string& file) {
   try {
     return Json::parse(text);
@@ -33,14 +29,16 @@ Json parse_json(const std::string& text, const std::string& file) {
     const size_t at = std::min(e.byte > 0 ? e.byte - 1 : 0, text.size());
     const auto end = text.begin() + static_cast<std::ptrdiff_t>(at);
     const size_t begin_of_line = text.substr(0, at).rfind('\n') + 1;
-    throw errors::InvalidArgument(
-        fmt::format("{}: line {}, column {}: this is no JSON; expected one "
-                    "object",
-                    file, std::count(text.begin(), end, '\n') + 1,
-                    at - begin_of_line + 1));
+    throw errors::InvalidArgument(fmt::format(
+        "{}: line {}, column {}: this is no JSON; expected one "
+        "object",
+        file, std::count(text.begin(), end, '\n') + 1, at - begin_of_line + 1));
   } catch (const Json::exception& e) {  // a number beyond all doubles
+    const std::string what = e.what();  // "[...] number overflow ..."
+    const size_t id = what.find("] ");
     throw errors::InvalidArgument(
-        fmt::format("{}: {}; expected JSON", file, e.what()));
+        fmt::format("{}: {}; expected numbers up to 1e308", file,
+                    id == std::string::npos ? what : what.substr(id + 2)));
   }
 }
 
@@ -50,7 +48,7 @@ void Field::fail_with(const std::string& what) const {
 }
 
 void Field::fail(const std::string& expected) const {
-  fail_with(fmt::format("found {}, expected {}", shown(*value_), expected));
+  fail_with(fmt::format("found {}, expected {}", show_json(*value_), expected));
 }
 
 const Json& Field::object() const {
@@ -83,7 +81,8 @@ void Field::only(std::initializer_list<const char*> names) const {
   for (const auto& [key, unused] : object().items()) {
     if (std::find(names.begin(), names.end(), key) != names.end()) continue;
     std::string all;
-    for (const char* name : names) all += (all.empty() ? "" : ", ") + std::string(name);
+    for (const char* name : names)
+      all += (all.empty() ? "" : ", ") + std::string(name);
     fail_with(fmt::format("found a field \"{}\", expected only {}",
                           key.substr(0, 60), all));
   }

@@ -22,6 +22,9 @@ namespace berth {
 // Parses a text. Throws errors::InvalidArgument with line and column.
 nlohmann::json parse_json(const std::string& text, const std::string& file);
 
+// Returns a value as it stands in a message: a few words.
+std::string show_json(const nlohmann::json& value);
+
 class Field {
  public:
   // The whole document.
@@ -36,8 +39,8 @@ class Field {
   // Refuses names that are not among these.
   void only(std::initializer_list<const char*> names) const;
   // Calls fn(name, field) for every field.
-  void each(const std::function<void(const std::string&, const Field&)>& fn)
-      const;
+  void each(
+      const std::function<void(const std::string&, const Field&)>& fn) const;
 
   // Of an array.
   size_t size() const;

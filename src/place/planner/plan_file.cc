@@ -131,7 +131,8 @@ Json witness_json(const Witness& w) {
     Json& list = arrays[name] = Json::array();
     for (const double x : numbers) list.push_back(number(x));
   }
-  return {{"kind", w.kind}, {"target", w.target}, {"arrays", std::move(arrays)}};
+  return {
+      {"kind", w.kind}, {"target", w.target}, {"arrays", std::move(arrays)}};
 }
 
 Json conflict_json(const PlanProblem& p, const Infeasible& c) {
@@ -167,13 +168,11 @@ const char* status_name(PlanStatus status) {
 
 std::string plan_text(const PlanProblem& p, const PlanAnswer& a,
                       const PlannerOptions& o) {
-  Json all = {{"berth_plan", kVersion},
-              {"name", p.name},
-              {"objective", model_name(p.model)},
-              {"rules", rules_name(p.model)},
-              {"time_unit", p.time_unit},
-              {"status", status_name(a.status)},
-              {"certificate", certificate(p, a)}};
+  Json all = {
+      {"berth_plan", kVersion},           {"name", p.name},
+      {"objective", model_name(p.model)}, {"rules", rules_name(p.model)},
+      {"time_unit", p.time_unit},         {"status", status_name(a.status)},
+      {"certificate", certificate(p, a)}};
   const bool planned = a.status == PlanStatus::kPlanned;
   const bool bounded = a.bound.value > 0;
   all["value"] = planned ? Json(a.value) : Json();
@@ -260,8 +259,7 @@ std::vector<double> read_peaks(const PlanProblem& p, const Field& devices) {
   std::vector<double> peaks;
   for (size_t d = 0; d < devices.size(); ++d) {
     const Field f = devices[d], name = f["name"];
-    if (d >= p.costs.devices.size() ||
-        name.text() != p.costs.devices[d].name) {
+    if (d >= p.costs.devices.size() || name.text() != p.costs.devices[d].name) {
       name.fail(fmt::format("the devices of \"{}\", in order", p.name));
     }
     peaks.push_back(number_or(f, "peak_bytes", 0));
@@ -281,8 +279,10 @@ PlanFile read_plan(const PlanProblem& p, const std::string& text,
   const std::string name = rules.text();
   plan.model = p.model;
   if (name != rules_name(p.model)) {
-    rules.fail(fmt::format("\"{}\", the rules of this problem; is the "
-                           "objective the same?", rules_name(p.model)));
+    rules.fail(
+        fmt::format("\"{}\", the rules of this problem; is the "
+                    "objective the same?",
+                    rules_name(p.model)));
   }
   plan.status = all["status"].text();
   plan.value = number_or(all, "value", 0);

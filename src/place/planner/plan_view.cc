@@ -136,8 +136,8 @@ class Walk {
 
   // The op that computed a value, through aliases; at `before` at the latest.
   void take_producer(CriticalItem& best, int32_t value, double before) const {
-    const int32_t node = p_.graph.producer[static_cast<size_t>(
-        root_of(p_.graph, value))];
+    const int32_t node =
+        p_.graph.producer[static_cast<size_t>(root_of(p_.graph, value))];
     if (p_.takes_time(node)) take(best, op(node), before);
   }
 
@@ -176,7 +176,8 @@ class Walk {
 
   CriticalItem cause_of_transfer(const CriticalItem& item) const {
     CriticalItem best;
-    const SimulatedTransfer& t = s_.transfers[static_cast<size_t>(item.transfer)];
+    const SimulatedTransfer& t =
+        s_.transfers[static_cast<size_t>(item.transfer)];
     take_producer(best, value_of(t), item.start);
     take_neighbours(best, t.to, t.from, item);
     if (binding(best, item.start).end <= 0) {  // the device was computing
@@ -195,9 +196,9 @@ class Walk {
     for (size_t t = 0; t < s_.transfers.size(); ++t) {
       const SimulatedTransfer& c = s_.transfers[t];
       if (static_cast<int32_t>(t) == item.transfer) continue;
-      const bool near = c.to == to || c.from == to || c.from == from ||
-                        (shared >= 0 &&
-                         p_.costs.link(c.from, c.to).shared == shared);
+      const bool near =
+          c.to == to || c.from == to || c.from == from ||
+          (shared >= 0 && p_.costs.link(c.from, c.to).shared == shared);
       if (near && c.start_us < item.start) take(best, transfer(t), item.start);
     }
   }

@@ -17,8 +17,8 @@ struct PlannedTransfer {
   int32_t value = -1;          // number
   int32_t from = -1, to = -1;  // devices
   int64_t bytes = 0;
-  double time = 0;                // what it takes, alone
-  double start = -1, end = -1;    // of kStep; else -1
+  double time = 0;              // what it takes, alone
+  double start = -1, end = -1;  // of kStep; else -1
 };
 
 // Returns the transfers of a plan: of kStep those of its simulation, else those

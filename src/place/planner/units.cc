@@ -18,13 +18,11 @@ struct Unit {
   double factor;
 };
 
-constexpr Unit kBytes[] = {
-    {"B", 1},           {"kB", 1e3},        {"KB", 1e3},
-    {"MB", 1e6},        {"GB", 1e9},        {"TB", 1e12},
-    {"KiB", 0x1p10},    {"MiB", 0x1p20},    {"GiB", 0x1p30},
-    {"TiB", 0x1p40}};
-constexpr Unit kTimes[] = {
-    {"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}};
+constexpr Unit kBytes[] = {{"B", 1},        {"kB", 1e3},     {"KB", 1e3},
+                           {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+                           {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
+                           {"TiB", 0x1p40}};
+constexpr Unit kTimes[] = {{"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}};
 constexpr Unit kFlops[] = {
     {"MFLOPS", 1}, {"GFLOPS", 1e3}, {"TFLOPS", 1e6}, {"PFLOPS", 1e9}};
 
@@ -49,9 +47,9 @@ const Kind& kind_of(Quantity kind) {
 double parse_quantity(std::string_view text, Quantity kind) {
   const Kind& k = kind_of(kind);
   const auto fail = [&](const char* why) {
-    throw errors::InvalidArgument(fmt::format(
-        "\"{}\" {}; expected a {}, for example {}", text, why, k.what,
-        k.example));
+    throw errors::InvalidArgument(
+        fmt::format("\"{}\" {}; expected a {}, for example {}", text, why,
+                    k.what, k.example));
   };
   double number = 0;
   const auto [rest, error] =
