@@ -38,6 +38,20 @@ std::vector<int32_t> some_order(const PlanProblem& p) {
   return order;
 }
 
+// Whether an earlier device that may have everything is as good at it.
+bool has_equal(const PlanProblem& p, int32_t device, DeviceMask all) {
+  const auto& devices = p.costs.devices;
+  const DeviceCost& d = devices[static_cast<size_t>(device)];
+  for (int32_t e = 0; e < device; ++e) {
+    const DeviceCost& other = devices[static_cast<size_t>(e)];
+    if (all & device_bit(e) && other.device_class == d.device_class &&
+        other.memory_limit == d.memory_limit) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // All that may be there on one device, the rest on the first that it allows.
 void add_one_device_each(PlanProblem& p) {
   const std::vector<DeviceMask> allowed = allowed_of_groups(p);
@@ -46,7 +60,10 @@ void add_one_device_each(PlanProblem& p) {
     return;
   }
   const std::vector<int32_t> order = some_order(p);
+  DeviceMask all = ~DeviceMask{0};
+  for (const DeviceMask mask : allowed) all &= mask;
   for (int32_t d = 0; d < p.num_devices(); ++d) {
+    if (all & device_bit(d) && has_equal(p, d, all)) continue;
     PlanCandidate one;
     one.name = "one device, " + p.costs.devices[static_cast<size_t>(d)].name;
     one.plan.sequence = order;
