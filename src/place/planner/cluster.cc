@@ -23,6 +23,20 @@ double positive(const Field& of, const char* name, Quantity kind,
   return x;
 }
 
+// Short names of devices that are neither CPU nor GPU are good here.
+std::string full_grammar(const std::string& name) {
+  const size_t word = name.find_first_not_of(
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
+  const bool is_short = word != 0 && (word == std::string::npos ||
+                                      name[word] == ':') &&
+                        name.find_first_of("/=") == std::string::npos &&
+                        !name.starts_with("job:") &&
+                        !name.starts_with("replica:") &&
+                        !name.starts_with("task:") &&
+                        !name.starts_with("device:");
+  return is_short ? "/device:" + name : name;
+}
+
 // The cluster of one document, built up part by part.
 class Reader {
  public:
@@ -73,7 +87,7 @@ class Reader {
     for (int64_t i = 0; i < n; ++i) {
       DeviceName device;
       try {
-        device = DeviceName::parse(name.text());
+        device = DeviceName::parse(full_grammar(name.text()));
       } catch (const errors::InvalidArgument& e) {
         name.fail_with(e.what());
       }
@@ -232,7 +246,7 @@ class Reader {
 
   int32_t end_of(const Field& f) const {
     try {
-      const int32_t d = c_.machine.find(canonicalise(f.text(), kHere));
+      const int32_t d = c_.machine.find(canonicalise(full_grammar(f.text()), kHere));
       if (d >= 0) return d;
     } catch (const errors::InvalidArgument&) {
     }
