@@ -35,9 +35,14 @@ PlanAnswer answer() {
   return a;
 }
 
+std::string text_of(const PlanProblem& p, const PlanAnswer& a,
+                    const PlannerOptions& o) {
+  return lines_of(plan_json(p, a, o));
+}
+
 TEST(PlanFile, ReadsBackWhatItWrote) {
   const PlanProblem p = small();
-  const std::string text = plan_text(p, answer(), {});
+  const std::string text = text_of(p, answer(), {});
   const PlanFile f = read_plan(p, text, "p.json");
   EXPECT_EQ(f.plan.device, answer().plan.device);
   EXPECT_EQ(f.plan.sequence, answer().plan.sequence);
@@ -52,7 +57,7 @@ TEST(PlanFile, ReadsBackWhatItWrote) {
 
 TEST(PlanFile, SaysWhatProgramsNeed) {
   const PlanProblem p = small();
-  const json j = json::parse(plan_text(p, answer(), {}));
+  const json j = json::parse(text_of(p, answer(), {}));
   EXPECT_EQ(j["devices"][0]["busy"], 4);
   EXPECT_EQ(j["devices"][0]["order"], json::array({"a"}));
   EXPECT_EQ(j["transfers"].size(), 1u);
@@ -66,7 +71,7 @@ TEST(PlanFile, OfAnInfeasibleProblemHasNoOps) {
   a.status = PlanStatus::kInfeasible;
   a.conflict = {{1}, {0}, "too large"};
   const PlanProblem p = small();
-  const std::string text = plan_text(p, a, {});
+  const std::string text = text_of(p, a, {});
   EXPECT_EQ(json::parse(text)["conflict"]["devices"][0], "GPU:0");
   EXPECT_EQ(json::parse(text)["value"], nullptr);
   EXPECT_TRUE(read_plan(p, text, "p.json").plan.device.empty());
@@ -74,7 +79,7 @@ TEST(PlanFile, OfAnInfeasibleProblemHasNoOps) {
 
 TEST(PlanFile, NamesTheFieldThatIsWrong) {
   const PlanProblem p = small();
-  const json good = json::parse(plan_text(p, answer(), {}));
+  const json good = json::parse(text_of(p, answer(), {}));
   const auto expect = [&](const char* pointer, const json& value,
                           const char* part) {
     json bad = good;
