@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
     berth::cli::add_ops(program);
     berth::cli::add_place(program);
     berth::cli::add_plan(program);
+    berth::cli::add_verify_plan(program);
     program.parse(argc, argv);
     return 0;
   } catch (const CLI::RuntimeError& e) {
