@@ -120,8 +120,8 @@ void StepUnits::collect_units() {
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     all[unit[i]].push_back(i);
     double& held = held_bytes[unit[i]];
-    held += problem.resident_bytes[i] +
-            static_cast<double>(g.variable_bytes[i]);
+    held +=
+        problem.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
     if (problem.takes_time(i)) {
       timed[unit[i]].push_back(i);
     } else if (g.kind[i] == SimulatedGraph::Kind::kSource) {
