@@ -358,7 +358,7 @@ double ListScheduler::copy_in(int32_t op, int32_t device, bool commit) {
 ListScheduler::Slot ListScheduler::slot_on(int32_t op, int32_t device,
                                            bool commit) {
   const double ready = copy_in(op, device, commit);
-  const Slot slot = free_slot(device, ready, op_us(op, device));
+  const Slot slot = free_slot(device, ready, p_.costs.time(op, device).us);
   if (commit) fill(device, slot);
   return slot;
 }
