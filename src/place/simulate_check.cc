@@ -32,13 +32,7 @@ void check_sizes(const SimulatedGraph& graph, const CostTable& costs,
                     "on {} devices",
                     plan.device.size(), plan.order.size(), n, devices));
   }
-  const size_t times = n * costs.classes.size();
-  if (costs.times.size() != times ||
-      costs.bytes.num_items() != static_cast<int32_t>(graph.producer.size()) ||
-      costs.links.size() != devices * devices ||
-      (!costs.workspace.empty() && costs.workspace.size() != times)) {
-    fail("the costs are those of another graph or machine");
-  }
+  check_costs(graph, costs);
   for (int32_t i = 0; i < graph.num_nodes(); ++i) {
     const int32_t d = plan.device[i];
     if (d >= 0 && static_cast<size_t>(d) < devices) continue;
@@ -48,6 +42,26 @@ void check_sizes(const SimulatedGraph& graph, const CostTable& costs,
 }
 
 }  // namespace
+
+void check_costs(const SimulatedGraph& graph, const CostTable& costs) {
+  const auto n = static_cast<size_t>(graph.num_nodes());
+  const size_t devices = costs.devices.size();
+  const size_t times = n * costs.classes.size();
+  if (costs.times.size() != times ||
+      costs.bytes.num_items() != static_cast<int32_t>(graph.producer.size()) ||
+      costs.links.size() != devices * devices ||
+      (!costs.workspace.empty() && costs.workspace.size() != times)) {
+    fail("the costs are those of another graph or machine");
+  }
+  for (const DeviceCost& d : costs.devices) {
+    if (d.device_class >= 0 &&
+        static_cast<size_t>(d.device_class) < costs.classes.size()) {
+      continue;
+    }
+    fail(fmt::format("device {} is of class {}; expected 0 to {}", d.name,
+                     d.device_class, costs.classes.size() - 1));
+  }
+}
 
 void check_plan(const SimulatedGraph& graph, const CostTable& costs,
                 const SimulatedPlan& plan, std::vector<uint8_t>& in_order) {

@@ -10,6 +10,10 @@
 
 namespace berth {
 
+// Throws errors::InvalidArgument unless the costs fit the graph: lengths, and
+// numbers of classes.
+void check_costs(const SimulatedGraph& graph, const CostTable& costs);
+
 // Throws errors::InvalidArgument unless every op stands once in the order of
 // its device, which has a kernel for it, and the costs fit the graph.
 // `in_order` is scratch.
