@@ -30,6 +30,7 @@ void check_sizes(const PlanProblem& p) {
   expect_size(p, "resident bytes", p.resident_bytes.size(), n);
   expect_size(p, "backward flags", p.backward.size(), n);
   if (!p.sites.empty()) expect_size(p, "sites", p.sites.size(), n);
+  if (!p.ids.empty()) expect_size(p, "ids", p.ids.size(), n);
   expect_size(p, "op times", p.costs.times.size(), n * p.costs.classes.size());
   if (!p.touch_us.empty()) {
     expect_size(p, "transfer times", p.touch_us.size(), values);

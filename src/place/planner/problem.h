@@ -44,6 +44,7 @@ struct PlanProblem {
   // Per op.
   std::vector<std::string> names;      // "dense/MatMul"; of files the id
   std::vector<std::string> sites;      // "model.cc:41"; empty: none known
+  std::vector<int64_t> ids;            // of a file's ops; empty: it has none
   std::vector<DeviceMask> allowed;     // devices; those without a kernel not
   std::vector<int32_t> group;          // 0 to num_groups - 1
   std::vector<double> resident_bytes;  // held throughout, beside its values

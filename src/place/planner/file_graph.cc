@@ -1,0 +1,97 @@
+#include "place/planner/file_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <queue>
+
+#include "berth/errors.h"
+#include "place/planner/formats.h"
+
+namespace berth {
+
+void bad_file(const std::string& name, const std::string& where,
+              const std::string& what) {
+  throw errors::InvalidArgument(
+      fmt::format("{}: {}{}{}", name, where, where.empty() ? "" : " ", what));
+}
+
+nlohmann::json parse_json(const std::string& text, const std::string& name) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& e) {
+    const std::string what = e.what();  // "[...] parse error at line 1, ..."
+    const size_t end = what.find("] ");
+    bad_file(name, "",
+             "is no JSON: " +
+                 (end == std::string::npos ? what : what.substr(end + 2)));
+  }
+}
+
+std::string show_json(const nlohmann::json& v) {
+  if (v.is_array()) return fmt::format("an array of {}", v.size());
+  if (v.is_object()) return "an object";
+  const std::string s = v.dump(-1, ' ', true);
+  return s.size() > 40 ? s.substr(0, 37) + "..." : s;
+}
+
+void set_graph(PlanProblem& p, std::vector<std::vector<int32_t>> inputs,
+               const std::vector<int64_t>& bytes) {
+  SimulatedGraph& g = p.graph;
+  const size_t n = inputs.size();
+  for (size_t i = 0; i < n; ++i) {
+    std::vector<int32_t>& reads = inputs[i];
+    std::sort(reads.begin(), reads.end());
+    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+    const auto number = static_cast<int32_t>(i);
+    g.reads.add(reads);
+    g.controls.add({});
+    g.values.add(std::span(&number, 1));
+    g.producer.push_back(number);
+    p.costs.bytes.add(std::span(&bytes[i], 1));
+    p.group.push_back(number);
+  }
+  g.kind.assign(n, SimulatedGraph::Kind::kOp);
+  g.everywhere.assign(n, 0);
+  g.lives_on.assign(n, 0);
+  g.alias_of.assign(n, -1);
+  g.variable_bytes.assign(n, 0);
+  g.finish();
+  p.num_groups = static_cast<int32_t>(n);
+  p.allowed.assign(n, ~DeviceMask{0});
+  p.resident_bytes.assign(n, 0);
+  p.backward.assign(n, 0);
+  p.costs.workspace.assign(n * p.costs.classes.size(), 0);
+}
+
+void add_device(PlanProblem& p, const std::string& name, int32_t device_class,
+                CopyRule copies, int64_t memory_limit) {
+  p.costs.devices.push_back({name, device_class, memory_limit, copies, -1});
+}
+
+std::vector<int32_t> order_of_ops(const PlanProblem& p) {
+  const SimulatedGraph& g = p.graph;
+  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
+  std::vector<int32_t> missing, order;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    missing.push_back(static_cast<int32_t>(g.reads[i].size()) +
+                      static_cast<int32_t>(g.controls[i].size()));
+    if (missing.back() == 0) ready.push(i);
+  }
+  const auto arrive = [&](int32_t op) {
+    if (--missing[static_cast<size_t>(op)] == 0) ready.push(op);
+  };
+  while (!ready.empty()) {
+    const int32_t op = ready.top();
+    ready.pop();
+    if (p.takes_time(op)) order.push_back(op);
+    for (const int32_t v : g.values[op]) {
+      for (const int32_t r : g.readers[v]) arrive(r);
+    }
+    for (const int32_t f : g.followers[op]) arrive(f);
+  }
+  return order;
+}
+
+}  // namespace berth
