@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "berth/errors.h"
 #include "place/planner/json_field.h"
@@ -21,6 +22,11 @@ double positive(const Field& of, const char* name, Quantity kind,
   const double x = of.quantity(name, kind).value_or(otherwise);
   if (!(x > 0)) of.fail_with(fmt::format("\"{}\" is 0; expected more", name));
   return x;
+}
+
+// Short names of devices that are neither CPU nor GPU are good here.
+std::string full_grammar(const std::string& name) {
+  return name.find('/') == std::string::npos ? "/device:" + name : name;
 }
 
 // The cluster of one document, built up part by part.
@@ -53,6 +59,7 @@ class Reader {
     for (const Pending& p : pending_) names.push_back(p.name);
     c_.machine = assumed_machine(names);
     Machine& m = c_.machine;
+    for (DeviceClass& c : m.classes) c.name = c.type;
     for (size_t d = 0; d < pending_.size(); ++d) {
       const Field& f = pending_[d].field;
       m.devices[d].memory_limit = static_cast<int64_t>(
@@ -73,7 +80,7 @@ class Reader {
     for (int64_t i = 0; i < n; ++i) {
       DeviceName device;
       try {
-        device = DeviceName::parse(name.text());
+        device = DeviceName::parse(full_grammar(name.text()));
       } catch (const errors::InvalidArgument& e) {
         name.fail_with(e.what());
       }
@@ -149,15 +156,15 @@ class Reader {
       if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
     }
     int32_t number = find_class(name);
+    if (!seen_.insert(name).second) {
+      f["name"].fail_with(fmt::format("\"{}\" stands twice", name));
+    }
     if (number < 0) {
       const int32_t like = find_class(upper);
       m.classes.push_back(like >= 0 ? m.classes[static_cast<size_t>(like)]
                                     : DeviceClass{.name = "", .type = upper});
       number = static_cast<int32_t>(m.classes.size()) - 1;
-    } else if (!seen_.insert({name, true}).second) {
-      f["name"].fail_with(fmt::format("\"{}\" stands twice", name));
     }
-    seen_.insert({name, true});
     DeviceClass& c = m.classes[static_cast<size_t>(number)];
     c.name = name;
     const double flops = positive(f, "flops", Quantity::kFlops, c.flops_per_us);
@@ -232,7 +239,8 @@ class Reader {
 
   int32_t end_of(const Field& f) const {
     try {
-      const int32_t d = c_.machine.find(canonicalise(f.text(), kHere));
+      const int32_t d =
+          c_.machine.find(canonicalise(full_grammar(f.text()), kHere));
       if (d >= 0) return d;
     } catch (const errors::InvalidArgument&) {
     }
@@ -269,7 +277,7 @@ class Reader {
   Field file_;
   Cluster c_;
   std::vector<Pending> pending_;
-  std::map<std::string, bool> seen_;
+  std::set<std::string> seen_;  // classes
 };
 
 }  // namespace

@@ -22,27 +22,6 @@ std::string line_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A line per field, and per object of a list.
-std::string lines_of(const Json& document) {
-  std::string out = "{";
-  const char* comma = "";
-  for (const auto& [key, value] : document.items()) {
-    out += fmt::format("{}\n \"{}\": ", comma, key);
-    comma = ",";
-    if (!value.is_array() || value.empty() || !value[0].is_object()) {
-      out += line_of(value);
-      continue;
-    }
-    const char* separator = "[\n  ";
-    for (const Json& item : value) {
-      out += separator + line_of(item);
-      separator = ",\n  ";
-    }
-    out += "]";
-  }
-  return out + "\n}\n";
-}
-
 const char* rules_name(PlanModel model) {
   switch (model) {
     case PlanModel::kStep:
@@ -166,8 +145,28 @@ const char* status_name(PlanStatus status) {
   return "";
 }
 
-std::string plan_text(const PlanProblem& p, const PlanAnswer& a,
-                      const PlannerOptions& o) {
+std::string lines_of(const Json& document) {
+  std::string out = "{";
+  const char* comma = "";
+  for (const auto& [key, value] : document.items()) {
+    out += fmt::format("{}\n \"{}\": ", comma, key);
+    comma = ",";
+    if (!value.is_array() || value.empty() || !value[0].is_object()) {
+      out += line_of(value);
+      continue;
+    }
+    const char* separator = "[\n  ";
+    for (const Json& item : value) {
+      out += separator + line_of(item);
+      separator = ",\n  ";
+    }
+    out += "]";
+  }
+  return out + "\n}\n";
+}
+
+Json plan_json(const PlanProblem& p, const PlanAnswer& a,
+               const PlannerOptions& o) {
   Json all = {
       {"berth_plan", kVersion},           {"name", p.name},
       {"objective", model_name(p.model)}, {"rules", rules_name(p.model)},
@@ -194,7 +193,7 @@ std::string plan_text(const PlanProblem& p, const PlanAnswer& a,
   if (!a.bound.witness.kind.empty()) {
     all["witness"] = witness_json(a.bound.witness);
   }
-  return lines_of(all);
+  return all;
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #ifndef BERTH_PLACE_PLANNER_PLAN_FILE_H_
 #define BERTH_PLACE_PLANNER_PLAN_FILE_H_
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "place/planner/planner.h"
@@ -22,9 +23,13 @@ struct PlanFile {
   Witness witness;
 };
 
-// Returns the document, with a line end behind it.
-std::string plan_text(const PlanProblem& problem, const PlanAnswer& answer,
-                      const PlannerOptions& options);
+// Returns the document.
+nlohmann::ordered_json plan_json(const PlanProblem& problem,
+                                 const PlanAnswer& answer,
+                                 const PlannerOptions& options);
+
+// Prints a document: a line per field, and per object of a list.
+std::string lines_of(const nlohmann::ordered_json& document);
 
 // Reads a plan of the problem. Throws errors::InvalidArgument with file and
 // path for fields that are missing or wrong, ops and devices that the problem

@@ -68,6 +68,11 @@ std::string value_name(const PlanProblem& p, int32_t value) {
   return p.graph.graph == nullptr ? op : fmt::format("{}:{}", op, v.output);
 }
 
+std::string short_name(const PlanProblem& p, int32_t device) {
+  const std::string& name = p.costs.devices[static_cast<size_t>(device)].name;
+  return name.starts_with('/') ? short_device(name) : name;
+}
+
 namespace {
 
 // Walks back from what ends last.

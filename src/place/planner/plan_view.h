@@ -30,6 +30,9 @@ std::vector<PlannedTransfer> transfers_of(const PlanProblem& problem,
 // Returns "dense/MatMul:0"; of files, whose ops have one value each, the op.
 std::string value_name(const PlanProblem& problem, int32_t value);
 
+// Returns "GPU:1".
+std::string short_name(const PlanProblem& problem, int32_t device);
+
 // One link of the chain that decides when a step ends.
 struct CriticalItem {
   int32_t op = -1;        // or
