@@ -55,7 +55,7 @@ enum class CopyRule : uint8_t {
   kOverlap,    // copies in run on a stream of their own: a GPU
   kReceiving,  // it makes the copies in itself: CPU cores
   kBoth,       // copies in and out keep it busy
-  kFree,       // copies in wait for nobody and keep nobody busy
+  kFree,       // a copy waits for nobody and keeps nobody busy
 };
 
 struct DeviceCost {

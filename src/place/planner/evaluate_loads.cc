@@ -1,7 +1,78 @@
+// The value of a throughput plan, straight from ops and values (loads.h).
+
+#include <algorithm>
+#include <bit>
+
+#include "place/planner/loads.h"
 #include "place/planner/models.h"
 
 namespace berth {
 
-Evaluation evaluate_loads(const PlanProblem&, const PlacePlan&) { return {}; }
+namespace {
+
+// Values that several devices hold, by the touch rule.
+void add_touches(const PlanProblem& p, int32_t value, DeviceMask holders,
+                 Evaluation& e) {
+  if (std::popcount(holders) < 2) return;
+  for (; holders; holders &= holders - 1) {
+    const auto d = static_cast<size_t>(std::countr_zero(holders));
+    if (!p.free_of_touch[d]) {
+      e.devices[d].busy += p.touch_us[static_cast<size_t>(value)];
+    }
+  }
+}
+
+// By the link rule.
+void add_copies(const PlanProblem& p, int32_t value, int32_t from,
+                DeviceMask readers, Evaluation& e) {
+  const CopyRule at_home = p.costs.devices[static_cast<size_t>(from)].copies;
+  for (; readers; readers &= readers - 1) {
+    const int32_t to = std::countr_zero(readers);
+    const CopyRule there = p.costs.devices[static_cast<size_t>(to)].copies;
+    if (to == from || there == CopyRule::kFree) continue;
+    const double us = p.costs.link(from, to).time_us(p.costs.bytes.item(value));
+    DeviceUse& use = e.devices[static_cast<size_t>(to)];
+    (there == CopyRule::kOverlap ? use.copy_busy : use.busy) += us;
+    if (at_home == CopyRule::kBoth) {
+      e.devices[static_cast<size_t>(from)].busy += us;
+    }
+  }
+}
+
+}  // namespace
+
+Evaluation evaluate_loads(const PlanProblem& p, const PlacePlan& plan) {
+  const SimulatedGraph& g = p.graph;
+  Evaluation e;
+  e.devices.resize(static_cast<size_t>(p.num_devices()));
+  const std::vector<int32_t> renamed = renamed_values(g);
+  std::vector<DeviceMask> readers(g.producer.size(), 0);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const int32_t d = plan.device[static_cast<size_t>(i)];
+    DeviceUse& use = e.devices[static_cast<size_t>(d)];
+    if (p.takes_time(i)) use.busy += p.costs.time(i, d).us;
+    use.bytes += p.resident_bytes[static_cast<size_t>(i)];
+    if (!g.variable_bytes.empty()) {
+      use.bytes += static_cast<double>(g.variable_bytes[i]);
+    }
+    for (const int32_t v : g.reads[i]) {
+      readers[static_cast<size_t>(renamed[v])] |= device_bit(d);
+    }
+  }
+  for (int32_t v = 0; v < static_cast<int32_t>(readers.size()); ++v) {
+    if (readers[static_cast<size_t>(v)] == 0 || g.everywhere[v]) continue;
+    const int32_t from = plan.device[static_cast<size_t>(g.producer[v])];
+    if (p.touch_us.empty()) {
+      add_copies(p, v, from, readers[static_cast<size_t>(v)], e);
+    } else {
+      add_touches(p, v, readers[static_cast<size_t>(v)] | device_bit(from), e);
+    }
+  }
+  e.value = 0;
+  for (const DeviceUse& use : e.devices) {
+    e.value = std::max({e.value, use.busy, use.copy_busy});
+  }
+  return e;
+}
 
 }  // namespace berth

@@ -38,6 +38,20 @@ std::vector<int32_t> some_order(const PlanProblem& p) {
   return order;
 }
 
+// Whether an earlier device that may have everything is as good at it.
+bool has_equal(const PlanProblem& p, int32_t device, DeviceMask all) {
+  const auto& devices = p.costs.devices;
+  const DeviceCost& d = devices[static_cast<size_t>(device)];
+  for (int32_t e = 0; e < device; ++e) {
+    const DeviceCost& other = devices[static_cast<size_t>(e)];
+    if (all & device_bit(e) && other.device_class == d.device_class &&
+        other.memory_limit == d.memory_limit) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // All that may be there on one device, the rest on the first that it allows.
 void add_one_device_each(PlanProblem& p) {
   const std::vector<DeviceMask> allowed = allowed_of_groups(p);
@@ -46,7 +60,10 @@ void add_one_device_each(PlanProblem& p) {
     return;
   }
   const std::vector<int32_t> order = some_order(p);
+  DeviceMask all = ~DeviceMask{0};
+  for (const DeviceMask mask : allowed) all &= mask;
   for (int32_t d = 0; d < p.num_devices(); ++d) {
+    if (all & device_bit(d) && has_equal(p, d, all)) continue;
     PlanCandidate one;
     one.name = "one device, " + p.costs.devices[static_cast<size_t>(d)].name;
     one.plan.sequence = order;
@@ -65,10 +82,12 @@ struct Priced {
 };
 
 // The candidate of the least value that keeps all limits.
-Priced best_candidate(const PlanProblem& p) {
+Priced best_candidate(const PlanProblem& p,
+                      std::vector<PricedCandidate>& priced) {
   Priced best;
   for (const PlanCandidate& c : p.candidates) {
     Evaluation e = evaluate(p, c.plan);
+    priced.push_back({c.name, e.value, e.violations});
     if (!e.violations.empty()) continue;
     if (!best.candidate || e.value < best.evaluation.value) {
       best = {&c, std::move(e)};
@@ -142,7 +161,7 @@ PlanAnswer plan_placement(PlanProblem p, const PlannerOptions& o) {
     answer.status = PlanStatus::kInfeasible;
   } else {
     add_one_device_each(p);
-    Priced best = best_candidate(p);
+    Priced best = best_candidate(p, answer.candidates);
     const double upper = best.candidate
                              ? best.evaluation.value
                              : std::numeric_limits<double>::infinity();

@@ -1,0 +1,63 @@
+// CutSizes: units made larger by the copies that they cannot do without.
+//
+// Let F_u(q) be the least paid(S) + q size(S) of all sets S that hold unit u:
+// one least cut, for any q from 0 to 1. A set with size(S) + paid(S) <= T then
+// has size(S) <= (T - F_u(q)) / (1 - q); so with
+//
+//   inflated_u = size_u (1 - q) / (1 - F_u(q) / T)
+//
+// every set that fits has inflated(S) <= T: plain packing, with copies in it.
+// When F_u(q) >= T for any q, u fits no device of the kind at all. A flow
+// within a part of the graph is a flow, so F may be looked for near u alone.
+// Not thread-safe; refine() uses the threads of its budget.
+
+#ifndef BERTH_PLACE_PLANNER_CUT_SIZES_H_
+#define BERTH_PLACE_PLANNER_CUT_SIZES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "place/planner/budget.h"
+#include "place/planner/packing.h"
+
+namespace berth {
+
+class CutSizes {
+ public:
+  // Looks at up to `ball` units around each. The problem must outlive it;
+  // `scale`: a value that T is about.
+  CutSizes(const PackingProblem& problem, double scale, int32_t ball);
+
+  // Looks for the best q at T = `target`, for all units and kinds; of large
+  // units first. Ends early when the budget, as a share of it `until`, is
+  // spent: a move is one flow. Returns the flows that it took.
+  int64_t refine(double target, const Budget& budget, double until);
+
+  // Returns the inflated size at T = `target`, infinite: does not fit; *q, when
+  // asked for: what proves it, -1: nothing is needed.
+  double size(int32_t unit, size_t kind, double target,
+              double* q = nullptr) const;
+
+ private:
+  struct Line {  // F(q) >= least
+    double q, least;
+  };
+  struct Set {  // holds the unit
+    double paid, size;
+  };
+  struct Known {  // of a unit and kind
+    std::vector<Line> lines;
+    std::vector<Set> sets;
+  };
+  class Worker;
+
+  const PackingProblem& p_;
+  double scale_;
+  int32_t ball_;
+  std::vector<int32_t> by_size_;  // unit * kinds + kind, largest first
+  std::vector<Known> known_;      // [unit * kinds + kind]
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_CUT_SIZES_H_

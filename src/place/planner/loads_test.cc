@@ -1,0 +1,162 @@
+// The hypergraph of a throughput problem against its rules, read naively.
+
+#include "place/planner/loads.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "place/planner/planner.h"
+#include "place/planner/random_loads.h"
+
+namespace berth {
+namespace {
+
+using planner_tests::random_loads;
+using planner_tests::RandomLoads;
+
+// Devices that get to read a value, itself or under another name.
+void add_readers(const PlanProblem& p, int32_t value, const PlacePlan& plan,
+                 std::set<int32_t>& devices) {
+  for (const int32_t op : p.graph.readers[value]) {
+    devices.insert(plan.device[op]);
+    if (p.graph.alias_of[op] != value || p.graph.everywhere[value]) continue;
+    for (const int32_t v : p.graph.values[op]) {
+      add_readers(p, v, plan, devices);
+    }
+  }
+}
+
+// The value of a plan by walking from every value that is nobody's alias.
+double naive_value(const PlanProblem& p, const PlacePlan& plan) {
+  std::map<int32_t, double> compute, copying;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const int32_t d = plan.device[i];
+    if (p.takes_time(i)) compute[d] += p.costs.time(i, d).us;
+    const int32_t of = p.graph.alias_of[i];
+    if (of >= 0 && !p.graph.everywhere[of]) continue;
+    for (const int32_t v : p.graph.values[i]) {
+      if (p.graph.everywhere[v]) continue;
+      std::set<int32_t> devices;
+      add_readers(p, v, plan, devices);
+      devices.erase(d);
+      if (devices.empty()) continue;
+      if (!p.touch_us.empty()) {
+        devices.insert(d);
+        for (const int32_t at : devices) {
+          if (!p.free_of_touch[at]) compute[at] += p.touch_us[v];
+        }
+        continue;
+      }
+      for (const int32_t to : devices) {
+        const CopyRule rule = p.costs.devices[to].copies;
+        const LinkCost& link = p.costs.links[d * p.num_devices() + to];
+        const double us =
+            link.latency_us +
+            static_cast<double>(p.costs.bytes.item(v)) / link.bytes_per_us;
+        if (rule == CopyRule::kFree) continue;
+        if (rule == CopyRule::kOverlap) copying[to] += us;
+        if (rule != CopyRule::kOverlap) compute[to] += us;
+        if (p.costs.devices[d].copies == CopyRule::kBoth) compute[d] += us;
+      }
+    }
+  }
+  double value = 0;
+  for (const auto& [device, us] : compute) value = std::max(value, us);
+  for (const auto& [device, us] : copying) value = std::max(value, us);
+  return value;
+}
+
+RandomLoads options_of(uint64_t seed) {
+  RandomLoads o;
+  o.ops = 6 + static_cast<int>(seed % 30);
+  o.groups = seed % 3 == 0 ? o.ops / 2 : 0;
+  o.devices = 1 + static_cast<int>(seed % 5);
+  o.classes = 1 + static_cast<int>(seed % 2);
+  o.by_links = seed % 2;
+  o.aliases = seed % 7 < 4;
+  o.backward = seed % 5 == 0;
+  return o;
+}
+
+// Devices of units, and the same of ops.
+struct RandomPlan {
+  RandomPlan(const PlanProblem& p, std::mt19937_64& rng) {
+    for (int32_t g = 0; g < p.num_groups; ++g) {
+      units.push_back(static_cast<int32_t>(rng() % p.num_devices()));
+    }
+    for (const int32_t g : p.group) plan.device.push_back(units[g]);
+  }
+  std::vector<int32_t> units;
+  PlacePlan plan;
+};
+
+TEST(Loads, EvaluationFollowsTheRules) {
+  std::mt19937_64 rng(1);
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const PlanProblem p = random_loads(options_of(seed), seed);
+    const RandomPlan r(p, rng);
+    EXPECT_NEAR(evaluate(p, r.plan).value, naive_value(p, r.plan), 1e-9)
+        << "seed " << seed;
+  }
+}
+
+TEST(Loads, HypergraphGivesTheLoadsOfTheEvaluation) {
+  std::mt19937_64 rng(2);
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const PlanProblem p = random_loads(options_of(seed), seed);
+    const RandomPlan r(p, rng);
+    const Evaluation e = evaluate(p, r.plan);
+    const LoadProblem l(p);
+    const std::vector<double> loads = machine_loads(l, r.units);
+    for (int32_t d = 0; d < p.num_devices(); ++d) {
+      EXPECT_NEAR(loads[d], e.devices[d].busy, 1e-9) << "seed " << seed;
+      EXPECT_NEAR(loads[p.num_devices() + d], e.devices[d].copy_busy, 1e-9)
+          << "seed " << seed;
+    }
+    EXPECT_NEAR(load_value(l, r.units), e.value, 1e-9) << "seed " << seed;
+  }
+}
+
+TEST(Loads, ContractedProblemGivesTheLoadsOfPlansThatKeepClusters) {
+  std::mt19937_64 rng(3);
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const PlanProblem p = random_loads(options_of(seed), seed);
+    const LoadProblem l(p);
+    const int32_t clusters = 1 + l.num_units() / 3;
+    std::vector<int32_t> cluster, coarse, fine;
+    for (int32_t c = 0; c < clusters; ++c) {
+      coarse.push_back(static_cast<int32_t>(rng() % p.num_devices()));
+    }
+    for (int32_t u = 0; u < l.num_units(); ++u) {
+      cluster.push_back(static_cast<int32_t>(rng() % clusters));
+      fine.push_back(coarse[cluster.back()]);
+    }
+    const std::vector<double> a = machine_loads(l, fine);
+    const std::vector<double> b =
+        machine_loads(contract(l, cluster, clusters), coarse);
+    for (size_t m = 0; m < a.size(); ++m) {
+      EXPECT_NEAR(a[m], b[m], 1e-9) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Loads, ValueIsInfiniteWhereLimitsOrMasksAreBroken) {
+  RandomLoads o;
+  o.limits = o.masks = true;
+  std::mt19937_64 rng(4);
+  int broken = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const PlanProblem p = random_loads(o, seed);
+    const RandomPlan r(p, rng);
+    const bool kept = evaluate(p, r.plan).violations.empty();
+    broken += !kept;
+    EXPECT_EQ(std::isfinite(load_value(LoadProblem(p), r.units)), kept);
+  }
+  EXPECT_GT(broken, 50);
+  EXPECT_LT(broken, 290);
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,155 @@
+#include "place/planner/packing.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+namespace berth {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr size_t kMostKinds = 8;
+
+// Devices that pay alike, and to which the same units may go; when these are
+// too many kinds, the latter is forgotten, which only allows more.
+std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
+  std::vector<PackingKind> kinds;
+  const auto alike = [&](int32_t a, int32_t b) {
+    const auto key = [&](int32_t d) {
+      const int32_t copies = p.receiver[d] < 0 ? 0 : p.receiver[d] == d ? 1 : 2;
+      return std::tuple(p.device_class[d], p.limit[d], copies,
+                        (p.pays & device_bit(d)) != 0,
+                        (p.sender_pays & device_bit(d)) != 0);
+    };
+    if (key(a) != key(b)) return false;
+    if (!by_masks) return true;
+    return std::all_of(p.allowed.begin(), p.allowed.end(), [&](DeviceMask m) {
+      return ((m & device_bit(a)) != 0) == ((m & device_bit(b)) != 0);
+    });
+  };
+  for (int32_t d = 0; d < p.num_devices(); ++d) {
+    const auto kind =
+        std::find_if(kinds.begin(), kinds.end(), [&](const PackingKind& k) {
+          return alike(std::countr_zero(k.devices), d);
+        });
+    if (kind == kinds.end()) {
+      kinds.push_back({device_bit(d), 1});
+    } else {
+      kind->devices |= device_bit(d);
+      ++kind->count;
+    }
+  }
+  return kinds;
+}
+
+// Links that a copy may come by (or leave by) at least, per kind: those of
+// which no other is better in both numbers.
+using Link = std::pair<double, double>;  // latency, us per byte
+
+std::vector<Link> best_links(const LoadProblem& p, DeviceMask ends, bool in) {
+  std::vector<Link> all, best;
+  for (int32_t d = 0; d < p.num_devices(); ++d) {
+    if (!(ends & device_bit(d))) continue;
+    for (int32_t e = 0; e < p.num_devices(); ++e) {
+      if (e == d || (!in && p.receiver[e] < 0)) continue;
+      const size_t at = static_cast<size_t>(in ? e : d) * p.limit.size() +
+                        static_cast<size_t>(in ? d : e);
+      all.push_back({p.latency_us[at], p.us_per_byte[at]});
+    }
+    // A copy that costs nothing where it goes costs its sender nothing.
+    for (int32_t e = 0; e < p.num_devices() && !in; ++e) {
+      if (e != d && p.receiver[e] < 0) all.push_back({0, 0});
+    }
+  }
+  std::sort(all.begin(), all.end());
+  for (const Link& link : all) {
+    if (best.empty() || link.second < best.back().second) best.push_back(link);
+  }
+  return best;
+}
+
+double least(const std::vector<Link>& links, double copies, double bytes) {
+  double us = links.empty() ? 0 : kInfinity;
+  for (const auto& [latency, us_per_byte] : links) {
+    us = std::min(us, copies * latency + bytes * us_per_byte);
+  }
+  return us;
+}
+
+class Maker {
+ public:
+  Maker(const LoadProblem& from, PackingProblem& to) : l_(from), p_(to) {}
+
+  void make() {
+    p_.kinds = kinds_of(l_, true);
+    if (p_.kinds.size() > kMostKinds) p_.kinds = kinds_of(l_, false);
+    p_.bytes = l_.bytes;
+    p_.pins = l_.pins;
+    p_.nets = l_.nets;
+    p_.size.assign(p_.bytes.size() * p_.kinds.size(), kInfinity);
+    const size_t costs = static_cast<size_t>(l_.num_nets()) * p_.kinds.size();
+    p_.in.assign(costs, 0);
+    p_.out.assign(costs, 0);
+    for (size_t k = 0; k < p_.kinds.size(); ++k) add_kind(k);
+  }
+
+ private:
+  void add_kind(size_t k) {
+    const DeviceMask devices = p_.kinds[k].devices;
+    const int32_t d = std::countr_zero(devices);
+    const double limit = l_.limit[static_cast<size_t>(d)];
+    p_.limit.push_back(limit);
+    const double memory =
+        std::isinf(limit) ? 0 : std::clamp(p_.weights.memory, 0.0, 1.0);
+    const bool engine = l_.receiver[static_cast<size_t>(d)] >= l_.num_devices();
+    const double copies =
+        engine ? std::clamp(p_.weights.copies, 0.0, 1.0) * (1 - memory) : 0;
+    const double work = 1 - memory - copies;
+    const double per_byte =
+        memory > 0 ? memory * p_.weights.memory_at / limit : 0;
+    for (int32_t u = 0; u < l_.num_units(); ++u) {
+      const double us = l_.work_on(u, d);
+      if (!(l_.allowed[u] & devices) || std::isinf(us) || l_.bytes[u] > limit)
+        continue;
+      p_.size[static_cast<size_t>(u) * p_.kinds.size() + k] =
+          work * us + per_byte * l_.bytes[u];
+    }
+    for (int32_t n = 0; n < l_.num_nets(); ++n) {
+      const size_t at = static_cast<size_t>(n) * p_.kinds.size() + k;
+      if (!l_.by_links && (l_.pays & device_bit(d))) {
+        p_.in[at] = p_.out[at] = work * l_.touch_us[n];
+      }
+    }
+    if (l_.by_links) add_links(k, d, engine ? copies : work, work);
+  }
+
+  void add_links(size_t k, int32_t d, double in_weight, double out_weight) {
+    const DeviceMask devices = p_.kinds[k].devices;
+    const bool pays_in = l_.receiver[static_cast<size_t>(d)] >= 0;
+    const bool pays_out = (l_.sender_pays & device_bit(d)) != 0;
+    const std::vector<Link> in = best_links(l_, devices, true);
+    const std::vector<Link> out = best_links(l_, devices, false);
+    for (int32_t n = 0; n < l_.num_nets(); ++n) {
+      const size_t at = static_cast<size_t>(n) * p_.kinds.size() + k;
+      const double copies = l_.copies[n], bytes = l_.net_bytes[n];
+      if (pays_in) p_.in[at] = in_weight * least(in, copies, bytes);
+      if (pays_out) p_.out[at] = out_weight * least(out, copies, bytes);
+    }
+  }
+
+  const LoadProblem& l_;
+  PackingProblem& p_;
+};
+
+}  // namespace
+
+PackingProblem::PackingProblem(const LoadProblem& problem,
+                               const PackingWeights& weights)
+    : weights(weights) {
+  Maker(problem, *this).make();
+}
+
+}  // namespace berth

@@ -1,0 +1,71 @@
+// PackingProblem: throughput as sets of units that must fit devices.
+//
+// What a lower bound needs of a LoadProblem: kinds of equal devices, and per
+// kind what a set of units loads one of them with at least. A set S fits a
+// device of kind k within a value T only if
+//
+//   size_k(S) + paid_k(S) <= T
+//
+// where size_k adds over units and paid_k over nets: `in` for a net with its
+// head outside and another pin in S, `out` for one with its head in S and
+// another pin outside. (By the touch rule both are the same, and any pin may be
+// the head.) Pure; only read while it is used, by any number of threads.
+
+#ifndef BERTH_PLACE_PLANNER_PACKING_H_
+#define BERTH_PLACE_PLANNER_PACKING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "place/planner/loads.h"
+
+namespace berth {
+
+// Which average of a device's limits is looked at. All of them are at most T:
+// load, the load of its copy engine where it has one, and its bytes scaled so
+// that the memory limit is `memory_at`. Any weights are valid as long as T is
+// at least memory_at.
+struct PackingWeights {
+  double copies = 0;     // of a copy engine; 0 to 1
+  double memory = 0;     // of bytes; 0 to 1
+  double memory_at = 0;  // in units of time
+};
+
+struct PackingKind {
+  DeviceMask devices = 0;
+  int32_t count = 0;
+};
+
+struct PackingProblem {
+  PackingProblem() = default;
+  PackingProblem(const LoadProblem& problem, const PackingWeights& weights);
+
+  int32_t num_units() const { return nets.size(); }
+  size_t num_kinds() const { return kinds.size(); }
+  double size_on(int32_t unit, size_t kind) const {
+    return size[static_cast<size_t>(unit) * kinds.size() + kind];
+  }
+  double in_of(int32_t net, size_t kind) const {
+    return in[static_cast<size_t>(net) * kinds.size() + kind];
+  }
+  double out_of(int32_t net, size_t kind) const {
+    return out[static_cast<size_t>(net) * kinds.size() + kind];
+  }
+
+  PackingWeights weights;
+  std::vector<PackingKind> kinds;
+  std::vector<double> size;     // [unit * kinds + kind]; infinite: never there
+  std::vector<double> bytes;    // per unit
+  std::vector<double> limit;    // bytes, per kind
+  Rows<int32_t> pins;           // per net: units, the head first
+  Rows<int32_t> nets;           // per unit
+  std::vector<double> in, out;  // [net * kinds + kind]
+};
+
+// Returns a value that no plan is below, by no more than adding up: every unit
+// fits somewhere alone, and all together fit all devices. 0: nothing.
+double simple_bound(const PackingProblem& problem);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_PACKING_H_
