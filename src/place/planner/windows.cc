@@ -17,19 +17,21 @@ constexpr double kRounding = 1e-12;   // of sums
 constexpr double kNear = 1e-9;        // of times that should be equal
 constexpr double kShave = 1e-10;      // of what is deduced
 constexpr size_t kThresholds = 24;    // times looked at, on each side
-constexpr size_t kSizes = 2;          // by which ops are counted
-constexpr double kLarge = 0.9;        // share of the work: the largest ops
+constexpr double kLooks = 5e5;        // ops times cuts of one kind
+constexpr size_t kTargets = 500;
+constexpr size_t kSizes = 2;    // by which ops are counted
+constexpr double kLarge = 0.9;  // share of the work: the largest ops
 
-// Keeps at most kThresholds, spread evenly; near ones count as one.
-void thin_out(std::vector<double>& v, double near) {
+// Keeps at most `most`, spread evenly; near ones count as one.
+void thin_out(std::vector<double>& v, size_t most, double near) {
   std::sort(v.begin(), v.end());
   v.erase(std::unique(v.begin(), v.end(),
                       [&](double a, double b) { return b - a <= near; }),
           v.end());
-  if (v.size() <= kThresholds) return;
+  if (v.size() <= most) return;
   std::vector<double> fewer;
-  for (size_t k = 0; k < kThresholds; ++k) {
-    fewer.push_back(v[k * (v.size() - 1) / (kThresholds - 1)]);
+  for (size_t k = 0; k < most; ++k) {
+    fewer.push_back(v[k * (v.size() - 1) / (most - 1)]);
   }
   v = std::move(fewer);
 }
@@ -88,9 +90,10 @@ double Windows::path_bound() const {
 double Windows::deduce(const std::function<bool()>& stop) {
   bound_ = path_bound();
   close();
+  const std::vector<int32_t> targets = choose_targets();
   for (const bool back : {false, true}) {
-    for (size_t at = 0; at < g_.order.size(); ++at) {
-      const int32_t op = g_.order[back ? g_.order.size() - 1 - at : at];
+    for (size_t k = 0; k < targets.size(); ++k) {
+      const int32_t op = targets[back ? targets.size() - 1 - k : k];
       if ((back ? g_.out : g_.in)[op].size() < 2) continue;
       if (stop()) return bound_;
       if (strengthen(back, op)) bound_ = std::max(bound_, path_bound());
@@ -99,6 +102,27 @@ double Windows::deduce(const std::function<bool()>& stop) {
     close();
   }
   return bound_;
+}
+
+// Where much comes together, in order; of many, those with the most edges.
+std::vector<int32_t> Windows::choose_targets() const {
+  const auto edges = [&](int32_t op) {
+    return std::max(g_.in[op].size(), g_.out[op].size());
+  };
+  std::vector<size_t> most;
+  for (const int32_t op : g_.order) most.push_back(edges(op));
+  size_t at_least = 2;
+  if (most.size() > kTargets) {
+    std::nth_element(most.begin(), most.begin() + kTargets, most.end(),
+                     std::greater<>());
+    at_least = std::max(at_least, most[kTargets]);
+  }
+  std::vector<int32_t> targets;
+  for (const int32_t op : g_.order) {
+    if (edges(op) >= at_least) targets.push_back(op);
+  }
+  if (targets.size() > 2 * kTargets) targets.clear();  // none stands out
+  return targets;
 }
 
 // What must be done in the whole step.
@@ -191,8 +215,12 @@ void Windows::choose_cuts(double scale) {
     by_size.back().first += w;
     by_size.back().second = w;
   }
-  thin_out(froms, scale * 1e-6);
-  thin_out(untils, scale * 1e-6);
+  // Many ops are looked at in fewer ways.
+  const size_t most = std::clamp<size_t>(
+      static_cast<size_t>(std::sqrt(kLooks / (1.0 + double(items_.size())))), 3,
+      kThresholds);
+  thin_out(froms, most, scale * 1e-6);
+  thin_out(untils, most, scale * 1e-6);
   std::sort(by_size.rbegin(), by_size.rend());
   if (by_size.size() > kSizes) by_size.resize(kSizes);
   cuts_.clear();
@@ -286,8 +314,9 @@ double Windows::excess(const Cut& cut, double t) {
     double least = kInfinity;
     for (uint64_t k = c.kinds; k; k &= k - 1) {
       const auto kind = static_cast<size_t>(std::countr_zero(k));
-      const double weight = cut.size > 0 ? 1 : weight_[kind];
-      least = std::min(least, weight * need(c, cut, t, kind));
+      const double us = need(c, cut, t, kind);
+      if (us == kInfinity) continue;
+      least = std::min(least, cut.size > 0 ? us : weight_[kind] * us);
     }
     if (least == kInfinity) return kInfinity;
     if (least > 0) used |= c.kinds;

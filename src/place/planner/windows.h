@@ -56,6 +56,7 @@ class Windows {
 
   void propagate(bool back);
   double path_bound() const;
+  std::vector<int32_t> choose_targets() const;
   bool strengthen(bool back, int32_t op);
   void close();
 
