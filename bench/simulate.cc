@@ -50,13 +50,12 @@ void bench_rate(double seconds, CopyRule rule, const char* name) {
   Machine m = assumed_machine(names);
   for (DeviceCost& d : m.devices) d.copies = rule;
   const CostTable costs = estimate_costs(g, m);
-  SimulatedPlan plan;
-  plan.order.resize(kDevices);
+  const SimulatedGraph graph(g);
+  PlacePlan plan;
   for (int32_t i = 0; i < g.size(); ++i) {
     plan.device.push_back(i % kDevices);
-    plan.order[i % kDevices].push_back(i);
+    if (graph.kind[i] == SimulatedGraph::Kind::kOp) plan.sequence.push_back(i);
   }
-  const SimulatedGraph graph(g);
   Simulator simulator(graph, costs);
   size_t copies = 0;
   const Timing t =
