@@ -59,9 +59,8 @@ std::vector<int32_t> PathPieces::longest(const std::vector<double>& weight) {
   for (int32_t v = 0; v < p_.num_ops; ++v) {
     const auto at = static_cast<size_t>(v);
     for (const int32_t u : p_.inputs[v]) {
-      if (before[at] >= 0 &&
-          length[static_cast<size_t>(u)] <=
-              length[static_cast<size_t>(before[at])]) {
+      if (before[at] >= 0 && length[static_cast<size_t>(u)] <=
+                                 length[static_cast<size_t>(before[at])]) {
         continue;
       }
       before[at] = u;
@@ -186,14 +185,12 @@ double PathPieces::least(const std::vector<int32_t>& path) {
   counted_.assign(static_cast<size_t>(p_.num_groups), -1);
   for (int32_t k = 0; k < n; ++k) {
     const auto at = static_cast<size_t>(k);
-    const Border b =
-        k == 0 ? Border::kAny : border(path[at - 1], path[at], k);
+    const Border b = k == 0 ? Border::kAny : border(path[at - 1], path[at], k);
     const double change = b == Border::kAny ? 0 : kInfinite;
     const double cpu = cpu_time_[static_cast<size_t>(path[at])];
     on_cpu_[at + 1] = std::min(on_cpu_[at], in_piece_[at] + change) + cpu;
     const double other = b == Border::kSamePiece ? kInfinite : 0;
-    const double before =
-        std::min(in_piece_[at] + other, on_cpu_[at] + change);
+    const double before = std::min(in_piece_[at] + other, on_cpu_[at] + change);
     if (before < kInfinite) pieces_from(k, n, before);
   }
   return std::min(in_piece_.back(), on_cpu_.back());

@@ -53,9 +53,9 @@ class PathPieces {
   // reaches; -1 and the length of the path: none.
   std::vector<int32_t> from_, to_;
   std::vector<std::vector<int32_t>> met_at_;  // per op of the path: ops of to_
-  std::vector<int32_t> last_from_;  // per value: of all its ends
-  std::vector<double> transfers_;   // per end, of a piece that begins at one
-  std::vector<int32_t> counted_;    // per group: in the piece that begins there
+  std::vector<int32_t> last_from_;            // per value: of all its ends
+  std::vector<double> transfers_;  // per end, of a piece that begins at one
+  std::vector<int32_t> counted_;   // per group: in the piece that begins there
   // The least time of the ops before one, the last of them in a piece of an
   // accelerator or on a CPU.
   std::vector<double> in_piece_, on_cpu_;
