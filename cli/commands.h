@@ -22,6 +22,8 @@ void add_calibrate(CLI::App& program);
 void add_devices(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_place(CLI::App& program);
+void add_plan(CLI::App& program);
+void add_verify_plan(CLI::App& program);
 
 }  // namespace berth::cli
 

@@ -4,6 +4,8 @@
 //   berth devices [--why] [--json]                   what there is
 //   berth ops [--device NAME] [--markdown | --json]   what computes what
 //   berth place GRAPH [--devices LIST] ...            what runs where
+//   berth plan FILE [--cluster FILE] ...              what would run best
+//   berth verify-plan FILE PLAN                       whether that is so
 
 #include <cstdio>
 #include <exception>
@@ -19,8 +21,12 @@ int main(int argc, char** argv) {
     berth::cli::add_devices(program);
     berth::cli::add_ops(program);
     berth::cli::add_place(program);
+    berth::cli::add_plan(program);
+    berth::cli::add_verify_plan(program);
     program.parse(argc, argv);
     return 0;
+  } catch (const CLI::RuntimeError& e) {
+    return e.get_exit_code();  // a command's own
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);  // --help
     std::fprintf(stderr, "berth: %s; see berth --help\n", e.what());

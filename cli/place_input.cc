@@ -68,12 +68,18 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-PlaceInput read_place_input(const std::string& path,
-                            const std::string& device_list) {
-  const std::string bytes = read_file(path);
+std::vector<std::string> devices_of_option(const std::string& list) {
+  try {
+    return devices_of_list(list);
+  } catch (const errors::InvalidArgument& e) {
+    throw UsageError(fmt::format("--devices: {}", e.what()));
+  }
+}
+
+PlaceInput parse_place_input(const std::string& path, const std::string& bytes,
+                             const DevicesOfText& devices_for) {
   create_devices();
   PlaceInput input;
-  const char* part = path.c_str();
   try {
     input.text = parse_text(bytes);
     if (input.text.graph.nodes.empty()) {
@@ -83,15 +89,10 @@ PlaceInput read_place_input(const std::string& path,
                       "what is in a function is placed where a node calls it",
                       path, input.text.functions.size()));
     }
-    part = "--devices";
-    if (!device_list.empty()) {
-      input.devices = devices_of_list(device_list);
-    } else {
-      part = path.c_str();
-      input.devices = devices_of_text(input.text);
-    }
+    input.devices =
+        devices_for ? devices_for(input.text) : devices_of_text(input.text);
   } catch (const errors::InvalidArgument& e) {
-    throw UsageError(fmt::format("{}: {}", part, e.what()));
+    throw UsageError(fmt::format("{}: {}", path, e.what()));
   }
   if (input.devices.empty()) {
     throw UsageError(fmt::format(
@@ -101,6 +102,15 @@ PlaceInput read_place_input(const std::string& path,
   }
   input.options = place_options(input.text, input.devices, kernels_of);
   return input;
+}
+
+PlaceInput read_place_input(const std::string& path,
+                            const std::string& device_list) {
+  const std::string bytes = read_file(path);
+  if (device_list.empty()) return parse_place_input(path, bytes);
+  return parse_place_input(path, bytes, [&](const GraphText&) {
+    return devices_of_option(device_list);
+  });
 }
 
 }  // namespace berth::cli

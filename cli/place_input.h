@@ -3,6 +3,7 @@
 #ifndef BERTH_CLI_PLACE_INPUT_H_
 #define BERTH_CLI_PLACE_INPUT_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,17 @@ struct PlaceInput {
   std::vector<std::string> devices;  // full names, in order of preference
   PlaceOptions options;              // refers to the ops of `text`
 };
+
+// Returns the devices that a graph text is placed on.
+using DevicesOfText = std::function<std::vector<std::string>(const GraphText&)>;
+
+// Returns the devices of a list. Throws UsageError: "--devices: ...".
+std::vector<std::string> devices_of_option(const std::string& list);
+
+// Parses the contents of `path`. A null function: devices are those of the
+// text. Throws as read_place_input().
+PlaceInput parse_place_input(const std::string& path, const std::string& bytes,
+                             const DevicesOfText& devices_for = nullptr);
 
 // Reads and parses `path`. Devices are those of `device_list`, or, when that is
 // empty, of the text. Throws UsageError: no such file, "PATH: line N, column

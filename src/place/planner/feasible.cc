@@ -1,7 +1,485 @@
+// Proofs that no plan keeps all limits, and the fewest ops that show it.
+//
+// A conflict is a set of ops and a test that fails for it; the test can only
+// fail the more the more ops there are, so leaving out what it fails without
+// ends at a set of which each op is needed.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "base/bytes_text.h"
+#include "place/planner/memory_needs.h"
 #include "place/planner/models.h"
 
 namespace berth {
 
-Infeasible prove_infeasible(const PlanProblem&) { return {}; }
+namespace {
+
+using Kind = SimulatedGraph::Kind;
+using Ops = std::vector<int32_t>;
+
+constexpr double kRounding = 1e-12;     // share of a limit
+constexpr int64_t kShrinkSteps = 2e7;   // ops looked at to make a set smaller
+constexpr int kExactGroups = 40;        // that are packed by trying
+constexpr int64_t kExactNodes = 50000;  // tried for one set
+constexpr int kNamed = 4;               // ops named in a sentence
+
+std::string text_of(double bytes) {
+  return bytes_text(static_cast<int64_t>(std::min(bytes, 9e18)));
+}
+
+// "GPU:0" of this process, else the full name.
+std::string name_of(const PlanProblem& p, int32_t d) {
+  const std::string& full = p.costs.devices[static_cast<size_t>(d)].name;
+  const std::string_view local = "/job:localhost/replica:0/task:0/device:";
+  return full.starts_with(local) ? full.substr(local.size()) : full;
+}
+
+std::string names_of(const PlanProblem& p, DeviceMask devices) {
+  std::string text;
+  for (; devices; devices &= devices - 1) {
+    if (!text.empty()) text += devices & (devices - 1) ? ", " : " and ";
+    text += name_of(p, std::countr_zero(devices));
+  }
+  return text;
+}
+
+// "\"a\", \"b\" and 3 more"
+std::string names_of(const PlanProblem& p, const Ops& ops) {
+  std::string text;
+  const size_t named = ops.size() > kNamed + 1 ? kNamed : ops.size();
+  for (size_t i = 0; i < named; ++i) {
+    if (i > 0) text += i + 1 == ops.size() ? " and " : ", ";
+    text += fmt::format("\"{}\"", p.names[static_cast<size_t>(ops[i])]);
+  }
+  if (named == ops.size()) return text;
+  return text + fmt::format(" and {} more", ops.size() - named);
+}
+
+class Feasible {
+ public:
+  // Of these ops alone.
+  Feasible(const PlanProblem& p, const MemoryNeeds& needs, const Ops& ops)
+      : p_(p), needs_(needs) {
+    own_mask_.assign(static_cast<size_t>(p.num_ops()), 0);
+    std::vector<std::vector<int32_t>> of_group(
+        static_cast<size_t>(p.num_groups));
+    for (const int32_t i : ops) {
+      const auto at = static_cast<size_t>(i);
+      of_group[static_cast<size_t>(p.group[at])].push_back(i);
+      own_mask_[at] = p.allowed[at] & all_devices();
+      for (int32_t d = 0; p.takes_time(i) && d < p.num_devices(); ++d) {
+        if (std::isinf(p.costs.time(i, d).us)) own_mask_[at] &= ~device_bit(d);
+      }
+    }
+    groups_ = Rows<int32_t>(of_group);
+    for (const Ops& in : of_group) allowed_.push_back(mask_of(in));
+    for (int32_t d = 0; d < p.num_devices(); ++d) {
+      if (limit(d) > 0) limited_ |= device_bit(d);
+    }
+  }
+
+  Infeasible find() {
+    for (int32_t g = 0; g < p_.num_groups; ++g) {
+      if (allowed_[g] == 0 && !groups_[g].empty()) return no_device(g);
+    }
+    if (!limited_) return {};
+    for (int32_t g = 0; g < p_.num_groups; ++g) {
+      if (!groups_[g].empty() && room_for(all_of(g)) == 0) return too_large(g);
+    }
+    for (const DeviceMask among : subsets()) {
+      Infeasible found = too_much(among);
+      if (!found.any()) found = too_many(among);
+      if (found.any()) return found;
+    }
+    return does_not_pack();
+  }
+
+ private:
+  DeviceMask all_devices() const {
+    return p_.num_devices() == 64 ? ~DeviceMask{0}
+                                  : device_bit(p_.num_devices()) - 1;
+  }
+  double limit(int32_t d) const {
+    return static_cast<double>(
+        p_.costs.devices[static_cast<size_t>(d)].memory_limit);
+  }
+  static bool exceeds(double bytes, double limit) {
+    return bytes > limit * (1 + kRounding);
+  }
+  Ops all_of(int32_t g) const { return {groups_[g].begin(), groups_[g].end()}; }
+  double held(const Ops& ops) const {
+    double sum = 0;
+    for (const int32_t i : ops) sum += needs_.held(i);
+    return sum;
+  }
+  DeviceMask mask_of(const Ops& ops) const {
+    DeviceMask mask = all_devices();
+    for (const int32_t i : ops) mask &= own_mask_[static_cast<size_t>(i)];
+    return mask;
+  }
+
+  // Devices that these ops of one group may share, as far as they alone say.
+  DeviceMask room_for(const Ops& ops) const {
+    DeviceMask mask = mask_of(ops);
+    const double sum = held(ops);
+    for (DeviceMask m = mask & limited_; m; m &= m - 1) {
+      const int32_t d = std::countr_zero(m);
+      double most = 0;
+      for (const int32_t i : ops) {
+        most = std::max(most, needs_.beside(i, d));
+      }
+      if (exceeds(sum + most, limit(d))) mask &= ~device_bit(d);
+    }
+    return mask;
+  }
+
+  // Leaves out ops that `fails` fails without, the first ones sooner.
+  template <class Fails>
+  Ops shrink(Ops ops, const Fails& fails) const {
+    int64_t looked = 0;
+    for (size_t chunk = std::max<size_t>(ops.size() / 2, 1); chunk > 0;
+         chunk /= 2) {
+      for (size_t at = 0; at < ops.size();) {
+        looked += static_cast<int64_t>(ops.size());
+        if (looked > kShrinkSteps) return ops;
+        const size_t end = std::min(at + chunk, ops.size());
+        Ops less(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(at));
+        less.insert(less.end(), ops.begin() + static_cast<std::ptrdiff_t>(end),
+                    ops.end());
+        if (!less.empty() && fails(less)) {
+          ops = std::move(less);
+        } else {
+          at = end;
+        }
+      }
+    }
+    return ops;
+  }
+  void sort_by_held(Ops& ops) const {
+    std::stable_sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) {
+      return needs_.held(a) < needs_.held(b);
+    });
+  }
+  Infeasible result(Ops ops, DeviceMask devices, std::string text) const {
+    std::sort(ops.begin(), ops.end());
+    Infeasible r;
+    r.ops = std::move(ops);
+    for (; devices; devices &= devices - 1) {
+      r.devices.push_back(std::countr_zero(devices));
+    }
+    r.text = std::move(text);
+    return r;
+  }
+
+  Infeasible no_device(int32_t g) const {
+    Ops ops = all_of(g);
+    for (const int32_t i : ops) {
+      if (own_mask_[static_cast<size_t>(i)] != 0) continue;
+      return result({i}, all_devices(),
+                    names_of(p_, Ops{i}) +
+                        " has no device that it allows and a kernel for it");
+    }
+    ops = shrink(ops, [&](const Ops& s) { return mask_of(s) == 0; });
+    std::string text = names_of(p_, ops) + " must share a device and cannot";
+    DeviceMask devices = 0;
+    for (size_t k = 0; k < ops.size(); ++k) {
+      const DeviceMask mask = own_mask_[static_cast<size_t>(ops[k])];
+      devices |= mask;
+      if (k >= kNamed) continue;
+      text += fmt::format("{} {} runs on {}", k == 0 ? ":" : ",",
+                          names_of(p_, Ops{ops[k]}), names_of(p_, mask));
+    }
+    return result(ops, devices, text + " alone");
+  }
+
+  Infeasible too_large(int32_t g) const {
+    Ops ops = all_of(g);
+    sort_by_held(ops);
+    ops = shrink(ops, [&](const Ops& s) { return room_for(s) == 0; });
+    const DeviceMask devices = mask_of(ops);
+    const double sum = held(ops);
+    double most = 0, at_once = 0;
+    for (DeviceMask m = devices; m; m &= m - 1) {
+      const int32_t d = std::countr_zero(m);
+      most = std::max(most, limit(d));
+      for (const int32_t i : ops) {
+        at_once = std::max(at_once, needs_.beside(i, d));
+      }
+    }
+    std::string text = names_of(p_, ops);
+    if (ops.size() > 1) text += ", which must share a device,";
+    text += fmt::format(" hold{} {}", ops.size() > 1 ? "" : "s", text_of(sum));
+    if (!exceeds(sum, most)) {
+      text +=
+          fmt::format(" and, while {} runs, up to {} more",
+                      ops.size() > 1 ? "one of them" : "it", text_of(at_once));
+    }
+    text +=
+        devices == 0
+            ? "; no device is allowed to all of them"
+            : fmt::format("; the limit of {} is {}{}", names_of(p_, devices),
+                          std::popcount(devices) > 1 ? "at most " : "",
+                          text_of(most));
+    return result(ops, devices, text);
+  }
+
+  // Sets of limited devices that some groups cannot leave.
+  std::vector<DeviceMask> subsets() {
+    std::vector<DeviceMask> masks;
+    for (int32_t g = 0; g < p_.num_groups; ++g) {
+      const DeviceMask mask = allowed_[static_cast<size_t>(g)];
+      if (!groups_[g].empty() && !(mask & ~limited_)) masks.push_back(mask);
+    }
+    std::sort(masks.begin(), masks.end());
+    masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
+    if (masks.size() > 64) masks.resize(64);
+    // Unions of two, and of all.
+    const size_t n = masks.size();
+    DeviceMask all = 0;
+    for (size_t a = 0; a < n; ++a) {
+      all |= masks[a];
+      for (size_t b = 0; n <= 16 && b < a; ++b) {
+        masks.push_back(masks[a] | masks[b]);
+      }
+    }
+    masks.push_back(all);
+    std::sort(masks.begin(), masks.end(), [](DeviceMask a, DeviceMask b) {
+      const int na = std::popcount(a), nb = std::popcount(b);
+      return na != nb ? na < nb : a < b;
+    });
+    masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
+    return masks;
+  }
+
+  // The groups that must be on these devices.
+  std::vector<int32_t> bound_to(DeviceMask among) const {
+    std::vector<int32_t> groups;
+    for (int32_t g = 0; g < p_.num_groups; ++g) {
+      if (!groups_[g].empty() && !(allowed_[static_cast<size_t>(g)] & ~among)) {
+        groups.push_back(g);
+      }
+    }
+    return groups;
+  }
+
+  // Ops of these, with those of their groups that keep them among the devices.
+  Ops with_what_binds(Ops ops, DeviceMask among) const {
+    std::vector<std::vector<int32_t>> chosen(
+        static_cast<size_t>(p_.num_groups));
+    for (const int32_t i : ops) {
+      chosen[static_cast<size_t>(p_.group[static_cast<size_t>(i)])].push_back(
+          i);
+    }
+    for (size_t g = 0; g < chosen.size(); ++g) {
+      if (chosen[g].empty()) continue;
+      DeviceMask mask = mask_of(chosen[g]);
+      Ops others;
+      for (const int32_t i : groups_[static_cast<int32_t>(g)]) {
+        if (!(mask & ~among)) break;
+        const DeviceMask less = mask & own_mask_[static_cast<size_t>(i)];
+        if ((less & ~among) == (mask & ~among)) continue;
+        mask = less;
+        others.push_back(i);
+      }
+      others = shrink(others, [&](const Ops& s) {
+        return !(mask_of(chosen[g]) & mask_of(s) & ~among);
+      });
+      ops.insert(ops.end(), others.begin(), others.end());
+    }
+    return ops;
+  }
+
+  Infeasible too_much(DeviceMask among) const {
+    double room = 0, sum = 0;
+    for (DeviceMask m = among; m; m &= m - 1) {
+      room += limit(std::countr_zero(m));
+    }
+    Ops ops;
+    for (const int32_t g : bound_to(among)) {
+      for (const int32_t i : groups_[g]) {
+        if (needs_.held(i) > 0) ops.push_back(i);
+      }
+    }
+    if (!exceeds(held(ops), room)) return {};
+    std::stable_sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) {
+      return needs_.held(a) > needs_.held(b);
+    });
+    size_t count = 0;
+    while (!exceeds(sum, room)) sum += needs_.held(ops[count++]);
+    ops.resize(count);
+    std::sort(ops.begin(), ops.end());
+    std::string text = fmt::format(
+        "{} hold{} {}; the {} of {} {} {}{}", names_of(p_, ops),
+        count > 1 ? "" : "s", text_of(sum),
+        std::popcount(among) > 1 ? "limits" : "limit", names_of(p_, among),
+        std::popcount(among) > 1 ? "are" : "is", text_of(room),
+        std::popcount(among) > 1 ? " together" : "");
+    return result(with_what_binds(std::move(ops), among), among,
+                  std::move(text));
+  }
+
+  // More groups above a size than the devices have room for.
+  Infeasible too_many(DeviceMask among) const {
+    std::vector<std::pair<double, int32_t>> sizes;
+    for (const int32_t g : bound_to(among)) {
+      const double sum = held(all_of(g));
+      if (sum > 0) sizes.emplace_back(sum, g);
+    }
+    std::sort(sizes.rbegin(), sizes.rend());
+    for (size_t k = 1; k <= sizes.size(); ++k) {
+      if (k < sizes.size() && sizes[k].first == sizes[k - 1].first) continue;
+      const double size = sizes[k - 1].first;
+      double room = 0;
+      for (DeviceMask m = among; m; m &= m - 1) {
+        room += std::floor(limit(std::countr_zero(m)) * (1 + kRounding) / size);
+      }
+      if (static_cast<double>(k) <= room) continue;
+      const auto many = static_cast<size_t>(room) + 1;
+      Ops ops;
+      for (size_t j = 0; j < many; ++j) {
+        Ops of_group = all_of(sizes[j].second);
+        sort_by_held(of_group);
+        of_group = shrink(of_group, [&](const Ops& s) {
+          return held(s) >= size && !(mask_of(s) & ~among);
+        });
+        ops.insert(ops.end(), of_group.begin(), of_group.end());
+      }
+      std::string text = fmt::format(
+          "{} are {} that hold {} or more each; the limit{} of {} {} room for "
+          "{:.0f}",
+          names_of(p_, ops), many, text_of(size),
+          std::popcount(among) > 1 ? "s" : "", names_of(p_, among),
+          std::popcount(among) > 1 ? "have" : "has", room);
+      return result(ops, among, std::move(text));
+    }
+    return {};
+  }
+
+  // Groups against limits, by trying.
+  class Packing {
+   public:
+    struct Item {
+      double size;
+      DeviceMask mask;
+    };
+    Packing(std::vector<Item> items, std::vector<double> room)
+        : items_(std::move(items)), room_(std::move(room)) {
+      std::stable_sort(items_.begin(), items_.end(),
+                       [](const Item& a, const Item& b) {
+                         return std::pair(std::popcount(a.mask), -a.size) <
+                                std::pair(std::popcount(b.mask), -b.size);
+                       });
+    }
+    // True: there is no way, for certain.
+    bool none() { return !place(0) && nodes_ <= kExactNodes; }
+
+   private:
+    bool place(size_t k) {
+      if (k == items_.size() || ++nodes_ > kExactNodes) return true;
+      for (DeviceMask m = items_[k].mask; m; m &= m - 1) {
+        double& room = room_[static_cast<size_t>(std::countr_zero(m))];
+        if (items_[k].size > room) continue;
+        const double before = room;
+        room -= items_[k].size;
+        const bool found = place(k + 1);
+        room = before;
+        if (found) return true;
+      }
+      return false;
+    }
+    std::vector<Item> items_;
+    std::vector<double> room_;
+    int64_t nodes_ = 0;
+  };
+
+  bool cannot_pack(const Ops& ops) const {
+    std::vector<Ops> by_group(static_cast<size_t>(p_.num_groups));
+    for (const int32_t i : ops) {
+      by_group[static_cast<size_t>(p_.group[static_cast<size_t>(i)])].push_back(
+          i);
+    }
+    std::vector<Packing::Item> items;
+    for (const Ops& of_group : by_group) {
+      if (of_group.empty()) continue;
+      const DeviceMask mask = room_for(of_group);
+      if (mask & ~limited_) continue;
+      items.push_back({held(of_group), mask});
+    }
+    std::vector<double> room;
+    for (int32_t d = 0; d < p_.num_devices(); ++d) {
+      room.push_back(limit(d) * (1 + kRounding));
+    }
+    return Packing(std::move(items), std::move(room)).none();
+  }
+
+  Infeasible does_not_pack() const {
+    Ops ops;
+    int groups = 0;
+    for (int32_t g = 0; g < p_.num_groups; ++g) {
+      if (groups_[g].empty()) continue;
+      const Ops of_group = all_of(g);
+      if (held(of_group) <= 0 || (room_for(of_group) & ~limited_)) continue;
+      if (++groups > kExactGroups) return {};
+      ops.insert(ops.end(), of_group.begin(), of_group.end());
+    }
+    if (groups < 2 || !cannot_pack(ops)) return {};
+    sort_by_held(ops);
+    ops = shrink(ops, [&](const Ops& s) { return cannot_pack(s); });
+    DeviceMask devices = 0;
+    std::string sizes;
+    for (size_t k = 0; k < ops.size(); ++k) {
+      devices |= own_mask_[static_cast<size_t>(ops[k])];
+      if (k < kNamed) {
+        sizes += (k > 0 ? ", " : "") + text_of(needs_.held(ops[k]));
+      }
+    }
+    if (ops.size() > kNamed) sizes += ", ...";
+    devices &= limited_;
+    std::string limits;
+    for (DeviceMask m = devices; m; m &= m - 1) {
+      limits +=
+          (limits.empty() ? "" : ", ") + text_of(limit(std::countr_zero(m)));
+    }
+    std::string text = fmt::format(
+        "{} ({}) do not fit on {} with limits of {}, however they are put",
+        names_of(p_, ops), sizes, names_of(p_, devices), limits);
+    return result(ops, devices, std::move(text));
+  }
+
+  const PlanProblem& p_;
+  const MemoryNeeds& needs_;
+  Rows<int32_t> groups_;
+  std::vector<DeviceMask> allowed_, own_mask_;
+  DeviceMask limited_ = 0;
+};
+
+}  // namespace
+
+// The first conflict that is found need not be the smallest: of few ops, others
+// are tried without one of them.
+Infeasible prove_infeasible(const PlanProblem& p) {
+  const MemoryNeeds needs(p);
+  Ops all(static_cast<size_t>(p.num_ops()));
+  std::iota(all.begin(), all.end(), 0);
+  Infeasible found = Feasible(p, needs, all).find();
+  for (size_t k = 0;
+       found.ops.size() <= kExactGroups && k < found.ops.size();) {
+    Ops less = found.ops;
+    less.erase(less.begin() + static_cast<std::ptrdiff_t>(k));
+    Infeasible smaller = Feasible(p, needs, less).find();
+    if (smaller.any()) {
+      found = std::move(smaller);
+      k = 0;
+    } else {
+      ++k;
+    }
+  }
+  return found;
+}
 
 }  // namespace berth

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <queue>
 
 #include "berth/errors.h"
@@ -15,25 +14,6 @@ void bad_file(const std::string& name, const std::string& where,
               const std::string& what) {
   throw errors::InvalidArgument(
       fmt::format("{}: {}{}{}", name, where, where.empty() ? "" : " ", what));
-}
-
-nlohmann::json parse_json(const std::string& text, const std::string& name) {
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception& e) {
-    const std::string what = e.what();  // "[...] parse error at line 1, ..."
-    const size_t end = what.find("] ");
-    bad_file(name, "",
-             "is no JSON: " +
-                 (end == std::string::npos ? what : what.substr(end + 2)));
-  }
-}
-
-std::string show_json(const nlohmann::json& v) {
-  if (v.is_array()) return fmt::format("an array of {}", v.size());
-  if (v.is_object()) return "an object";
-  const std::string s = v.dump(-1, ' ', true);
-  return s.size() > 40 ? s.substr(0, 37) + "..." : s;
 }
 
 void set_graph(PlanProblem& p, std::vector<std::vector<int32_t>> inputs,

@@ -4,7 +4,6 @@
 #define BERTH_PLACE_PLANNER_FILE_GRAPH_H_
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -25,12 +24,6 @@ void add_device(PlanProblem& problem, const std::string& name,
 // Throws errors::InvalidArgument: `where` of `name`, what is wrong there.
 [[noreturn]] void bad_file(const std::string& name, const std::string& where,
                            const std::string& what);
-
-// Throws errors::InvalidArgument for what is no JSON, with line and column.
-nlohmann::json parse_json(const std::string& text, const std::string& name);
-
-// Returns a value as it stands in a message: short.
-std::string show_json(const nlohmann::json& value);
 
 }  // namespace berth
 

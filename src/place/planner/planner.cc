@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "place/planner/formats.h"
 #include "place/planner/models.h"
 
 namespace berth {
@@ -14,28 +15,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// By rising number of the ops that it waits for: any order that can be.
-std::vector<int32_t> some_order(const PlanProblem& p) {
-  const SimulatedGraph& g = p.graph;
-  std::vector<int32_t> missing, ready;
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    missing.push_back(static_cast<int32_t>(g.reads[i].size()) +
-                      static_cast<int32_t>(g.controls[i].size()));
-    if (missing.back() == 0) ready.push_back(i);
-  }
-  const auto arrive = [&](int32_t op) {
-    if (--missing[static_cast<size_t>(op)] == 0) ready.push_back(op);
-  };
-  std::vector<int32_t> order;
-  for (size_t k = 0; k < ready.size(); ++k) {
-    const int32_t op = ready[k];
-    if (p.takes_time(op)) order.push_back(op);
-    for (const int32_t v : g.values[op]) {
-      for (const int32_t r : g.readers[v]) arrive(r);
+// Whether an earlier device that may have everything is as good at it.
+bool has_equal(const PlanProblem& p, int32_t device, DeviceMask all) {
+  const auto& devices = p.costs.devices;
+  const DeviceCost& d = devices[static_cast<size_t>(device)];
+  for (int32_t e = 0; e < device; ++e) {
+    const DeviceCost& other = devices[static_cast<size_t>(e)];
+    if (all & device_bit(e) && other.device_class == d.device_class &&
+        other.memory_limit == d.memory_limit) {
+      return true;
     }
-    for (const int32_t f : g.followers[op]) arrive(f);
   }
-  return order;
+  return false;
 }
 
 // All that may be there on one device, the rest on the first that it allows.
@@ -45,8 +36,11 @@ void add_one_device_each(PlanProblem& p) {
       allowed.end()) {
     return;
   }
-  const std::vector<int32_t> order = some_order(p);
+  const std::vector<int32_t> order = order_of_ops(p);
+  DeviceMask all = ~DeviceMask{0};
+  for (const DeviceMask mask : allowed) all &= mask;
   for (int32_t d = 0; d < p.num_devices(); ++d) {
+    if (all & device_bit(d) && has_equal(p, d, all)) continue;
     PlanCandidate one;
     one.name = "one device, " + p.costs.devices[static_cast<size_t>(d)].name;
     one.plan.sequence = order;
@@ -65,10 +59,12 @@ struct Priced {
 };
 
 // The candidate of the least value that keeps all limits.
-Priced best_candidate(const PlanProblem& p) {
+Priced best_candidate(const PlanProblem& p,
+                      std::vector<PricedCandidate>& priced) {
   Priced best;
   for (const PlanCandidate& c : p.candidates) {
     Evaluation e = evaluate(p, c.plan);
+    priced.push_back({c.name, e.value, e.violations});
     if (!e.violations.empty()) continue;
     if (!best.candidate || e.value < best.evaluation.value) {
       best = {&c, std::move(e)};
@@ -142,7 +138,7 @@ PlanAnswer plan_placement(PlanProblem p, const PlannerOptions& o) {
     answer.status = PlanStatus::kInfeasible;
   } else {
     add_one_device_each(p);
-    Priced best = best_candidate(p);
+    Priced best = best_candidate(p, answer.candidates);
     const double upper = best.candidate
                              ? best.evaluation.value
                              : std::numeric_limits<double>::infinity();

@@ -76,6 +76,13 @@ struct PlannerOptions {
   bool prove = true;
 };
 
+// What a candidate comes to.
+struct PricedCandidate {
+  std::string name;
+  double value = 0;
+  std::vector<std::string> violations;
+};
+
 enum class PlanStatus : uint8_t {
   kPlanned,
   kInfeasible,    // proved: no plan keeps all limits
@@ -89,6 +96,7 @@ struct PlanAnswer {
   double value = 0;
   std::string source;  // "search", or the name of the candidate that it is
   Bound bound;
+  std::vector<PricedCandidate> candidates;
   Infeasible conflict;
   double seconds = 0;  // value and bound together
   int64_t moves = 0;

@@ -12,6 +12,7 @@
 
 #include "place/planner/file_graph.h"
 #include "place/planner/formats.h"
+#include "place/planner/json_field.h"
 
 namespace berth {
 

@@ -1,7 +1,153 @@
+// The search of the third model: chains over many orders, then annealing from
+// the best of them and from what others planned.
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "place/planner/anneal_pieces.h"
+#include "place/planner/formats.h"
 #include "place/planner/models.h"
 
 namespace berth {
 
-Found search_pieces(const PlanProblem&, const Budget&, uint64_t) { return {}; }
+namespace {
+
+constexpr double kChains = 0.2;        // share of the budget
+constexpr int64_t kMovesOfChain = 64;  // that one order counts as
+constexpr size_t kStarts = 3;
+constexpr int kRounds = 6;
+
+struct Searched {
+  PiecesPlan best;
+  int64_t moves = 0;
+};
+
+class Stream {
+ public:
+  Stream(const PlanProblem& problem, const PiecesProblem& p,
+         const Budget& budget, uint64_t seed, int stream)
+      : problem_(problem),
+        p_(p),
+        budget_(budget),
+        random_(seed, static_cast<uint64_t>(stream)),
+        chain_(p),
+        anneal_(p, chain_) {}
+
+  Searched run() {
+    add_candidates();
+    for (int round = 0; round == 0 || budget_.spent(moves_) < kChains;
+         ++round) {
+      add_chain();
+      if (done()) break;
+    }
+    std::sort(starts_.begin(), starts_.end(),
+              [](const PiecesPlan& a, const PiecesPlan& b) {
+                return a.value < b.value;
+              });
+    for (int round = 0; round < kRounds && !done(); ++round) improve(round);
+    return {anneal_.best(), moves_};
+  }
+
+ private:
+  bool done() const {
+    return budget_.spent(moves_) >= 1 || budget_.enough(anneal_.best().value);
+  }
+
+  void add_start(const std::vector<int32_t>& device) {
+    const double value = anneal_.start(device);
+    starts_.push_back({device, value});
+    if (starts_.size() <= kStarts) return;
+    starts_.erase(
+        std::max_element(starts_.begin(), starts_.end(),
+                         [](const PiecesPlan& a, const PiecesPlan& b) {
+                           return a.value < b.value;
+                         }));
+  }
+
+  void add_candidates() {
+    for (const PlanCandidate& c : problem_.candidates) {
+      std::vector<int32_t> device(static_cast<size_t>(p_.num_groups), 0);
+      for (size_t i = 0; i < c.plan.device.size(); ++i) {
+        device[static_cast<size_t>(problem_.group[i])] = c.plan.device[i];
+      }
+      add_start(device);
+    }
+    std::vector<int32_t> first;
+    for (const DeviceMask mask : p_.allowed) {
+      first.push_back(mask ? std::countr_zero(mask) : 0);
+    }
+    add_start(first);
+  }
+
+  void add_chain() {
+    std::vector<int32_t> devices;
+    for (int32_t d = 0; d < p_.num_devices; ++d) {
+      if (!p_.is_cpu[static_cast<size_t>(d)]) devices.push_back(d);
+    }
+    for (size_t k = devices.size(); k > 1; --k) {
+      std::swap(devices[k - 1],
+                devices[random_.below(static_cast<uint32_t>(k))]);
+    }
+    moves_ += kMovesOfChain;
+    const std::vector<int32_t> plan =
+        chain_.best_plan(chain_.random_order(random_), devices);
+    if (!plan.empty()) add_start(plan);
+  }
+
+  // The best plan or another start, heated less and less.
+  void improve(int round) {
+    const auto at = static_cast<size_t>(round);
+    const bool fresh = at < starts_.size();
+    if (fresh) {
+      anneal_.start(starts_[at].device);
+    } else if (!anneal_.best().device.empty()) {
+      anneal_.start(anneal_.best().device);
+    }
+    const double begin = budget_.spent(moves_);
+    const double end = begin + (1 - begin) / (kRounds - round);
+    const int64_t before = moves_;
+    // One op of a few is a larger share of the value than one of many.
+    const double hot = std::clamp(6.0 / p_.num_groups, 0.03, 1.0);
+    moves_ += anneal_.run(random_, fresh ? hot : hot / 3, [&](int64_t moves) {
+      if (budget_.enough(anneal_.best().value)) return 1.0;
+      const double now = budget_.spent(before + moves);
+      return now >= 1 || end <= begin ? 1.0 : (now - begin) / (end - begin);
+    });
+  }
+
+  const PlanProblem& problem_;
+  const PiecesProblem& p_;
+  const Budget& budget_;
+  StreamRandom random_;
+  PiecesChain chain_;
+  PiecesAnneal anneal_;
+  std::vector<PiecesPlan> starts_;
+  int64_t moves_ = 0;
+};
+
+}  // namespace
+
+Found search_pieces(const PlanProblem& problem, const Budget& budget,
+                    uint64_t seed) {
+  const PiecesProblem p(problem);
+  std::vector<Searched> found(static_cast<size_t>(budget.num_streams()));
+  run_streams(budget.num_streams(), budget.threads(), [&](int s) {
+    found[static_cast<size_t>(s)] = Stream(problem, p, budget, seed, s).run();
+  });
+  Found best;
+  const Searched* winner = nullptr;
+  for (const Searched& s : found) {
+    best.moves += s.moves;
+    if (!winner || s.best.value < winner->best.value) winner = &s;
+  }
+  if (winner->best.device.empty()) return best;
+  best.value = winner->best.value;
+  for (const int32_t g : problem.group) {
+    best.plan.device.push_back(winner->best.device[static_cast<size_t>(g)]);
+  }
+  best.plan.sequence = order_of_ops(problem);
+  return best;
+}
 
 }  // namespace berth

@@ -9,6 +9,7 @@
 #include "berth/errors.h"
 #include "place/planner/file_graph.h"
 #include "place/planner/formats.h"
+#include "place/planner/json_field.h"
 
 namespace berth {
 

@@ -1,0 +1,169 @@
+#include "cli/plan_input.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "berth/errors.h"
+#include "cli/commands.h"
+#include "place/place_text.h"
+#include "place/planner/cluster.h"
+#include "place/planner/formats.h"
+#include "place/planner/problem_of_graph.h"
+
+namespace berth::cli {
+
+namespace {
+
+// The name that messages and plans use: without folders.
+std::string base_name(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  const std::string name =
+      slash == std::string::npos ? path : path.substr(slash + 1);
+  return name == "-" ? "standard input" : name;
+}
+
+std::string guess_format(const std::string& path, const std::string& text) {
+  const size_t at = text.find_first_not_of(" \t\r\n");
+  const char first = at == std::string::npos ? '\0' : text[at];
+  if (first == '{') return "dnn-partitioning";
+  if (first >= '0' && first <= '9') return "doppler";
+  if (first == '#' ||
+      text.compare(at == std::string::npos ? 0 : at, 11, "berth-graph") == 0) {
+    return "berth";
+  }
+  throw UsageError(fmt::format(
+      "{}: no known format; expected a graph text (\"berth-graph 1\"), the "
+      "JSON of dnn-partitioning or a graph of doppler; say which by --format",
+      path));
+}
+
+std::optional<Cluster> cluster_of(const PlanInputOptions& o) {
+  if (o.cluster.empty()) return std::nullopt;
+  return read_cluster(read_file(o.cluster), o.cluster);
+}
+
+// What files say wrongly is wrong usage; what cannot be planned is not.
+template <class Fn>
+auto as_usage(Fn&& fn) {
+  try {
+    return fn();
+  } catch (const errors::InvalidArgument& e) {
+    throw UsageError(e.what());
+  }
+}
+
+DevicesOfText devices_of(const PlanInputOptions& o,
+                         const std::optional<Cluster>& cluster) {
+  if (cluster) {
+    return [&](const GraphText&) {
+      std::vector<std::string> names;
+      for (const DeviceCost& d : cluster->machine.devices) {
+        names.push_back(d.name);
+      }
+      return names;
+    };
+  }
+  if (o.devices.empty()) return nullptr;
+  return [&](const GraphText&) { return devices_of_option(o.devices); };
+}
+
+CostTable costs_of_input(const PlaceInput& in,
+                         const std::optional<Cluster>& cluster) {
+  const Machine machine =
+      cluster ? cluster->machine : machine_of(in.text, in.devices);
+  CostTable costs = costs_of_text(in.text, machine, in.options);
+  if (!cluster) return costs;
+  std::vector<std::string> names;
+  for (const Node& n : in.text.graph.nodes) names.push_back(n.name);
+  apply_times(*cluster, names, costs);
+  return costs;
+}
+
+PlanInput of_graph(const PlanInputOptions& o, const std::string& text) {
+  const auto cluster = as_usage([&] { return cluster_of(o); });
+  PlanInput input;
+  input.graph = std::make_unique<PlaceInput>(
+      parse_place_input(o.file, text, devices_of(o, cluster)));
+  const PlaceInput& in = *input.graph;
+  CostTable costs = as_usage([&] { return costs_of_input(in, cluster); });
+  GraphProblemOptions options;
+  options.keep_scopes = !o.free_scopes;
+  if (o.objective == "throughput") options.model = PlanModel::kLoad;
+  input.problem =
+      problem_of(in.text.graph, in.options, std::move(costs), options);
+  if (input.problem.name.empty()) input.problem.name = base_name(o.file);
+  return input;
+}
+
+// How many devices of doppler's type a list names; 0: the file says.
+int doppler_devices(const std::string& list) {
+  if (list.empty()) return 0;
+  const std::vector<std::string> names = devices_of_option(list);
+  for (const std::string& name : names) {
+    if (*DeviceName::parse(name).type == "GPU") continue;
+    throw UsageError(
+        "--devices: a graph of doppler runs on equal devices; "
+        "expected GPUxN");
+  }
+  return static_cast<int>(names.size());
+}
+
+PlanInput of_public_file(const PlanInputOptions& o, const std::string& text,
+                         const std::string& format) {
+  const std::string name = base_name(o.file);
+  if (format != "doppler" && !o.devices.empty()) {
+    throw UsageError(
+        "--devices: expected a graph text; the devices of a file "
+        "of this format are its own, or those of --cluster");
+  }
+  const bool load = o.objective == "throughput";
+  PlanInput input;
+  if (format == "doppler") {
+    if (load) {
+      throw UsageError(
+          "--objective throughput: doppler's rules define latency "
+          "alone; expected --objective latency");
+    }
+    input.problem = read_doppler(text, name, doppler_devices(o.devices));
+  } else {
+    input.problem = read_dnn_partitioning(
+        text, name, load ? Objective::kThroughput : Objective::kLatency);
+  }
+  if (const auto cluster = cluster_of(o)) use_cluster(*cluster, input.problem);
+  return input;
+}
+
+}  // namespace
+
+void PlanInputOptions::add_to(CLI::App& command) {
+  command.add_option("file", file, "the file; - is standard input")->required();
+  command.add_option("--format", format, "of the file")
+      ->check(CLI::IsMember({"auto", "berth", "dnn-partitioning", "doppler"}))
+      ->capture_default_str();
+  command.add_option("--cluster", cluster,
+                     "devices and links, a JSON file (docs/formats.md)");
+  command.add_option("--devices", devices,
+                     "hypothetical devices of a graph text, for example "
+                     "CPUx2,GPUx2");
+  command
+      .add_option("--objective", objective,
+                  "the end of a step, or the load of the busiest device")
+      ->check(CLI::IsMember({"latency", "throughput"}))
+      ->capture_default_str();
+  command.add_flag("--free-scopes", free_scopes,
+                   "devices that nodes ask for are a candidate, no condition");
+}
+
+PlanInput read_plan_input(const PlanInputOptions& o) {
+  const std::string text = read_file(o.file);
+  const std::string format =
+      o.format == "auto" ? guess_format(o.file, text) : o.format;
+  PlanInput input = format == "berth" ? of_graph(o, text) : as_usage([&] {
+    return of_public_file(o, text, format);
+  });
+  check_problem(input.problem);
+  return input;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,38 @@
+// What `berth plan` and `berth verify-plan` read: a problem in one of three
+// formats, and a cluster.
+
+#ifndef BERTH_CLI_PLAN_INPUT_H_
+#define BERTH_CLI_PLAN_INPUT_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "cli/place_input.h"
+#include "place/planner/problem.h"
+
+namespace berth::cli {
+
+// The options that say what is planned.
+struct PlanInputOptions {
+  std::string file;
+  std::string format = "auto";
+  std::string cluster, devices;
+  std::string objective = "latency";
+  bool free_scopes = false;
+
+  void add_to(CLI::App& command);
+};
+
+struct PlanInput {
+  std::unique_ptr<PlaceInput>
+      graph;  // of a graph text; the problem refers to it
+  PlanProblem problem;
+};
+
+// Throws UsageError: no such file, no such format, what a reader throws.
+PlanInput read_plan_input(const PlanInputOptions& options);
+
+}  // namespace berth::cli
+
+#endif  // BERTH_CLI_PLAN_INPUT_H_

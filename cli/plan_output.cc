@@ -1,0 +1,192 @@
+#include "cli/plan_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "berth/errors.h"
+#include "cli/commands.h"
+#include "cli/place_input.h"
+#include "place/planner/formats.h"
+#include "place/planner/plan_file.h"
+#include "place/planner/plan_view.h"
+#include "place/planner/units.h"
+
+namespace berth::cli {
+
+namespace {
+
+constexpr size_t kMostLines = 8;
+
+void append_candidates(const PlanProblem& p, const PlanAnswer& a,
+                       std::string* out) {
+  const auto to = std::back_inserter(*out);
+  fmt::format_to(to, "found by: {}\n", a.source);
+  size_t shown = 0;
+  for (const PricedCandidate& c : a.candidates) {
+    if (++shown > kMostLines) {
+      fmt::format_to(to, "  and {} more\n", a.candidates.size() - kMostLines);
+      break;
+    }
+    if (!c.violations.empty() || std::isinf(c.value)) {
+      fmt::format_to(
+          to, "  {}: impossible, {}\n", c.name,
+          c.violations.empty() ? "an op has no kernel there" : c.violations[0]);
+    } else {
+      fmt::format_to(to, "  {}: {}, {:+.1f} %\n", c.name,
+                     time_text(c.value, p.time_unit),
+                     a.value > 0 ? 100 * (c.value / a.value - 1) : 0.0);
+    }
+  }
+}
+
+void append_devices(const PlanProblem& p, const PlanAnswer& a,
+                    std::string* out) {
+  const auto to = std::back_inserter(*out);
+  std::vector<int32_t> ops(p.costs.devices.size(), 0);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    ops[static_cast<size_t>(a.plan.device[static_cast<size_t>(i)])] +=
+        p.takes_time(i);
+  }
+  fmt::format_to(to, "{:<14} {:>6} {:>10} {:>6} {:>10}  {}\n", "device", "ops",
+                 "busy", "share", "copies in", "peak memory");
+  for (size_t d = 0; d < a.evaluation.devices.size(); ++d) {
+    const DeviceUse& use = a.evaluation.devices[d];
+    const int64_t limit = p.costs.devices[d].memory_limit;
+    fmt::format_to(
+        to, "{:<14} {:>6} {:>10} {:>5.0f}% {:>10}  {}{}\n",
+        short_name(p, static_cast<int32_t>(d)), ops[d],
+        time_text(use.busy, p.time_unit),
+        a.value > 0 ? 100 * use.busy / a.value : 0.0,
+        time_text(use.copy_busy, p.time_unit), size_text(use.bytes),
+        limit > 0 ? " of " + size_text(static_cast<double>(limit)) : "");
+  }
+}
+
+void append_transfers(const PlanProblem& p, const PlanAnswer& a,
+                      std::string* out) {
+  const auto to = std::back_inserter(*out);
+  std::vector<PlannedTransfer> all = transfers_of(p, a.plan, a.evaluation);
+  if (all.empty()) return;
+  std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) {
+    return x.time > y.time;
+  });
+  const size_t shown = std::min(all.size(), kMostLines);
+  fmt::format_to(
+      to, "{} transfer{}{}\n", all.size(), all.size() == 1 ? "" : "s",
+      shown < all.size() ? fmt::format(", the {} longest:", shown) : ":");
+  for (size_t k = 0; k < shown; ++k) {
+    const PlannedTransfer& t = all[k];
+    // Files with times of transfers say nothing of bytes.
+    const std::string bytes =
+        p.touch_us.empty() && p.time_unit == "us"
+            ? ", " + size_text(static_cast<double>(t.bytes))
+            : "";
+    fmt::format_to(to, "  {}: {} -> {}, {}{}\n", value_name(p, t.value),
+                   short_name(p, t.from), short_name(p, t.to),
+                   time_text(t.time, p.time_unit), bytes);
+  }
+}
+
+}  // namespace
+
+std::string plan_summary(const PlanProblem& p, const PlanAnswer& a) {
+  std::string out = certificate(p, a) + "\n";
+  if (a.status != PlanStatus::kPlanned) return out;
+  append_candidates(p, a, &out);
+  append_devices(p, a, &out);
+  append_transfers(p, a, &out);
+  return out;
+}
+
+Compared compare(const PlanProblem& p, const std::string& path) {
+  const std::string text = read_file(path);
+  try {
+    // Our files name themselves; all others are splits.
+    const PlacePlan plan = text.find("\"berth_plan\"") != std::string::npos
+                               ? read_plan(p, text, path).plan
+                               : read_split(p, text, path);
+    return {path, evaluate(p, plan)};
+  } catch (const errors::InvalidArgument& e) {
+    throw UsageError(e.what());
+  }
+}
+
+Json to_json(const Compared& c, const PlanAnswer& a) {
+  return {{"file", c.file},
+          {"value", c.evaluation.value},
+          {"difference", c.evaluation.value - a.value},
+          {"violations", c.evaluation.violations}};
+}
+
+std::string to_text(const Compared& c, const PlanProblem& p,
+                    const PlanAnswer& a) {
+  std::string text =
+      fmt::format("{}: {}", c.file, time_text(c.evaluation.value, p.time_unit));
+  if (a.status == PlanStatus::kPlanned && a.value > 0) {
+    const double more = c.evaluation.value / a.value - 1;
+    text += more == 0
+                ? ", as much as this plan"
+                : fmt::format(", {:.2f} % {} than this plan",
+                              std::abs(100 * more), more > 0 ? "more" : "less");
+  }
+  text += "\n";
+  size_t shown = 0;
+  for (const std::string& v : c.evaluation.violations) {
+    if (++shown > 5) {
+      return text +
+             fmt::format("  and {} more\n", c.evaluation.violations.size() - 5);
+    }
+    text += "  it breaks a limit: " + v + "\n";
+  }
+  return text;
+}
+
+namespace {
+
+Json value_or_null(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+}  // namespace
+
+Json to_json(const WhatIf& w) {
+  const bool planned = w.again.status == PlanStatus::kPlanned;
+  return {{"question", w.question},
+          {"value", value_or_null(w.after)},
+          {"difference", value_or_null(w.after - w.before)},
+          {"causes", w.causes},
+          {"violations", w.violations},
+          {"planned_again", planned ? Json(w.again.value) : Json()}};
+}
+
+std::string to_text(const WhatIf& w, const PlanProblem& p) {
+  const auto change = [&](double value) {
+    const double more = value - w.before;
+    return fmt::format(
+        "{}{}: {}", more > 0 ? "+" : "",
+        more == 0 ? "no difference" : time_text(more, p.time_unit),
+        time_text(value, p.time_unit));
+  };
+  std::string text = fmt::format("what if {}: ", w.question);
+  if (!std::isfinite(w.after)) {
+    text += "this plan cannot be kept";
+  } else {
+    text += change(w.after);
+  }
+  const char* comma = "; ";
+  for (const std::string& c : w.causes) text += comma + c;
+  for (size_t k = 0; k < std::min<size_t>(w.violations.size(), 3); ++k) {
+    text += "\n  it breaks a limit: " + w.violations[k];
+  }
+  text += "\n  planned again: ";
+  return text +
+         (w.again.status == PlanStatus::kPlanned ? change(w.again.value)
+          : w.again.conflict.any() ? "impossible, " + w.again.conflict.text
+                                   : std::string("nothing found")) +
+         "\n";
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,336 @@
+#include "cli/verify_rules.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "berth/errors.h"
+
+namespace berth::cli {
+
+std::vector<int32_t> in_order(const SimulatedGraph& g) {
+  std::vector<int32_t> missing, order;
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    missing.push_back(
+        static_cast<int32_t>(g.reads[i].size() + g.controls[i].size()));
+    if (missing[i] == 0) order.push_back(i);
+  }
+  for (size_t k = 0; k < order.size(); ++k) {
+    const auto end = [&](int32_t i) {
+      if (--missing[i] == 0) order.push_back(i);
+    };
+    for (const int32_t v : g.values[order[k]]) {
+      std::for_each(g.readers[v].begin(), g.readers[v].end(), end);
+    }
+    std::for_each(g.followers[order[k]].begin(), g.followers[order[k]].end(),
+                  end);
+  }
+  return order;
+}
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The value that aliases rename.
+int32_t renamed(const SimulatedGraph& g, int32_t v) {
+  for (int32_t of = g.alias_of[g.producer[v]]; of >= 0 && !g.everywhere[of];
+       of = g.alias_of[g.producer[v]]) {
+    v = of;
+  }
+  return v;
+}
+
+Recomputed loads(const PlanProblem& p, const PlacePlan& plan) {
+  const SimulatedGraph& g = p.graph;
+  const size_t devices = p.costs.devices.size();
+  std::vector<double> load(devices), copy(devices);
+  Recomputed r{0, std::vector<double>(devices)};
+  std::vector<std::set<int32_t>> held(g.producer.size());
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const int32_t d = plan.device[i];
+    if (p.takes_time(i)) load[d] += p.costs.time(i, d).us;
+    r.bytes[d] +=
+        p.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
+    for (const int32_t v : g.reads[i]) held[renamed(g, v)].insert(d);
+  }
+  for (int32_t v = 0; v < static_cast<int32_t>(held.size()); ++v) {
+    const int32_t home = plan.device[g.producer[v]];
+    held[v].insert(home);
+    if (held[v].size() == 1 || g.everywhere[v]) continue;
+    for (const int32_t d : held[v]) {
+      if (!p.touch_us.empty()) {
+        load[d] += p.free_of_touch[d] ? 0 : p.touch_us[v];
+        continue;
+      }
+      const CopyRule rule = p.costs.devices[d].copies;
+      if (d == home || rule == CopyRule::kFree) continue;
+      const double us = p.costs.link(home, d).time_us(p.costs.bytes.item(v));
+      (rule == CopyRule::kOverlap ? copy : load)[d] += us;
+      if (p.costs.devices[home].copies == CopyRule::kBoth) load[home] += us;
+    }
+  }
+  for (const double x : load) r.value = std::max(r.value, x);
+  for (const double x : copy) r.value = std::max(r.value, x);
+  return r;
+}
+
+Recomputed pieces(const PlanProblem& p, const PlacePlan& plan) {
+  const SimulatedGraph& g = p.graph;
+  const size_t devices = p.costs.devices.size();
+  Recomputed r{0, std::vector<double>(devices)};
+  // Pieces by (device, how often a path came back to it; of CPUs the op).
+  std::map<std::pair<int32_t, int32_t>, int32_t> number;
+  std::vector<std::vector<int32_t>> depth(p.names.size());
+  std::vector<int32_t> piece(p.names.size());
+  for (const int32_t i : in_order(g)) {
+    const int32_t d = plan.device[i];
+    depth[i].assign(devices, 0);
+    int32_t own = 1;
+    for (const int32_t v : g.reads[i]) {
+      const int32_t u = g.producer[v];
+      for (size_t k = 0; k < devices; ++k) {
+        depth[i][k] = std::max(depth[i][k], depth[u][k]);
+      }
+      own = std::max(own, depth[u][d] + (plan.device[u] != d));
+    }
+    if (!p.free_of_touch[d]) depth[i][d] = own;
+    piece[i] = number
+                   .emplace(std::pair(d, p.free_of_touch[d] ? -i - 1 : own),
+                            static_cast<int32_t>(number.size()))
+                   .first->second;
+    r.bytes[d] += p.resident_bytes[i];
+  }
+  std::vector<double> length(number.size()), start(number.size());
+  std::vector<std::set<int32_t>> after(number.size());
+  std::vector<int32_t> missing(number.size()), ready;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    length[piece[i]] += p.costs.time(i, plan.device[i]).us;
+    std::set<int32_t> users;
+    const int32_t v = g.values[i][0];
+    for (const int32_t u : g.readers[v]) {
+      if (piece[u] == piece[i] || !users.insert(piece[u]).second) continue;
+      if (!p.free_of_touch[plan.device[u]]) length[piece[u]] += p.touch_us[v];
+      missing[piece[u]] += after[piece[i]].insert(piece[u]).second;
+    }
+    if (!users.empty() && !p.free_of_touch[plan.device[i]]) {
+      length[piece[i]] += p.touch_us[v];
+    }
+  }
+  for (size_t k = 0; k < missing.size(); ++k) {
+    if (missing[k] == 0) ready.push_back(static_cast<int32_t>(k));
+  }
+  for (size_t k = 0; k < ready.size(); ++k) {
+    const double end = start[ready[k]] + length[ready[k]];
+    r.value = std::max(r.value, end);
+    for (const int32_t next : after[ready[k]]) {
+      start[next] = std::max(start[next], end);
+      if (--missing[next] == 0) ready.push_back(next);
+    }
+  }
+  if (ready.size() < missing.size()) r.value = kInfinity;
+  return r;
+}
+
+// One step, by what is free from when on.
+class Step {
+ public:
+  Step(const PlanProblem& p, const PlacePlan& plan)
+      : p_(p), plan_(plan), g_(p.graph), end_(p.names.size(), -1) {
+    for (size_t v = 0; v < p.graph.producer.size(); ++v) {
+      copies_.emplace_back();
+    }
+  }
+
+  Recomputed run() {
+    // Behind which op, by place in the sequence, everything stands.
+    std::vector<int32_t> place(end_.size(), 0);
+    for (size_t k = 0; k < plan_.sequence.size(); ++k) {
+      place[plan_.sequence[k]] = static_cast<int32_t>(k) + 1;
+    }
+    std::vector<std::vector<int32_t>> behind(plan_.sequence.size() + 1);
+    for (const int32_t i : in_order(g_)) {
+      if (p_.takes_time(i)) continue;
+      for (const int32_t v : g_.reads[i]) {
+        place[i] = std::max(place[i], place[g_.producer[v]]);
+      }
+      for (const int32_t c : g_.controls[i]) {
+        place[i] = std::max(place[i], place[c]);
+      }
+      behind[place[i]].push_back(i);
+    }
+    for (const int32_t i : behind[0]) send(i);
+    for (size_t k = 0; k < plan_.sequence.size(); ++k) {
+      const int32_t op = plan_.sequence[k], d = plan_.device[op];
+      double start = inputs_of(op);
+      start = std::max(start, compute_[d]);
+      compute_[d] = end_[op] = start + p_.costs.time(op, d).us;
+      start_[op] = start;
+      send(op);
+      for (const int32_t i : behind[k + 1]) send(i);
+    }
+    Recomputed r;
+    for (int32_t i = 0; i < p_.num_ops(); ++i)
+      r.value = std::max(r.value, end(i));
+    r.bytes = peaks(r.value);
+    return r;
+  }
+
+ private:
+  struct Copy {
+    double start, end;
+  };
+
+  // When a node has ended; of one that takes no time, when it can have.
+  double end(int32_t i) {
+    if (end_[i] >= 0) return end_[i];
+    if (++depth_ > 20000) {
+      throw errors::InvalidArgument("too many aliases of aliases to verify");
+    }
+    end_[i] = inputs_of(i);
+    --depth_;
+    return end_[i];
+  }
+
+  double inputs_of(int32_t i) {
+    double at = 0;
+    for (const int32_t v : g_.reads[i]) {
+      at = std::max(at, arrival(v, plan_.device[i]));
+    }
+    for (const int32_t c : g_.controls[i]) at = std::max(at, end(c));
+    return at;
+  }
+
+  double arrival(int32_t v, int32_t to) {
+    const int32_t producer = g_.producer[v], from = plan_.device[producer];
+    const double ready = end(producer);
+    if (from == to || g_.everywhere[v]) return ready;
+    const auto done = copies_[v].find(to);
+    if (done != copies_[v].end()) return done->second.end;
+    const CopyRule rule = p_.costs.devices[to].copies;
+    const LinkCost& link = p_.costs.link(from, to);
+    std::vector<double*> used;
+    if (rule == CopyRule::kOverlap) used.push_back(&engine_[to]);
+    if (rule == CopyRule::kReceiving || rule == CopyRule::kBoth) {
+      used.push_back(&compute_[to]);
+    }
+    if (rule != CopyRule::kFree) {
+      if (p_.costs.devices[from].copies == CopyRule::kBoth) {
+        used.push_back(&compute_[from]);
+      }
+      if (link.shared >= 0) used.push_back(&shared_[link.shared]);
+    }
+    double start = ready;
+    for (const double* free : used) start = std::max(start, *free);
+    const double end = start + link.time_us(p_.costs.bytes.item(v));
+    for (double* free : used) *free = end;
+    copies_[v][to] = {start, end};
+    return end;
+  }
+
+  // To the devices with copy engines that read it.
+  void send(int32_t i) {
+    for (const int32_t v : g_.values[i]) {
+      std::set<int32_t> to;
+      for (const int32_t r : g_.readers[v]) to.insert(plan_.device[r]);
+      for (const int32_t d : to) {
+        if (p_.costs.devices[d].copies == CopyRule::kOverlap) arrival(v, d);
+      }
+    }
+  }
+
+  std::vector<double> peaks(double step);
+
+  const PlanProblem& p_;
+  const PlacePlan& plan_;
+  const SimulatedGraph& g_;
+  std::vector<double> end_;
+  std::map<int32_t, double> start_, compute_, engine_, shared_;
+  std::vector<std::map<int32_t, Copy>> copies_;  // per value, by device
+  int depth_ = 0;
+};
+
+// Bytes come at one time and go at another; what goes makes room first.
+std::vector<double> Step::peaks(double step) {
+  using Change = std::tuple<double, int, double>;  // time, 0: goes, bytes
+  std::vector<std::vector<Change>> changes(p_.costs.devices.size());
+  const auto hold = [&](int32_t d, double bytes, double from, double to) {
+    if (bytes == 0) return;
+    changes[d].emplace_back(from, 1, bytes);
+    changes[d].emplace_back(to, 0, -bytes);
+  };
+  // The end of the last that reads a value, or a name of it, on a device.
+  const auto last_use = [&](int32_t v, int32_t d, auto&& self) -> double {
+    double last = 0;
+    for (const int32_t r : g_.readers[v]) {
+      if (plan_.device[r] != d) continue;
+      last = std::max(last, end(r));
+      if (g_.alias_of[r] != v) continue;
+      for (const int32_t named : g_.values[r]) {
+        last = std::max(last, self(named, d, self));
+      }
+    }
+    if (plan_.device[g_.producer[v]] != d) return last;
+    if (g_.lives_on[v]) last = step;
+    for (const auto& [to, copy] : copies_[v]) last = std::max(last, copy.end);
+    return last;
+  };
+  for (int32_t v = 0; v < static_cast<int32_t>(copies_.size()); ++v) {
+    const int32_t i = g_.producer[v], home = plan_.device[i];
+    const auto bytes = static_cast<double>(p_.costs.bytes.item(v));
+    if (g_.alias_of[i] < 0) {
+      const bool stays = !p_.takes_time(i);
+      hold(home, bytes, stays ? -1 : start_[i],
+           stays ? kInfinity : std::max(end(i), last_use(v, home, last_use)));
+      std::set<int32_t> on;
+      for (const int32_t r : g_.readers[v]) on.insert(plan_.device[r]);
+      for (const int32_t d : on) {
+        if (d != home && stays && g_.everywhere[v])
+          hold(d, bytes, -1, kInfinity);
+      }
+    }
+    for (const auto& [to, copy] : copies_[v]) {
+      hold(to, bytes, copy.start,
+           std::max(copy.end, last_use(v, to, last_use)));
+    }
+  }
+  std::vector<double> peak(changes.size());
+  for (int32_t i = 0; i < p_.num_ops(); ++i) {
+    const int32_t d = plan_.device[i];
+    peak[d] += p_.resident_bytes[i] + static_cast<double>(g_.variable_bytes[i]);
+    if (!p_.takes_time(i) || p_.costs.workspace.empty()) continue;
+    hold(d,
+         static_cast<double>(
+             p_.costs
+                 .workspace[static_cast<size_t>(i) * p_.costs.classes.size() +
+                            p_.costs.devices[d].device_class]),
+         start_[i], end(i));
+  }
+  for (size_t d = 0; d < changes.size(); ++d) {
+    std::sort(changes[d].begin(), changes[d].end());
+    double live = peak[d];
+    for (const auto& [time, comes, bytes] : changes[d]) {
+      live += bytes;
+      peak[d] = std::max(peak[d], live);
+    }
+  }
+  return peak;
+}
+
+}  // namespace
+
+Recomputed recompute(const PlanProblem& p, const PlacePlan& plan) {
+  switch (p.model) {
+    case PlanModel::kLoad:
+      return loads(p, plan);
+    case PlanModel::kPieces:
+      return pieces(p, plan);
+    case PlanModel::kStep:
+      return Step(p, plan).run();
+  }
+  return {};
+}
+
+}  // namespace berth::cli

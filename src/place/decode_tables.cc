@@ -1,0 +1,167 @@
+#include "place/decode_tables.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <queue>
+
+#include "berth/errors.h"
+#include "place/simulate_check.h"
+
+namespace berth {
+
+namespace {
+
+using Kind = SimulatedGraph::Kind;
+
+// Where this many links differ, their times are computed when asked for.
+constexpr size_t kMaxKinds = 16;
+
+// What is no time takes for ever.
+double time_or_never(double us) {
+  return us >= 0 ? us : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+std::vector<int32_t> topological_order(const SimulatedGraph& g) {
+  std::vector<size_t> missing;
+  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    missing.push_back(g.reads[i].size() + g.controls[i].size());
+    if (missing.back() == 0) ready.push(i);
+  }
+  std::vector<int32_t> order;
+  order.reserve(missing.size());
+  const auto arrive = [&](int32_t node) {
+    if (--missing[node] == 0) ready.push(node);
+  };
+  while (!ready.empty()) {
+    const int32_t i = ready.top();
+    ready.pop();
+    order.push_back(i);
+    for (const int32_t v : g.values[i]) {
+      for (const int32_t r : g.readers[v]) arrive(r);
+    }
+    for (const int32_t f : g.followers[i]) arrive(f);
+  }
+  return order;
+}
+
+DecodeTables::DecodeTables(const SimulatedGraph& g, const CostTable& c)
+    : graph(g),
+      costs(c),
+      num_devices(c.devices.size()),
+      num_classes(c.classes.size()),
+      num_values(g.producer.size()),
+      order(topological_order(g)) {
+  check_costs(g, c);
+  if (order.size() != static_cast<size_t>(g.num_nodes())) {
+    throw errors::InvalidArgument(
+        "simulate: some nodes wait for themselves, through others; expected a "
+        "graph without cycles");
+  }
+  add_classes();
+  add_nodes();
+  add_paths();
+  add_links();
+}
+
+void DecodeTables::add_classes() {
+  for (const DeviceCost& d : costs.devices) {
+    class_of.push_back(static_cast<size_t>(d.device_class));
+    all_free &= d.copies == CopyRule::kFree;
+    eager.push_back(d.copies == CopyRule::kOverlap ||
+                    d.copies == CopyRule::kFree);
+    any_eager |= eager.back() != 0;
+  }
+  node_us.reserve(costs.times.size());
+  for (const OpTime& t : costs.times) node_us.push_back(time_or_never(t.us));
+}
+
+void DecodeTables::add_nodes() {
+  std::vector<Read> row;
+  for (int32_t i = 0; i < graph.num_nodes(); ++i) {
+    row.clear();
+    for (const int32_t v : graph.reads[i]) {
+      row.push_back({v, graph.producer[v]});
+    }
+    reads.add(row);
+    num_ops += graph.kind[i] == Kind::kOp;
+  }
+  for (const int32_t i : order) {
+    const Kind kind = graph.kind[i];
+    if (kind == Kind::kSource || kind == Kind::kAlias) timeless.push_back(i);
+  }
+}
+
+// Longest paths of least times, backwards.
+void DecodeTables::add_paths() {
+  behind_us.assign(graph.kind.size(), 0);
+  std::vector<double> with(graph.kind.size(), 0);  // the node itself
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const int32_t i = *it;
+    double behind = 0;
+    for (const int32_t v : graph.values[i]) {
+      for (const int32_t r : graph.readers[v]) {
+        behind = std::max(behind, with[r]);
+      }
+    }
+    for (const int32_t f : graph.followers[i]) {
+      if (graph.kind[f] == Kind::kSource) continue;  // waits for nobody
+      behind = std::max(behind, with[f]);
+    }
+    behind_us[i] = behind;
+    double least = 0;
+    if (graph.kind[i] == Kind::kOp) {
+      least = std::numeric_limits<double>::infinity();
+      for (size_t k = 0; k < num_classes; ++k) {
+        least = std::min(least, node_us[i * num_classes + k]);
+      }
+    }
+    with[i] = least + behind;
+  }
+}
+
+void DecodeTables::add_links() {
+  link_kind.assign(num_devices * num_devices, 0);
+  link_group.assign(num_devices * num_devices, -1);
+  std::vector<const LinkCost*> kinds = {nullptr};
+  std::map<int32_t, int32_t> groups;
+  for (size_t at = 0; at < link_kind.size(); ++at) {
+    if (at / num_devices == at % num_devices) continue;
+    const LinkCost& link = costs.links[at];
+    if (link.shared >= 0) {
+      link_group[at] =
+          groups.emplace(link.shared, static_cast<int32_t>(groups.size()))
+              .first->second;
+    }
+    size_t k = 1;
+    while (k < kinds.size() && (kinds[k]->latency_us != link.latency_us ||
+                                kinds[k]->bytes_per_us != link.bytes_per_us)) {
+      ++k;
+    }
+    if (k == kinds.size() && k < kMaxKinds) kinds.push_back(&link);
+    link_kind[at] = static_cast<uint8_t>(k);
+  }
+  num_groups = static_cast<int32_t>(groups.size());
+  num_kinds = static_cast<uint8_t>(kinds.size());
+  kind_us.reserve(num_values * num_kinds);
+  for (size_t v = 0; v < num_values; ++v) {
+    const int64_t bytes = costs.bytes.item(static_cast<int32_t>(v));
+    kind_us.push_back(0);
+    for (size_t k = 1; k < num_kinds; ++k) {
+      kind_us.push_back(
+          graph.everywhere[v] ? 0 : time_or_never(kinds[k]->time_us(bytes)));
+    }
+  }
+}
+
+double DecodeTables::slow_copy_us(int32_t value, int32_t from,
+                                  int32_t to) const {
+  if (graph.everywhere[value]) return 0;
+  return time_or_never(costs.link(from, to).time_us(costs.bytes.item(value)));
+}
+
+}  // namespace berth

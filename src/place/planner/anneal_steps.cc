@@ -1,0 +1,265 @@
+#include "place/planner/anneal_steps.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace berth {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// Moves between two looks at the clock.
+constexpr int64_t kMovesPerLook = 64;
+// What one byte too many weighs: the share that limits are broken by times
+// this is added to the energy, as a share of the step.
+constexpr double kOverWeight = 4;
+constexpr int kMaxCluster = 100;
+
+}  // namespace
+
+StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
+    : units_(units),
+      p_(units.problem),
+      random_(random),
+      decoder_(units.problem.graph, units.problem.costs),
+      best_us_(kNever) {
+  for (int32_t u = 0; u < units.num_units; ++u) {
+    if (std::popcount(units.allowed[u]) > 1) movable_.push_back(u);
+  }
+  device_.resize(static_cast<size_t>(units.num_units));
+  position_.assign(static_cast<size_t>(p_.num_ops()), -1);
+}
+
+double StepAnnealer::start(const PlacePlan& plan) {
+  plan_ = plan;
+  for (int32_t i = 0; i < p_.num_ops(); ++i) {
+    device_[units_.unit[i]] = plan_.device[i];
+  }
+  // Aliases and sources of a candidate may be apart from their unit.
+  for (int32_t i = 0; i < p_.num_ops(); ++i) {
+    plan_.device[i] = device_[units_.unit[i]];
+  }
+  for (size_t k = 0; k < plan_.sequence.size(); ++k) {
+    position_[plan_.sequence[k]] = static_cast<int32_t>(k);
+  }
+  const double us = decoder_.decode(plan_);
+  const double over = over_limits();
+  energy_ = us * (1 + kOverWeight * over);
+  keep_if_best(us, over);
+  find_critical();
+  return energy_;
+}
+
+bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
+                       const std::function<double(int64_t)>& spent) {
+  int64_t idle = 0;
+  double share = spent(moves_);
+  double heat = 0;
+  for (int64_t k = 0; moves_ < most_moves; ++k) {
+    if (k % kMovesPerLook == 0) {
+      share = spent(moves_);
+      if (share >= 1) break;
+      heat = cooling.hot * std::pow(cooling.cold / cooling.hot, share);
+    }
+    ++moves_;
+    first_ = static_cast<int32_t>(plan_.sequence.size());
+    changes_.clear();
+    shift_from_ = -1;
+    if (!propose()) {
+      if (++idle > 2000) return false;
+      continue;
+    }
+    idle = 0;
+    const double limit = energy_ * (1 - heat * std::log(1 - random_.uniform()));
+    const double us = decoder_.try_from(plan_, first_, limit);
+    if (us == kNever) {
+      take_back();
+      continue;
+    }
+    const double over = over_limits();
+    const double energy = us * (1 + kOverWeight * over);
+    if (energy > limit) {
+      take_back();
+      continue;
+    }
+    decoder_.accept();
+    if (us < best_us_) keep_if_best(us, over);
+    energy_ = energy;
+  }
+  return true;
+}
+
+// --- Moves.
+
+bool StepAnnealer::propose() {
+  const uint32_t kind = random_.below(100);
+  if (movable_.empty()) return units_.ordered && reposition();
+  if (!units_.ordered) return kind < 80 ? move_cluster() : swap_devices();
+  if (kind < 50) return move_cluster();
+  if (kind < 55) return swap_devices();
+  if (kind < 85) return reposition();
+  return move_op();
+}
+
+int32_t StepAnnealer::pick_unit() {
+  return movable_[random_.below(static_cast<uint32_t>(movable_.size()))];
+}
+
+int32_t StepAnnealer::pick_op() {
+  return plan_
+      .sequence[random_.below(static_cast<uint32_t>(plan_.sequence.size()))];
+}
+
+// A device for a unit: mostly that of a neighbour; -1: the one that it has.
+int32_t StepAnnealer::pick_device(int32_t unit) {
+  int32_t d = -1;
+  const auto around = units_.neighbours[unit];
+  if (!around.empty() && random_.uniform() < .75) {
+    d = device_[around[random_.below(static_cast<uint32_t>(around.size()))]];
+  }
+  if (d < 0 || d == device_[unit]) {
+    d = static_cast<int32_t>(
+        random_.below(static_cast<uint32_t>(p_.num_devices())));
+  }
+  if (d == device_[unit] || !(units_.allowed[unit] & device_bit(d))) return -1;
+  return d;
+}
+
+// Gives a device to connected units of one other device.
+bool StepAnnealer::move_cluster() {
+  const int32_t unit = pick_unit();
+  const int32_t d = pick_device(unit);
+  if (d < 0) return false;
+  const int32_t from = device_[unit];
+  cluster_.assign(1, unit);
+  give(unit, d);
+  int wanted = 1;
+  while (wanted < kMaxCluster && random_.uniform() < .95) ++wanted;
+  for (int tries = 0; tries < 2 * wanted; ++tries) {
+    if (static_cast<int>(cluster_.size()) >= wanted) break;
+    const auto around = units_.neighbours[cluster_[random_.below(
+        static_cast<uint32_t>(cluster_.size()))]];
+    if (around.empty()) break;
+    const int32_t next =
+        around[random_.below(static_cast<uint32_t>(around.size()))];
+    if (device_[next] != from || !(units_.allowed[next] & device_bit(d))) {
+      continue;
+    }
+    cluster_.push_back(next);
+    give(next, d);
+  }
+  return true;
+}
+
+bool StepAnnealer::swap_devices() {
+  const int32_t a = pick_unit(), b = pick_unit();
+  const int32_t da = device_[a], db = device_[b];
+  if (da == db || !(units_.allowed[a] & device_bit(db)) ||
+      !(units_.allowed[b] & device_bit(da))) {
+    return false;
+  }
+  give(a, db);
+  give(b, da);
+  return true;
+}
+
+// Between the last op that it waits for and the first that waits for it.
+void StepAnnealer::window(int32_t op, int32_t* low, int32_t* high) const {
+  *low = 0;
+  *high = static_cast<int32_t>(plan_.sequence.size()) - 1;
+  for (const int32_t b : units_.before[op]) {
+    *low = std::max(*low, position_[b] + 1);
+  }
+  for (const int32_t a : units_.after[op]) {
+    *high = std::min(*high, position_[a] - 1);
+  }
+}
+
+// Moves an op past others of its device.
+bool StepAnnealer::reposition() {
+  const int32_t op = pick_op();
+  int32_t low = 0, high = 0;
+  window(op, &low, &high);
+  if (low >= high) return false;
+  const int32_t at = position_[op];
+  const int32_t step = random_.below(2) == 0 ? 1 : -1;
+  int past = 1;
+  while (past < 16 && random_.uniform() < .5) ++past;
+  int32_t to = at;
+  for (int32_t k = at + step; k >= low && k <= high && past > 0; k += step) {
+    if (plan_.device[plan_.sequence[k]] != plan_.device[op]) continue;
+    to = k;
+    --past;
+  }
+  if (to == at) return false;
+  shift(at, to);
+  return true;
+}
+
+// Gives an op another device and any position.
+bool StepAnnealer::move_op() {
+  const int32_t op = pick_op();
+  const int32_t unit = units_.unit[op];
+  const int32_t d = pick_device(unit);
+  int32_t low = 0, high = 0;
+  window(op, &low, &high);
+  if (d >= 0) give(unit, d);
+  if (low < high && random_.uniform() < 1) {
+    const int32_t to = low + static_cast<int32_t>(random_.below(
+                                 static_cast<uint32_t>(high - low + 1)));
+    if (to != position_[op]) {
+      shift(position_[op], to);
+    }
+  }
+  return d >= 0 || shift_from_ >= 0;
+}
+
+void StepAnnealer::give(int32_t unit, int32_t device) {
+  changes_.push_back({unit, device_[unit]});
+  device_[unit] = device;
+  for (const int32_t i : units_.nodes[unit]) plan_.device[i] = device;
+  for (const int32_t i : units_.ops[unit]) {
+    first_ = std::min(first_, position_[i]);
+  }
+}
+
+void StepAnnealer::shift(int32_t from, int32_t to) {
+  shift_from_ = from, shift_to_ = to;
+  first_ = std::min({first_, from, to});
+  int32_t* s = plan_.sequence.data();
+  if (from < to) {
+    std::rotate(s + from, s + from + 1, s + to + 1);
+  } else {
+    std::rotate(s + to, s + from, s + from + 1);
+  }
+  for (int32_t k = std::min(from, to); k <= std::max(from, to); ++k) {
+    position_[s[k]] = k;
+  }
+}
+
+void StepAnnealer::take_back() {
+  if (shift_from_ >= 0) shift(shift_to_, shift_from_);
+  for (auto c = changes_.rbegin(); c != changes_.rend(); ++c) {
+    device_[c->unit] = c->device;
+    for (const int32_t i : units_.nodes[c->unit]) plan_.device[i] = c->device;
+  }
+}
+
+// --- Limits.
+
+double StepAnnealer::over_limits() {
+  if (!units_.limited) return 0;
+  return 0;
+}
+
+void StepAnnealer::keep_if_best(double us, double over) {
+  if (over > 0 || !(us < best_us_)) return;
+  best_us_ = us;
+  best_ = plan_;
+}
+
+void StepAnnealer::find_critical() {}
+
+}  // namespace berth

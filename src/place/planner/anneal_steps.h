@@ -1,0 +1,90 @@
+// StepAnnealer: moves a plan towards the shortest step.
+//
+// A state is a sequence and a device per unit. A move gives units another
+// device, or an op another position; the Decoder prices it from the first
+// position that changes, and stops as soon as it is longer than the threshold
+// drawn for it. One per thread; arrays are made once.
+
+#ifndef BERTH_PLACE_PLANNER_ANNEAL_STEPS_H_
+#define BERTH_PLACE_PLANNER_ANNEAL_STEPS_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "place/decode.h"
+#include "place/planner/budget.h"
+#include "place/planner/step_units.h"
+
+namespace berth {
+
+class StepAnnealer {
+ public:
+  StepAnnealer(const StepUnits& units, StreamRandom& random);
+
+  // The plan to go on from. Returns its energy: its step, more where it breaks
+  // limits.
+  double start(const PlacePlan& plan);
+
+  // Moves until `spent` (asked every few moves with the moves so far) is 1,
+  // with thresholds that are shares of the energy, `hot` at first and `cold`
+  // at last. Returns false when there is nothing to move.
+  struct Cooling {
+    double hot = 0.02, cold = 0.0005;
+  };
+  bool run(Cooling cooling, int64_t most_moves,
+           const std::function<double(int64_t)>& spent);
+
+  // The least plan that keeps all limits, of all runs; none yet: infinite.
+  double best_us() const { return best_us_; }
+  const PlacePlan& best() const { return best_; }
+  // The least energy of all since start(), and its plan.
+  double energy() const { return energy_; }
+  const PlacePlan& plan() const { return plan_; }
+
+  int64_t moves() const { return moves_; }
+  void count_move() { ++moves_; }
+
+ private:
+  struct Change {
+    int32_t unit, device;
+  };
+
+  bool propose();
+  bool move_cluster();
+  bool swap_devices();
+  bool reposition();
+  bool move_op();
+  int32_t pick_unit();
+  int32_t pick_op();
+  int32_t pick_device(int32_t unit);
+  void give(int32_t unit, int32_t device);
+  void shift(int32_t from, int32_t to);
+  void window(int32_t op, int32_t* low, int32_t* high) const;
+  void take_back();
+  double over_limits();
+  void keep_if_best(double us, double over);
+  void find_critical();
+
+  const StepUnits& units_;
+  const PlanProblem& p_;
+  StreamRandom& random_;
+  Decoder decoder_;
+  PlacePlan plan_, best_;
+  double energy_ = 0, best_us_;
+  int64_t moves_ = 0;
+  std::vector<int32_t> device_;    // per unit
+  std::vector<int32_t> position_;  // per node
+  std::vector<int32_t> movable_;   // units that allow several devices
+  std::vector<int32_t> critical_;  // ops of a critical path
+
+  // The move.
+  int32_t first_ = 0;
+  std::vector<Change> changes_;  // what devices were
+  int32_t shift_from_ = -1, shift_to_ = -1;
+  std::vector<int32_t> cluster_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_ANNEAL_STEPS_H_

@@ -1,0 +1,77 @@
+// Chains: plans that cut a linear order of all ops into pieces, one for each
+// accelerator, with ops on CPUs between them.
+//
+// For one order the best such plan is found exactly, as if pieces ran one after
+// another: that is what they do where a graph is close to a chain. Internal to
+// the search of this model; one thread per object.
+
+#ifndef BERTH_PLACE_PLANNER_CHAIN_PIECES_H_
+#define BERTH_PLACE_PLANNER_CHAIN_PIECES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "place/planner/budget.h"
+#include "place/planner/pieces.h"
+
+namespace berth {
+
+class PiecesChain {
+ public:
+  explicit PiecesChain(const PiecesProblem& problem);
+
+  // Groups that wait for each other are one block; blocks have no cycles.
+  int32_t num_blocks() const { return static_cast<int32_t>(blocks_.size()); }
+
+  // Returns a random order of the blocks, by one of several rules.
+  std::vector<int32_t> random_order(StreamRandom& random) const;
+
+  // Returns a device per group: the best plan along `order`, with accelerators
+  // in the order `devices`; empty: none keeps the limits.
+  std::vector<int32_t> best_plan(const std::vector<int32_t>& order,
+                                 const std::vector<int32_t>& devices);
+
+  const Rows<int32_t>& blocks() const { return blocks_; }  // their groups
+
+ private:
+  struct Step {  // the best end at a position with some accelerators used
+    double cost;
+    int32_t from;  // position where the last piece begins
+    int32_t on;    // device; -1: the CPU of the last part; -2: as with one less
+  };
+  struct Segment {
+    double in = 0, out = 0, bytes = 0;
+    DeviceMask allowed = ~DeviceMask{0};
+    std::vector<double> work;  // per device
+  };
+
+  void find_blocks();
+  void connect_blocks();
+  void lay_out(const std::vector<int32_t>& order);
+  void grow(Segment& segment, int32_t begin, int32_t end);
+  void extend(const std::vector<int32_t>& devices, int32_t end);
+  double on_cpu(int32_t part, int32_t* cpu) const;
+  Step& step(int32_t used, int32_t at) {
+    return steps_[static_cast<size_t>(used) * stride_ +
+                  static_cast<size_t>(at)];
+  }
+  std::vector<int32_t> walk_back(int32_t used);
+
+  const PiecesProblem& p_;
+  Rows<int32_t> blocks_;           // groups
+  std::vector<int32_t> block_of_;  // per group
+  Rows<int32_t> after_, before_;   // per block: blocks
+  double most_bytes_ = 0;          // of any accelerator
+
+  // Of one order: parts of one or more blocks, so that they are not too many.
+  std::vector<std::vector<int32_t>> parts_;  // ops
+  std::vector<int32_t> part_of_;             // per op
+  std::vector<int32_t> last_reader_;         // per op: a part
+  std::vector<int32_t> marked_;              // per op: counted as input at
+  std::vector<Step> steps_;
+  size_t stride_ = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_CHAIN_PIECES_H_

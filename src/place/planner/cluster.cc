@@ -1,0 +1,381 @@
+#include "place/planner/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "berth/errors.h"
+#include "place/planner/json_field.h"
+
+namespace berth {
+
+namespace {
+
+constexpr int kMostDevices = 64;
+constexpr const char* kHere = "/job:localhost/replica:0/task:0/device:CPU:0";
+
+// Refuses what the simulator could not count with.
+double positive(const Field& of, const char* name, Quantity kind,
+                double otherwise) {
+  const double x = of.quantity(name, kind).value_or(otherwise);
+  if (!(x > 0)) of.fail_with(fmt::format("\"{}\" is 0; expected more", name));
+  return x;
+}
+
+// Short names of devices that are neither CPU nor GPU are good here.
+std::string full_grammar(const std::string& name) {
+  return name.find('/') == std::string::npos ? "/device:" + name : name;
+}
+
+// The cluster of one document, built up part by part.
+class Reader {
+ public:
+  explicit Reader(const Field& file) : file_(file) {
+    file_.only({"devices", "classes", "links", "default_link", "times"});
+  }
+
+  Cluster run() {
+    add_devices();
+    add_classes();
+    add_links();
+    add_times();
+    return std::move(c_);
+  }
+
+ private:
+  struct Pending {
+    Field field;
+    std::string name, class_name;
+  };
+
+  // Devices by name first: their types say which classes there are.
+  void add_devices() {
+    const Field devices = file_["devices"];
+    for (size_t i = 0; i < devices.size(); ++i) add_device(devices[i]);
+    if (pending_.empty()) devices.fail("at least one device");
+    std::vector<std::string> names;
+    for (const Pending& p : pending_) names.push_back(p.name);
+    c_.machine = assumed_machine(names);
+    Machine& m = c_.machine;
+    for (DeviceClass& c : m.classes) c.name = c.type;
+    for (size_t d = 0; d < pending_.size(); ++d) {
+      const Field& f = pending_[d].field;
+      m.devices[d].memory_limit = static_cast<int64_t>(
+          std::min(f.quantity("memory", Quantity::kBytes).value_or(0), 0x1p62));
+      if (const auto rule = f.find("copies")) {
+        m.devices[d].copies = copy_rule(*rule);
+      }
+    }
+  }
+
+  void add_device(const Field& f) {
+    f.only({"name", "count", "class", "memory", "memory_bytes", "copies"});
+    const Field name = f["name"];
+    const auto count = f.find("count");
+    const int64_t n = count ? count->integer(1, kMostDevices) : 1;
+    std::string class_name;
+    if (const auto c = f.find("class")) class_name = c->text();
+    for (int64_t i = 0; i < n; ++i) {
+      DeviceName device;
+      try {
+        device = DeviceName::parse(full_grammar(name.text()));
+      } catch (const errors::InvalidArgument& e) {
+        name.fail_with(e.what());
+      }
+      if (!device.type) name.fail("a device such as \"GPU:0\"");
+      if (count) {
+        if (device.id)
+          count->fail_with(
+              "counts one device; expected a name "
+              "without a number beside it");
+        device.id = static_cast<int>(i);
+      }
+      pending_.push_back({f, full(device, name), class_name});
+    }
+  }
+
+  std::string full(const DeviceName& device, const Field& field) const {
+    const std::string name = canonicalise(device.str(), kHere);
+    if (pending_.size() >= kMostDevices) {
+      field.fail_with(
+          fmt::format("is one too many; expected at most {}", kMostDevices));
+    }
+    for (const Pending& p : pending_) {
+      if (p.name == name) {
+        field.fail_with(
+            fmt::format("names \"{}\" twice; expected different "
+                        "devices",
+                        name));
+      }
+    }
+    return name;
+  }
+
+  static CopyRule copy_rule(const Field& f) {
+    const std::string rule = f.text();
+    if (rule == "overlap") return CopyRule::kOverlap;
+    if (rule == "receiving") return CopyRule::kReceiving;
+    if (rule == "both") return CopyRule::kBoth;
+    if (rule == "free") return CopyRule::kFree;
+    f.fail("\"overlap\", \"receiving\", \"both\" or \"free\"");
+  }
+
+  // Classes of the devices' types are there already.
+  void add_classes() {
+    Machine& m = c_.machine;
+    if (const auto classes = file_.find("classes")) {
+      for (size_t i = 0; i < classes->size(); ++i) add_class((*classes)[i]);
+    }
+    c_.speed.resize(m.classes.size(), 1);
+    for (size_t d = 0; d < pending_.size(); ++d) {
+      const std::string& name = pending_[d].class_name;
+      if (name.empty()) continue;
+      const Field where = pending_[d].field["class"];
+      const int32_t c = find_class(name);
+      if (c < 0) where.fail("the name of a class");
+      if (m.classes[c].type != m.class_of(static_cast<int32_t>(d)).type) {
+        where.fail(fmt::format("a class of type {}",
+                               m.class_of(static_cast<int32_t>(d)).type));
+      }
+      m.devices[d].device_class = c;
+    }
+  }
+
+  void add_class(const Field& f) {
+    f.only({"name", "type", "flops", "flops_per_us", "bandwidth",
+            "bandwidth_bytes_per_us", "launch", "launch_us", "speed"});
+    Machine& m = c_.machine;
+    const std::string name = f["name"].text();
+    const auto type_field = f.find("type");
+    const std::string type = type_field ? type_field->text() : name;
+    // As the devices' types: in capitals.
+    std::string upper = type;
+    for (char& c : upper) {
+      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    }
+    int32_t number = find_class(name);
+    if (!seen_.insert(name).second) {
+      f["name"].fail_with(fmt::format("\"{}\" stands twice", name));
+    }
+    if (number < 0) {
+      const int32_t like = find_class(upper);
+      m.classes.push_back(like >= 0 ? m.classes[static_cast<size_t>(like)]
+                                    : DeviceClass{.name = "", .type = upper});
+      number = static_cast<int32_t>(m.classes.size()) - 1;
+    }
+    DeviceClass& c = m.classes[static_cast<size_t>(number)];
+    c.name = name;
+    const double flops = positive(f, "flops", Quantity::kFlops, c.flops_per_us);
+    const double bytes =
+        positive(f, "bandwidth", Quantity::kBandwidth, c.bytes_per_us);
+    const double launch =
+        f.quantity("launch", Quantity::kTime).value_or(c.launch_us);
+    if (flops != c.flops_per_us || bytes != c.bytes_per_us ||
+        launch != c.launch_us) {
+      c_.has_rates = true;
+      c.origin = CostOrigin::kDeclared;
+    }
+    c.flops_per_us = flops;
+    c.bytes_per_us = bytes;
+    c.launch_us = launch;
+    c_.speed.resize(m.classes.size(), 1);
+    if (const auto speed = f.find("speed")) {
+      c_.speed[static_cast<size_t>(number)] = speed->number();
+      if (!(speed->number() > 0)) speed->fail("more than 0");
+    }
+  }
+
+  int32_t find_class(const std::string& name) const {
+    const auto& all = c_.machine.classes;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].name == name) return static_cast<int32_t>(i);
+    }
+    return -1;
+  }
+
+  void add_links() {
+    Machine& m = c_.machine;
+    if (const auto f = file_.find("default_link")) {
+      const LinkCost link = link_cost(*f, {}, false);
+      std::fill(m.links.begin(), m.links.end(), link);
+    }
+    const auto links = file_.find("links");
+    if (!links) return;
+    for (size_t i = 0; i < links->size(); ++i) {
+      const Field f = (*links)[i];
+      const int32_t from = end_of(f["from"]), to = end_of(f["to"]);
+      if (from == to) f["to"].fail("another device than \"from\"");
+      const auto at = [&](int32_t a, int32_t b) -> LinkCost& {
+        return m.links[static_cast<size_t>(a) * m.devices.size() +
+                       static_cast<size_t>(b)];
+      };
+      at(from, to) = link_cost(f, at(from, to), true);
+      const auto one_way = f.find("one_way");
+      if (!one_way || !one_way->flag()) at(to, from) = at(from, to);
+    }
+  }
+
+  LinkCost link_cost(const Field& f, LinkCost link, bool has_ends) {
+    if (has_ends) {
+      f.only({"from", "to", "one_way", "latency", "latency_us", "bandwidth",
+              "bandwidth_bytes_per_us", "shared"});
+    } else {
+      f.only({"latency", "latency_us", "bandwidth", "bandwidth_bytes_per_us",
+              "shared"});
+    }
+    c_.has_links = true;
+    link.origin = CostOrigin::kDeclared;
+    link.latency_us =
+        f.quantity("latency", Quantity::kTime).value_or(link.latency_us);
+    link.bytes_per_us =
+        positive(f, "bandwidth", Quantity::kBandwidth, link.bytes_per_us);
+    if (const auto shared = f.find("shared")) {
+      link.shared = static_cast<int32_t>(shared->integer(-1, 4095));
+    }
+    return link;
+  }
+
+  int32_t end_of(const Field& f) const {
+    try {
+      const int32_t d =
+          c_.machine.find(canonicalise(full_grammar(f.text()), kHere));
+      if (d >= 0) return d;
+    } catch (const errors::InvalidArgument&) {
+    }
+    f.fail("the name of a device above");
+  }
+
+  void add_times() {
+    const auto times = file_.find("times");
+    if (!times) return;
+    times->each([&](const std::string& op, const Field& per_class) {
+      per_class.each([&](const std::string& name, const Field& f) {
+        if (find_class(name) < 0) {
+          f.fail_with(
+              fmt::format("there is no class \"{}\"; expected one of "
+                          "the devices' classes",
+                          name));
+        }
+        double us = kNoKernel;
+        if (f.json().is_number()) {
+          us = f.number();
+        } else if (f.text() != "inf") {
+          try {
+            us = parse_quantity(f.text(), Quantity::kTime);
+          } catch (const errors::InvalidArgument& e) {
+            f.fail_with(e.what());
+          }
+        }
+        if (us < 0) f.fail("0 or more");
+        c_.times.push_back({op, name, us});
+      });
+    });
+  }
+
+  Field file_;
+  Cluster c_;
+  std::vector<Pending> pending_;
+  std::set<std::string> seen_;  // classes
+};
+
+}  // namespace
+
+Cluster read_cluster(const std::string& text, const std::string& file) {
+  const nlohmann::json document = parse_json(text, file);
+  return Reader(Field(document, file)).run();
+}
+
+void apply_times(const Cluster& cluster, const std::vector<std::string>& names,
+                 CostTable& costs) {
+  const size_t classes = costs.classes.size();
+  for (size_t i = 0; i < costs.times.size(); ++i) {
+    const size_t c = i % classes;
+    if (c < cluster.speed.size()) costs.times[i].us /= cluster.speed[c];
+  }
+  if (cluster.times.empty()) return;
+  std::map<std::string, size_t> number;
+  for (size_t i = 0; i < names.size(); ++i) number.emplace(names[i], i);
+  for (const Cluster::Time& t : cluster.times) {
+    const auto op = number.find(t.op);
+    if (op == number.end()) {
+      throw errors::InvalidArgument(fmt::format(
+          "cluster: times.{}: there is no such op; expected the name of one",
+          t.op));
+    }
+    for (size_t c = 0; c < classes; ++c) {
+      if (costs.classes[c].name != t.device_class) continue;
+      costs.times[op->second * classes + c] = {t.us, 0, CostOrigin::kDeclared};
+    }
+  }
+}
+
+void use_cluster(const Cluster& cluster, PlanProblem& p) {
+  const auto fail = [&](const std::string& what) {
+    throw errors::InvalidArgument("cluster: " + what);
+  };
+  if (cluster.has_links || cluster.has_rates) {
+    fail(fmt::format("has {}; expected none: the times of {} stand in \"{}\"",
+                     cluster.has_links ? "links" : "rates of classes",
+                     cluster.has_links ? "transfers" : "ops", p.name));
+  }
+  // The device that those of each class are like.
+  std::vector<size_t> like;
+  for (const DeviceClass& c : cluster.machine.classes) {
+    size_t d = 0;
+    std::string types;
+    for (; d < p.costs.devices.size(); ++d) {
+      const std::string& type = p.costs.class_of(static_cast<int32_t>(d)).type;
+      if (type == c.type) break;
+      if (types.find(type) == std::string::npos) types += " " + type;
+    }
+    if (d == p.costs.devices.size()) {
+      fail(
+          fmt::format("devices of type \"{}\"; \"{}\" has times for those of "
+                      "type{}",
+                      c.type, p.name, types));
+    }
+    like.push_back(d);
+  }
+  const CostTable old = p.costs;
+  const std::vector<uint8_t> free = p.free_of_touch;
+  const std::vector<DeviceMask> allowed = p.allowed;
+  CostTable& now = p.costs;
+  now.devices.clear();
+  now.classes = cluster.machine.classes;
+  now.times.clear();
+  now.workspace.clear();
+  p.free_of_touch.clear();
+  p.candidates.clear();
+  std::fill(p.allowed.begin(), p.allowed.end(), 0);
+  for (size_t d = 0; d < cluster.machine.devices.size(); ++d) {
+    const DeviceCost& asked = cluster.machine.devices[d];
+    const size_t model = like[static_cast<size_t>(asked.device_class)];
+    DeviceCost device = old.devices[model];
+    device.name = DeviceName::parse(asked.name).short_str();
+    device.device_class = asked.device_class;
+    if (asked.memory_limit > 0) device.memory_limit = asked.memory_limit;
+    now.devices.push_back(device);
+    if (!free.empty()) p.free_of_touch.push_back(free[model]);
+    for (size_t i = 0; i < allowed.size(); ++i) {
+      if (allowed[i] & device_bit(static_cast<int32_t>(model))) {
+        p.allowed[i] |= device_bit(static_cast<int32_t>(d));
+      }
+    }
+  }
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    for (const size_t model : like) {
+      now.times.push_back(old.time(i, static_cast<int32_t>(model)));
+      now.workspace.push_back(
+          old.workspace[static_cast<size_t>(i) * old.classes.size() +
+                        static_cast<size_t>(old.devices[model].device_class)]);
+    }
+  }
+  // All links of such a problem are equal.
+  const LinkCost link = old.links.size() > 1 ? old.links[1] : LinkCost{};
+  now.links.assign(now.devices.size() * now.devices.size(), link);
+  apply_times(cluster, p.names, now);
+}
+
+}  // namespace berth

@@ -1,0 +1,46 @@
+// Cluster: devices and links that a plan is asked for, read from a file.
+//
+// docs/formats.md describes the file. Devices need not exist. A value; pure
+// functions.
+
+#ifndef BERTH_PLACE_PLANNER_CLUSTER_H_
+#define BERTH_PLACE_PLANNER_CLUSTER_H_
+
+#include <string>
+#include <vector>
+
+#include "place/planner/problem.h"
+
+namespace berth {
+
+struct Cluster {
+  // What an op takes on the devices of a class, whatever else says.
+  struct Time {
+    std::string op, device_class;
+    double us = 0;
+  };
+  Machine machine;            // full names, in the order of the file
+  std::vector<double> speed;  // per class: op times are divided by it
+  std::vector<Time> times;
+  // Whether it says more than which devices there are: rates, links.
+  bool has_rates = false, has_links = false;
+};
+
+// Reads a cluster file. Throws errors::InvalidArgument with file and path.
+Cluster read_cluster(const std::string& text, const std::string& file);
+
+// Applies speeds and times to the costs of a graph on the cluster's machine.
+// `names`: of its nodes. Throws errors::InvalidArgument for a time of an op
+// that is not there.
+void apply_times(const Cluster& cluster, const std::vector<std::string>& names,
+                 CostTable& costs);
+
+// Puts the cluster's devices in place of a problem's whose file has the times
+// of its own ops and transfers (touch_us, or equal links): a device of type T
+// takes what one of class T took. Throws errors::InvalidArgument for types that
+// the problem lacks, rates and links, and more than 64 devices.
+void use_cluster(const Cluster& cluster, PlanProblem& problem);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_CLUSTER_H_

@@ -1,0 +1,155 @@
+#include "place/planner/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/errors.h"
+#include "place/planner/problem_testing.h"
+
+namespace berth {
+namespace {
+
+std::string error_of(const std::string& text) {
+  try {
+    read_cluster(text, "c.json");
+  } catch (const errors::InvalidArgument& e) {
+    return e.what();
+  }
+  return "none";
+}
+
+TEST(Cluster, ReadsDevicesClassesAndLinks) {
+  const Cluster c = read_cluster(R"({
+    "devices": [{"name": "GPU", "count": 2, "memory": "16GiB"},
+                {"name": "GPU:7", "class": "old", "copies": "both"},
+                {"name": "CPU:0", "memory_bytes": 1000}],
+    "classes": [{"name": "old", "type": "GPU", "flops": "1TFLOPS",
+                 "bandwidth": "100GB/s", "launch_us": 7, "speed": 0.5}],
+    "default_link": {"latency": "2us", "bandwidth": "10GB/s"},
+    "links": [{"from": "GPU:0", "to": "/GPU:1", "bandwidth": "64GB/s",
+               "shared": 3},
+              {"from": "CPU:0", "to": "GPU:7", "latency": "1ms",
+               "one_way": true}],
+    "times": {"a": {"old": "3us", "GPU": "inf"}}})",
+                                 "c.json");
+  const Machine& m = c.machine;
+  ASSERT_EQ(m.devices.size(), 4u);
+  EXPECT_EQ(m.devices[1].name, "/job:localhost/replica:0/task:0/device:GPU:1");
+  EXPECT_EQ(m.devices[1].memory_limit, int64_t{16} << 30);
+  EXPECT_EQ(m.devices[2].copies, CopyRule::kBoth);
+  EXPECT_EQ(m.devices[3].memory_limit, 1000);
+  EXPECT_EQ(m.class_of(2).flops_per_us, 1e6);
+  EXPECT_EQ(m.class_of(2).bytes_per_us, 1e5);
+  EXPECT_EQ(m.class_of(2).launch_us, 7);
+  EXPECT_EQ(m.class_of(0).type, "GPU");
+  EXPECT_EQ(c.speed[m.devices[2].device_class], 0.5);
+  EXPECT_DOUBLE_EQ(m.link(0, 1).bytes_per_us, 64e3);
+  EXPECT_DOUBLE_EQ(m.link(1, 0).bytes_per_us, 64e3);
+  EXPECT_EQ(m.link(0, 1).shared, 3);
+  EXPECT_EQ(m.link(0, 1).latency_us, 2);
+  EXPECT_EQ(m.link(3, 2).latency_us, 1000);
+  EXPECT_EQ(m.link(2, 3).latency_us, 2);
+  ASSERT_EQ(c.times.size(), 2u);
+}
+
+TEST(Cluster, NamesWhatIsWrongAndWhere) {
+  const auto expect = [](const char* text, const char* part) {
+    const std::string error = error_of(text);
+    EXPECT_NE(error.find(part), std::string::npos) << text << "\n" << error;
+  };
+  expect("", "c.json: line 1, column 1");
+  expect("{\n \"devices\": [,]}",
+         "c.json: line 2, column 14");
+  expect("[]", "the document: found an array of 0, expected an object");
+  expect("{}", "has no \"devices\"");
+  expect(R"({"devices": []})", "devices: found an array of 0");
+  expect(R"({"devices": [{}]})", "devices[0]: has no \"name\"");
+  expect(R"({"devices": [{"name": 5}]})", "devices[0].name: found 5");
+  expect(R"({"devices": [{"name": "GPU:x"}]})", "devices[0].name:");
+  expect(R"({"devices": [{"name": "GPU:0", "memory": "16"}]})",
+         "devices[0].memory: \"16\" has no unit; expected a size");
+  expect(R"({"devices": [{"name": "GPU:0", "memory_bytes": -1}]})",
+         "devices[0].memory_bytes: found -1, expected 0 or more");
+  expect(R"({"devices": [{"name": "GPU:0"}, {"name": "/GPU:0"}]})",
+         "devices[1].name: names");
+  expect(R"({"devices": [{"name": "GPU", "count": 65}]})",
+         "devices[0].count: found 65, expected 1 to 64");
+  expect(R"({"devices": [{"name": "GPU:0", "colour": 1}]})",
+         "devices[0]: found a field \"colour\"");
+  expect(R"({"devices": [{"name": "GPU:0", "class": "A"}]})",
+         "devices[0].class: found \"A\", expected the name of a class");
+  expect(R"({"devices": [{"name": "GPU:0", "copies": "never"}]})",
+         "devices[0].copies");
+  expect(R"({"devices": [{"name": "GPU:0"}],
+             "links": [{"from": "GPU:0", "to": "GPU:0"}]})",
+         "links[0].to");
+  expect(R"({"devices": [{"name": "GPU:0"}],
+             "links": [{"from": "GPU:0", "to": "GPU:5"}]})",
+         "links[0].to: found \"GPU:5\", expected the name of a device");
+  expect(R"({"devices": [{"name": "GPU:0"}],
+             "default_link": {"bandwidth": "0GB/s"}})",
+         "\"bandwidth\" is 0");
+  expect(R"({"devices": [{"name": "GPU:0"}], "times": {"a": {"TPU": 1}}})",
+         "times.a.TPU: there is no class \"TPU\"");
+  expect(R"({"devices": [{"name": "GPU:0"}],
+             "classes": [{"name": "GPU", "speed": 0}]})",
+         "classes[0].speed");
+}
+
+TEST(Cluster, DeepNestingIsNoCrash) {
+  const std::string deep(200000, '[');
+  EXPECT_NE(error_of(deep), "none");
+  const std::string closed = deep + std::string(200000, ']');
+  EXPECT_NE(error_of(closed), "none");
+}
+
+PlanProblem two_classes() {
+  testing::ProblemMaker m(PlanModel::kLoad);
+  const int acc = m.device_class("ACC"), cpu = m.device_class("CPU");
+  m.device("ACC:0", acc, 100);
+  m.device("CPU:0", cpu, 0, CopyRule::kOverlap, true);
+  const int a = m.op("a", {1, 10}, {}, 0, 2);
+  m.op("b", {kNoKernel, 4}, {a}, 0, 2);
+  m.allow(1, 2);
+  return m.make();
+}
+
+TEST(Cluster, ReplacesTheDevicesOfAProblem) {
+  PlanProblem p = two_classes();
+  use_cluster(read_cluster(R"({
+      "devices": [{"name": "CPU:0"},
+                  {"name": "ACC:0", "class": "half", "memory_bytes": 50},
+                  {"name": "ACC:1"}],
+      "classes": [{"name": "half", "type": "ACC", "speed": 0.5}],
+      "times": {"b": {"CPU": 3}}})",
+                           "c.json"),
+              p);
+  EXPECT_EQ(p.num_devices(), 3);
+  EXPECT_EQ(p.costs.devices[1].name, "ACC:0");
+  EXPECT_EQ(p.costs.time(0, 0).us, 10);
+  EXPECT_EQ(p.costs.time(0, 1).us, 2);
+  EXPECT_EQ(p.costs.time(0, 2).us, 1);
+  EXPECT_EQ(p.costs.time(1, 0).us, 3);
+  EXPECT_EQ(p.costs.devices[1].memory_limit, 50);
+  EXPECT_EQ(p.costs.devices[2].memory_limit, 100);
+  EXPECT_EQ(p.free_of_touch, (std::vector<uint8_t>{1, 0, 0}));
+  EXPECT_EQ(p.allowed[1], DeviceMask{1});
+  check_problem(p);
+}
+
+TEST(Cluster, OfAnotherTypeIsRefused) {
+  PlanProblem p = two_classes();
+  const auto use = [&](const char* text) {
+    use_cluster(read_cluster(text, "c.json"), p);
+  };
+  EXPECT_THROW(use(R"({"devices": [{"name": "TPU:0"}]})"),
+               errors::InvalidArgument);
+  EXPECT_THROW(use(R"({"devices": [{"name": "ACC", "count": 2}],
+                       "links": [{"from": "ACC:0", "to": "ACC:1"}]})"),
+               errors::InvalidArgument);
+  EXPECT_THROW(use(R"({"devices": [{"name": "ACC"}],
+                       "times": {"nobody": {"ACC": 1}}})"),
+               errors::InvalidArgument);
+}
+
+}  // namespace
+}  // namespace berth

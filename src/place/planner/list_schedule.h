@@ -1,0 +1,118 @@
+// ListScheduler: a plan in one pass, op by op.
+//
+// Takes the next op by its rank, puts it where it ends earliest, and goes on:
+// good plans in milliseconds, starts for a search in seconds. A unit is placed
+// by the first op of it. Arrays grow once; one per thread.
+
+#ifndef BERTH_PLACE_PLANNER_LIST_SCHEDULE_H_
+#define BERTH_PLACE_PLANNER_LIST_SCHEDULE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "place/planner/budget.h"
+#include "place/planner/step_units.h"
+
+namespace berth {
+
+struct ListRule {
+  enum class Next : uint8_t {
+    kPath,   // the longest path behind it
+    kReady,  // what could start first
+    kChain,  // who reads what was placed last
+  };
+  Next next = Next::kPath;
+  double copies = 1;    // of copies' times that paths count
+  double noise = 0;     // paths count 1 - noise to 1 + noise times
+  double stay = 0;      // copies count so much more than their time
+  bool insert = true;   // ops may fill idle time before what is placed
+  bool spread = false;  // what units hold is spread over the devices first
+};
+
+// The rules to begin with, the best guess first.
+const std::vector<ListRule>& list_rules();
+// A rule made up.
+ListRule random_rule(StreamRandom& random);
+
+class ListScheduler {
+ public:
+  explicit ListScheduler(const StepUnits& units);
+
+  // Returns a plan that keeps masks and groups, and limits where an estimate
+  // lets it: the next call overwrites it. Units that `fixed` gives a device
+  // (one per unit, -1: none; null: none do) are there. Each unit must allow
+  // some device.
+  const PlacePlan& run(const ListRule& rule, StreamRandom& random,
+                       const std::vector<int32_t>* fixed = nullptr);
+
+ private:
+  struct Gap {
+    double begin, end;
+  };
+  struct Arrival {
+    double at;
+    int32_t device, next;
+  };
+  struct Slot {
+    double start, end;
+  };
+  struct Waiting {
+    double first, second;
+    int32_t node;
+    bool operator<(const Waiting& o) const {
+      if (first != o.first) return first < o.first;
+      return second != o.second ? second < o.second : node > o.node;
+    }
+  };
+
+  void find_middling_costs();
+  void reset(const std::vector<int32_t>* fixed);
+  void spread_held(StreamRandom& random);
+  void find_ranks(StreamRandom& random);
+  void enqueue(int32_t node);
+  void wake_behind(int32_t node);
+  void settle(int32_t node);
+  void place(int32_t op);
+  int32_t choose(int32_t op);
+  Slot slot_on(int32_t op, int32_t device, bool commit);
+  double copy_in(int32_t op, int32_t device, bool commit);
+  Slot free_slot(int32_t device, double ready, double us) const;
+  void fill(int32_t device, Slot slot);
+  double arrival(int32_t value, int32_t device) const;
+  void place_unit(int32_t unit, int32_t device);
+  double lacking_bytes(int32_t op, int32_t device) const;
+  void read_value(int32_t value);
+  void finish_plan();
+
+  const StepUnits& units_;
+  const PlanProblem& p_;
+  const SimulatedGraph& g_;
+  const ListRule* rule_ = nullptr;
+  std::vector<double> work_us_;  // per node, of a middling device
+  std::vector<double> copy_us_;  // per value, over a middling link
+  PlacePlan plan_;
+  double copies_us_ = 0;  // that slot_on() saw
+
+  std::vector<double> rank_;             // per node
+  std::vector<double> start_, end_;      // per node
+  std::vector<int32_t> missing_;         // per node
+  std::vector<int32_t> position_;        // per node: the how manieth placed
+  std::vector<int32_t> newest_input_;    // per node: greatest position
+  std::vector<int32_t> device_of_unit_;  // -1: not yet
+  std::vector<int32_t> first_arrival_;   // per value
+  std::vector<Arrival> arrivals_;
+  std::vector<double> device_free_, engine_free_;  // per device
+  std::vector<double> shared_free_;                // per group of links
+  std::vector<std::vector<Gap>> gaps_;             // per device, by time
+  std::vector<Waiting> waiting_;                   // a heap
+  std::vector<int32_t> settled_;
+  // Limits: bytes there per device; of values: whether they have bytes of their
+  // own that come and go, and readers to come.
+  std::vector<double> bytes_;
+  std::vector<uint8_t> counted_;
+  std::vector<int32_t> readers_left_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_LIST_SCHEDULE_H_

@@ -1,0 +1,306 @@
+#include "place/planner/plan_file.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "place/planner/json_field.h"
+#include "place/planner/plan_view.h"
+
+namespace berth {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+
+// In one line. Names may hold any bytes.
+std::string line_of(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+const char* rules_name(PlanModel model) {
+  switch (model) {
+    case PlanModel::kStep:
+      return "step";
+    case PlanModel::kLoad:
+      return "load";
+    case PlanModel::kPieces:
+      return "pieces";
+  }
+  return "";
+}
+
+// JSON has no infinity.
+Json number(double x) {
+  if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
+  return x;
+}
+
+const std::string& device_name(const PlanProblem& p, int32_t d) {
+  return p.costs.devices[static_cast<size_t>(d)].name;
+}
+
+Json devices_json(const PlanProblem& p, const PlanAnswer& a) {
+  std::vector<Json> order(p.costs.devices.size(), Json::array());
+  std::vector<int32_t> ops(p.costs.devices.size(), 0);
+  for (const int32_t op : a.plan.sequence) {
+    const auto d = static_cast<size_t>(a.plan.device[static_cast<size_t>(op)]);
+    order[d].push_back(p.names[static_cast<size_t>(op)]);
+  }
+  for (const int32_t d : a.plan.device) ++ops[static_cast<size_t>(d)];
+  Json all = Json::array();
+  for (size_t d = 0; d < p.costs.devices.size(); ++d) {
+    const DeviceCost& device = p.costs.devices[d];
+    Json one = {{"name", device.name},
+                {"class", p.costs.class_of(static_cast<int32_t>(d)).name},
+                {"memory_limit_bytes", device.memory_limit}};
+    if (d < a.evaluation.devices.size()) {
+      const DeviceUse& use = a.evaluation.devices[d];
+      one.update({{"ops", ops[d]},
+                  {"busy", use.busy},
+                  {"copy_busy", use.copy_busy},
+                  {"peak_bytes", use.bytes},
+                  {"order", std::move(order[d])}});
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+Json ops_json(const PlanProblem& p, const PlanAnswer& a) {
+  const Simulation& s = a.evaluation.simulation;
+  Json all = Json::array();
+  for (size_t i = 0; i < a.plan.device.size(); ++i) {
+    Json op = {{"name", p.names[i]},
+               {"device", device_name(p, a.plan.device[i])}};
+    if (!p.ids.empty()) op["id"] = p.ids[i];
+    if (p.model == PlanModel::kStep && i < s.start_us.size()) {
+      op["start"] = s.start_us[i];
+      op["end"] = s.end_us[i];
+    }
+    all.push_back(std::move(op));
+  }
+  return all;
+}
+
+Json transfers_json(const PlanProblem& p, const PlanAnswer& a) {
+  Json all = Json::array();
+  for (const PlannedTransfer& t : transfers_of(p, a.plan, a.evaluation)) {
+    Json one = {{"value", value_name(p, t.value)},
+                {"from", device_name(p, t.from)},
+                {"to", device_name(p, t.to)},
+                {"bytes", t.bytes},
+                {"time", t.time}};
+    if (p.model == PlanModel::kStep) {
+      one["start"] = t.start;
+      one["end"] = t.end;
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+Json witness_json(const Witness& w) {
+  Json arrays = Json::object();
+  for (const auto& [name, numbers] : w.arrays) {
+    Json& list = arrays[name] = Json::array();
+    for (const double x : numbers) list.push_back(number(x));
+  }
+  return {
+      {"kind", w.kind}, {"target", w.target}, {"arrays", std::move(arrays)}};
+}
+
+Json conflict_json(const PlanProblem& p, const Infeasible& c) {
+  Json ops = Json::array(), devices = Json::array();
+  for (const int32_t i : c.ops) ops.push_back(p.names[static_cast<size_t>(i)]);
+  for (const int32_t d : c.devices) devices.push_back(device_name(p, d));
+  return {{"text", c.text}, {"ops", ops}, {"devices", devices}};
+}
+
+Json candidates_json(const PlanAnswer& a) {
+  Json all = Json::array();
+  for (const PricedCandidate& c : a.candidates) {
+    all.push_back({{"name", c.name},
+                   {"value", number(c.value)},
+                   {"violations", c.violations}});
+  }
+  return all;
+}
+
+}  // namespace
+
+const char* status_name(PlanStatus status) {
+  switch (status) {
+    case PlanStatus::kPlanned:
+      return "planned";
+    case PlanStatus::kInfeasible:
+      return "infeasible";
+    case PlanStatus::kNothingFound:
+      return "nothing found";
+  }
+  return "";
+}
+
+std::string lines_of(const Json& document) {
+  std::string out = "{";
+  const char* comma = "";
+  for (const auto& [key, value] : document.items()) {
+    out += fmt::format("{}\n \"{}\": ", comma, key);
+    comma = ",";
+    if (!value.is_array() || value.empty() || !value[0].is_object()) {
+      out += line_of(value);
+      continue;
+    }
+    const char* separator = "[\n  ";
+    for (const Json& item : value) {
+      out += separator + line_of(item);
+      separator = ",\n  ";
+    }
+    out += "]";
+  }
+  return out + "\n}\n";
+}
+
+Json plan_json(const PlanProblem& p, const PlanAnswer& a,
+               const PlannerOptions& o) {
+  Json all = {
+      {"berth_plan", kVersion},           {"name", p.name},
+      {"objective", model_name(p.model)}, {"rules", rules_name(p.model)},
+      {"time_unit", p.time_unit},         {"status", status_name(a.status)},
+      {"certificate", certificate(p, a)}};
+  const bool planned = a.status == PlanStatus::kPlanned;
+  const bool bounded = a.bound.value > 0;
+  all["value"] = planned ? Json(a.value) : Json();
+  all["bound"] = bounded ? Json(a.bound.value) : Json();
+  all["gap"] = planned && bounded ? Json(a.gap()) : Json();
+  all["proof"] = a.bound.how;
+  all["source"] = a.source;
+  all["seconds"] = a.seconds;
+  all["moves"] = a.moves;
+  all["seed"] = o.seed;
+  all["candidates"] = candidates_json(a);
+  all["devices"] = devices_json(p, a);
+  if (planned) {
+    all["ops"] = ops_json(p, a);
+    all["sequence"] = a.plan.sequence;
+    all["transfers"] = transfers_json(p, a);
+  }
+  if (a.conflict.any()) all["conflict"] = conflict_json(p, a.conflict);
+  if (!a.bound.witness.kind.empty()) {
+    all["witness"] = witness_json(a.bound.witness);
+  }
+  return all;
+}
+
+namespace {
+
+template <class Names>
+std::unordered_map<std::string, int32_t> numbers_of(const Names& names) {
+  std::unordered_map<std::string, int32_t> number;
+  int32_t next = 0;
+  for (const auto& name : names) number.emplace(name, next++);
+  return number;
+}
+
+// The name as a plan file prints it.
+std::string printed(const std::string& name) {
+  return Json::parse(line_of(name)).get<std::string>();
+}
+
+std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops) {
+  std::vector<std::string> device_names, op_names;
+  for (const DeviceCost& d : p.costs.devices) device_names.push_back(d.name);
+  for (const std::string& name : p.names) op_names.push_back(printed(name));
+  const auto device = numbers_of(device_names), op = numbers_of(op_names);
+  std::vector<int32_t> on(p.names.size(), -1);
+  for (size_t k = 0; k < ops.size(); ++k) {
+    const Field f = ops[k], name = f["name"], where = f["device"];
+    const auto i = op.find(name.text());
+    if (i == op.end()) name.fail(fmt::format("an op of \"{}\"", p.name));
+    const auto d = device.find(where.text());
+    if (d == device.end()) {
+      where.fail(fmt::format("one of {} devices, the first \"{}\"",
+                             device_names.size(), device_names[0]));
+    }
+    int32_t& at = on[static_cast<size_t>(i->second)];
+    if (at >= 0) name.fail("an op that stands there once");
+    at = d->second;
+  }
+  for (size_t i = 0; i < on.size(); ++i) {
+    if (on[i] >= 0) continue;
+    ops.fail_with(fmt::format("\"{}\" is missing; expected all {} ops",
+                              p.names[i], on.size()));
+  }
+  return on;
+}
+
+double number_or(const Field& of, const char* name, double otherwise) {
+  const auto f = of.find(name);
+  return f ? f->number() : otherwise;
+}
+
+Witness read_witness(const Field& f) {
+  Witness w;
+  const Field kind = f["kind"];
+  w.kind = kind.text();
+  w.target = f["target"].number();
+  f["arrays"].each([&](const std::string& name, const Field& numbers) {
+    w.arrays.emplace_back(name, numbers.numbers());
+  });
+  return w;
+}
+
+std::vector<double> read_peaks(const PlanProblem& p, const Field& devices) {
+  std::vector<double> peaks;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    const Field f = devices[d], name = f["name"];
+    if (d >= p.costs.devices.size() || name.text() != p.costs.devices[d].name) {
+      name.fail(fmt::format("the devices of \"{}\", in order", p.name));
+    }
+    peaks.push_back(number_or(f, "peak_bytes", 0));
+  }
+  return peaks;
+}
+
+}  // namespace
+
+PlanFile read_plan(const PlanProblem& p, const std::string& text,
+                   const std::string& file) {
+  const nlohmann::json document = parse_json(text, file);
+  const Field all(document, file);
+  all["berth_plan"].integer(1, kVersion);
+  PlanFile plan;
+  const Field rules = all["rules"];
+  const std::string name = rules.text();
+  plan.model = p.model;
+  if (name != rules_name(p.model)) {
+    rules.fail(
+        fmt::format("\"{}\", the rules of this problem; is the "
+                    "objective the same?",
+                    rules_name(p.model)));
+  }
+  plan.status = all["status"].text();
+  plan.value = number_or(all, "value", 0);
+  plan.bound = number_or(all, "bound", 0);
+  plan.gap = number_or(all, "gap", -1);
+  if (const auto ops = all.find("ops")) {
+    plan.plan.device = read_devices(p, *ops);
+    const Field sequence = all["sequence"];
+    plan.plan.sequence.reserve(sequence.size());
+    for (size_t k = 0; k < sequence.size(); ++k) {
+      plan.plan.sequence.push_back(
+          static_cast<int32_t>(sequence[k].integer(0, p.num_ops() - 1)));
+    }
+  }
+  if (const auto devices = all.find("devices")) {
+    plan.peak_bytes = read_peaks(p, *devices);
+  }
+  if (const auto w = all.find("witness")) plan.witness = read_witness(*w);
+  return plan;
+}
+
+}  // namespace berth

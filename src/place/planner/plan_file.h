@@ -1,0 +1,44 @@
+// Plan files: an answer of the planner as JSON, and back.
+//
+// docs/formats.md and docs/json.md describe the document. Pure functions.
+
+#ifndef BERTH_PLACE_PLANNER_PLAN_FILE_H_
+#define BERTH_PLACE_PLANNER_PLAN_FILE_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "place/planner/planner.h"
+
+namespace berth {
+
+// What a plan file says. Nothing of it is checked but that it is a plan of
+// the problem's ops on its devices.
+struct PlanFile {
+  PlacePlan plan;  // empty: none was found
+  PlanModel model = PlanModel::kStep;
+  std::string status;  // "planned", "infeasible", "nothing found"
+  double value = 0, bound = 0, gap = -1;
+  std::vector<double> peak_bytes;  // per device; empty: unsaid
+  Witness witness;
+};
+
+// Returns the document.
+nlohmann::ordered_json plan_json(const PlanProblem& problem,
+                                 const PlanAnswer& answer,
+                                 const PlannerOptions& options);
+
+// Prints a document: a line per field, and per object of a list.
+std::string lines_of(const nlohmann::ordered_json& document);
+
+// Reads a plan of the problem. Throws errors::InvalidArgument with file and
+// path for fields that are missing or wrong, ops and devices that the problem
+// lacks, and ops without a device.
+PlanFile read_plan(const PlanProblem& problem, const std::string& text,
+                   const std::string& file);
+
+const char* status_name(PlanStatus status);  // "planned"
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_PLAN_FILE_H_

@@ -1,0 +1,235 @@
+#include "place/planner/step_graph.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <map>
+
+namespace berth {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Above this many kinds, chains pay the cheapest link of all on every crossing.
+constexpr size_t kManyKinds = 8;
+
+}  // namespace
+
+StepGraph::StepGraph(const PlanProblem& p)
+    : group(p.group), num_groups(p.num_groups) {
+  find_kinds(p);
+  find_links(p);
+  find_edges(p);
+  find_order();
+}
+
+void StepGraph::find_kinds(const PlanProblem& p) {
+  const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+  for (size_t c = 0; c < p.costs.classes.size(); ++c) {
+    DeviceMask of_class = 0;
+    for (int32_t d = 0; d < p.num_devices(); ++d) {
+      if (p.costs.devices[d].device_class == static_cast<int32_t>(c)) {
+        of_class |= device_bit(d);
+      }
+    }
+    if (of_class) kind_devices.push_back(of_class);
+  }
+  std::vector<DeviceMask> masks = allowed;
+  std::sort(masks.begin(), masks.end());
+  masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
+  for (const DeviceMask mask : masks) {
+    for (size_t k = kind_devices.size(); k-- > 0;) {
+      const DeviceMask inside = kind_devices[k] & mask;
+      if (inside == 0 || inside == kind_devices[k]) continue;
+      kind_devices.push_back(kind_devices[k] & ~mask);
+      kind_devices[k] = inside;
+    }
+  }
+  const auto n = static_cast<size_t>(p.num_ops());
+  kinds.assign(n, 0);
+  time.assign(n * num_kinds(), kInfinity);
+  least.assign(n, kInfinity);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const DeviceMask mask = allowed[static_cast<size_t>(p.group[at])];
+    for (size_t k = 0; k < num_kinds(); ++k) {
+      if (!(mask & kind_devices[k])) continue;
+      kinds[at] |= DeviceMask{1} << k;
+      const double us =
+          p.takes_time(i)
+              ? p.costs.time(i, std::countr_zero(kind_devices[k])).us
+              : 0;
+      time[at * num_kinds() + k] = us;
+      least[at] = std::min(least[at], us);
+    }
+  }
+}
+
+void StepGraph::find_links(const PlanProblem& p) {
+  for (size_t a = 0; a < num_kinds(); ++a) {
+    for (size_t b = 0; b < num_kinds(); ++b) {
+      std::vector<Link> best;
+      for (DeviceMask from = kind_devices[a]; from; from &= from - 1) {
+        for (DeviceMask to = kind_devices[b]; to; to &= to - 1) {
+          const int32_t f = std::countr_zero(from), t = std::countr_zero(to);
+          if (f == t) continue;
+          const LinkCost& l = p.costs.link(f, t);
+          const auto as_good = [&](const Link& other) {
+            return other.latency_us <= l.latency_us &&
+                   other.bytes_per_us >= l.bytes_per_us;
+          };
+          if (std::any_of(best.begin(), best.end(), as_good)) continue;
+          std::erase_if(best, [&](const Link& other) {
+            return l.latency_us <= other.latency_us &&
+                   l.bytes_per_us >= other.bytes_per_us;
+          });
+          best.push_back({l.latency_us, l.bytes_per_us});
+        }
+      }
+      links_.add(best);
+    }
+  }
+}
+
+double StepGraph::copy_us(size_t from, size_t to, int64_t bytes) const {
+  double us = kInfinity;
+  for (const Link& l : links_[static_cast<int32_t>(from * num_kinds() + to)]) {
+    us = std::min(us,
+                  l.latency_us + static_cast<double>(bytes) / l.bytes_per_us);
+  }
+  return std::max(us, 0.0);
+}
+
+void StepGraph::find_edges(const PlanProblem& p) {
+  const SimulatedGraph& g = p.graph;
+  using Kind = SimulatedGraph::Kind;
+  // Least copies by (from's kinds, to's kinds, bytes) come again and again.
+  std::map<std::tuple<DeviceMask, DeviceMask, int64_t>, double> known;
+  const auto cross = [&](int32_t from, int32_t to, int64_t bytes) {
+    if (bytes < 0) return 0.0;
+    const DeviceMask f = kinds[static_cast<size_t>(from)];
+    const DeviceMask t = kinds[static_cast<size_t>(to)];
+    const auto [it, fresh] = known.try_emplace({f, t, bytes}, kInfinity);
+    if (!fresh) return it->second;
+    for (DeviceMask a = f; a; a &= a - 1) {
+      for (DeviceMask b = t; b; b &= b - 1) {
+        it->second =
+            std::min(it->second,
+                     copy_us(static_cast<size_t>(std::countr_zero(a)),
+                             static_cast<size_t>(std::countr_zero(b)), bytes));
+      }
+    }
+    return it->second;
+  };
+  std::vector<std::pair<int32_t, int64_t>> from;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (g.kind[at] == Kind::kTransfer) continue;
+    from.clear();
+    for (const int32_t v : g.reads[i]) {
+      const bool sent = !g.everywhere[static_cast<size_t>(v)];
+      from.emplace_back(g.producer[static_cast<size_t>(v)],
+                        sent ? p.costs.bytes.item(v) : -1);
+    }
+    for (const int32_t c : g.controls[i]) from.emplace_back(c, -1);
+    std::sort(from.begin(), from.end());
+    for (size_t k = 0; k < from.size(); ++k) {
+      const auto [u, bytes] = from[k];
+      if (k + 1 < from.size() && from[k + 1].first == u) continue;
+      if (g.kind[static_cast<size_t>(u)] == Kind::kTransfer) continue;
+      edges.push_back({u, i, bytes, cross(u, i, bytes),
+                       !(kinds[static_cast<size_t>(u)] & kinds[at])});
+    }
+  }
+  // What takes no time, and is before nothing that does, ends no step.
+  std::vector<uint8_t> matters(static_cast<size_t>(p.num_ops()), 0);
+  std::vector<int32_t> mattering;
+  std::vector<std::vector<int32_t>> before(matters.size());
+  for (const Edge& e : edges) {
+    before[static_cast<size_t>(e.to)].push_back(e.from);
+  }
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    if (!p.takes_time(i)) continue;
+    matters[static_cast<size_t>(i)] = 1;
+    mattering.push_back(i);
+  }
+  for (size_t k = 0; k < mattering.size(); ++k) {
+    for (const int32_t u : before[static_cast<size_t>(mattering[k])]) {
+      if (matters[static_cast<size_t>(u)]) continue;
+      matters[static_cast<size_t>(u)] = 1;
+      mattering.push_back(u);
+    }
+  }
+  std::erase_if(edges, [&](const Edge& e) {
+    return !matters[static_cast<size_t>(e.to)];
+  });
+  std::vector<std::vector<int32_t>> ins(matters.size()), outs(matters.size());
+  for (size_t e = 0; e < edges.size(); ++e) {
+    ins[static_cast<size_t>(edges[e].to)].push_back(static_cast<int32_t>(e));
+    outs[static_cast<size_t>(edges[e].from)].push_back(static_cast<int32_t>(e));
+  }
+  in = Rows<int32_t>(ins);
+  out = Rows<int32_t>(outs);
+}
+
+void StepGraph::find_order() {
+  std::vector<int32_t> missing;
+  for (int32_t i = 0; i < num_ops(); ++i) {
+    missing.push_back(static_cast<int32_t>(in[i].size()));
+    if (missing.back() == 0) order.push_back(i);
+  }
+  for (size_t k = 0; k < order.size(); ++k) {
+    for (const int32_t e : out[order[k]]) {
+      const int32_t to = edges[static_cast<size_t>(e)].to;
+      if (--missing[static_cast<size_t>(to)] == 0) order.push_back(to);
+    }
+  }
+}
+
+std::vector<double> StepGraph::by_path(
+    bool back, const std::vector<double>& at_least) const {
+  const size_t count = num_kinds();
+  std::vector<double> start(time.size(), kInfinity);
+  std::vector<double> end(time.size(), kInfinity);  // of the chain so far
+  std::vector<double> ready(count);
+  for (size_t at = 0; at < order.size(); ++at) {
+    const int32_t op = order[back ? order.size() - 1 - at : at];
+    const size_t first = static_cast<size_t>(op) * count;
+    std::fill(ready.begin(), ready.end(),
+              at_least.empty() ? 0.0 : at_least[static_cast<size_t>(op)]);
+    for (const int32_t number : back ? out[op] : in[op]) {
+      add_edge(edges[static_cast<size_t>(number)], back, end, ready);
+    }
+    for (size_t k = 0; k < count; ++k) {
+      if (!(kinds[static_cast<size_t>(op)] >> k & 1)) continue;
+      start[first + k] = ready[k];
+      end[first + k] = ready[k] + time[first + k];
+    }
+  }
+  return start;
+}
+
+// When the value of an edge can be on each kind of device.
+void StepGraph::add_edge(const Edge& e, bool back,
+                         const std::vector<double>& end,
+                         std::vector<double>& ready) const {
+  const size_t count = num_kinds();
+  const double* of = &end[static_cast<size_t>(back ? e.to : e.from) * count];
+  const double any = *std::min_element(of, of + count);
+  for (size_t k = 0; k < count; ++k) {
+    double us = of[k];
+    if (count > kManyKinds) us = std::min(us, any + e.cross);
+    for (size_t j = 0; count <= kManyKinds && j < count; ++j) {
+      // Staying on one device is never worse than changing within a kind.
+      if (j == k || !(of[j] < us)) continue;
+      const double copy = e.bytes < 0 ? 0
+                          : back      ? copy_us(k, j, e.bytes)
+                                      : copy_us(j, k, e.bytes);
+      us = std::min(us, of[j] + copy);
+    }
+    ready[k] = std::max(ready[k], us);
+  }
+}
+
+}  // namespace berth

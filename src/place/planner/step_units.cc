@@ -1,0 +1,202 @@
+#include "place/planner/step_units.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace berth {
+
+namespace {
+
+// Links between ops that nodes without time may make, per link in the graph.
+constexpr int64_t kMaxTies = 8;
+
+class UnionFind {
+ public:
+  explicit UnionFind(int32_t n) : parent_(static_cast<size_t>(n)) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+  int32_t find(int32_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void join(int32_t into, int32_t other) { parent_[find(other)] = find(into); }
+
+ private:
+  std::vector<int32_t> parent_;
+};
+
+void sort_unique(std::vector<int32_t>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+}  // namespace
+
+StepUnits::StepUnits(const PlanProblem& p) : problem(p) {
+  find_order();
+  join_nodes();
+  collect_units();
+  collect_neighbours();
+  collect_ops_around();
+  look_at_limits();
+}
+
+void StepUnits::find_order() {
+  const SimulatedGraph& g = problem.graph;
+  std::vector<int32_t> missing;
+  missing.reserve(static_cast<size_t>(g.num_nodes()));
+  order.reserve(static_cast<size_t>(g.num_nodes()));
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    missing.push_back(
+        static_cast<int32_t>(g.reads[i].size() + g.controls[i].size()));
+    if (missing[i] == 0) order.push_back(i);
+    num_ops += problem.takes_time(i);
+  }
+  for (size_t k = 0; k < order.size(); ++k) {
+    for (const int32_t v : g.values[order[k]]) {
+      for (const int32_t r : g.readers[v]) {
+        if (--missing[r] == 0) order.push_back(r);
+      }
+    }
+    for (const int32_t f : g.followers[order[k]]) {
+      if (--missing[f] == 0) order.push_back(f);
+    }
+  }
+}
+
+// Aliases go to what they rename, then sources to their only reader; where
+// these allow less, so that nothing is lost.
+void StepUnits::join_nodes() {
+  const SimulatedGraph& g = problem.graph;
+  std::vector<DeviceMask> mask = allowed_of_groups(problem);
+  std::vector<uint8_t> timed(mask.size(), 0);
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    timed[problem.group[i]] |= problem.takes_time(i);
+  }
+  UnionFind groups(problem.num_groups);
+  const auto join = [&](int32_t into, int32_t other) {
+    into = groups.find(into), other = groups.find(other);
+    if (into == other || timed[other] || mask[into] == 0 ||
+        (mask[into] & ~mask[other]) != 0) {
+      return;
+    }
+    groups.join(into, other);
+  };
+  for (const int32_t i : order) {
+    if (g.alias_of[i] < 0 || problem.takes_time(i)) continue;
+    join(problem.group[g.producer[g.alias_of[i]]], problem.group[i]);
+  }
+  // Per root: its only reader, -1 none yet, -2 several.
+  std::vector<int32_t> reader(mask.size(), -1);
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    const int32_t to = groups.find(problem.group[i]);
+    for (const int32_t v : g.reads[i]) {
+      const int32_t from = groups.find(problem.group[g.producer[v]]);
+      if (from == to || reader[from] == to || g.everywhere[v]) continue;
+      reader[from] = reader[from] == -1 ? to : -2;
+    }
+  }
+  for (int32_t u = 0; u < problem.num_groups; ++u) {
+    if (groups.find(u) == u && reader[u] >= 0) join(reader[u], u);
+  }
+  std::vector<int32_t> number(mask.size(), -1);
+  unit.resize(static_cast<size_t>(g.num_nodes()));
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    const int32_t root = groups.find(problem.group[i]);
+    if (number[root] < 0) {
+      number[root] = num_units++;
+      allowed.push_back(mask[root]);
+    }
+    unit[i] = number[root];
+  }
+}
+
+void StepUnits::collect_units() {
+  const SimulatedGraph& g = problem.graph;
+  std::vector<std::vector<int32_t>> all(static_cast<size_t>(num_units));
+  std::vector<std::vector<int32_t>> timed(all.size());
+  held_bytes.assign(all.size(), 0);
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    all[unit[i]].push_back(i);
+    double& held = held_bytes[unit[i]];
+    held +=
+        problem.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
+    if (problem.takes_time(i)) {
+      timed[unit[i]].push_back(i);
+    } else if (g.kind[i] == SimulatedGraph::Kind::kSource) {
+      for (const int64_t b : problem.costs.bytes[i]) {
+        held += static_cast<double>(b);
+      }
+    }
+  }
+  nodes = Rows<int32_t>(all);
+  ops = Rows<int32_t>(timed);
+}
+
+void StepUnits::collect_neighbours() {
+  const SimulatedGraph& g = problem.graph;
+  std::vector<std::vector<int32_t>> lists(static_cast<size_t>(num_units));
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    for (const int32_t v : g.reads[i]) {
+      const int32_t a = unit[i], b = unit[g.producer[v]];
+      if (a == b || g.everywhere[v]) continue;
+      lists[a].push_back(b);
+      lists[b].push_back(a);
+    }
+  }
+  for (std::vector<int32_t>& list : lists) sort_unique(list);
+  neighbours = Rows<int32_t>(lists);
+}
+
+void StepUnits::collect_ops_around() {
+  const SimulatedGraph& g = problem.graph;
+  const auto n = static_cast<size_t>(g.num_nodes());
+  const int64_t links = g.reads.num_items() + g.controls.num_items();
+  const int64_t most = kMaxTies * (links + g.num_nodes());
+  int64_t ties = 0;
+  std::vector<std::vector<int32_t>> lists(n);
+  for (const int32_t i : order) {
+    std::vector<int32_t>& list = lists[i];
+    const auto add = [&](int32_t j) {
+      if (problem.takes_time(j)) {
+        list.push_back(j);
+      } else {
+        list.insert(list.end(), lists[j].begin(), lists[j].end());
+      }
+    };
+    for (const int32_t v : g.reads[i]) add(g.producer[v]);
+    for (const int32_t c : g.controls[i]) add(c);
+    sort_unique(list);
+    ties += static_cast<int64_t>(list.size());
+    if (ties > most) {
+      ordered = false;
+      return;
+    }
+  }
+  before = Rows<int32_t>(lists);
+  for (std::vector<int32_t>& list : lists) list.clear();
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    if (!problem.takes_time(i)) continue;
+    for (const int32_t j : before[i]) lists[j].push_back(i);
+  }
+  after = Rows<int32_t>(lists);
+}
+
+void StepUnits::look_at_limits() {
+  const CostTable& costs = problem.costs;
+  double most = 0, workspace = 0;
+  for (const double held : held_bytes) most += held;
+  for (int32_t v = 0; v < costs.bytes.num_items(); ++v) {
+    most += static_cast<double>(costs.bytes.item(v));
+  }
+  for (const int64_t w : costs.workspace) {
+    workspace = std::max(workspace, static_cast<double>(w));
+  }
+  for (const DeviceCost& d : costs.devices) {
+    limited |= d.memory_limit > 0 &&
+               most + workspace > static_cast<double>(d.memory_limit);
+  }
+}
+
+}  // namespace berth

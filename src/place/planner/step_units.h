@@ -1,0 +1,67 @@
+// StepUnits: what a search for the shortest step decides on.
+//
+// A unit is a group, with the nodes that cost nothing beside it: aliases of
+// its values, sources that it alone reads. Who stands before whom in a
+// sequence is given between ops that take time, seen through nodes that take
+// none. Made once per problem, which must outlive it; only read then.
+
+#ifndef BERTH_PLACE_PLANNER_STEP_UNITS_H_
+#define BERTH_PLACE_PLANNER_STEP_UNITS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "place/planner/problem.h"
+
+namespace berth {
+
+class StepUnits {
+ public:
+  explicit StepUnits(const PlanProblem& problem);
+
+  const PlanProblem& problem;
+
+  // Per node.
+  std::vector<int32_t> unit;
+  std::vector<int32_t> order;  // all nodes, none before what it waits for
+
+  // Per unit.
+  int32_t num_units = 0;
+  std::vector<DeviceMask> allowed;  // none: no plan exists
+  Rows<int32_t> nodes;
+  Rows<int32_t> ops;  // those that take time
+  // Bytes that a unit holds on its device from begin to end: residents,
+  // variables, arguments.
+  std::vector<double> held_bytes;
+  Rows<int32_t> neighbours;  // units that read its values, or it theirs
+
+  // Per node: ops that take time and stand before or behind it, where nothing
+  // that takes time stands between.
+  Rows<int32_t> before, after;
+  int32_t num_ops = 0;  // that take time
+
+  // False: no sequence can be changed in good time, as nodes that take none
+  // tie too many ops together; `before` and `after` are empty then.
+  bool ordered = true;
+  // A plan may break a memory limit.
+  bool limited = false;
+
+ private:
+  void find_order();
+  void join_nodes();
+  void collect_units();
+  void collect_neighbours();
+  void collect_ops_around();
+  void look_at_limits();
+};
+
+// Time that a value takes from a device to another one.
+inline double copy_time(const PlanProblem& p, int32_t from, int32_t to,
+                        int64_t bytes) {
+  const double us = p.costs.link(from, to).time_us(bytes);
+  return us > 0 ? us : 0;
+}
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_STEP_UNITS_H_

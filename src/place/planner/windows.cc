@@ -1,0 +1,425 @@
+#include "place/planner/windows.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace berth {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+constexpr double kWorthwhile = 1e-4;  // less is no deduction
+constexpr double kRounding = 1e-12;   // of sums
+constexpr double kNear = 1e-9;        // of times that should be equal
+constexpr double kShave = 1e-10;      // of what is deduced
+constexpr size_t kThresholds = 24;    // times looked at, on each side
+constexpr double kLooks = 5e5;        // ops times cuts of one kind
+constexpr size_t kTargets = 500;
+constexpr size_t kSizes = 2;    // by which ops are counted
+constexpr double kLarge = 0.9;  // share of the work: the largest ops
+
+// Keeps at most `most`, spread evenly; near ones count as one.
+void thin_out(std::vector<double>& v, size_t most, double near) {
+  std::sort(v.begin(), v.end());
+  v.erase(std::unique(v.begin(), v.end(),
+                      [&](double a, double b) { return b - a <= near; }),
+          v.end());
+  if (v.size() <= most) return;
+  std::vector<double> fewer;
+  for (size_t k = 0; k < most; ++k) {
+    fewer.push_back(v[k * (v.size() - 1) / (most - 1)]);
+  }
+  v = std::move(fewer);
+}
+
+double least_of(const std::vector<double>& rows, int32_t op, size_t kinds) {
+  const double* row = &rows[static_cast<size_t>(op) * kinds];
+  return *std::min_element(row, row + kinds);
+}
+
+}  // namespace
+
+Windows::Windows(const StepGraph& graph, std::vector<double> weight)
+    : g_(graph), kinds_(graph.num_kinds()), weight_(std::move(weight)) {
+  const auto n = static_cast<size_t>(g_.num_ops());
+  for (const bool back : {false, true}) {
+    known_[back].assign(n, 0);
+    propagate(back);
+  }
+  lag_.assign(n, -1);
+  parent_.resize(n);
+  first_of_group_.assign(static_cast<size_t>(g_.num_groups), -1);
+  class_of_.resize(n);
+}
+
+void Windows::propagate(bool back) {
+  ready_[back] = g_.by_path(back, known_[back]);
+  start_[back].resize(known_[back].size());
+  end_[back].resize(known_[back].size());
+  for (int32_t i = 0; i < g_.num_ops(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    double end = kInfinity;
+    for (size_t k = 0; k < kinds_; ++k) {
+      end = std::min(end, ready(back, i, k) + g_.time_on(i, k));
+    }
+    start_[back][at] = least_of(ready_[back], i, kinds_);
+    end_[back][at] = end;
+  }
+  work_ += static_cast<int64_t>(g_.edges.size() * kinds_ * kinds_ +
+                                end_[back].size());
+}
+
+double Windows::path_bound() const {
+  double bound = 0;
+  for (int32_t i = 0; i < g_.num_ops(); ++i) {
+    if (!(g_.least[static_cast<size_t>(i)] > 0)) continue;
+    double through = kInfinity;
+    for (size_t k = 0; k < kinds_; ++k) {
+      through = std::min(
+          through, ready(false, i, k) + g_.time_on(i, k) + ready(true, i, k));
+    }
+    if (through < kInfinity) bound = std::max(bound, through);
+  }
+  return bound;
+}
+
+double Windows::deduce(const std::function<bool()>& stop) {
+  bound_ = path_bound();
+  close();
+  const std::vector<int32_t> targets = choose_targets();
+  for (const bool back : {false, true}) {
+    for (size_t k = 0; k < targets.size(); ++k) {
+      const int32_t op = targets[back ? targets.size() - 1 - k : k];
+      if ((back ? g_.out : g_.in)[op].size() < 2) continue;
+      if (stop()) return bound_;
+      if (strengthen(back, op)) bound_ = std::max(bound_, path_bound());
+    }
+    if (stop()) return bound_;
+    close();
+  }
+  return bound_;
+}
+
+// Where much comes together, in order; of many, those with the most edges.
+std::vector<int32_t> Windows::choose_targets() const {
+  const auto edges = [&](int32_t op) {
+    return std::max(g_.in[op].size(), g_.out[op].size());
+  };
+  std::vector<size_t> most;
+  for (const int32_t op : g_.order) most.push_back(edges(op));
+  size_t at_least = 2;
+  if (most.size() > kTargets) {
+    std::nth_element(most.begin(), most.begin() + kTargets, most.end(),
+                     std::greater<>());
+    at_least = std::max(at_least, most[kTargets]);
+  }
+  std::vector<int32_t> targets;
+  for (const int32_t op : g_.order) {
+    if (edges(op) >= at_least) targets.push_back(op);
+  }
+  if (targets.size() > 2 * kTargets) targets.clear();  // none stands out
+  return targets;
+}
+
+// What must be done in the whole step.
+void Windows::close() {
+  set_target(false, -1);
+  const double t = improve(bound_);
+  if (!(t > bound_ * (1 + kWorthwhile / 10))) return;
+  steps_.push_back({false, -1, t, best_.from, best_.until, best_.size});
+  bound_ = t;
+}
+
+bool Windows::strengthen(bool back, int32_t op) {
+  const auto at = static_cast<size_t>(op);
+  set_target(back, op);
+  const double before = start_[back][at];
+  const double t = improve(before);
+  if (!(t > before * (1 + kWorthwhile))) return false;
+  steps_.push_back({back, op, t, best_.from, best_.until, best_.size});
+  known_[back][at] = t;
+  propagate(back);
+  return true;
+}
+
+void Windows::set_target(bool back, int32_t op) {
+  back_ = back;
+  target_ = op;
+  between_.clear();
+  items_.clear();
+  std::fill(lag_.begin(), lag_.end(), op < 0 ? 0.0 : -1.0);
+  if (op >= 0) set_lags(op);
+  double path = 0;
+  for (size_t at = 0; at < g_.order.size(); ++at) {
+    const int32_t i = g_.order[back ? g_.order.size() - 1 - at : at];
+    const auto number = static_cast<size_t>(i);
+    if (lag_[number] < 0) continue;
+    for (const int32_t e : (back ? g_.out : g_.in)[i]) {
+      if (g_.edges[static_cast<size_t>(e)].cross > 0) between_.push_back(e);
+    }
+    if (i == op) continue;
+    if (g_.least[number] > 0) items_.push_back(i);
+    path = std::max(path, end_[back][number]);
+  }
+  work_ += static_cast<int64_t>(lag_.size() + between_.size());
+  choose_cuts(path);
+}
+
+// The longest paths from the end of what is before the target to its start.
+void Windows::set_lags(int32_t target) {
+  lag_[static_cast<size_t>(target)] = 0;
+  for (size_t at = g_.order.size(); at-- > 0;) {
+    const int32_t i = g_.order[back_ ? g_.order.size() - 1 - at : at];
+    const auto x = static_cast<size_t>(i);
+    if (lag_[x] < 0) continue;
+    const double w = i == target ? 0 : g_.least[x];
+    for (const int32_t number : (back_ ? g_.out : g_.in)[i]) {
+      const StepGraph::Edge& e = g_.edges[static_cast<size_t>(number)];
+      double& lag = lag_[static_cast<size_t>(back_ ? e.to : e.from)];
+      lag = std::max(lag, lag_[x] + w + (e.apart ? e.cross : 0));
+    }
+  }
+}
+
+// Looks where large ops begin or end at the soonest or latest.
+void Windows::choose_cuts(double scale) {
+  std::vector<std::pair<double, int32_t>> large;
+  double all = 0, covered = 0;
+  for (const int32_t op : items_) {
+    const double w = g_.least[static_cast<size_t>(op)];
+    all += w;
+    large.emplace_back(-w, op);
+  }
+  std::sort(large.begin(), large.end());
+  std::vector<double> froms = {0}, untils = {0};
+  std::vector<std::pair<double, double>> by_size;  // work, least size
+  for (const auto& [minus, op] : large) {
+    if (covered > kLarge * all) break;
+    const auto at = static_cast<size_t>(op);
+    const double w = -minus;
+    covered += w;
+    const double head = start_[back_][at];
+    const double lag = target_ < 0 ? start_[!back_][at] : lag_[at];
+    // What starts at the end of this must count as behind it.
+    froms.push_back(head);
+    froms.push_back((head + w) * (1 - kNear));
+    untils.push_back(lag);
+    untils.push_back((lag + w) * (1 - kNear));
+    if (by_size.empty() || w < by_size.back().second * 0.999) {
+      by_size.emplace_back(0, w);
+    }
+    by_size.back().first += w;
+    by_size.back().second = w;
+  }
+  // Many ops are looked at in fewer ways.
+  const size_t most = std::clamp<size_t>(
+      static_cast<size_t>(std::sqrt(kLooks / (1.0 + double(items_.size())))), 3,
+      kThresholds);
+  thin_out(froms, most, scale * 1e-6);
+  thin_out(untils, most, scale * 1e-6);
+  std::sort(by_size.rbegin(), by_size.rend());
+  if (by_size.size() > kSizes) by_size.resize(kSizes);
+  cuts_.clear();
+  for (const double until : untils) {
+    for (const double from : froms) {
+      cuts_.push_back({from, until, 0});
+      for (const auto& [work, size] : by_size) {
+        cuts_.push_back({from, until, size * (1 - kNear)});
+      }
+    }
+  }
+}
+
+int32_t Windows::root(int32_t op) const {
+  while (parent_[static_cast<size_t>(op)] != op) {
+    op = parent_[static_cast<size_t>(op)] =
+        parent_[static_cast<size_t>(parent_[static_cast<size_t>(op)])];
+  }
+  return op;
+}
+
+// Whether a value that changed devices here would come too late.
+bool Windows::must_join(const StepGraph::Edge& e, double t) const {
+  const auto from = static_cast<size_t>(back_ ? e.to : e.from);
+  const int32_t to = back_ ? e.from : e.to;
+  const auto x = static_cast<size_t>(to);
+  double lag = 0;
+  if (to != target_) {
+    lag = g_.least[x] + (target_ < 0 ? start_[!back_][x] : lag_[x]);
+  }
+  return end_[back_][from] + e.cross + lag > t * (1 + kRounding);
+}
+
+// Finds what shares devices when the target starts by `t`.
+void Windows::join(double t) {
+  std::fill(first_of_group_.begin(), first_of_group_.end(), -1);
+  const auto add = [&](int32_t op) {
+    parent_[static_cast<size_t>(op)] = op;
+    int32_t& first =
+        first_of_group_[static_cast<size_t>(g_.group[static_cast<size_t>(op)])];
+    if (first < 0) first = op;
+    parent_[static_cast<size_t>(op)] = first;
+  };
+  for (int32_t i = 0; i < g_.num_ops(); ++i) {
+    if (lag_[static_cast<size_t>(i)] >= 0) add(i);
+  }
+  for (const int32_t number : between_) {
+    const StepGraph::Edge& e = g_.edges[static_cast<size_t>(number)];
+    if (must_join(e, t)) {
+      parent_[static_cast<size_t>(root(e.from))] = root(e.to);
+    }
+  }
+  work_ += static_cast<int64_t>(lag_.size() + between_.size() + items_.size());
+  make_classes();
+}
+
+void Windows::make_classes() {
+  classes_.clear();
+  std::fill(class_of_.begin(), class_of_.end(), -1);
+  for (const int32_t op : items_) {
+    int32_t& c = class_of_[static_cast<size_t>(root(op))];
+    if (c < 0) {
+      c = static_cast<int32_t>(classes_.size());
+      classes_.push_back({0, 0, ~uint64_t{0}});
+    }
+    ++classes_[static_cast<size_t>(c)].end;
+  }
+  int32_t begin = 0;
+  for (Class& c : classes_) {
+    const int32_t size = c.end;
+    c.begin = c.end = begin;
+    begin += size;
+  }
+  sorted_.resize(items_.size());
+  for (const int32_t op : items_) {
+    Class& c =
+        classes_[static_cast<size_t>(class_of_[static_cast<size_t>(root(op))])];
+    sorted_[static_cast<size_t>(c.end++)] = op;
+    c.kinds &= g_.kinds[static_cast<size_t>(op)];
+  }
+}
+
+// By how much what is needed between the cut's times is more than devices can
+// do; infinite when some class fits on none.
+double Windows::excess(const Cut& cut, double t) {
+  work_ += static_cast<int64_t>(items_.size() * kinds_);
+  const double length = std::max(t - cut.until - cut.from, 0.0);
+  double sum = 0;
+  uint64_t used = 0;
+  for (const Class& c : classes_) {
+    double least = kInfinity;
+    for (uint64_t k = c.kinds; k; k &= k - 1) {
+      const auto kind = static_cast<size_t>(std::countr_zero(k));
+      const double us = need(c, cut, t, kind);
+      if (us == kInfinity) continue;
+      least = std::min(least, cut.size > 0 ? us : weight_[kind] * us);
+    }
+    if (least == kInfinity) return kInfinity;
+    if (least > 0) used |= c.kinds;
+    sum += least;
+  }
+  const double room = cut.size > 0 ? std::floor(length / cut.size) : length;
+  double capacity = 0;
+  for (uint64_t k = used; k; k &= k - 1) {
+    const auto kind = static_cast<size_t>(std::countr_zero(k));
+    capacity += room * (cut.size > 0 ? 1 : weight_[kind]) *
+                std::popcount(g_.kind_devices[kind]);
+  }
+  const double over = sum - capacity * (1 + kRounding);
+  return over > 0 ? over * (cut.size > 0 ? cut.size : 1) : 0;
+}
+
+// What a class must do between the cut's times on a device of a kind; infinite
+// when it cannot be there.
+double Windows::need(const Class& c, const Cut& cut, double t, size_t kind) {
+  const double length = std::max(t - cut.until - cut.from, 0.0);
+  double inside = 0, all = 0;
+  double first = kInfinity, last = kInfinity;
+  for (int32_t i = c.begin; i < c.end; ++i) {
+    const int32_t op = sorted_[static_cast<size_t>(i)];
+    const double w = g_.time_on(op, kind);
+    const double head = ready(back_, op, kind);
+    const double lag =
+        target_ < 0 ? ready(!back_, op, kind) : lag_[static_cast<size_t>(op)];
+    if (head + w + lag > t * (1 + kRounding)) return kInfinity;
+    if (cut.size > 0) {
+      if (w < cut.size) continue;
+      inside += head >= cut.from && lag >= cut.until;
+      all += 1;
+    } else {
+      const double part =
+          std::min(std::min(w, length),
+                   std::min(head + w - cut.from, lag + w - cut.until));
+      inside += std::max(part, 0.0);
+      all += w;
+    }
+    first = std::min(first, head);
+    last = std::min(last, lag);
+  }
+  if (all == 0) return 0;
+  // One after the other: before and behind the cut is only so much time.
+  double before = std::max(cut.from - first, 0.0);
+  double behind = std::max(cut.until - last, 0.0);
+  double room = length * (1 + kRounding);
+  if (cut.size > 0) {
+    before = std::ceil(before / cut.size);
+    behind = std::ceil(behind / cut.size);
+    room = std::floor(length / cut.size);
+  }
+  const double least = std::max(inside, all - before - behind);
+  return least > room ? kInfinity : least;
+}
+
+bool Windows::best_cut(double t, Cut& best) {
+  double most = 0;
+  join(t);
+  for (const Cut& cut : cuts_) {
+    const double over = excess(cut, t);
+    if (!(over > most)) continue;
+    most = over;
+    best = cut;
+    if (over == kInfinity) break;
+  }
+  return most > 0;
+}
+
+// Returns the latest start of the target that a cut refutes, from one that it
+// does.
+double Windows::latest_refuted(const Cut& cut, double low) {
+  const auto refuted = [&](double t) {
+    join(t);
+    return excess(cut, t) > 0;
+  };
+  double high = low * 1.01;
+  for (int k = 0; refuted(high); ++k, high *= 1.1) {
+    low = high;
+    if (k == 200) return low;  // no plan is possible at all
+  }
+  while (high - low > low * 1e-11) {
+    const double middle = low + (high - low) / 2;
+    if (!(middle > low && middle < high)) break;
+    (refuted(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+double Windows::improve(double known) {
+  double low = known;
+  best_ = {};
+  for (int round = 0; round < 40; ++round) {
+    Cut cut;
+    const double t = low > 0 ? low * (1 + kWorthwhile) : 1e-9;
+    if (!best_cut(t, cut)) break;
+    const double refuted = latest_refuted(cut, t) * (1 - kShave);
+    if (!(refuted > low)) break;
+    low = refuted;
+    best_ = cut;
+  }
+  return low;
+}
+
+}  // namespace berth

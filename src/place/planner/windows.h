@@ -1,0 +1,109 @@
+// Windows: when ops can run at all, deduced from each other.
+//
+// Every op has a head (it cannot start sooner) and a tail (so much time passes
+// between its end and the step's). Both begin as longest paths. A deduction
+// assumes that an op starts sooner than some time and shows that what must run
+// before it does not fit: a reader whose value would be sent too late is on its
+// producer's device; ops of one device run one after the other; and no device
+// works more than all the time. So the op starts no sooner. Tails are the same
+// in the reversed graph, and a bound on the step is the same for its end.
+// docs/formats.md has the rule in full. Deterministic; one thread.
+
+#ifndef BERTH_PLACE_PLANNER_WINDOWS_H_
+#define BERTH_PLACE_PLANNER_WINDOWS_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "place/planner/step_graph.h"
+
+namespace berth {
+
+class Windows {
+ public:
+  // One deduction: by what had been deduced before, `op` has no head (`back`:
+  // tail) under `value`; op -1: no step is shorter. It looks at the time from
+  // `from` until `until` before the op. `size` > 0: ops are counted that take
+  // this at least, else work is.
+  struct Step {
+    bool back;
+    int32_t op;
+    double value;
+    double from, until, size;
+  };
+
+  // `weight`: per kind of device, what a unit of its time counts.
+  Windows(const StepGraph& graph, std::vector<double> weight);
+
+  // Deduces until `stop`, asked between deductions, or nothing more follows.
+  // Returns the bound, which holds at any time.
+  double deduce(const std::function<bool()>& stop);
+
+  double bound() const { return bound_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  // Operations done, for budgets that do not look at the clock.
+  int64_t work() const { return work_; }
+
+ private:
+  struct Cut {  // where a deduction looks
+    double from = 0, until = 0, size = 0;
+  };
+  struct Class {  // ops that share a device
+    int32_t begin, end;
+    uint64_t kinds;
+  };
+
+  void propagate(bool back);
+  double path_bound() const;
+  std::vector<int32_t> choose_targets() const;
+  bool strengthen(bool back, int32_t op);
+  void close();
+
+  void set_target(bool back, int32_t op);
+  void set_lags(int32_t target);
+  void choose_cuts(double scale);
+  double improve(double known);
+  bool best_cut(double t, Cut& best);
+  double latest_refuted(const Cut& cut, double low);
+
+  void join(double t);
+  bool must_join(const StepGraph::Edge& e, double t) const;
+  int32_t root(int32_t op) const;
+  void make_classes();
+  double excess(const Cut& cut, double t);
+  double need(const Class& c, const Cut& cut, double t, size_t kind);
+
+  double ready(bool back, int32_t op, size_t kind) const {
+    return ready_[back][static_cast<size_t>(op) * kinds_ + kind];
+  }
+
+  const StepGraph& g_;
+  const size_t kinds_;
+  std::vector<double> weight_;
+  std::vector<double> ready_[2];           // [op * kinds + kind]
+  std::vector<double> known_[2];           // per op: deduced
+  std::vector<double> start_[2], end_[2];  // per op: least over kinds
+  double bound_ = 0;
+  std::vector<Step> steps_;
+  int64_t work_ = 0;
+
+  // Of the current target.
+  bool back_ = false;
+  int32_t target_ = -1;
+  std::vector<double> lag_;       // per op; negative: not before it
+  std::vector<int32_t> between_;  // edges that values cross
+  std::vector<int32_t> items_;    // ops that take time
+  std::vector<Cut> cuts_;
+  Cut best_;
+
+  // When it starts by some time.
+  mutable std::vector<int32_t> parent_;  // towards one of each class
+  std::vector<int32_t> first_of_group_, class_of_;
+  std::vector<Class> classes_;
+  std::vector<int32_t> sorted_;  // by class
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_WINDOWS_H_
