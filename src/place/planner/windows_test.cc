@@ -156,6 +156,7 @@ TEST(BoundSteps, IsAboveNoPlanOfSmallProblems) {
     compare(r, 4 + pick(r, 2), 3, true, gaps);
   }
   ASSERT_GT(gaps.count, 4000);
+  RecordProperty("mean gap, %", std::to_string(100 * gaps.sum / gaps.count));
   std::printf("mean gap %.2f %%, %d of %d are tight\n",
               100 * gaps.sum / gaps.count, gaps.tight, gaps.count);
 }
