@@ -268,7 +268,7 @@ std::string check_windows(const PlanProblem& p, const Witness& w) {
     const size_t expected = name == "weight" ? p.costs.devices.size() : n;
     if (column.size() != expected) return name + " has another length";
     for (const double x : column) {
-      if (!(x >= (name == "op" ? -1 : 0) && x < 1e300))
+      if (!(x >= (name == "op" ? -1 : 0) && x < kInf))
         return name + ": " + std::to_string(x);
     }
   }
