@@ -1,15 +1,18 @@
-// The simulator: simulations per second of one thread, on a graph of 200 ops
-// over four devices; and steps of the MLP and the CNN as predicted from
-// measured and from estimated op times, beside how long they take.
+// The simulator: simulations per second of one thread, and a search's
+// evaluations per second, on a graph of 200 ops over four devices; and steps of
+// the MLP and the CNN as predicted from measured and from estimated op times,
+// beside how long they take.
 
 #include "place/simulate.h"
 
+#include <algorithm>
 #include <random>
 
 #include "bench_common.h"
 #include "exec/measure_costs.h"
 #include "function/costs_of.h"
 #include "place/cost_store.h"
+#include "place/decode.h"
 #include "step_models.h"
 
 using namespace berth;
@@ -39,9 +42,9 @@ Graph layered_graph(int ops) {
   return g;
 }
 
-void bench_rate(double seconds, CopyRule rule, const char* name) {
-  constexpr int kDevices = 4;
-  const Graph g = layered_graph(200);
+constexpr int kDevices = 4;
+
+CostTable costs_on(const Graph& g, CopyRule rule) {
   std::vector<std::string> names;
   for (int d = 0; d < kDevices; ++d) {
     names.push_back("/job:localhost/replica:0/task:0/device:GPU:" +
@@ -49,14 +52,24 @@ void bench_rate(double seconds, CopyRule rule, const char* name) {
   }
   Machine m = assumed_machine(names);
   for (DeviceCost& d : m.devices) d.copies = rule;
-  const CostTable costs = estimate_costs(g, m);
-  SimulatedPlan plan;
-  plan.order.resize(kDevices);
-  for (int32_t i = 0; i < g.size(); ++i) {
+  return estimate_costs(g, m);
+}
+
+PlacePlan round_robin(const SimulatedGraph& graph) {
+  PlacePlan plan;
+  for (int32_t i = 0; i < graph.num_nodes(); ++i) {
     plan.device.push_back(i % kDevices);
-    plan.order[i % kDevices].push_back(i);
+    if (graph.kind[i] == SimulatedGraph::Kind::kOp) plan.sequence.push_back(i);
   }
+  return plan;
+}
+
+// Whole simulations, with all that they report.
+void bench_rate(double seconds, CopyRule rule, const char* name) {
+  const Graph g = layered_graph(200);
+  const CostTable costs = costs_on(g, rule);
   const SimulatedGraph graph(g);
+  const PlacePlan plan = round_robin(graph);
   Simulator simulator(graph, costs);
   size_t copies = 0;
   const Timing t =
@@ -67,6 +80,95 @@ void bench_rate(double seconds, CopyRule rule, const char* name) {
       .add("ops", 200)
       .add("transfers", copies)
       .add("per_second", std::round(1 / t.best))
+      .print();
+}
+
+// A search's moves: an op to another device, or to another place in the
+// sequence, kept when the step is little longer or shorter.
+class Walk {
+ public:
+  Walk(const SimulatedGraph& graph, const CostTable& costs)
+      : graph_(graph), decoder_(graph, costs), plan_(round_robin(graph)) {
+    decoder_.decode(plan_);
+  }
+
+  void move() {
+    const auto ops = static_cast<uint32_t>(plan_.sequence.size());
+    const auto k = static_cast<int32_t>(random_() % ops);
+    // Mostly shorter, at times by up to 1 % longer.
+    const double limit =
+        decoder_.step_us() *
+        (1 +
+         0.01 * static_cast<double>(random_() % 64 * (random_() % 64)) / 4096);
+    random_() % 2 ? change_device(k, limit) : change_place(k, limit);
+  }
+
+  double step_us() const { return decoder_.step_us(); }
+
+ private:
+  void change_device(int32_t k, double limit) {
+    int32_t& device = plan_.device[plan_.sequence[k]];
+    const int32_t before = device;
+    device = (device + 1 + static_cast<int32_t>(random_() % (kDevices - 1))) %
+             kDevices;
+    if (decoder_.try_from(plan_, k, limit) <= limit) {
+      decoder_.accept();
+    } else {
+      device = before;
+    }
+  }
+
+  // Forward by up to 8 places, as far as nobody in between reads it.
+  void change_place(int32_t k, double limit) {
+    const int32_t op = plan_.sequence[k];
+    const auto ops = static_cast<int32_t>(plan_.sequence.size());
+    int32_t to = k;
+    while (to + 1 < std::min(ops, k + 9) &&
+           !reads(plan_.sequence[to + 1], op)) {
+      ++to;
+    }
+    if (to == k) return change_device(k, limit);
+    const auto at = plan_.sequence.begin();
+    std::rotate(at + k, at + k + 1, at + to + 1);
+    if (decoder_.try_from(plan_, k, limit) <= limit) {
+      decoder_.accept();
+    } else {
+      std::rotate(at + k, at + to, at + to + 1);
+    }
+  }
+
+  bool reads(int32_t op, int32_t producer) const {
+    for (const int32_t v : graph_.reads[op]) {
+      if (graph_.producer[v] == producer) return true;
+    }
+    return false;
+  }
+
+  const SimulatedGraph& graph_;
+  Decoder decoder_;
+  PlacePlan plan_;
+  std::minstd_rand random_{1};
+};
+
+void bench_evaluations(double seconds, CopyRule rule, const char* name) {
+  const Graph g = layered_graph(200);
+  const CostTable costs = costs_on(g, rule);
+  const SimulatedGraph graph(g);
+  Walk walk(graph, costs);
+  const double begin = walk.step_us();
+  constexpr int kMoves = 20000;
+  for (int k = 0; k < 10 * kMoves; ++k) walk.move();  // near a good plan
+  const Timing t = measure(
+      [&] {
+        for (int k = 0; k < kMoves; ++k) walk.move();
+      },
+      seconds);
+  Line("evaluations", 1)
+      .add("rule", name)
+      .timing(t, "us", 1e6 / kMoves)
+      .add("ops", 200)
+      .add("shorter_by", begin / walk.step_us())
+      .add("per_second", std::round(kMoves / t.best))
       .print();
 }
 
@@ -118,6 +220,10 @@ int main(int argc, char** argv) {
   }
   bench_rate(args.seconds / 4, CopyRule::kOverlap, "overlap");
   bench_rate(args.seconds / 4, CopyRule::kBoth, "sum");
+  bench_evaluations(args.seconds / 4, CopyRule::kFree, "free");
+  bench_evaluations(args.seconds / 4, CopyRule::kReceiving, "receiving");
+  bench_evaluations(args.seconds / 4, CopyRule::kOverlap, "overlap");
+  bench_evaluations(args.seconds / 4, CopyRule::kBoth, "sum");
   measure_machine(false);
   bench_prediction("mlp", args);
   bench_prediction("cnn", args);

@@ -45,7 +45,7 @@ placement::Explanation explain_node(const Graph& graph,
                                     const PlaceOptions& options,
                                     const CostTable& costs, int32_t node) {
   const SimulatedGraph simulated(graph);
-  const SimulatedPlan plan = plan_of(graph, costs);
+  const PlacePlan plan = plan_of(graph, costs);
   return explain_placement(
       graph, placement, options, node, [&](int32_t of, int32_t device) {
         try {

@@ -14,6 +14,7 @@
 #include "cli/plan_output.h"
 #include "place/planner/formats.h"
 #include "place/planner/plan_file.h"
+#include "place/planner/plan_svg.h"
 #include "place/planner/units.h"
 
 namespace berth::cli {
@@ -119,6 +120,9 @@ int plan(const Options& o) {
   Json document = plan_json(p, answer, o.planner);
   std::string text = plan_summary(p, answer);
   if (!o.out.empty()) write_file(o.out, lines_of(document));
+  if (!o.svg.empty() && answer.status == PlanStatus::kPlanned) {
+    write_file(o.svg, plan_svg(p, answer));
+  }
   if (!o.compare.empty()) {
     const Compared c = compare(p, o.compare);
     document["compare"] = to_json(c, answer);

@@ -10,7 +10,7 @@
 
 namespace berth::cli {
 
-std::vector<int32_t> some_order(const SimulatedGraph& g) {
+std::vector<int32_t> in_order(const SimulatedGraph& g) {
   std::vector<int32_t> missing, order;
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     missing.push_back(

@@ -112,8 +112,8 @@ bool adds_up(const std::string& node) {
 double adding_us(const Plan& plan, const PlanPrediction& p, int32_t device) {
   double us = 0;
   const Graph& g = plan.graph();
-  for (const int32_t i : p.costs.order.order[static_cast<size_t>(device)]) {
-    if (!adds_up(g[i].name)) continue;
+  for (const int32_t i : p.costs.order.sequence) {
+    if (p.costs.order.device[i] != device || !adds_up(g[i].name)) continue;
     us += p.simulation.end_us[i] - p.simulation.start_us[i];
   }
   for (const SimulatedTransfer& t : p.simulation.transfers) {

@@ -149,14 +149,14 @@ int32_t device_of(const Plan::Impl& p, const PlanStep& step, const Machine& m) {
 }
 
 // The plan's own order of ops, for the simulator.
-SimulatedPlan order_of(const Plan::Impl& p, const Machine& machine) {
-  SimulatedPlan plan = plan_of(p.graph, machine);
-  for (std::vector<int32_t>& order : plan.order) order.clear();
+PlacePlan order_of(const Plan::Impl& p, const Machine& machine) {
+  PlacePlan plan = plan_of(p.graph, machine);
+  plan.sequence.clear();
   for (const PlanStep& step : p.steps) {
     if (step.kind == StepKind::kTransfer) continue;
-    const int32_t d = device_of(p, step, machine);
     for (int k = step.first_op; k < step.first_op + step.num_ops; ++k) {
-      plan.order[static_cast<size_t>(d)].push_back(p.ops[k].node);
+      const int32_t node = p.ops[k].node;
+      if (takes_time(p.graph[node])) plan.sequence.push_back(node);
     }
   }
   return plan;

@@ -36,7 +36,7 @@ std::vector<OpTime> measure_regions(
 // What the simulator asks about a plan. The graph is the plan's.
 struct PlanCosts {
   CostTable costs;
-  SimulatedPlan order;
+  PlacePlan order;
   double around_us = 0;  // of a run, beside its regions
   bool known = false;    // every kernel's time was measured or declared
 };

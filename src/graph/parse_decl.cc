@@ -308,10 +308,10 @@ DeviceDecl parse_device(TextLine& line) {
     device.device_class = line.name("the name of a class of devices");
   }
   if (line.take_word("copies")) {
-    constexpr const char* kRules = "overlap, receiving or both";
+    constexpr const char* kRules = "overlap, receiving, both or free";
     device.copies = line.word(kRules);
     if (device.copies != "overlap" && device.copies != "receiving" &&
-        device.copies != "both") {
+        device.copies != "both" && device.copies != "free") {
       line.fail(fmt::format("copies '{}', expected {}", device.copies, kRules));
     }
   }

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "place/decode_tables.h"
+#include "place/peak_bytes.h"
 
 namespace berth {
 
@@ -20,10 +22,6 @@ constexpr double kUnset = -1;
 
 // What every resource is free at stands beside every kStride-th position.
 constexpr int32_t kStride = 8;
-
-struct Span {
-  double start = 0, end = 0;
-};
 
 }  // namespace
 
@@ -46,30 +44,24 @@ class Decoder::Impl {
       if (graph.kind[i] == Kind::kAlias) span_[i] = {kUnset, kUnset};
     }
     kept_span_ = span_;
-    kept_sequence_.resize(ops);
-    kept_device_.assign(n, -1);
+    kept_.sequence.resize(ops);
+    kept_.device.assign(n, -1);
+    targets_.reserve(devices);
     if (no_log_) return;
-    there_.assign(t_.num_values * devices, kUnset);
-    size_t events = t_.timeless.size();
-    for (size_t v = 0; v < t_.num_values; ++v) {
-      events += std::min(graph.readers[static_cast<int32_t>(v)].size(),
-                         std::max<size_t>(devices, 1) - 1);
-    }
-    log_.resize(events);
-    tried_log_.resize(events);
+    make_log();
+    log_.resize(tried_log_.size());
     row_events_.assign(ops / kStride + 1, 0);
     tried_row_events_ = row_events_;
     stand_.assign(n, -1);
     kept_stand_ = stand_;
     behind_.assign(ops + 1, -1);
     next_behind_.assign(n, -1);
-    targets_.reserve(devices);
   }
 
   double decode(const PlacePlan& plan) {
     drop_tried();
     std::fill_n(rows_.begin(), free_.size(), 0.0);  // in front of everything
-    std::fill(kept_device_.begin(), kept_device_.end(), -1);
+    std::fill(kept_.device.begin(), kept_.device.end(), -1);
     first_ = 0;
     plan_ = &plan;
     tried_us_ = no_log_ ? run_free(kNever) : run_all(kNever);
@@ -85,6 +77,7 @@ class Decoder::Impl {
     tried_us_ = no_log_ ? run_free(stop_above) : run_all(stop_above);
     if (tried_us_ == kNever) {
       take_back(changed.sequence.data());
+      plan_ = &kept_;
     } else {
       tried_ = true;
     }
@@ -97,40 +90,51 @@ class Decoder::Impl {
     kept_us_ = tried_us_;
     for (int32_t k = first_; k < t_.num_ops; ++k) {
       const int32_t op = plan_->sequence[k];
-      kept_sequence_[k] = op;
+      kept_.sequence[k] = op;
+      kept_.device[op] = plan_->device[op];
       kept_span_[op] = span_[op];
     }
-    const size_t from = static_cast<size_t>(first_ / kStride + 1);
-    std::copy(tried_rows_.begin() + static_cast<ptrdiff_t>(from * free_.size()),
-              tried_rows_.end(),
-              rows_.begin() + static_cast<ptrdiff_t>(from * free_.size()));
-    if (no_log_) {
-      for (const int32_t i : t_.timeless) kept_device_[i] = plan_->device[i];
-      return;
-    }
-    std::copy(tried_row_events_.begin() + static_cast<ptrdiff_t>(from),
-              tried_row_events_.end(),
-              row_events_.begin() + static_cast<ptrdiff_t>(from));
+    for (const int32_t i : t_.timeless) kept_.device[i] = plan_->device[i];
+    plan_ = &kept_;
+    const auto row = static_cast<ptrdiff_t>(first_ / kStride + 1);
+    const auto at = row * static_cast<ptrdiff_t>(free_.size());
+    std::copy(tried_rows_.begin() + at, tried_rows_.end(), rows_.begin() + at);
+    if (no_log_) return;
+    std::copy(tried_row_events_.begin() + row, tried_row_events_.end(),
+              row_events_.begin() + row);
     std::copy(tried_log_.begin() + first_event_, tried_log_.begin() + events_,
               log_.begin() + first_event_);
     kept_events_ = events_;
-    std::copy(plan_->device.begin(), plan_->device.end(), kept_device_.begin());
     kept_stand_.swap(stand_);
   }
 
   double step_us() const { return kept_us_; }
-  const Span& span(int32_t node) const { return span_[node]; }
+  std::span<const Span> spans() const { return span_; }
   const DecodeTables& tables() const { return t_; }
-  std::span<const Event> events() const {
-    return {log_.data(), static_cast<size_t>(kept_events_)};
+
+  std::span<const Event> events() {
+    if (no_log_) {
+      list_copies();
+      return {tried_log_.data(), static_cast<size_t>(events_)};
+    }
+    if (!tried_) return {log_.data(), static_cast<size_t>(kept_events_)};
+    // What was tried has only its own part.
+    std::copy(log_.begin(), log_.begin() + first_event_, tried_log_.begin());
+    return {tried_log_.data(), static_cast<size_t>(events_)};
+  }
+
+  std::span<const int64_t> peak_bytes() {
+    if (!peak_) peak_.emplace(t_.graph, t_.costs, t_.order);
+    return peak_->compute(*plan_, span_, events());
   }
 
  private:
   // --- What was tried and is not kept.
 
   void drop_tried() {
-    if (tried_) take_back(kept_sequence_.data());
+    if (tried_) take_back(kept_.sequence.data());
     tried_ = false;
+    plan_ = &kept_;
     reached_ = t_.num_ops;
   }
 
@@ -163,6 +167,23 @@ class Decoder::Impl {
     }
   }
 
+  void make_log() {
+    there_.assign(t_.num_values * t_.num_devices, kUnset);
+    tried_log_.resize(max_copies(t_.graph, t_.costs) + t_.timeless.size());
+  }
+
+  // Where copies wait for nobody and none are noted.
+  void list_copies() {
+    if (there_.empty()) make_log();
+    for (int32_t e = 0; e < events_; ++e) unset(tried_log_[e]);
+    events_ = position_ = 0;
+    for (const int32_t i : t_.timeless) send_values(i);
+    for (const int32_t op : plan_->sequence) {
+      ++position_;
+      send_values(op);
+    }
+  }
+
   // --- Rows.
 
   void load_row(int32_t row) {
@@ -180,7 +201,7 @@ class Decoder::Impl {
 
   double run_free(double stop_above) {
     for (const int32_t i : t_.timeless) {
-      if (plan_->device[i] != kept_device_[i]) first_ = 0;
+      if (plan_->device[i] != kept_.device[i]) first_ = 0;
     }
     const int32_t* sequence = plan_->sequence.data();
     const int32_t* device = plan_->device.data();
@@ -190,7 +211,7 @@ class Decoder::Impl {
     load_row(row);
     double latest = free_.back();
     for (int32_t k = row * kStride; k < first_; ++k) {
-      const double end = span[sequence[k]].end;
+      const double end = span[sequence[k]].end_us;
       free[device[sequence[k]]] = end;
       latest = std::max(latest, end);
     }
@@ -203,11 +224,11 @@ class Decoder::Impl {
         double start = free[on];
         for (const DecodeTables::Read& r : t_.reads[op]) {
           start =
-              std::max(start, span[r.producer].end +
+              std::max(start, span[r.producer].end_us +
                                   t_.copy_us(r.value, device[r.producer], on));
         }
         for (const int32_t c : t_.graph.controls[op]) {
-          start = std::max(start, span[c].end);
+          start = std::max(start, span[c].end_us);
         }
         const double end = start + t_.us(op, on);
         span[op] = {start, end};
@@ -236,13 +257,15 @@ class Decoder::Impl {
     events_ = first_event_ = first_ == 0 ? 0 : row_events_[row];
     for (int32_t e = first_event_; e < kept_events_; ++e) unset(log_[e]);
     double latest = free_.back();
-    if (t_.any_overlap) {
+    position_ = first_;
+    if (t_.any_eager) {
       find_stands();
       if (first_ == 0) send_behind(-1);
     }
     for (int32_t k = first_; k < t_.num_ops;) {
       const int32_t op = sequence[k];
       const int32_t on = device[op];
+      position_ = k;
       double start = 0;
       for (const DecodeTables::Read& r : t_.reads[op]) {
         start = std::max(start, arrive(r, on));
@@ -260,7 +283,8 @@ class Decoder::Impl {
         reached_ = k;
         return kNever;
       }
-      if (t_.any_overlap) {
+      position_ = k;
+      if (t_.any_eager) {
         send_values(op);
         send_behind(k - 1);
       }
@@ -279,18 +303,18 @@ class Decoder::Impl {
     const auto before = [&](const DecodeTables::Read& r) {
       first_ = std::min(first_, std::max(0, kept_stand_[r.producer]));
     };
-    if (t_.any_overlap) {
+    if (t_.any_eager) {
       // Copies of inputs stand behind their producers.
       for (int32_t k = first_; k < t_.num_ops; ++k) {
         const int32_t op = plan_->sequence[k];
-        if (plan_->device[op] == kept_device_[op]) continue;
+        if (plan_->device[op] == kept_.device[op]) continue;
         for (const DecodeTables::Read& r : t_.reads[op]) before(r);
       }
     }
     for (const int32_t i : t_.timeless) {
-      if (plan_->device[i] == kept_device_[i]) continue;
-      // Without kOverlap nobody knows where aliases stand.
-      if (!t_.any_overlap || t_.reads[i].empty()) first_ = 0;
+      if (plan_->device[i] == kept_.device[i]) continue;
+      // Without eager copies nobody knows where aliases stand.
+      if (!t_.any_eager || t_.reads[i].empty()) first_ = 0;
       for (const DecodeTables::Read& r : t_.reads[i]) before(r);
     }
     first_ = first_ / kStride * kStride;
@@ -335,8 +359,7 @@ class Decoder::Impl {
       targets_.clear();
       for (const int32_t r : t_.graph.readers[v]) {
         const int32_t to = plan_->device[r];
-        if (to == home || t_.costs.devices[to].copies != CopyRule::kOverlap ||
-            there(v, to) >= 0 ||
+        if (to == home || !t_.eager[to] || there(v, to) >= 0 ||
             std::find(targets_.begin(), targets_.end(), to) != targets_.end()) {
           continue;
         }
@@ -349,7 +372,7 @@ class Decoder::Impl {
 
   // When a node has ended.
   double done(int32_t node) {
-    const double end = span_[node].end;
+    const double end = span_[node].end_us;
     return end >= 0 ? end : settle(node);
   }
 
@@ -362,7 +385,7 @@ class Decoder::Impl {
     for (const int32_t c : t_.graph.controls[alias]) {
       at = std::max(at, done(c));
     }
-    tried_log_[events_++] = {alias, -1, at, at};
+    tried_log_[events_++] = {alias, -1, position_, at, at};
     span_[alias] = {at, at};
     return at;
   }
@@ -395,7 +418,7 @@ class Decoder::Impl {
     for (double* w : wants) {
       if (w) *w = end;
     }
-    tried_log_[events_++] = {value, to, start, end};
+    tried_log_[events_++] = {value, to, position_, start, end};
     there(value, to) = end;
     return end;
   }
@@ -411,8 +434,7 @@ class Decoder::Impl {
   // Of the kept plan, and (tried_) of the one tried, from first_ on.
   double kept_us_ = 0, tried_us_ = 0;
   std::vector<Span> kept_span_;
-  std::vector<int32_t> kept_sequence_;
-  std::vector<int32_t> kept_device_;
+  PlacePlan kept_;
   std::vector<double> rows_, tried_rows_;
   std::vector<Event> log_, tried_log_;
   int32_t kept_events_ = 0, events_ = 0;
@@ -421,6 +443,7 @@ class Decoder::Impl {
 
   // The trial.
   const PlacePlan* plan_ = nullptr;
+  int32_t position_ = 0;              // in front of the op that is decoded
   bool tried_ = false;                // it can be accepted
   int32_t first_ = 0;                 // position from which it was decoded
   int32_t first_event_ = 0;           // number of the first event from there
@@ -428,6 +451,7 @@ class Decoder::Impl {
   std::vector<int32_t> behind_;       // per position + 1: first of a list
   std::vector<int32_t> next_behind_;  // per node
   std::vector<int32_t> targets_;
+  std::optional<PeakBytes> peak_;
 };
 
 Decoder::Decoder(const SimulatedGraph& graph, const CostTable& costs)
@@ -443,14 +467,12 @@ double Decoder::try_from(const PlacePlan& changed, int32_t first,
 }
 void Decoder::accept() { impl_->accept(); }
 double Decoder::step_us() const { return impl_->step_us(); }
-double Decoder::start_us(int32_t node) const { return impl_->span(node).start; }
-double Decoder::end_us(int32_t node) const { return impl_->span(node).end; }
+std::span<const Decoder::Span> Decoder::spans() const { return impl_->spans(); }
+std::span<const int64_t> Decoder::peak_bytes() { return impl_->peak_bytes(); }
 double Decoder::path_behind_us(int32_t node) const {
   return impl_->tables().behind_us[static_cast<size_t>(node)];
 }
-std::span<const Decoder::Event> Decoder::events() const {
-  return impl_->events();
-}
+std::span<const Decoder::Event> Decoder::events() { return impl_->events(); }
 double Decoder::copy_us(int32_t value, int32_t from, int32_t to) const {
   return impl_->tables().copy_us(value, from, to);
 }

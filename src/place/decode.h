@@ -20,10 +20,16 @@ namespace berth {
 
 class Decoder {
  public:
-  // A copy of a value, or (to = -1) an alias, done at `end_us`.
+  // When a node runs. What takes no time has one start and end.
+  struct Span {
+    double start_us = 0, end_us = 0;
+  };
+
+  // A copy of a value, or (to = -1) an alias.
   struct Event {
-    int32_t number;  // of the value; of the node that is an alias
-    int32_t to;
+    int32_t number;    // of the value; of the node that is an alias
+    int32_t to;        // device
+    int32_t position;  // in front of the op there, in the sequence
     double start_us, end_us;
   };
 
@@ -50,27 +56,31 @@ class Decoder {
   double try_from(const PlacePlan& changed, int32_t first, double stop_above);
 
   // Keeps the plan that was tried last, which must not have changed since and
-  // whose step was finite. O(positions from `first`), and a copy of the
-  // devices.
+  // whose step was finite. O(positions from `first`, nodes without time).
   void accept();
 
   // Of the kept plan.
   double step_us() const;
 
   // Of the plan decoded last: the tried one, or when that was stopped, the kept
-  // one. Nodes that take no time have one start and end.
-  double start_us(int32_t node) const;
-  double end_us(int32_t node) const;
+  // one.
+  std::span<const Span> spans() const;
+  double start_us(int32_t node) const { return spans()[node].start_us; }
+  double end_us(int32_t node) const { return spans()[node].end_us; }
+
+  // The most bytes that are live at once on each device, by the simulator's
+  // rules, in the plan decoded last; one that is not kept must not have
+  // changed since.
+  // O(n log n); the first call allocates.
+  std::span<const int64_t> peak_bytes();
 
   // The least time that passes between the end of this node and the end of any
   // step, on any devices: the longest path of least op times.
   double path_behind_us(int32_t node) const;
 
-  // Copies, and aliases that stand between them, of the plan decoded last, in
-  // the order in which they were decoded. On machines of CopyRule::kFree alone
-  // and graphs without aliases none are noted: a copy starts when its producer
-  // ends.
-  std::span<const Event> events() const;
+  // Copies, and aliases that stand between them, of the plan decoded last (as
+  // above), in its order. Valid until the next call.
+  std::span<const Event> events();
 
   // The time of one copy.
   double copy_us(int32_t value, int32_t from, int32_t to) const;

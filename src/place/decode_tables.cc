@@ -72,7 +72,9 @@ void DecodeTables::add_classes() {
   for (const DeviceCost& d : costs.devices) {
     class_of.push_back(static_cast<size_t>(d.device_class));
     all_free &= d.copies == CopyRule::kFree;
-    any_overlap |= d.copies == CopyRule::kOverlap;
+    eager.push_back(d.copies == CopyRule::kOverlap ||
+                    d.copies == CopyRule::kFree);
+    any_eager |= eager.back() != 0;
   }
   node_us.reserve(costs.times.size());
   for (const OpTime& t : costs.times) node_us.push_back(time_or_never(t.us));

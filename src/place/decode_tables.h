@@ -59,7 +59,10 @@ struct DecodeTables {
   std::vector<double> kind_us;      // [value * kinds + kind]
   std::vector<int32_t> link_group;  // as link_kind: 0 to num_groups - 1, or -1
   bool all_free = true;             // copies to any device
-  bool any_overlap = false;
+  // Per device: copies to it stand behind what they copy, not in front of who
+  // reads it.
+  std::vector<uint8_t> eager;
+  bool any_eager = false;
 
  private:
   void add_classes();

@@ -217,6 +217,7 @@ class MachineReader {
     if (decl.copies == "overlap") device.copies = CopyRule::kOverlap;
     if (decl.copies == "receiving") device.copies = CopyRule::kReceiving;
     if (decl.copies == "both") device.copies = CopyRule::kBoth;
+    if (decl.copies == "free") device.copies = CopyRule::kFree;
     if (decl.device_class.empty()) return;
     device.device_class = class_number(decl.device_class, machine_.class_of(d));
   }

@@ -130,7 +130,7 @@ TEST(PlaceText, TheMachineIsAsDeclaredAndElseAssumed) {
       "device CPU memory 100\n"
       "device \"GPU:0\" class fast copies both\n"
       "device \"GPU:1\"\n"
-      "device \"GPU:2\" class fast\n"
+      "device \"GPU:2\" class fast copies free\n"
       "device \"GPU:3\" class own\n"
       "link \"GPU:0\" -> CPU latency 1.5 bandwidth 20 shared 4\n");
   const std::vector<std::string> names = devices_of_text(text);
@@ -144,6 +144,7 @@ TEST(PlaceText, TheMachineIsAsDeclaredAndElseAssumed) {
   EXPECT_EQ(m.class_of(4).launch_us, 9);
   EXPECT_EQ(m.class_of(4).origin, CostOrigin::kDeclared);
   EXPECT_EQ(m.devices[0].copies, CopyRule::kBoth);
+  EXPECT_EQ(m.devices[2].copies, CopyRule::kFree);
   EXPECT_EQ(m.class_of(0).name, "fast");
   EXPECT_EQ(m.class_of(0).flops_per_us, 10);
   EXPECT_EQ(m.class_of(0).launch_us, assumed.class_of(0).launch_us);

@@ -4,26 +4,36 @@
 // searches ask it alike. Deterministic. Not thread-safe: one Simulator per
 // thread; the graph and the costs are only read.
 //
-// The rules:
-//  - A device computes one op at a time, in the order of the plan. An op
-//    starts when its device is free, its inputs are on its device and its
-//    controls have ended. Placeholders, aliases and reads of variables take no
-//    time and stand in no order.
-//  - A value goes to each other device that reads it once, when it is ready.
-//    Small constants, and handles of variables, are everywhere already. A copy
-//    occupies the copy engine of its destination, or by the device's CopyRule
-//    the devices themselves, and the `shared` group of its link.
-//  - Copies to one device go one at a time, in order of readiness (then by
-//    value). One whose turn it is keeps its destination while it waits for its
-//    sender or link, where it is the next. Copies go before ops.
+// The rules. A plan is a device for every node and one sequence of all ops that
+// take time, none before what it waits for. Every device, copy engine and
+// shared link does its items in the order of the plan:
+//  - An op starts when its device is free, its inputs are on its device and its
+//    controls have ended. Arguments, constants and handles are there from the
+//    start; aliases and reads of variables take no time, and stand behind the
+//    last op that they wait for.
+//  - A value goes once to each other device that reads it. Small constants, and
+//    handles of variables, are everywhere already. By the destination's
+//    CopyRule, a copy
+//      kOverlap    occupies the destination's copy engine, and stands right
+//                  behind what makes the value;
+//      kReceiving  occupies the destination, and stands right in front of the
+//                  first op, or copy, that needs it there, also through
+//                  aliases; what nobody needs comes last;
+//      kBoth       as kReceiving; copies to others also occupy a sender of
+//                  this rule;
+//      kFree       waits for nobody and occupies nothing.
+//    All but kFree also occupy the `shared` group of their link. Behind one op
+//    go copies of its values by number, then those of aliases that stand there,
+//    each by destination.
 //  - Ops of devices on one bus that move bytes over it share what it gives:
-//  when
-//    together they would move more, all of them go on more slowly, in
+//    when together they would move more, all of them go on more slowly, in
 //    proportion.
 //  - Memory: arguments, constants, variables and results live throughout. A
-//    value lives from the start of its op to the end of its last reader, a
-//    copy from its own start; aliases share bytes; nothing is computed in
-//    place. So peak_bytes is what plain liveness needs in this order.
+//    value lives from the start of its op to the end of its last reader or
+//    copy, a copy from its own start; aliases share bytes; nothing is computed
+//    in place; an op's workspace lives as long as it runs. What ends at an
+//    instant is freed before what begins there. So peak_bytes is what plain
+//    liveness needs in this order.
 
 #ifndef BERTH_PLACE_SIMULATE_H_
 #define BERTH_PLACE_SIMULATE_H_
@@ -44,14 +54,6 @@ namespace berth {
 struct PlacePlan {
   std::vector<int32_t> device;    // per node; index into the costs
   std::vector<int32_t> sequence;  // the nodes that take time
-};
-
-// Where every node of a graph runs, and in which order.
-struct SimulatedPlan {
-  std::vector<int32_t> device;  // per node; index into the costs
-  // Per device, its nodes that take time; others may stand there too, and
-  // mean nothing.
-  std::vector<std::vector<int32_t>> order;
 };
 
 struct SimulatedTransfer {
@@ -79,7 +81,9 @@ class SimulatedGraph {
   SimulatedGraph() = default;  // of arrays alone: fill them in, then finish()
   explicit SimulatedGraph(const Graph& graph);
 
-  // Derives readers and followers from reads and controls.
+  // Derives readers and followers from reads and controls. Sources lose their
+  // controls: they are there from the start. Flags, aliases and bytes that are
+  // not filled in become none.
   void finish();
 
   enum class Kind : uint8_t {
@@ -108,19 +112,21 @@ class SimulatedGraph {
 };
 
 // Simulates many plans of one graph; allocates only until its arrays have
-// grown.
+// grown. A search asks a Decoder (decode.h) instead.
 class Simulator {
  public:
+  // Throws errors::InvalidArgument when the costs are those of another graph or
+  // machine, or the graph has a cycle.
   Simulator(const SimulatedGraph& graph, const CostTable& costs);
   ~Simulator();
   Simulator(const Simulator&) = delete;
   Simulator& operator=(const Simulator&) = delete;
 
   // Returns a result that the next run overwrites. Throws
-  // errors::InvalidArgument when an op is missing in the order of its device or
-  // stands in another, when its device has no kernel for it, or when the orders
-  // cannot be followed (a deadlock), naming the ops.
-  const Simulation& run(const SimulatedPlan& plan);
+  // errors::InvalidArgument when an op is missing in the sequence, stands there
+  // twice or before what it waits for, or when its device has no kernel for it,
+  // naming the ops.
+  const Simulation& run(const PlacePlan& plan);
 
  private:
   class Impl;
@@ -129,17 +135,20 @@ class Simulator {
 
 // The same for one plan.
 Simulation simulate(const SimulatedGraph& graph, const CostTable& costs,
-                    const SimulatedPlan& plan);
+                    const PlacePlan& plan);
+
+// False for sources, aliases, reads of variables and transfers.
+bool takes_time(const Node& node);
 
 // Returns the plan of a placed graph, partitioned or not, in the order of the
 // executor. Throws errors::InvalidArgument for a node whose device the costs
 // lack.
-SimulatedPlan plan_of(const Graph& placed, const Machine& machine);
+PlacePlan plan_of(const Graph& placed, const Machine& machine);
 
-// Returns what it costs to run `nodes` on `device` and all else where and in
-// the order in which it is; step_us is -1 when `device` lacks a kernel.
+// Returns what it costs to run `nodes` on `device` and all else where it is, in
+// the same order; step_us is -1 when `device` lacks a kernel.
 Price price_move(const SimulatedGraph& graph, const CostTable& costs,
-                 const SimulatedPlan& plan, std::span<const int32_t> nodes,
+                 const PlacePlan& plan, std::span<const int32_t> nodes,
                  int32_t device);
 
 }  // namespace berth

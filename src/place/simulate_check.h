@@ -1,10 +1,10 @@
-// What the simulator refuses: plans that cannot be, and orders that nobody can
-// follow. Internal to the room; pure.
+// What the simulator refuses: plans that cannot be. Internal to the room; pure.
 
 #ifndef BERTH_PLACE_SIMULATE_CHECK_H_
 #define BERTH_PLACE_SIMULATE_CHECK_H_
 
-#include <vector>
+#include <span>
+#include <string>
 
 #include "place/simulate.h"
 
@@ -14,18 +14,17 @@ namespace berth {
 // numbers of classes.
 void check_costs(const SimulatedGraph& graph, const CostTable& costs);
 
-// Throws errors::InvalidArgument unless every op stands once in the order of
-// its device, which has a kernel for it, and the costs fit the graph.
-// `in_order` is scratch.
-void check_plan(const SimulatedGraph& graph, const CostTable& costs,
-                const SimulatedPlan& plan, std::vector<uint8_t>& in_order);
+// Throws errors::InvalidArgument unless the plan has a device for every node
+// and every op that takes time once in its sequence, behind what it waits for.
+// `order`: topological. Messages name ops by `names`, or when these are empty
+// by the graph's.
+void check_sequence(const SimulatedGraph& graph, size_t num_devices,
+                    const PlacePlan& plan, std::span<const int32_t> order,
+                    std::span<const std::string> names = {});
 
-// Throws errors::InvalidArgument that names, per device, the op at which it
-// stands, number `position` of its order, and the op that this one needs.
-[[noreturn]] void fail_deadlock(const SimulatedGraph& graph,
-                                const CostTable& costs,
-                                const SimulatedPlan& plan,
-                                const std::vector<size_t>& position);
+// Throws errors::InvalidArgument unless every op's device has a kernel for it.
+void check_kernels(const SimulatedGraph& graph, const CostTable& costs,
+                   const PlacePlan& plan);
 
 }  // namespace berth
 

@@ -1,6 +1,7 @@
 // SimulatedGraph: a graph as the simulator walks it.
 
 #include <algorithm>
+#include <utility>
 
 #include "op/op_registry.h"
 #include "place/schedule.h"
@@ -62,6 +63,8 @@ Rows<int32_t> inverse(const Rows<int32_t>& rows, int32_t num_items) {
 
 }  // namespace
 
+bool takes_time(const Node& node) { return kind_of(node) == Kind::kOp; }
+
 SimulatedGraph::SimulatedGraph(const Graph& g) : graph(&g) {
   const auto n = static_cast<size_t>(g.size());
   kind.reserve(n);
@@ -112,6 +115,16 @@ SimulatedGraph::SimulatedGraph(const Graph& g) : graph(&g) {
 }
 
 void SimulatedGraph::finish() {
+  Rows<int32_t> waits;
+  for (int32_t i = 0; i < num_nodes(); ++i) {
+    waits.add(kind[i] == Kind::kSource ? std::span<const int32_t>()
+                                       : std::as_const(controls)[i]);
+  }
+  controls = std::move(waits);
+  everywhere.resize(producer.size(), 0);
+  lives_on.resize(producer.size(), 0);
+  alias_of.resize(kind.size(), -1);
+  variable_bytes.resize(kind.size(), 0);
   readers = inverse(reads, static_cast<int32_t>(producer.size()));
   followers = inverse(controls, num_nodes());
 }

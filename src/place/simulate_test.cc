@@ -58,6 +58,11 @@ struct Case {
     }
     return -1;
   }
+  std::vector<int32_t> ids(const std::vector<std::string>& names) const {
+    std::vector<int32_t> ids;
+    for (const std::string& name : names) ids.push_back(id(name));
+    return ids;
+  }
   Simulation run() { return simulate(graph, costs, plan); }
   // "start-end" of a node.
   static std::string span(double a, double b) {
@@ -79,7 +84,7 @@ struct Case {
   GraphText text;
   SimulatedGraph graph;
   CostTable costs;
-  SimulatedPlan plan;
+  PlacePlan plan;
 };
 
 // a and b on device 0; c on device 1 reads a.
@@ -103,7 +108,13 @@ TEST(Simulate, ACopyRunsBesideComputeWhenDevicesOverlap) {
 
 TEST(Simulate, ACopyKeepsBothDevicesBusyUnderTheSumRule) {
   Case t(fork_over_devices(), 2, CopyRule::kBoth);
-  const Simulation s = t.run();
+  Simulation s = t.run();
+  EXPECT_EQ(t.when(s, "b"), "10-17");
+  EXPECT_EQ(t.copies(s), "a>1 17-22 ");  // in front of c, which comes behind b
+  EXPECT_EQ(t.when(s, "c"), "22-25");
+  EXPECT_EQ(s.step_us, 25);
+  t.plan.sequence = t.ids({"a", "c", "b"});
+  s = t.run();
   EXPECT_EQ(t.copies(s), "a>1 10-15 ");
   EXPECT_EQ(t.when(s, "b"), "15-22");  // not before the copy has left
   EXPECT_EQ(t.when(s, "c"), "15-18");
@@ -124,20 +135,52 @@ TEST(Simulate, AReceivingDeviceComputesNothingMeanwhile) {
 }
 
 TEST(Simulate, ACopyThatWaitsForItsSenderKeepsItsDestination) {
-  // Device 1 is free at 5, but device 0 is busy until 20: under the sum rule
-  // what device 1 would have done next waits with it.
+  // Device 1 is free at 6, but device 0 is busy until 20: under the sum rule
+  // what device 1 does next waits with the copy.
   Case t(node("a", "Make()", 0, 5) + node("b", "Make()", 0, 15) +
              node("c", "Make()", 1, 6) + node("d", "Fn(a:0)", 1, 1) +
              node("e", "Make()", 1, 2),
          2, CopyRule::kBoth);
-  t.plan.order[1] = {t.id("c"), t.id("e"), t.id("d")};
-  const Simulation s = t.run();
-  // At 5 the copy waits for device 1; b starts. At 6 device 1 is free and the
-  // turn is the copy's, which waits for b.
+  Simulation s = t.run();
   EXPECT_EQ(t.when(s, "b"), "5-20");
+  EXPECT_EQ(t.copies(s), "a>1 20-25 ");  // right in front of d
+  EXPECT_EQ(t.when(s, "d"), "25-26");
+  EXPECT_EQ(t.when(s, "e"), "26-28");
+  // With e in front of d the copy comes behind e.
+  t.plan.sequence = t.ids({"a", "b", "c", "e", "d"});
+  s = t.run();
+  EXPECT_EQ(t.when(s, "e"), "6-8");
   EXPECT_EQ(t.copies(s), "a>1 20-25 ");
-  EXPECT_EQ(t.when(s, "e"), "25-27");
-  EXPECT_EQ(t.when(s, "d"), "27-28");
+  // With d in front of b the copy takes device 0 before b.
+  t.plan.sequence = t.ids({"a", "c", "d", "b", "e"});
+  s = t.run();
+  EXPECT_EQ(t.copies(s), "a>1 6-11 ");
+  EXPECT_EQ(t.when(s, "b"), "11-26");
+}
+
+TEST(Simulate, AReceivedCopyStandsInFrontOfItsFirstReader) {
+  const std::string body = node("a", "Make()", 0, 10) +
+                           node("x", "Make()", 1, 30) +
+                           node("b", "Fn(a:0)", 1, 3);
+  Case t(body, 2, CopyRule::kReceiving);
+  // Device 1 has x first in the plan: the copy comes behind it, though it
+  // could go at 10.
+  EXPECT_EQ(t.copies(t.run()), "a>1 30-35 ");
+  t.plan.sequence = t.ids({"a", "b", "x"});
+  const Simulation s = t.run();
+  EXPECT_EQ(t.copies(s), "a>1 10-15 ");
+  EXPECT_EQ(t.when(s, "x"), "18-48");
+}
+
+TEST(Simulate, FreeCopiesWaitForNobody) {
+  Case t(node("a", "Make()", 0, 10) + node("b", "Make()", 0, 2) +
+             node("x", "Make()", 1, 12) + node("c", "Fn(a:0, b:0)", 1, 3),
+         2, CopyRule::kFree);
+  for (LinkCost& l : t.costs.links) l.shared = 0;
+  const Simulation s = t.run();
+  EXPECT_EQ(t.copies(s), "a>1 10-15 b>1 12-17 ");  // side by side
+  EXPECT_EQ(t.when(s, "x"), "0-12");
+  EXPECT_EQ(t.when(s, "c"), "17-20");
 }
 
 TEST(Simulate, OneTransferPerValueAndDestination) {
@@ -150,7 +193,7 @@ TEST(Simulate, OneTransferPerValueAndDestination) {
   EXPECT_EQ(t.when(s, "d"), "18-21");
 }
 
-TEST(Simulate, CopiesToOneDeviceGoOneAtATimeInOrderOfReadiness) {
+TEST(Simulate, CopiesToOneDeviceGoOneAtATimeInTheOrderOfThePlan) {
   const std::string two = fmt::format(
       "node p = Pair(a:0) -> float32[2], float32[1] at \"{}\" "
       "time GPU 4 bytes 8, 4\n",
@@ -159,9 +202,13 @@ TEST(Simulate, CopiesToOneDeviceGoOneAtATimeInOrderOfReadiness) {
   Case t(node("b", "Make()", 2, 6, 20) + node("a", "Make()", 0, 10) + two +
              node("c", "Fn(b:0, p:1, p:0)", 1, 1),
          3);
-  const Simulation s = t.run();
+  Simulation s = t.run();
   EXPECT_EQ(t.copies(s), "b>1 6-27 p>1 27-36 p>1 36-41 ");
-  EXPECT_EQ(s.transfers[1].value.output, 0);  // of equal readiness, by number
+  EXPECT_EQ(s.transfers[1].value.output, 0);  // of one op, by number
+  // Behind p in the plan, b waits for its copies, though it was ready first.
+  t.plan.sequence = t.ids({"a", "p", "b", "c"});
+  s = t.run();
+  EXPECT_EQ(t.copies(s), "p>1 14-23 p>1 23-28 b>1 28-49 ");
 }
 
 TEST(Simulate, ASharedLinkIsUsedByOneTransferAtATime) {
@@ -182,11 +229,22 @@ TEST(Simulate, AControlAcrossDevicesCostsNothing) {
   EXPECT_TRUE(s.transfers.empty());
 }
 
+TEST(Simulate, ArgumentsWaitForNobody) {
+  const std::string x = fmt::format(
+      "node x = _Arg(^a) {{index = 0, dtype = float32, shape = shape[1]}} -> "
+      "float32[1] at \"{}\"\n",
+      gpu(1));
+  Case t(node("a", "Make()", 0, 10) + x + node("b", "Fn(x:0)", 1, 5));
+  const Simulation s = t.run();
+  EXPECT_EQ(t.when(s, "x"), "0-0");
+  EXPECT_EQ(t.when(s, "b"), "0-5");
+}
+
 TEST(Simulate, TheOrderOfThePlanIsKept) {
   Case t(node("a", "Make()", 0, 10) + node("b", "Fn(a:0)", 1, 5) +
          node("c", "Make()", 1, 2));
   EXPECT_EQ(t.when(t.run(), "c"), "20-22");  // behind b, though it could run
-  t.plan.order[1] = {t.id("c"), t.id("b")};
+  t.plan.sequence = t.ids({"a", "c", "b"});
   EXPECT_EQ(t.when(t.run(), "c"), "0-2");
 }
 
@@ -292,49 +350,59 @@ std::string error_of(Case& t) {
   return "";
 }
 
-TEST(Simulate, NamesTheOpsOfADeadlock) {
-  Case t(node("a", "Make()", 0, 1) + node("b", "Fn(a:0)", 1, 1) +
-         node("c", "Make()", 1, 1) + node("d", "Fn(c:0)", 0, 1));
-  t.plan.order = {{t.id("d"), t.id("a")}, {t.id("b"), t.id("c")}};
-  const std::string e = error_of(t);
-  EXPECT_NE(e.find("GPU:0 is at Fn \"d\", which needs Make \"c\""),
-            std::string::npos)
-      << e;
-  EXPECT_NE(e.find("GPU:1 is at Fn \"b\", which needs Make \"a\""),
-            std::string::npos)
-      << e;
-}
-
 TEST(Simulate, RefusesPlansThatCannotBe) {
-  const std::string body =
-      node("a", "Make()", 0, 1) + node("b", "Fn(a:0)", 1, 1);
+  const std::string body = arg("x", 0) + node("a", "Fn(x:0)", 0, 1) +
+                           node("i", "Identity(a:0)", 0, 0) +
+                           node("b", "Fn(i:0)", 1, 1) +
+                           node("c", "Make(^b)", 1, 1);
   const auto refuses = [&](const char* text, auto&& change) {
     Case t(body);
     change(t);
     const std::string e = error_of(t);
     EXPECT_NE(e.find(text), std::string::npos) << text << "\n" << e;
   };
-  refuses("is in no order", [](Case& t) { t.plan.order[1].clear(); });
-  refuses("is elsewhere",
-          [](Case& t) { std::swap(t.plan.order[0], t.plan.order[1]); });
-  refuses("twice", [](Case& t) { t.plan.order[0].push_back(t.id("a")); });
-  refuses("has node 7", [](Case& t) { t.plan.order[0].push_back(7); });
+  const auto order = [](std::vector<std::string> names) {
+    return [=](Case& t) { t.plan.sequence = t.ids(names); };
+  };
+  refuses("\"c\" is missing in the sequence", order({"a", "b"}));
+  refuses("\"a\" stands twice", order({"a", "b", "c", "a"}));
+  refuses("Fn \"b\" stands in front of Fn \"a\", which it needs",
+          order({"b", "a", "c"}));  // through an alias
+  refuses("Make \"c\" stands in front of Fn \"b\", which it needs",
+          order({"a", "c", "b"}));
+  refuses("_Arg \"x\" stands in the sequence, and takes no time",
+          order({"x", "a", "b", "c"}));
+  refuses("has node 7", [](Case& t) { t.plan.sequence.push_back(7); });
   refuses("is on device 5", [](Case& t) { t.plan.device[0] = 5; });
-  refuses("a plan of 1 nodes", [](Case& t) { t.plan.device.pop_back(); });
-  refuses("no kernel", [](Case& t) { t.costs.times[0].us = kNoKernel; });
-  refuses("no kernel", [](Case& t) { t.costs.times[0].us = -1; });
+  refuses("a plan of 4 nodes", [](Case& t) { t.plan.device.pop_back(); });
+  refuses("no kernel",
+          [](Case& t) { t.costs.times[t.id("a")].us = kNoKernel; });
+  refuses("no kernel", [](Case& t) { t.costs.times[t.id("a")].us = -1; });
   refuses("another graph", [](Case& t) { t.costs.times.pop_back(); });
   refuses("another graph", [](Case& t) { t.costs.links.pop_back(); });
   refuses("another graph", [](Case& t) { t.costs.workspace.pop_back(); });
+  refuses("is of class 3",
+          [](Case& t) { t.costs.devices[1].device_class = 3; });
+  refuses("is on bus 0", [](Case& t) { t.costs.devices[1].bus = 0; });
+}
+
+TEST(Simulate, AliasesOnOtherDevicesHaveCopies) {
+  // i on device 1 renames what device 0 makes; device 0 reads it back.
+  Case t(node("a", "Make()", 0, 10) + node("i", "Identity(a:0)", 1, 0) +
+         node("b", "Fn(i:0)", 0, 3));
+  const Simulation s = t.run();
+  EXPECT_EQ(t.copies(s), "a>1 10-15 i>0 15-20 ");
+  EXPECT_EQ(t.when(s, "i"), "15-15");
+  EXPECT_EQ(t.when(s, "b"), "20-23");
 }
 
 TEST(Simulate, RunsAgainWithoutTracesOfTheLastPlan) {
   Case t(fork_over_devices());
   Simulator simulator(t.graph, t.costs);
   const Simulation first = simulator.run(t.plan);
-  SimulatedPlan other = t.plan;
+  PlacePlan other = t.plan;
   other.device[t.id("c")] = 0;
-  other.order = {{t.id("a"), t.id("c"), t.id("b")}, {}};
+  other.sequence = t.ids({"a", "c", "b"});
   EXPECT_EQ(simulator.run(other).step_us, 20);
   const Simulation again = simulator.run(t.plan);
   EXPECT_EQ(again.start_us, first.start_us);
@@ -347,7 +415,7 @@ TEST(PriceMove, IsTheStepWithTheOpThere) {
   Case t(fork_over_devices());  // 18 us, 4 bytes
   const int32_t c = t.id("c");
   const Price home = price_move(t.graph, t.costs, t.plan, {{c}}, 0);
-  // All on device 0. c follows b: both could start at 10, and b was earlier.
+  // All on device 0. c follows b, as in the plan.
   EXPECT_EQ(home.step_us, 20);
   EXPECT_EQ(home.delta_us, 2);
   EXPECT_EQ(home.delta_bytes, -4);
@@ -366,13 +434,12 @@ TEST(PriceMove, IsTheStepWithTheOpThere) {
   t.costs.times = times;
   t.costs.workspace.clear();
   t.plan.device.assign(t.plan.device.size(), 0);
-  t.plan.order = {{t.id("a"), t.id("b"), c}, {}};
   EXPECT_EQ(price_move(t.graph, t.costs, t.plan, {{c}}, 1).step_us, -1);
 }
 
 // Two devices on a bus that gives 10 bytes per microsecond.
 struct BusCase : Case {
-  explicit BusCase(const std::string& body) : Case(body) {
+  explicit BusCase(const std::string& body) : Case(body, 3) {
     costs.buses = {{10, CostOrigin::kDeclared}};
     for (DeviceCost& d : costs.devices) d.bus = 0;
     costs.bus_bytes.assign(static_cast<size_t>(graph.num_nodes()), 0);
@@ -414,6 +481,17 @@ TEST(SimulateBus, LateUsersSlowDownThoseWhoAreThere) {
   // a has 10 of its 30 left.
   EXPECT_EQ(c.when(s, "c"), "10-50");
   EXPECT_EQ(c.when(s, "a"), "0-60");
+}
+
+TEST(SimulateBus, CopiesKeepTheirPlacesInThePlan) {
+  BusCase c(node("a", "Make()", 0, 10) + node("b", "Make()", 1, 10) +
+            node("c", "Fn(a:0, b:0)", 2, 1));
+  c.moves("a", 100);
+  c.moves("b", 100);
+  const Simulation s = c.run();  // both end at 20, then one copy at a time
+  EXPECT_EQ(c.copies(s), "a>2 20-25 b>2 25-30 ");
+  EXPECT_EQ(c.when(s, "c"), "30-31");
+  EXPECT_EQ(s.step_us, 31);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr int64_t kMovesPerLook = 64;
 // What one byte too many weighs: the share that limits are broken by times
 // this is added to the energy, as a share of the step.
 constexpr double kOverWeight = 4;
-constexpr int kMaxCluster = 8;
+constexpr int kMaxCluster = 100;
 
 }  // namespace
 
@@ -97,8 +97,8 @@ bool StepAnnealer::propose() {
   const uint32_t kind = random_.below(100);
   if (movable_.empty()) return units_.ordered && reposition();
   if (!units_.ordered) return kind < 80 ? move_cluster() : swap_devices();
-  if (kind < 35) return move_cluster();
-  if (kind < 45) return swap_devices();
+  if (kind < 50) return move_cluster();
+  if (kind < 55) return swap_devices();
   if (kind < 85) return reposition();
   return move_op();
 }
@@ -116,7 +116,7 @@ int32_t StepAnnealer::pick_op() {
 int32_t StepAnnealer::pick_device(int32_t unit) {
   int32_t d = -1;
   const auto around = units_.neighbours[unit];
-  if (!around.empty() && random_.below(4) != 0) {
+  if (!around.empty() && random_.uniform() < .75) {
     d = device_[around[random_.below(static_cast<uint32_t>(around.size()))]];
   }
   if (d < 0 || d == device_[unit]) {
@@ -136,7 +136,7 @@ bool StepAnnealer::move_cluster() {
   cluster_.assign(1, unit);
   give(unit, d);
   int wanted = 1;
-  while (wanted < kMaxCluster && random_.below(2) == 0) ++wanted;
+  while (wanted < kMaxCluster && random_.uniform() < .95) ++wanted;
   for (int tries = 0; tries < 2 * wanted; ++tries) {
     if (static_cast<int>(cluster_.size()) >= wanted) break;
     const auto around = units_.neighbours[cluster_[random_.below(
@@ -186,7 +186,7 @@ bool StepAnnealer::reposition() {
   const int32_t at = position_[op];
   const int32_t step = random_.below(2) == 0 ? 1 : -1;
   int past = 1;
-  while (past < 16 && random_.below(2) == 0) ++past;
+  while (past < 16 && random_.uniform() < .5) ++past;
   int32_t to = at;
   for (int32_t k = at + step; k >= low && k <= high && past > 0; k += step) {
     if (plan_.device[plan_.sequence[k]] != plan_.device[op]) continue;
@@ -206,7 +206,7 @@ bool StepAnnealer::move_op() {
   int32_t low = 0, high = 0;
   window(op, &low, &high);
   if (d >= 0) give(unit, d);
-  if (low < high) {
+  if (low < high && random_.uniform() < 1) {
     const int32_t to = low + static_cast<int32_t>(random_.below(
                                  static_cast<uint32_t>(high - low + 1)));
     if (to != position_[op]) {

@@ -48,7 +48,7 @@ class StepSearch {
     }
     const int64_t most = budget_.moves_per_stream();
     annealer.start(start);
-    annealer.run({.hot = 0.02, .cold = 0.0002}, most,
+    annealer.run({.hot = .005, .cold = .00002}, most,
                  [&](int64_t moves) { return budget_.spent(moves); });
     return {annealer.best(), annealer.best_us(), annealer.moves()};
   }

@@ -1,0 +1,157 @@
+#include "place/peak_bytes.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace berth {
+
+namespace {
+
+using Kind = SimulatedGraph::Kind;
+
+constexpr double kForEver = std::numeric_limits<double>::infinity();
+
+int64_t whole(double bytes) {
+  constexpr double kMost = 9e18;
+  return static_cast<int64_t>(std::clamp(bytes, 0.0, kMost));
+}
+
+}  // namespace
+
+size_t max_copies(const SimulatedGraph& graph, const Machine& machine) {
+  const size_t others = std::max<size_t>(machine.devices.size(), 1) - 1;
+  size_t copies = 0;
+  for (int32_t v = 0; v < graph.readers.size(); ++v) {
+    copies += std::min(graph.readers[v].size(), others);
+  }
+  return copies;
+}
+
+PeakBytes::PeakBytes(const SimulatedGraph& graph, const CostTable& costs,
+                     std::span<const int32_t> order)
+    : graph_(graph),
+      costs_(costs),
+      order_(order),
+      buffers_(graph.producer.size() + max_copies(graph, costs)),
+      buffer_of_(graph.producer.size(), -1),
+      copy_at_(graph.producer.size() * costs.devices.size(), -1),
+      seen_(costs.devices.size()),
+      live_(costs.devices.size()),
+      peak_(costs.devices.size()),
+      result_(costs.devices.size()) {
+  changes_.reserve(2 * (buffers_.size() + graph.kind.size()));
+}
+
+std::span<const int64_t> PeakBytes::compute(
+    const PlacePlan& plan, std::span<const Decoder::Span> spans,
+    std::span<const Decoder::Event> events) {
+  reset();
+  auto next = static_cast<int32_t>(graph_.producer.size());
+  for (const Decoder::Event& e : events) {
+    if (e.to < 0) continue;
+    const auto bytes = static_cast<double>(costs_.bytes.item(e.number));
+    buffers_[static_cast<size_t>(next)] = {e.to, bytes, e.start_us, e.start_us};
+    copy_at(e.number, e.to) = next++;
+  }
+  for (const int32_t i : order_) {
+    const Decoder::Span& span = spans[static_cast<size_t>(i)];
+    const int32_t on = plan.device[i];
+    if (graph_.kind[i] == Kind::kSource) add_source(plan, i);
+    if (graph_.kind[i] == Kind::kOp) add_op(plan, span, i);
+    for (const int32_t v : graph_.reads[i]) {
+      use(buffer_at(plan, v, on), span.end_us);
+    }
+    for (const int32_t v : graph_.values[i]) {
+      if (graph_.alias_of[i] >= 0) {
+        buffer_of_[v] = buffer_at(plan, graph_.alias_of[i], on);
+      }
+      if (graph_.lives_on[v]) use(buffer_of_[v], kForEver);
+    }
+  }
+  for (const Decoder::Event& e : events) {
+    if (e.to >= 0) use(buffer_of_[e.number], e.end_us);
+  }
+  for (const int32_t i : order_) {
+    if (graph_.kind[i] != Kind::kOp) continue;
+    for (const int32_t v : graph_.values[i]) add(buffers_[v]);
+  }
+  for (const Decoder::Event& e : events) {
+    if (e.to < 0) continue;
+    add(buffers_[copy_at(e.number, e.to)]);
+    copy_at(e.number, e.to) = -1;
+  }
+  sweep();
+  return result_;
+}
+
+void PeakBytes::reset() {
+  changes_.clear();
+  std::fill(live_.begin(), live_.end(), 0.0);
+  std::fill(buffer_of_.begin(), buffer_of_.end(), -1);
+}
+
+// There throughout, and where everybody has them: one copy per reading device.
+void PeakBytes::add_source(const PlacePlan& plan, int32_t node) {
+  const int32_t home = plan.device[node];
+  live_[home] += static_cast<double>(graph_.variable_bytes[node]);
+  for (const int32_t v : graph_.values[node]) {
+    const auto bytes = static_cast<double>(costs_.bytes.item(v));
+    live_[home] += bytes;
+    if (!graph_.everywhere[v]) continue;
+    for (const int32_t r : graph_.readers[v]) {
+      const int32_t to = plan.device[r];
+      if (to == home || seen_[to]) continue;
+      seen_[to] = 1;
+      live_[to] += bytes;
+    }
+    for (const int32_t r : graph_.readers[v]) seen_[plan.device[r]] = 0;
+  }
+}
+
+void PeakBytes::add_op(const PlacePlan& plan, const Decoder::Span& span,
+                       int32_t node) {
+  const int32_t on = plan.device[node];
+  for (const int32_t v : graph_.values[node]) {
+    const auto bytes = static_cast<double>(costs_.bytes.item(v));
+    buffers_[v] = {on, bytes, span.start_us, span.end_us};
+    buffer_of_[v] = v;
+  }
+  if (costs_.workspace.empty()) return;
+  const size_t at = static_cast<size_t>(node) * costs_.classes.size() +
+                    static_cast<size_t>(costs_.devices[on].device_class);
+  add({on, static_cast<double>(costs_.workspace[at]), span.start_us,
+       span.end_us});
+}
+
+int32_t PeakBytes::buffer_at(const PlacePlan& plan, int32_t value,
+                             int32_t device) {
+  if (plan.device[graph_.producer[value]] == device) return buffer_of_[value];
+  return graph_.everywhere[value] ? -1 : copy_at(value, device);
+}
+
+void PeakBytes::use(int32_t buffer, double until) {
+  if (buffer < 0) return;
+  buffers_[buffer].end = std::max(buffers_[buffer].end, until);
+}
+
+void PeakBytes::add(const Buffer& b) {
+  if (b.bytes <= 0 || !(b.end > b.start)) return;
+  changes_.push_back({b.start, b.bytes, b.device});
+  if (b.end < kForEver) changes_.push_back({b.end, -b.bytes, b.device});
+}
+
+// What ends at an instant frees before what begins there allocates.
+void PeakBytes::sweep() {
+  std::sort(changes_.begin(), changes_.end(),
+            [](const Change& a, const Change& b) {
+              return a.us != b.us ? a.us < b.us : a.bytes < b.bytes;
+            });
+  peak_ = live_;
+  for (const Change& c : changes_) {
+    live_[c.device] += c.bytes;
+    peak_[c.device] = std::max(peak_[c.device], live_[c.device]);
+  }
+  std::transform(peak_.begin(), peak_.end(), result_.begin(), whole);
+}
+
+}  // namespace berth

@@ -1,0 +1,73 @@
+// PeakBytes: the most bytes that are live at once on each device, once it is
+// known when everything runs.
+//
+// The rules are the simulator's (simulate.h): a buffer needs its bytes from its
+// start up to, not at, its end. Internal to the room; one thread per object,
+// which allocates when it is made alone.
+
+#ifndef BERTH_PLACE_PEAK_BYTES_H_
+#define BERTH_PLACE_PEAK_BYTES_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "place/decode.h"
+#include "place/simulate.h"
+
+namespace berth {
+
+// Returns how many copies any plan makes at most.
+size_t max_copies(const SimulatedGraph& graph, const Machine& machine);
+
+class PeakBytes {
+ public:
+  // `order`: topological; it must outlive this.
+  PeakBytes(const SimulatedGraph& graph, const CostTable& costs,
+            std::span<const int32_t> order);
+
+  // Returns bytes per device, valid until the next call. Bytes beyond 2^53 are
+  // rounded.
+  std::span<const int64_t> compute(const PlacePlan& plan,
+                                   std::span<const Decoder::Span> spans,
+                                   std::span<const Decoder::Event> events);
+
+ private:
+  struct Buffer {
+    int32_t device = 0;
+    double bytes = 0;
+    double start = 0, end = 0;
+  };
+  struct Change {
+    double us;
+    double bytes;  // less than 0: freed
+    int32_t device;
+  };
+
+  void reset();
+  void add_source(const PlacePlan& plan, int32_t node);
+  void add_op(const PlacePlan& plan, const Decoder::Span& span, int32_t node);
+  int32_t& copy_at(int32_t value, int32_t device) {
+    return copy_at_[static_cast<size_t>(value) * costs_.devices.size() +
+                    static_cast<size_t>(device)];
+  }
+  int32_t buffer_at(const PlacePlan& plan, int32_t value, int32_t device);
+  void use(int32_t buffer, double until);
+  void add(const Buffer& buffer);
+  void sweep();
+
+  const SimulatedGraph& graph_;
+  const CostTable& costs_;
+  std::span<const int32_t> order_;
+  std::vector<Buffer> buffers_;     // values at home, by number; then copies
+  std::vector<int32_t> buffer_of_;  // per value, at home; -1: held throughout
+  std::vector<int32_t> copy_at_;    // [value * devices + device]: buffer
+  std::vector<uint8_t> seen_;       // per device
+  std::vector<Change> changes_;
+  std::vector<double> live_, peak_;  // per device
+  std::vector<int64_t> result_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PEAK_BYTES_H_

@@ -1,0 +1,75 @@
+// When everything happens where ops slow each other down on a bus.
+//
+// Items and their order are those of the Decoder; only how long ops take
+// depends on what runs beside them, so a loop over events says when. Internal
+// to the room; one thread per object.
+
+#ifndef BERTH_PLACE_SIMULATE_BUS_H_
+#define BERTH_PLACE_SIMULATE_BUS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "place/decode.h"
+
+namespace berth {
+
+class BusLoop {
+ public:
+  BusLoop(const SimulatedGraph& graph, const CostTable& costs);
+
+  // Says whether any op moves bytes over a bus.
+  bool needed() const { return needed_; }
+
+  // Sets when nodes run and copies go; both come as decoded without buses.
+  void run(const PlacePlan& plan, std::span<Decoder::Span> spans,
+           std::span<Decoder::Event> events);
+
+ private:
+  struct Item {
+    int32_t node = -1;   // an op, or
+    int32_t event = -1;  // a copy or an alias
+    double us = 0;
+    int32_t missing = 0;  // items that it waits for
+    int32_t bus = -1;
+    double rate = 0;  // bytes per us when alone
+  };
+  struct Running {
+    int32_t item;
+    double end;
+    double speed;
+  };
+
+  void add_items(const PlacePlan& plan, std::span<const Decoder::Event> events);
+  void add_event(const PlacePlan& plan, const Decoder::Event& e, int32_t event);
+  void add_op(const PlacePlan& plan, int32_t op);
+  void add_inputs(const PlacePlan& plan, int32_t node);
+  void wait_for(int32_t item);
+  void occupy(int32_t resource);
+  void start(int32_t item);
+  void share_bus(int32_t bus);
+  void end_item(int32_t item);
+  void loop();
+
+  const SimulatedGraph& graph_;
+  const CostTable& costs_;
+  bool needed_ = false;
+  int32_t num_groups_ = 0;
+  std::vector<int32_t> group_of_;  // [from * devices + to]: shared, or -1
+
+  std::vector<Item> items_;
+  std::vector<std::vector<int32_t>> then_;  // per item: who waits for it
+  std::vector<double> start_, end_;         // per item
+  std::vector<int32_t> item_of_;            // per node; -1: there throughout
+  std::vector<int32_t> copy_of_;            // [value * devices + device]
+  std::vector<int32_t> last_;               // per resource
+  std::vector<Running> running_;
+  std::vector<int32_t> ready_;  // items
+  std::vector<int32_t> freed_;  // buses
+  double now_ = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_SIMULATE_BUS_H_
