@@ -327,8 +327,7 @@ class Decoder::Impl {
     std::fill(behind_.begin() + (first_ == 0 ? 0 : first_ + 1), behind_.end(),
               -1);
     for (const int32_t i : t_.timeless) {
-      int32_t stand = -1;  // sources: always
-      if (t_.graph.kind[i] == Kind::kSource) continue;
+      int32_t stand = -1;
       for (const DecodeTables::Read& r : t_.reads[i]) {
         stand = std::max(stand, stand_[r.producer]);
       }

@@ -109,7 +109,6 @@ void DecodeTables::add_paths() {
       }
     }
     for (const int32_t f : graph.followers[i]) {
-      if (graph.kind[f] == Kind::kSource) continue;  // waits for nobody
       behind = std::max(behind, with[f]);
     }
     behind_us[i] = behind;

@@ -36,7 +36,6 @@ class Sequence {
     find_positions();
     // An alias stands where the last op stands that it waits for.
     for (const int32_t i : order) {
-      if (graph_.kind[i] == Kind::kSource) continue;
       int32_t last = -1;
       for (const int32_t v : graph_.reads[i]) {
         last = std::max(last, position_[graph_.producer[v]]);
