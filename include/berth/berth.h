@@ -25,6 +25,7 @@
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
 #include "berth/placement.h"
+#include "berth/placement_policy.h"
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/tensor.h"

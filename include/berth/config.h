@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/placement_policy.h"
 #include "berth/site.h"
 
 namespace berth::config {
@@ -134,6 +135,14 @@ void set_soft_device_placement(SoftPlacement policy);
 void set_soft_device_placement(bool enabled);
 SoftPlacement soft_device_placement();
 bool get_soft_device_placement();  // false: kError
+
+// Who places the ops of traced functions that name no policy of their own:
+// "rules", to begin with, or "auto", the planner. May change at any time:
+// functions are placed again when they are called next. Eager ops are not
+// concerned. Throws errors::InvalidArgument for another name.
+void set_placement_policy(const placement::Policy& policy);
+placement::Policy placement_policy();
+std::string get_placement_policy();  // the name
 
 // What happens to an input of an eager op that is on another device than the
 // op. Variables are never copied; identity() copies under every policy.

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "berth/placement.h"
+#include "berth/placement_policy.h"
 #include "berth/tensor.h"
 #include "berth/tree.h"
 
@@ -39,7 +40,10 @@ struct FunctionOptions {
   bool optimize = true;
   // Checked before the first step and on what ran; a broken one throws
   // errors::FailedPrecondition: .contract = placement::Contract{...}.
-  placement::Contracts contract = {};
+  berth::placement::Contracts contract = {};
+  // Who says where the ops run: .placement = placement::Auto{...}, or "auto",
+  // or "rules". Empty: config::set_placement_policy().
+  berth::placement::Policy placement = {};
   // Rewrites each graph before it is placed: what a strategy hands in.
   std::shared_ptr<const GraphRewrite> rewrite = {};
 };

@@ -165,6 +165,9 @@ struct Report {
   // missing kernel or device (a variable decided, a colocation).
   std::vector<FallbackRow> moved;
   std::vector<OpRow> ops;
+  // What the planner promised, in one sentence (docs/planner.md); "" when
+  // rules placed the step.
+  std::string plan;
 
   // Bytes per step between devices that match; "" matches any.
   int64_t transfer_bytes(const std::string& from = "",

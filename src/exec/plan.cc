@@ -76,7 +76,7 @@ std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
   }
   impl->options.host_threads |= uses_several_cpus(impl->graph);
   pin_reads(impl->graph);
-  impl->schedule = make_schedule(impl->graph);
+  impl->schedule = make_schedule(impl->graph, options.in_order);
   PlanBuilder(*impl).build();
   return impl;
 }

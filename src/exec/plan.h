@@ -33,6 +33,9 @@ struct PlanOptions {
   // A run ends, or throws errors::DeadlineExceeded, within so many seconds;
   // runs of asynchronous devices then return when they have ended. 0: no limit.
   double timeout_seconds = 0;
+  // The order of the graph is a plan's: every device runs its ops in it.
+  // Neighbours may still become a region.
+  bool in_order = false;
   // Counts the runs for random ops; null: the plan's own. Plans of one step on
   // other devices share it, so that the numbers go on.
   std::shared_ptr<std::atomic<uint64_t>> steps = nullptr;

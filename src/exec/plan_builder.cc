@@ -116,7 +116,14 @@ void PlanBuilder::add_sources() {
           new_buffer(Where::kConst, device, bytes_of(node.outputs[0]), index),
           0};
     } else if (op == "VarHandleOp") {
+      p_.holds.emplace_back(node.variable);
       const VariableState& v = variable_state(node.variable);
+      if (v.device->str() != node.assigned) {
+        throw errors::FailedPrecondition(fmt::format(
+            "{}: variable \"{}\" was put on {} while this step was compiled "
+            "for {}; call it again",
+            node.name, v.name, v.device->str(), node.assigned));
+      }
       const int device = device_index(v.device->str());
       const int index = static_cast<int>(p_.variables.size());
       p_.variables.push_back({node.variable});
@@ -157,8 +164,8 @@ void PlanBuilder::add_regions() {
     streams.push_back({&device, cut ? p_.slices_on(device) : 1});
   }
   p_.binder = std::make_unique<PartBinder>(graph_);
-  const std::vector<Region> regions =
-      grow_regions(graph_, streams, *p_.binder, p_.schedule);
+  const std::vector<Region> regions = grow_regions(
+      graph_, streams, *p_.binder, p_.schedule, p_.options.in_order);
   for (size_t s = 0; s < p_.streams.size(); ++s) {
     p_.streams[s].start_waits = p_.schedule.start_waits[s];
     p_.streams[s].final_waits = p_.schedule.final_waits[s];

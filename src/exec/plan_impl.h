@@ -215,8 +215,9 @@ struct Plan::Impl {
     int writes = 0;  // one per op
   };
   std::vector<VariableUse> variables;
-  std::vector<int> lock_order;  // of variables: by serial
-  std::vector<int> mirrors;     // of variables: those that are mirrors
+  std::vector<VariableHold> holds;  // on their addresses
+  std::vector<int> lock_order;      // of variables: by serial
+  std::vector<int> mirrors;         // of variables: those that are mirrors
   struct Output {
     int buffer = -1;  // kOutput: allocated; else an alias of it
     size_t offset = 0;

@@ -27,13 +27,14 @@ class Segment {
  public:
   Segment(const Graph& graph, const RegionStream& stream,
           const RegionOrder& order, PartBinder& binder, Cuts& cuts,
-          std::vector<bool>& done)
+          std::vector<bool>& done, bool in_order)
       : graph_(graph),
         stream_(stream),
         order_(order),
         binder_(binder),
         cuts_(cuts),
-        done_(done) {}
+        done_(done),
+        reach_(in_order ? 1 : kReach) {}
 
   // Appends the regions of `nodes`, in an order that runs. If the first node
   // waits for another stream, so do all: its region comes first.
@@ -91,6 +92,7 @@ class Segment {
 
   // Small ops that can run now do, so that nothing waits for them later.
   void emit_tiny(std::vector<Region>& out) {
+    if (reach_ < kReach) return;
     const size_t reach = std::min<size_t>(left_.size(), kReach);
     for (size_t i = 1; i < reach; ++i) {
       const int32_t n = left_[i];
@@ -129,7 +131,7 @@ class Segment {
   // Adds every later step that fits.
   void grow(Growth& g) {
     int misses = 0;
-    for (size_t i = 1; i < left_.size() && misses < kReach; ++i) {
+    for (size_t i = 1; i < left_.size() && misses < reach_; ++i) {
       const int32_t n = left_[i];
       if (done_[n]) continue;
       misses = try_step(g, n) ? 0 : misses + 1;
@@ -296,6 +298,7 @@ class Segment {
   PartBinder& binder_;
   Cuts& cuts_;
   std::vector<bool>& done_;  // by node
+  const int reach_;
   const RegionCosts costs_ = region_costs();
   std::vector<int32_t> left_;
 };
@@ -305,7 +308,7 @@ class Segment {
 class Grower {
  public:
   Grower(const Graph& graph, const std::vector<RegionStream>& streams,
-         PartBinder& binder, Schedule& schedule)
+         PartBinder& binder, Schedule& schedule, bool in_order)
       : graph_(graph),
         streams_(streams),
         binder_(binder),
@@ -316,7 +319,8 @@ class Grower {
         open_(streams.size()),
         batches_(streams.size()),
         region_of_(schedule.steps.size(), -1),
-        step_of_(graph.nodes.size(), -1) {}
+        step_of_(graph.nodes.size(), -1),
+        in_order_(in_order) {}
 
   std::vector<Region> run() {
     const auto n = static_cast<int32_t>(schedule_.steps.size());
@@ -388,7 +392,8 @@ class Grower {
     } else if (!nodes.empty()) {
       const size_t first = regions_.size();
       const bool waits = !schedule_.steps[step_of_[nodes[0]]].waits.empty();
-      Segment(graph_, streams_[stream], order_, binder_, cuts_, done_)
+      Segment(graph_, streams_[stream], order_, binder_, cuts_, done_,
+              in_order_)
           .run(std::move(nodes), waits, regions_);
       for (size_t r = first; r < regions_.size(); ++r) {
         regions_[r].stream = stream;
@@ -450,6 +455,7 @@ class Grower {
   std::vector<Batch> batches_;              // by stream
   std::vector<int32_t> region_of_;          // by step
   std::vector<int32_t> step_of_;            // by node
+  const bool in_order_;
   std::vector<Region> regions_;
 };
 
@@ -457,8 +463,9 @@ class Grower {
 
 std::vector<Region> grow_regions(const Graph& graph,
                                  const std::vector<RegionStream>& streams,
-                                 PartBinder& binder, Schedule& schedule) {
-  return Grower(graph, streams, binder, schedule).run();
+                                 PartBinder& binder, Schedule& schedule,
+                                 bool in_order) {
+  return Grower(graph, streams, binder, schedule, in_order).run();
 }
 
 }  // namespace berth

@@ -58,9 +58,11 @@ OpEstimate estimate(const Graph& graph, int32_t node);
 
 // Returns the regions in launch order and replaces the steps of `schedule` by
 // one per region (`node` is its first member's), with waits between regions.
+// `in_order`: nothing moves; regions are of neighbours.
 std::vector<Region> grow_regions(const Graph& graph,
                                  const std::vector<RegionStream>& streams,
-                                 PartBinder& binder, Schedule& schedule);
+                                 PartBinder& binder, Schedule& schedule,
+                                 bool in_order = false);
 
 }  // namespace berth
 

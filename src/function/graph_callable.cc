@@ -6,9 +6,13 @@
 #include <chrono>
 #include <optional>
 
+#include "base/diagnostics.h"
+#include "berth/config.h"
 #include "berth/errors.h"
 #include "collective/lower.h"
 #include "device/device_manager.h"
+#include "device/placement_policy.h"
+#include "function/auto_place.h"
 #include "function/graph_rewrite.h"
 #include "function/place_bodies.h"
 #include "graph/body.h"
@@ -140,11 +144,12 @@ Graph GraphCallable::specialize(const std::vector<Shape>& shapes) const {
 }
 
 std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
-    const std::vector<Shape>& shapes) const {
+    const std::vector<Shape>& shapes,
+    const std::vector<std::string>& argument_on) const {
   const double start = now_seconds();
   std::shared_ptr<Compiled> c;
   for (int tries = 0; tries < kMostTries; ++tries) {
-    c = compile_once(shapes);
+    c = compile_once(shapes, argument_on);
     if (!options_.rewrite || options_.rewrite->accept(*c->plan)) break;
   }
   c->seconds = now_seconds() - start;
@@ -153,7 +158,8 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
 }
 
 std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile_once(
-    const std::vector<Shape>& shapes) const {
+    const std::vector<Shape>& shapes,
+    const std::vector<std::string>& argument_on) const {
   auto c = std::make_shared<Compiled>();
   c->shapes = shapes;
   Graph g = specialize(shapes);
@@ -164,12 +170,14 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile_once(
     if (const int n = options_.rewrite->slices(); n > 0) options.slices = n;
     options.timeout_seconds = options_.rewrite->timeout_seconds();
   }
-  if (has_replicas(g)) {
+  const bool replicas = has_replicas(g);
+  if (replicas) {
     if (options_.optimize) run_device_free_passes(g);
     lower_all_collectives(g);
     if (options_.optimize) run_device_free_passes(g);
   }
-  c->placed = place_all(g, real_devices(), options_.optimize);
+  c->policy_key = policy_key();
+  place(*c, g, options, replicas, argument_on);
   // The same step on other shares goes on with its random numbers.
   for (const auto& other : plans_) {
     if (other->shapes == shapes) options.steps = other->steps;
@@ -182,11 +190,52 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile_once(
   return c;
 }
 
+uint64_t GraphCallable::policy_key() const {
+  return options_.placement.empty() ? placement_policy_generation() : 0;
+}
+
+// By rules, or by the planner where the policy says so.
+void GraphCallable::place(Compiled& c, Graph& g, PlanOptions& options,
+                          bool replicas,
+                          const std::vector<std::string>& argument_on) const {
+  const PlaceOptions places = real_devices();
+  const placement::Policy policy = options_.placement.empty()
+                                       ? config::placement_policy()
+                                       : options_.placement;
+  AutoPlaced planned;
+  if (policy.is_auto() && replicas) {
+    // A strategy has said what runs on which replica.
+    report_once(name(), {"plan-under-strategy", debugging::Severity::kLint,
+                         fmt::format("function \"{}\": its strategy places "
+                                     "it; the placement policy \"auto\" does "
+                                     "not apply",
+                                     name()),
+                         t_state.site});
+  } else if (policy.is_auto()) {
+    planned = auto_place(g, places,
+                         {policy.plan(), contracts_, argument_on,
+                          options_.optimize, options.slices});
+  }
+  c.placed = place_all(g, places, options_.optimize);
+  if (!planned.planned) return;
+  options.in_order = true;
+  c.certificate = std::move(planned.certificate);
+  for (PlaceReason& r : c.placed.placement.reasons) {
+    if (r.rule == PlaceRule::kAssigned) r.rule = PlaceRule::kPlanned;
+  }
+  c.placed.placement.fallbacks = std::move(planned.fallbacks);
+  report_fallbacks(c.placed.graph, c.placed.placement, places.soft);
+  berth::report({"planned", debugging::Severity::kInfo,
+                 fmt::format("function \"{}\": {}", name(), c.certificate),
+                 t_state.site});
+}
+
 std::shared_ptr<GraphCallable::Compiled> GraphCallable::compiled_for(
     std::span<const Tensor* const> in) {
   const uint64_t key = options_.rewrite ? options_.rewrite->key() : 0;
+  const uint64_t policy = policy_key();
   auto fits = [&](const Compiled& c) {
-    if (c.rewrite_key != key) return false;
+    if (c.rewrite_key != key || c.policy_key != policy) return false;
     for (size_t i = 0; i < c.shapes.size(); ++i) {
       if (!(c.shapes[i] == in[i]->shape())) return false;
     }
@@ -199,6 +248,7 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compiled_for(
     return plans_.front();
   }
   std::vector<Shape> shapes;
+  std::vector<std::string> argument_on;
   for (size_t i = 0; i < num_args(); ++i) {
     const TensorSpec& want = input_specs_[i];
     if (in[i]->dtype() != want.dtype ||
@@ -208,8 +258,9 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compiled_for(
                       in[i]->spec().str(), want.str()));
     }
     shapes.push_back(in[i]->shape());
+    argument_on.push_back(in[i]->impl()->block->device->str());
   }
-  plans_.push_front(compile(shapes));
+  plans_.push_front(compile(shapes, argument_on));
   if (plans_.size() > kMaxPlans) plans_.pop_back();
   return plans_.front();
 }
@@ -217,16 +268,18 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compiled_for(
 GraphCallable::Prepared GraphCallable::prepare(
     const std::vector<Shape>& shapes) {
   const uint64_t key = options_.rewrite ? options_.rewrite->key() : 0;
+  const uint64_t policy = policy_key();
   std::lock_guard lock(mutex_);
   const auto it = std::find_if(plans_.begin(), plans_.end(), [&](auto& c) {
-    return c->rewrite_key == key && c->shapes == shapes;
+    return c->rewrite_key == key && c->policy_key == policy &&
+           c->shapes == shapes;
   });
   std::shared_ptr<Compiled> c;
   if (it != plans_.end()) {
     c = *it;
   } else {
     // Behind the plan used last: that one is what reports are about.
-    c = compile(shapes);
+    c = compile(shapes, {});
     plans_.insert(plans_.empty() ? plans_.end() : std::next(plans_.begin()), c);
     if (plans_.size() > kMaxPlans) plans_.pop_back();
   }

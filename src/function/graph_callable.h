@@ -88,6 +88,8 @@ class GraphCallable final : public Callable {
   struct Compiled {
     std::vector<Shape> shapes;
     uint64_t rewrite_key = 0;  // of options.rewrite when it was made
+    uint64_t policy_key = 0;   // of the policy: policy_key()
+    std::string certificate;   // of the planner; "": by rules
     std::shared_ptr<std::atomic<uint64_t>> steps;  // of these shapes
     std::shared_ptr<Plan> plan;
     PlacedGraph placed;
@@ -130,9 +132,17 @@ class GraphCallable final : public Callable {
     size_t num_outputs = 0;            // the rest are saved values
   };
   Graph specialize(const std::vector<Shape>& shapes) const;
-  std::shared_ptr<Compiled> compile(const std::vector<Shape>& shapes) const;
+  // `argument_on`: full names of the devices that have them; empty: unknown.
+  std::shared_ptr<Compiled> compile(
+      const std::vector<Shape>& shapes,
+      const std::vector<std::string>& argument_on) const;
   std::shared_ptr<Compiled> compile_once(
-      const std::vector<Shape>& shapes) const;
+      const std::vector<Shape>& shapes,
+      const std::vector<std::string>& argument_on) const;
+  // Plans of different policies are different plans.
+  uint64_t policy_key() const;
+  void place(Compiled& c, Graph& g, PlanOptions& options, bool replicas,
+             const std::vector<std::string>& argument_on) const;
 
   FunctionOptions options_;
   std::vector<ParsedContract> contracts_;  // of the options

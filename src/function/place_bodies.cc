@@ -37,8 +37,14 @@ bool can_merge(const std::string& device) {
   return has_kernel_of("_MultiApply", device);
 }
 
-void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize,
-                   PlacedGraph& placed);
+// What holds for a graph and all bodies in it.
+struct How {
+  const PlaceOptions& devices;
+  bool optimize;
+  bool on_trial;
+};
+
+void lower_and_cut(Graph& graph, const How& how, PlacedGraph& placed);
 
 // Gives every result bytes of its own on `device`, but for the first
 // `num_vars` when they are the arguments of the same numbers.
@@ -74,8 +80,10 @@ void own_results(Graph& g, const std::string& device, size_t num_vars) {
   }
 }
 
-Placement place_and_report(Graph& graph, const PlaceOptions& devices) {
+Placement place_and_report(Graph& graph, const How& how) {
+  const PlaceOptions& devices = how.devices;
   Placement placement = place(graph, devices);
+  if (how.on_trial) return placement;
   report_fallbacks(graph, placement, devices.soft);
   report_notes(graph, placement, devices.soft);
   if (debugging::get_log_device_placement()) log_placement(graph);
@@ -84,17 +92,15 @@ Placement place_and_report(Graph& graph, const PlaceOptions& devices) {
 }
 
 void place_body(Graph& body, const std::string& device, size_t num_vars,
-                const PlaceOptions& devices, bool optimize,
-                PlacedGraph& placed) {
+                const How& how, PlacedGraph& placed) {
   for (const int32_t a : body.args) body[a].requested = device;
-  placed.placement = place_and_report(body, devices);
+  placed.placement = place_and_report(body, how);
   placed.graph = body;
   own_results(body, device, num_vars);
-  lower_and_cut(body, devices, optimize, placed);
+  lower_and_cut(body, how, placed);
 }
 
-void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize,
-                   PlacedGraph& placed) {
+void lower_and_cut(Graph& graph, const How& how, PlacedGraph& placed) {
   for (Node& n : graph.nodes) {
     rewrite_bodies(n, [&](const std::string& role, Graph& body) {
       size_t num_vars = 0;
@@ -105,13 +111,13 @@ void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize,
       PlacedGraph inner;
       inner.path =
           (placed.path.empty() ? "" : placed.path + "/") + n.name + "/" + role;
-      place_body(body, n.assigned, num_vars, devices, optimize, inner);
+      place_body(body, n.assigned, num_vars, how, inner);
       placed.bodies.push_back(std::move(inner));
       return true;
     });
   }
   lower(graph, [&](const Node& n) { return has_kernel(n, graph); });
-  if (optimize) {
+  if (how.optimize) {
     fuse(graph, &can_fuse);
     merge_updates(graph, &can_merge);
   }
@@ -120,12 +126,13 @@ void lower_and_cut(Graph& graph, const PlaceOptions& devices, bool optimize,
 
 }  // namespace
 
-PlacedGraph place_all(Graph& graph, const PlaceOptions& devices,
-                      bool optimize) {
+PlacedGraph place_all(Graph& graph, const PlaceOptions& devices, bool optimize,
+                      bool on_trial) {
+  const How how{devices, optimize, on_trial};
   PlacedGraph placed;
-  placed.placement = place_and_report(graph, devices);
+  placed.placement = place_and_report(graph, how);
   placed.graph = graph;
-  lower_and_cut(graph, devices, optimize, placed);
+  lower_and_cut(graph, how, placed);
   return placed;
 }
 

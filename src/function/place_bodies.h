@@ -12,7 +12,9 @@ namespace berth {
 // Places, lowers and partitions a graph; then the bodies of its control-flow
 // nodes, whose arguments and results lie on the device of their node.
 // With `optimize` they are fused, too. Returns the graphs as they were placed.
-PlacedGraph place_all(Graph& graph, const PlaceOptions& devices, bool optimize);
+// `on_trial`: nobody is told of fallbacks, notes and lints.
+PlacedGraph place_all(Graph& graph, const PlaceOptions& devices, bool optimize,
+                      bool on_trial = false);
 
 }  // namespace berth
 

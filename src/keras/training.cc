@@ -93,6 +93,7 @@ FunctionOptions Model::Training::step_options(
     const char* name,
     std::shared_ptr<const distribute::FitRewrite>* rewrite) const {
   FunctionOptions o{.name = name, .slices = options ? options->slices : 0};
+  if (options) o.placement = options->placement;
   if (core) {
     // Training alone is timed: shares follow it.
     auto split = distribute::fit_rewrite(

@@ -118,6 +118,8 @@ Tensor new_variable(const Tensor& initial, VariableOptions options, Site site) {
       make_variable(*device, std::move(options.name), initial.dtype(),
                     initial.shape(), options.trainable, site);
   VariableState& state = variable_state(handle);
+  state.asked = t_state.scope && t_state.scope->kind != ScopeKind::kEngine &&
+                !t_state.scope->name.str().empty();
   state.synchronization = options.synchronization;
   state.aggregation = options.aggregation;
   if (strategy) strategy->adopt(handle);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "device/device_name.h"
 #include "graph/variable_range.h"
 
 namespace berth {
@@ -16,7 +17,8 @@ void sort_unique(std::vector<int32_t>& list) {
 
 class Orderer {
  public:
-  explicit Orderer(const Graph& graph) : graph_(graph) {}
+  Orderer(const Graph& graph, bool in_order)
+      : graph_(graph), in_order_(in_order) {}
 
   Work run() {
     const size_t n = graph_.nodes.size();
@@ -26,6 +28,7 @@ class Orderer {
     floats_.resize(n);
     behind_.resize(n);
     missing_.assign(n, 0);
+    late_.resize(n);
     classify();
     for (int32_t i = 0; i < graph_.size(); ++i) find_waits(i);
     find_order();
@@ -47,8 +50,14 @@ class Orderer {
       work_.runs[i] =
           (n.op->kind() != OpKind::kPlaceholder && n.op != &hand_over) ||
           work_.is_transfer[i];
-      floats_[i] = work_.is_transfer[i] || (!read[i] && updates(n));
+      floats_[i] =
+          work_.is_transfer[i] || (!in_order_ && !read[i] && updates(n));
+      late_[i] = in_order_ && work_.is_transfer[i] && is_cpu(n.assigned);
     }
+  }
+
+  static bool is_cpu(const std::string& device) {
+    return DeviceName::parse(device).type == "CPU";
   }
 
   static bool updates(const Node& n) {
@@ -100,13 +109,23 @@ class Orderer {
     emit_ready();
     for (int32_t i = 0; i < graph_.size(); ++i) {
       if (!work_.runs[i] || floats_[i]) continue;
+      for (const int32_t before : work_.waits_for[i]) emit_late(before);
       emit(i);
       emit_ready();
     }
+    for (int32_t i = 0; i < graph_.size(); ++i) emit_late(i);
+  }
+
+  void emit_late(int32_t i) {
+    if (!late_[i]) return;
+    late_[i] = false;
+    emit(i);
   }
 
   // Transfers first: another device waits for them.
-  void ready(int32_t i) { ready_.push({!work_.is_transfer[i], i}); }
+  void ready(int32_t i) {
+    if (!late_[i]) ready_.push({!work_.is_transfer[i], i});
+  }
 
   void emit(int32_t i) {
     work_.order.push_back(i);
@@ -124,8 +143,10 @@ class Orderer {
   }
 
   const Graph& graph_;
+  const bool in_order_;
   Work work_;
   std::vector<bool> floats_;                  // moves forward
+  std::vector<bool> late_;                    // stays behind, until needed
   std::vector<std::vector<int32_t>> behind_;  // per node, who waits for it
   std::vector<int32_t> missing_;              // per node, how many to come
   VariableAccesses accesses_;
@@ -136,6 +157,8 @@ class Orderer {
 
 }  // namespace
 
-Work find_work(const Graph& graph) { return Orderer(graph).run(); }
+Work find_work(const Graph& graph, bool in_order) {
+  return Orderer(graph, in_order).run();
+}
 
 }  // namespace berth

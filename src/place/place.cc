@@ -76,6 +76,9 @@ std::string explain(const Graph& graph, const Placement& placement,
     case PlaceRule::kDefault:
       why = "the first device that can run it";
       break;
+    case PlaceRule::kPlanned:
+      why = "the planner put it there";
+      break;
   }
   return fmt::format("on {}: {}", short_device(n.assigned), why);
 }

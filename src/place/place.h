@@ -60,6 +60,7 @@ enum class PlaceRule : uint8_t {
   kInput,      // alias or metadata: where its input `because` is
   kHost,       // an argument whose consumers differ
   kDefault,    // the first device that can run it
+  kPlanned,    // the planner chose (planner/planner.h)
 };
 
 struct PlaceReason {

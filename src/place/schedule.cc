@@ -16,8 +16,8 @@ namespace {
 
 class Scheduler {
  public:
-  explicit Scheduler(const Graph& graph)
-      : graph_(graph), work_(find_work(graph)) {}
+  Scheduler(const Graph& graph, bool in_order)
+      : graph_(graph), work_(find_work(graph, in_order)) {}
 
   Schedule run() {
     number_streams();
@@ -187,7 +187,9 @@ void print_waits(std::string& out, const std::vector<int32_t>& waits) {
 
 }  // namespace
 
-Schedule make_schedule(const Graph& graph) { return Scheduler(graph).run(); }
+Schedule make_schedule(const Graph& graph, bool in_order) {
+  return Scheduler(graph, in_order).run();
+}
 
 std::string print(const Schedule& schedule, const Graph& graph) {
   std::vector<std::string> names;

@@ -33,6 +33,9 @@ struct VariableState {
   Device* device = nullptr;
   Site site = {};
   uint64_t serial = 0;  // unique, in order of creation
+  bool asked = false;   // a scope of the user's named the device
+  // Holds on the address: plans. Raised with `mutex` held shared.
+  std::atomic<int> holds{0};
   // Of a variable of a strategy (berth/variable.h, tensor/mirrors.h).
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
@@ -85,6 +88,27 @@ Tensor read_variable(const Tensor& handle);
 // readers on other streams and counts a version. The caller holds the exclusive
 // lock and will write on that stream. Throws errors::ResourceExhausted.
 void prepare_write(VariableState& state);
+
+// Keeps a variable where it is: who embeds its address has one.
+class VariableHold {
+ public:
+  explicit VariableHold(Tensor handle);
+  ~VariableHold();
+  VariableHold(VariableHold&&) noexcept = default;
+  VariableHold& operator=(VariableHold&&) = delete;
+
+ private:
+  Tensor handle_;
+};
+
+// True when the variable could be put on another device: nobody holds it, no
+// strategy has it, and it is not torn.
+bool can_move(const VariableState& state);
+
+// Gives the variable storage on `device`, with its value. False, and nothing
+// changes: it cannot be moved. Waits for work that uses it. Throws
+// errors::ResourceExhausted.
+bool move_variable(const Tensor& handle, Device& device);
 
 // Marks the state torn: a run that was writing it failed because of `why`.
 void mark_torn(VariableState& state, std::string why);

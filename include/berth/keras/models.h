@@ -42,7 +42,10 @@ struct CompileOptions {
   // One per output, instead of `loss`; the sum is made small.
   std::vector<Loss> losses = {};
   // Checked on the training step (function.h).
-  placement::Contracts contracts = {};
+  berth::placement::Contracts contracts = {};
+  // Who places the steps of fit, evaluate and predict (function.h). A strategy
+  // places its own.
+  berth::placement::Policy placement = {};
 };
 
 // What fit, evaluate and predict take: batches (dataset), or tensors.

@@ -11,6 +11,7 @@
 #include "graph/variable_range.h"
 #include "place/order.h"
 #include "place/placer.h"
+#include "place/planner/plan_order.h"
 
 namespace berth {
 
@@ -162,19 +163,25 @@ class Maker {
       c.plan.device.push_back(
           numbers[static_cast<size_t>(placer.device_of[placer.root(i)])]);
     }
-    if (options_.arguments_on >= 0) {
-      for (const int32_t a : graph_.args) {
-        c.plan.device[static_cast<size_t>(a)] = options_.arguments_on;
+    for (size_t a = 0; a < graph_.args.size(); ++a) {
+      if (const int32_t d = argument_on(a); d >= 0) {
+        c.plan.device[static_cast<size_t>(graph_.args[a])] = d;
       }
     }
-    c.plan.sequence = program_order();
+    if (order_.empty()) order_ = program_order();
+    c.plan.sequence = order_;
     p_.candidates.push_back(std::move(c));
   }
 
+  int32_t argument_on(size_t index) const {
+    return index < options_.arguments_on.size() ? options_.arguments_on[index]
+                                                : -1;
+  }
+
   std::vector<int32_t> program_order() const {
-    std::vector<int32_t> order = find_work(graph_).order;
-    std::erase_if(order, [&](int32_t i) { return !p_.takes_time(i); });
-    return order;
+    return ordered_ops(p_.graph, options_.order.empty()
+                                     ? find_work(graph_).order
+                                     : options_.order);
   }
 
   void describe_ops() {
@@ -230,11 +237,10 @@ class Maker {
   }
 
   void allow_arguments() {
-    if (options_.arguments_on < 0) return;
-    for (const int32_t a : graph_.args) {
-      // A group of its own: nobody else has to be there.
-      if (find(a) == a) {
-        p_.allowed[static_cast<size_t>(a)] = device_bit(options_.arguments_on);
+    for (size_t a = 0; a < graph_.args.size(); ++a) {
+      const int32_t d = argument_on(a);
+      if (d >= 0) {
+        p_.allowed[static_cast<size_t>(find(graph_.args[a]))] = device_bit(d);
       }
     }
   }
@@ -372,6 +378,7 @@ class Maker {
   const GraphProblemOptions& options_;
   PlanProblem p_;
   std::vector<int32_t> parent_;  // of sets, and of units
+  std::vector<int32_t> order_;   // of all candidates
 };
 
 }  // namespace

@@ -24,8 +24,12 @@ struct GraphProblemOptions {
   bool keep_scopes = true;
   // Handles whose variables may be put elsewhere than they are: nodes.
   std::vector<int32_t> movable = {};
-  // Where arguments come from: a device; -1: from wherever they are read.
-  int32_t arguments_on = -1;
+  // Where each argument of the graph comes from: a device; -1, or none given:
+  // from wherever it is read.
+  std::vector<int32_t> arguments_on = {};
+  // The order of candidates, of nodes that take time: any that can be; empty:
+  // as the executor would run the graph.
+  std::vector<int32_t> order = {};
   // Those of the whole step; contracts of blocks stand in the graph.
   std::vector<ParsedContract> contracts = {};
 };
@@ -38,6 +42,7 @@ struct GraphProblemOptions {
 // Candidates: "the scopes as written", by Berth's rules, and "TensorFlow's
 // rules", where these find a placement. The problem's graph has, beside the
 // graph's controls, those that keep reads of a variable before its next write.
+// An order that cannot be followed is made one that can, and stays close.
 // Throws what place() throws, and errors::InvalidArgument when the costs lack
 // a device or nothing is left where contracts allow an op.
 PlanProblem problem_of(const Graph& graph, const PlaceOptions& places,

@@ -1,0 +1,73 @@
+// Placement policies: who says where the ops of a traced function run.
+//
+//   berth::function(step, {.placement = placement::Auto{}});
+//   config::set_placement_policy("auto");
+//   model.compile({.placement = "auto"});
+//
+// docs/planner.md says what "auto" does and what it proves. Values.
+
+#ifndef BERTH_PLACEMENT_POLICY_H_
+#define BERTH_PLACEMENT_POLICY_H_
+
+#include <cstdint>
+#include <string>
+
+namespace berth::placement {
+
+// What a plan makes small: the time of one step, or the load of the busiest
+// device, which bounds how often steps can begin.
+enum class Objective : uint8_t { kLatency, kThroughput };
+inline constexpr Objective Latency = Objective::kLatency;
+inline constexpr Objective Throughput = Objective::kThroughput;
+
+// How long to look for a plan. Moves tried give the same plan on every machine
+// and any number of threads; seconds do not.
+struct Effort {
+  double seconds = 0;  // of search and proof together; 0: counted in moves
+  int64_t moves = 0;   // 0: as many as suit the graph
+  bool operator==(const Effort&) const = default;
+};
+// Throw errors::InvalidArgument unless the number is positive and finite.
+Effort seconds(double seconds);
+Effort moves(int64_t moves);
+
+// The planner decides, by the costs of ops and links, within what kernels,
+// colocation, memory limits and contracts allow. In its model a plan is never
+// worse than one device, TensorFlow's rules or the scopes as written.
+struct Auto {
+  Objective objective = Latency;
+  Effort effort = {};
+  // What scopes ask for binds; false: it is a suggestion among others.
+  bool keep_scopes = true;
+  // Measures ops that nobody has measured yet, for a second or two; what is
+  // measured is kept. false: estimates stand in.
+  bool measure = true;
+  uint64_t seed = 1;
+  bool operator==(const Auto&) const = default;
+};
+
+// Rules (docs/placement.md), or the planner. An empty one: what
+// config::set_placement_policy() said, which is rules to begin with.
+class Policy {
+ public:
+  Policy() = default;
+  Policy(Auto plan) : kind_(Kind::kAuto), plan_(plan) {}  // NOLINT
+  // "auto", "rules" or "", else throws errors::InvalidArgument.
+  Policy(const std::string& name);                         // NOLINT
+  Policy(const char* name) : Policy(std::string(name)) {}  // NOLINT
+
+  bool empty() const { return kind_ == Kind::kNone; }
+  bool is_auto() const { return kind_ == Kind::kAuto; }
+  const Auto& plan() const { return plan_; }
+  std::string str() const;  // "auto", "rules" or ""
+  bool operator==(const Policy&) const = default;
+
+ private:
+  enum class Kind : uint8_t { kNone, kRules, kAuto };
+  Kind kind_ = Kind::kNone;
+  Auto plan_;
+};
+
+}  // namespace berth::placement
+
+#endif  // BERTH_PLACEMENT_POLICY_H_

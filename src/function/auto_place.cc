@@ -1,0 +1,359 @@
+#include "function/auto_place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "base/diagnostics.h"
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "exec/measure_costs.h"
+#include "function/trial.h"
+#include "op/dispatcher.h"
+#include "place/planner/plan_order.h"
+#include "place/planner/planner.h"
+#include "place/planner/problem_of_graph.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+
+namespace {
+
+// Graphs of more nodes are not compiled on trial but for their costs.
+constexpr int32_t kMostCompared = 5000;
+constexpr int kMostReplans = 3;
+// By how much a plan must be better than the rules' own to be worth it.
+constexpr double kWorth = 0.01;
+
+// Moves that suit a graph: well under a second for some hundred ops.
+int64_t default_moves(int32_t ops) {
+  return std::clamp<int64_t>(40'000'000 / std::max(ops, 1), 20'000, 400'000);
+}
+
+class AutoPlacer {
+ public:
+  AutoPlacer(Graph& graph, const PlaceOptions& places,
+             const AutoPlacing& options)
+      : graph_(graph), places_(places), options_(options) {
+    for (const Node& n : graph.nodes) names_.push_back(n.name);
+  }
+
+  AutoPlaced run() {
+    const Placement by_rules = rules();
+    find_movable();
+    find_costs();
+    std::vector<int64_t> reserve(costs_.devices.size(), 0);
+    PlanProblem problem = make_problem(reserve);
+    PlanAnswer answer = plan_placement(problem, planner_options());
+    if (answer.status == PlanStatus::kInfeasible) infeasible(answer);
+    if (answer.status == PlanStatus::kNothingFound) {
+      nothing_found(problem, answer);
+      return {};
+    }
+    Choice choice = choose(problem, answer);
+    for (int k = 0; k < kMostReplans; ++k) {
+      if (!raise_reserve(problem, choice, reserve)) break;
+      PlanProblem tighter = make_problem(reserve);
+      PlanAnswer again = plan_placement(tighter, planner_options());
+      if (again.status != PlanStatus::kPlanned) break;
+      choice = choose(tighter, again);
+      problem = std::move(tighter);
+      answer = std::move(again);
+    }
+    AutoPlaced result;
+    apply(problem, choice.plan);
+    result.planned = true;
+    result.certificate = sentence(problem, answer, choice);
+    note_fallbacks(by_rules, result);
+    return result;
+  }
+
+ private:
+  struct Choice {
+    PlacePlan plan;
+    std::string source;
+    double planned = 0;       // by the planner's model
+    double predicted_us = 0;  // of the compiled plan; 0: not compiled
+    std::unique_ptr<Trial> trial;
+  };
+
+  // Throws what the rules throw; also a candidate of the planner.
+  Placement rules() const {
+    Graph copy = graph_;
+    return place(copy, places_);
+  }
+
+  TrialOptions trial_options(bool in_order) const {
+    return {options_.optimize, options_.slices, in_order, options_.how.measure};
+  }
+
+  // Variables that may go elsewhere: nobody asked for their device, and no
+  // other plan has their address.
+  void find_movable() {
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const Node& n = graph_[i];
+      if (!n.variable.defined()) continue;
+      handles_.push_back(i);
+      const VariableState& v = variable_state(n.variable);
+      if ((!v.asked || !options_.how.keep_scopes) && can_move(v)) {
+        movable_.push_back(i);
+      }
+    }
+  }
+
+  void find_costs() {
+    costs_ = kept_costs(graph_);
+    GraphProblemOptions free;
+    free.keep_scopes = false;
+    free.movable = handles_;
+    const PlanProblem anywhere = problem_of(graph_, places_, costs_, free);
+    double fastest = std::numeric_limits<double>::infinity();
+    std::vector<bool> tried(costs_.classes.size(), false);
+    for (int32_t d = 0; d < anywhere.num_devices(); ++d) {
+      const int32_t c = costs_.devices[static_cast<size_t>(d)].device_class;
+      if (tried[static_cast<size_t>(c)]) continue;
+      tried[static_cast<size_t>(c)] = true;
+      try {
+        Trial trial(graph_, all_on(anywhere, d), places_, trial_options(false));
+        trial.put_times(c, costs_);
+        const double us = sum_of_times(c);
+        if (us >= fastest) continue;
+        fastest = us;
+        order_ = trial.order();
+      } catch (const errors::Error&) {
+        // It cannot be compiled so: its ops cost what each costs alone.
+      }
+    }
+  }
+
+  double sum_of_times(int32_t device_class) const {
+    double sum = 0;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      sum += costs_
+                 .times[i * costs_.classes.size() +
+                        static_cast<size_t>(device_class)]
+                 .us;
+    }
+    return sum;
+  }
+
+  std::vector<std::string> names_of(const PlanProblem& p,
+                                    const std::vector<int32_t>& device) const {
+    std::vector<std::string> names;
+    for (const int32_t d : device) {
+      names.push_back(p.costs.devices[static_cast<size_t>(d)].name);
+    }
+    return names;
+  }
+
+  // Everything on one device that may be there.
+  std::vector<std::string> all_on(const PlanProblem& p, int32_t on) const {
+    const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+    std::vector<int32_t> device;
+    for (const int32_t group : p.group) {
+      const DeviceMask mask = allowed[static_cast<size_t>(group)];
+      device.push_back(
+          mask & device_bit(on) || mask == 0 ? on : std::countr_zero(mask));
+    }
+    return names_of(p, device);
+  }
+
+  PlanProblem make_problem(const std::vector<int64_t>& reserve) const {
+    GraphProblemOptions o;
+    o.model = options_.how.objective == placement::Throughput
+                  ? PlanModel::kLoad
+                  : PlanModel::kStep;
+    o.keep_scopes = options_.how.keep_scopes;
+    o.movable = movable_;
+    o.contracts = options_.contracts;
+    o.order = order_;
+    for (const std::string& name : options_.argument_on) {
+      o.arguments_on.push_back(costs_.find(name));
+    }
+    CostTable costs = costs_;
+    for (size_t d = 0; d < reserve.size(); ++d) {
+      int64_t& limit = costs.devices[d].memory_limit;
+      if (reserve[d] > 0) limit = std::max<int64_t>(limit - reserve[d], 1);
+    }
+    return problem_of(graph_, places_, std::move(costs), o);
+  }
+
+  PlannerOptions planner_options() const {
+    PlannerOptions o;
+    const placement::Effort& effort = options_.how.effort;
+    o.seed = options_.how.seed;
+    if (effort.seconds > 0) {
+      o.seconds = effort.seconds;
+    } else {
+      o.moves = effort.moves > 0 ? effort.moves : default_moves(graph_.size());
+    }
+    return o;
+  }
+
+  // The answer, or the plan of the rules when it is as fast once compiled.
+  Choice choose(const PlanProblem& p, const PlanAnswer& answer) const {
+    Choice best =
+        compiled(p, settled_order(p, answer.plan, answer.value), answer.source);
+    best.planned = answer.value;
+    if (answer.source != "search" || graph_.size() > kMostCompared) {
+      return best;
+    }
+    for (const PlanCandidate& c : simple_plans(p)) {
+      const Evaluation e = evaluate(p, c.plan);
+      if (!e.violations.empty()) continue;
+      Choice other = compiled(p, c.plan, c.name);
+      other.planned = e.value;
+      if (other.predicted_us > 0 && best.predicted_us > 0 &&
+          other.predicted_us < best.predicted_us * (1 + kWorth)) {
+        best = std::move(other);
+      }
+    }
+    return best;
+  }
+
+  // The scopes as written, and the best single device.
+  std::vector<PlanCandidate> simple_plans(const PlanProblem& p) const {
+    std::vector<PlanCandidate> plans = {p.candidates[0]};
+    const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+    double least = std::numeric_limits<double>::infinity();
+    PlanCandidate one;
+    for (int32_t d = 0; d < p.num_devices(); ++d) {
+      PlanCandidate c;
+      c.name = "one device, " + p.costs.devices[static_cast<size_t>(d)].name;
+      c.plan.sequence = p.candidates[0].plan.sequence;
+      for (const int32_t group : p.group) {
+        const DeviceMask mask = allowed[static_cast<size_t>(group)];
+        c.plan.device.push_back(mask & device_bit(d) ? d
+                                                     : std::countr_zero(mask));
+      }
+      const Evaluation e = evaluate(p, c.plan);
+      if (!e.violations.empty() || e.value >= least) continue;
+      least = e.value;
+      one = std::move(c);
+    }
+    if (!one.plan.device.empty()) plans.push_back(std::move(one));
+    return plans;
+  }
+
+  Choice compiled(const PlanProblem& p, PlacePlan plan,
+                  const std::string& source) const {
+    Choice c;
+    c.source = source;
+    c.plan = std::move(plan);
+    if (graph_.size() > kMostCompared) return c;
+    Graph g = graph_;
+    apply_plan(g, p, c.plan);
+    std::vector<std::string> device;
+    for (const Node& n : g.nodes) device.push_back(n.assigned);
+    try {
+      c.trial =
+          std::make_unique<Trial>(g, device, places_, trial_options(true));
+      c.predicted_us = c.trial->predicted_us();
+    } catch (const errors::Error&) {
+      // Not to be compared. If it cannot be compiled, the user will hear it.
+    }
+    return c;
+  }
+
+  // True when the exact plan of memory exceeds a limit that the simulator kept:
+  // the device is to have less.
+  bool raise_reserve(const PlanProblem& p, const Choice& choice,
+                     std::vector<int64_t>& reserve) const {
+    bool raised = false;
+    if (!choice.trial) return raised;
+    for (size_t d = 0; d < costs_.devices.size(); ++d) {
+      const int64_t limit = limit_of(p, d) + reserve[d];
+      if (limit_of(p, d) <= 0) continue;
+      const int64_t over =
+          choice.trial->peak_bytes(costs_.devices[d].name) - limit;
+      if (over <= 0) continue;
+      reserve[d] += over;
+      raised = true;
+    }
+    return raised;
+  }
+
+  static int64_t limit_of(const PlanProblem& p, size_t device) {
+    return p.costs.devices[device].memory_limit;
+  }
+
+  void apply(const PlanProblem& p, const PlacePlan& plan) {
+    apply_plan(graph_, p, plan);
+    for (const Node& n : graph_.nodes) {
+      if (!n.variable.defined()) continue;
+      Device& on = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
+      if (!move_variable(n.variable, on)) {
+        throw errors::FailedPrecondition(fmt::format(
+            "function \"{}\": variable \"{}\" was to move to {}, and is used "
+            "by another plan since; call it again",
+            graph_.name, variable_state(n.variable).name, n.assigned));
+      }
+    }
+  }
+
+  std::string sentence(const PlanProblem& p, PlanAnswer answer,
+                       const Choice& choice) const {
+    answer.value = choice.planned;
+    std::string text = certificate(p, answer);
+    if (choice.predicted_us > 0) {
+      text += fmt::format("; compiled, a step is predicted to take {:.4g} ms",
+                          choice.predicted_us / 1e3);
+    }
+    if (choice.source != "search") text += " (" + choice.source + ")";
+    return text;
+  }
+
+  [[noreturn]] void infeasible(const PlanAnswer& answer) const {
+    throw errors::ResourceExhausted(
+        fmt::format("function \"{}\": no placement keeps all limits: {}; raise "
+                    "a limit, add a device or make the batch smaller",
+                    graph_.name, answer.conflict.text));
+  }
+
+  void nothing_found(const PlanProblem& p, const PlanAnswer& answer) const {
+    report_once(graph_.name,
+                {"plan-not-found", debugging::Severity::kWarning,
+                 fmt::format("function \"{}\": {}; the rules place it",
+                             graph_.name, certificate(p, answer)),
+                 t_state.site});
+  }
+
+  // Requests that no device suits are fallbacks under the planner too.
+  void note_fallbacks(const Placement& by_rules, AutoPlaced& result) const {
+    for (PlaceFallback f : by_rules.fallbacks) {
+      const auto it = std::find_if(
+          graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& n) {
+            return n.name == names_[static_cast<size_t>(f.node)];
+          });
+      f.node = static_cast<int32_t>(it - graph_.nodes.begin());
+      if (!DeviceName::parse(f.requested)
+               .matches(DeviceName::parse(it->assigned))) {
+        result.fallbacks.push_back(std::move(f));
+      }
+    }
+  }
+
+  Graph& graph_;
+  const PlaceOptions& places_;
+  const AutoPlacing& options_;
+  std::vector<std::string> names_;          // of nodes, as they came
+  std::vector<int32_t> handles_, movable_;  // nodes
+  CostTable costs_;
+  std::vector<int32_t> order_;  // as the executor would run one device
+};
+
+}  // namespace
+
+AutoPlaced auto_place(Graph& graph, const PlaceOptions& places,
+                      const AutoPlacing& options) {
+  if (places.devices.size() < 2) return {};
+  const DispatchGuard outside(nullptr);
+  return AutoPlacer(graph, places, options).run();
+}
+
+}  // namespace berth

@@ -1,0 +1,46 @@
+// Variables that are put on another device.
+
+#include <vector>
+
+#include "tensor/tensor_impl.h"
+#include "tensor/variable_state.h"
+
+namespace berth {
+
+VariableHold::VariableHold(Tensor handle) : handle_(std::move(handle)) {
+  VariableState& state = variable_state(handle_);
+  const std::shared_lock lock(state.mutex);
+  ++state.holds;
+}
+
+VariableHold::~VariableHold() {
+  if (handle_.defined()) --variable_state(handle_).holds;
+}
+
+bool can_move(const VariableState& s) {
+  return s.holds == 0 && !s.torn && s.strategy == nullptr && s.parts.empty() &&
+         s.mirrors.empty() && s.home == nullptr;
+}
+
+bool move_variable(const Tensor& handle, Device& device) {
+  VariableState& state = variable_state(handle);
+  const std::unique_lock lock(state.mutex);
+  if (state.device == &device) return true;
+  if (!can_move(state)) return false;
+  const size_t size = state.size_bytes();
+  BlockRef fresh = BlockRef::adopt(device.allocator().allocate(size));
+  // Snapshots take the bytes with them; then nobody uses the storage.
+  prepare_write(state);
+  Device& old = *state.device;
+  synchronize(old.compute_stream().record());
+  if (state.storage->ready.stream) synchronize(state.storage->ready);
+  std::vector<std::byte> bytes(size);
+  old.copy_to_host(bytes.data(), state.storage->data, size);
+  device.copy_from_host(fresh->data, bytes.data(), size);
+  state.storage = std::move(fresh);
+  state.device = &device;
+  handle.impl()->device = &device;
+  return true;
+}
+
+}  // namespace berth
