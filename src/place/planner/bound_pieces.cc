@@ -13,8 +13,9 @@ namespace berth {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-constexpr int64_t kMovesOfPath = 100;  // that one path counts as
-constexpr double kRounding = 1e-9;     // of sums; shaved off
+// What a piece's cut and a path count as.
+constexpr int64_t kMovesOfCut = 20, kMovesOfPath = 20;
+constexpr double kRounding = 1e-9;  // of sums; shaved off
 
 class Prover {
  public:
@@ -25,22 +26,24 @@ class Prover {
   // random mixtures of these.
   void run(const Budget& budget) {
     StreamRandom random(kSeed, 0);
-    for (int k = 0; k < 4 || budget.spent(k * kMovesOfPath) < 1; ++k) {
-      if (k > 0 && budget.seconds_left() <= 0) break;
+    const auto more = [&] { return budget.spent(moves_ += kMovesOfCut) < 1; };
+    for (int k = 0; k == 0 || budget.spent(moves_ += kMovesOfPath) < 1; ++k) {
       for (int32_t v = 0; v < p_.num_ops; ++v) {
         const double some = k < 4 ? 1 : random.uniform();
         weight_[static_cast<size_t>(v)] = some * weight(v, k % 4);
       }
       std::vector<int32_t> path = paths_.longest(weight_);
-      const double value = paths_.least(path);
+      const double value = paths_.least(path, more);
       if (value <= value_) continue;
       value_ = value;
       path_ = std::move(path);
+      cuts_ = paths_.cuts();
     }
   }
 
   double value() const { return value_; }
   const std::vector<int32_t>& path() const { return path_; }
+  const std::vector<PathPieces::Cut>& cuts() const { return cuts_; }
 
  private:
   double weight(int32_t v, int rule) const {
@@ -59,6 +62,8 @@ class Prover {
   PathPieces paths_;
   std::vector<double> weight_;
   std::vector<int32_t> path_;
+  std::vector<PathPieces::Cut> cuts_;
+  int64_t moves_ = 0;
   double value_ = 0;
 };
 
@@ -78,6 +83,11 @@ Bound bound_pieces(const PlanProblem& problem, const Budget& budget, double) {
   std::vector<double> path;
   for (const int32_t v : prover.path()) path.push_back(p.original[v]);
   b.witness.arrays.emplace_back("path", std::move(path));
+  std::vector<double> cuts;
+  for (const PathPieces::Cut& c : prover.cuts()) {
+    cuts.insert(cuts.end(), {double(c.begin), double(c.last), c.price});
+  }
+  b.witness.arrays.emplace_back("cuts", std::move(cuts));
   return b;
 }
 
