@@ -78,6 +78,14 @@ std::vector<int32_t> PathPieces::longest(
   return path;
 }
 
+double PathPieces::least_time(int32_t op) const {
+  double least = cpu_time_[static_cast<size_t>(op)];
+  for (const Kind& k : kinds_) {
+    least = std::min(least, p_.time_of(op, k.device));
+  }
+  return least;
+}
+
 // Of pieces that begin at `begin`, added at their last op: transfers of values
 // with one end surely inside and one surely outside.
 void PathPieces::add_transfers(int32_t begin) {

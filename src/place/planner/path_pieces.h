@@ -34,6 +34,9 @@ class PathPieces {
   double least(const std::vector<int32_t>& path,
                const std::function<bool()>& more);
 
+  // Returns what an op takes at its best place.
+  double least_time(int32_t op) const;
+
   // Of the last least(): the pieces whose cuts it counts on.
   struct Cut {
     int32_t begin, last;  // of the path
