@@ -68,6 +68,7 @@ class PatternPricer {
   const std::function<bool()> stop_;
   std::vector<int32_t> order_;
   double target_ = 0;
+  int rough_grid_;
   std::vector<std::unique_ptr<FrontierGraph>> graphs_;  // per kind
   std::vector<std::unique_ptr<FrontierSearch>> searches_;
   std::vector<std::vector<FoundSet>> found_;  // per kind

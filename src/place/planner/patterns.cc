@@ -16,7 +16,7 @@ constexpr double kProved = 1 + 1e-6;  // ratio that is worth a proof
 constexpr double kFirstReach = 0.3;   // as a share of worth
 constexpr double kLeastReach = 0.003;
 constexpr double kMostReach = 30;
-constexpr size_t kFirstGroups = 16;
+constexpr size_t kFirstGroups = 32;
 constexpr int64_t kWorkPerMove = 64;
 
 double sum_of(std::span<const double> v) {
@@ -142,21 +142,34 @@ class Patterns {
     sort_places();
   }
 
+  // Per size of groups: a target that is too high says about what can be
+  // reached, since ratios fall as targets rise; then that is proved.
   PatternProof prove() {
-    double step = 0.03, low = o_.lower;
+    double low = o_.lower, step = 0.05;
+    int tries = 0;
     num_groups_ = std::min(kFirstGroups, center_.size());
     while (!over() && low < o_.upper) {
       const double target = std::min(low * (1 + step), o_.upper * kProved);
       if (!pricer_.aim_at(target, o_.most_states)) break;
       const bool reached = improve();
-      if (best_.ratio > 0.99) keep_proof();
+      if (reached) keep_proof();
       low = std::max(low, proof_.value);
-      step *= reached ? 1.2 : 0.5;
-      if (step > 2e-4) continue;
-      if (thorough_) break;
-      thorough_ = true;
-      step = 0.005;
+      const double left = target * best_.ratio * 0.9995 / low - 1;
+      if (reached && low >= target * (1 - 1e-9)) {
+        step = std::min(step * 1.5, 0.05);
+        tries = 0;
+      } else if (left > 5e-4 && ++tries < 4) {
+        step = reached ? step / 2 : std::min(left, step * 0.9);
+      } else if (num_groups_ < center_.size()) {
+        num_groups_ = std::min(num_groups_ * 2, center_.size());
+        step = 0.01;
+        tries = 0;
+      } else {
+        step /= 2;
+        if (step < 1e-4) break;
+      }
     }
+    if (over() && best_.ratio > 0.99) keep_proof();
     proof_.order = pricer_.order();
     return std::move(proof_);
   }
@@ -187,18 +200,7 @@ class Patterns {
     while (best_.ratio < kProved && !over()) {
       const double before = best_.ratio;
       const double hoped = improve_near_center();
-      if (best_.ratio - before >= 0.002) continue;
-      // Smaller groups seldom win more than this.
-      const double share = static_cast<double>(num_groups_) /
-                           static_cast<double>(center_.size());
-      if (!thorough_ && hoped < 0.97 + 0.03 * share) break;
-      if (num_groups_ < center_.size()) {
-        num_groups_ = std::min(num_groups_ * 2, center_.size());
-      } else if (reach_ < kLeastReach) {
-        break;
-      } else {
-        reach_ /= 2;
-      }
+      if (best_.ratio - before < 0.002 || hoped - best_.ratio < 1e-4) break;
     }
     return best_.ratio >= kProved;
   }
@@ -276,20 +278,28 @@ class Patterns {
   }
 
   // Adds rows of those known sets that are worth more than `share` of their
-  // price. Returns whether there were any.
+  // price, at most so many per kind, the worst first. Returns whether there
+  // were any.
   bool add_rows(WorthLp& lp, const std::vector<double>& worth,
-                const std::vector<double>& prices, double share) {
+                const std::vector<double>& prices, double share, size_t most) {
     bool added = false;
-    const double most = pricer_.target() * (1 + 1e-3);
+    std::vector<std::pair<double, const FoundSet*>> rows;
     for (size_t k = 0; k < kinds_; ++k) {
+      rows.clear();
       for (const FoundSet& set : pricer_.patterns()[k]) {
         work_ += static_cast<int64_t>(set.units.size()) / 4;
-        if (set.load > most || worth_of(set, worth) <= share * prices[k]) {
-          continue;
-        }
-        lp.add_row(k, set.units);
-        added = true;
+        if (set.load > pricer_.target() * (1 + 1e-3)) continue;
+        const double over = worth_of(set, worth) - share * prices[k];
+        if (over > 0) rows.push_back({-over, &set});
       }
+      const size_t count = std::min(most, rows.size());
+      std::partial_sort(
+          rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count),
+          rows.end(), [](const auto& a, const auto& b) {
+            return a.first != b.first ? a.first < b.first : a.second < b.second;
+          });
+      for (size_t i = 0; i < count; ++i) lp.add_row(k, rows[i].second->units);
+      added |= count > 0;
     }
     return added;
   }
@@ -298,7 +308,7 @@ class Patterns {
   bool solve(WorthLp& lp) {
     for (int round = 0; round < 30; ++round) {
       if (!lp.solve(&work_)) return false;
-      if (!add_rows(lp, lp.worth(), lp.prices(), 1 + 1e-7)) return true;
+      if (!add_rows(lp, lp.worth(), lp.prices(), 1 + 1e-7, 8)) return true;
     }
     return true;
   }
@@ -316,7 +326,7 @@ class Patterns {
     double center_all = 1;
     std::vector<double> center_change(groups, 0);
     lp.move_to(center_all, center_change, reach_);
-    add_rows(lp, center_, best_.prices, 0.9);
+    add_rows(lp, center_, best_.prices, 0.9, groups + 50);
     double hoped = 0;
     int misses = 0;
     for (int step = 0; step < 100 && !over(); ++step) {
@@ -356,7 +366,6 @@ class Patterns {
   PricedWorth best_;             // of the center
   size_t num_groups_ = 0;        // wanted
   double reach_ = kFirstReach;
-  bool thorough_ = false;  // do not give targets up early
   PatternProof proof_;
   int64_t work_ = 0;  // of the LPs
 };
