@@ -238,7 +238,7 @@ TEST(Verify, RejectsBoundsAboveThePlanWhateverTheWitness) {
       }
       for (const Finding& found : verify(p, f)) {
         if (found.what == "bound") {
-          EXPECT_NE(found.wrong, "");
+          EXPECT_NE(found.wrong, "") << f.bound << " " << good.value;
         }
       }
       // A bound above its own witness.
