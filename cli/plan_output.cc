@@ -169,7 +169,7 @@ std::string to_text(const WhatIf& w, const PlanProblem& p) {
   const auto change = [&](double value) {
     const double more = value - w.before;
     return fmt::format(
-        "{}{}: {}", more > 0 ? "+" : "",
+        "{}{} ({})", more > 0 ? "+" : "",
         more == 0 ? "no difference" : time_text(more, p.time_unit),
         time_text(value, p.time_unit));
   };

@@ -234,7 +234,8 @@ std::string Path::check(const Witness& w) {
     path_.push_back(v);
   }
   if (part.size() != 2 || !(part[0] >= 0) || !(part[1] <= path_.size()) ||
-      !(part[0] <= part[1])) {
+      !(part[0] <= part[1]) || part[0] != std::floor(part[0]) ||
+      part[1] != std::floor(part[1])) {
     return "its part does not lie in its path";
   }
   for (size_t k = 2; k < a["cuts"].size(); k += 3) {

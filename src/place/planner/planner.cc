@@ -8,6 +8,7 @@
 
 #include "place/planner/formats.h"
 #include "place/planner/models.h"
+#include "place/planner/plan_view.h"
 
 namespace berth {
 
@@ -46,7 +47,7 @@ void add_one_device_each(PlanProblem& p) {
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     if (all & device_bit(d) && has_equal(p, d, all)) continue;
     PlanCandidate one;
-    one.name = "one device, " + p.costs.devices[static_cast<size_t>(d)].name;
+    one.name = "one device, " + short_name(p, d);
     one.plan.sequence = order;
     for (const int32_t group : p.group) {
       const DeviceMask mask = allowed[static_cast<size_t>(group)];
@@ -163,6 +164,8 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
   }
   if (answer.plan.device.empty()) return;
   answer.status = PlanStatus::kPlanned;
+  // Loads ask for no order.
+  if (answer.plan.sequence.empty()) answer.plan.sequence = order_of_ops(p);
   answer.value = best.evaluation.value;
   answer.evaluation = std::move(best.evaluation);
 }
