@@ -12,10 +12,10 @@
 #include "cli/place_output.h"
 #include "cli/plan_input.h"
 #include "cli/plan_output.h"
-#include "place/planner/formats.h"
 #include "place/planner/plan_file.h"
 #include "place/planner/plan_svg.h"
 #include "place/planner/units.h"
+#include "place/planner/what_if.h"
 
 namespace berth::cli {
 
@@ -25,6 +25,7 @@ struct Options {
   PlanInputOptions input;
   PlannerOptions planner;
   std::string effort = "1s", svg, out, compare;
+  std::vector<std::string> what_if;
   bool json = false;
 };
 
@@ -64,53 +65,18 @@ void write_file(const std::string& path, const std::string& text) {
   }
 }
 
-// Somebody's plan beside ours.
-struct Compared {
-  std::string file;
-  Evaluation evaluation;
-};
-
-Compared compare(const PlanProblem& p, const std::string& path) {
-  const std::string text = read_file(path);
+std::vector<WhatIf> ask(const PlanProblem& p, const PlanAnswer& a,
+                        const Options& o) {
+  std::vector<WhatIf> answers;
+  if (a.status != PlanStatus::kPlanned) return answers;
   try {
-    // Our files name themselves; all others are splits.
-    const PlacePlan plan = text.find("\"berth_plan\"") != std::string::npos
-                               ? read_plan(p, text, path).plan
-                               : read_split(p, text, path);
-    return {path, evaluate(p, plan)};
+    for (const std::string& q : o.what_if) {
+      answers.push_back(what_if(p, a, q, o.planner));
+    }
   } catch (const errors::InvalidArgument& e) {
     throw UsageError(e.what());
   }
-}
-
-Json to_json(const Compared& c, const PlanAnswer& a) {
-  return {{"file", c.file},
-          {"value", c.evaluation.value},
-          {"difference", c.evaluation.value - a.value},
-          {"violations", c.evaluation.violations}};
-}
-
-std::string to_text(const Compared& c, const PlanProblem& p,
-                    const PlanAnswer& a) {
-  std::string text =
-      fmt::format("{}: {}", c.file, time_text(c.evaluation.value, p.time_unit));
-  if (a.status == PlanStatus::kPlanned && a.value > 0) {
-    const double more = c.evaluation.value / a.value - 1;
-    text += more == 0
-                ? ", as much as this plan"
-                : fmt::format(", {:.2f} % {} than this plan",
-                              std::abs(100 * more), more > 0 ? "more" : "less");
-  }
-  text += "\n";
-  size_t shown = 0;
-  for (const std::string& v : c.evaluation.violations) {
-    if (++shown > 5) {
-      return text +
-             fmt::format("  and {} more\n", c.evaluation.violations.size() - 5);
-    }
-    text += "  it breaks a limit: " + v + "\n";
-  }
-  return text;
+  return answers;
 }
 
 int plan(const Options& o) {
@@ -127,6 +93,10 @@ int plan(const Options& o) {
     const Compared c = compare(p, o.compare);
     document["compare"] = to_json(c, answer);
     text += to_text(c, p, answer);
+  }
+  for (const WhatIf& w : ask(p, answer, o)) {
+    document["what_if"].push_back(to_json(w));
+    text += to_text(w, p);
   }
   if (o.json) text = lines_of(document);
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -173,6 +143,11 @@ void add_plan(CLI::App& program) {
       ->capture_default_str();
   plan->add_option("--compare", o->compare,
                    "prices a split or a plan file beside it");
+  plan->add_option("--what-if", o->what_if,
+                   "\"move OP to DEVICE\", \"link A-B = 64GB/s\", \"memory "
+                   "DEVICE = 8GiB\", \"device DEVICE 2x faster\", \"remove "
+                   "DEVICE\"; as often as wanted")
+      ->allow_extra_args(false);
   plan->add_option("--out", o->out, "writes the plan file");
   plan->add_option("--svg", o->svg, "draws the plan");
   plan->add_flag("--json", o->json, "as JSON (docs/json.md)");

@@ -6,6 +6,11 @@
 #include <cmath>
 #include <iterator>
 
+#include "berth/errors.h"
+#include "cli/commands.h"
+#include "cli/place_input.h"
+#include "place/planner/formats.h"
+#include "place/planner/plan_file.h"
 #include "place/planner/plan_view.h"
 #include "place/planner/units.h"
 
@@ -94,6 +99,94 @@ std::string plan_summary(const PlanProblem& p, const PlanAnswer& a) {
   append_devices(p, a, &out);
   append_transfers(p, a, &out);
   return out;
+}
+
+Compared compare(const PlanProblem& p, const std::string& path) {
+  const std::string text = read_file(path);
+  try {
+    // Our files name themselves; all others are splits.
+    const PlacePlan plan = text.find("\"berth_plan\"") != std::string::npos
+                               ? read_plan(p, text, path).plan
+                               : read_split(p, text, path);
+    return {path, evaluate(p, plan)};
+  } catch (const errors::InvalidArgument& e) {
+    throw UsageError(e.what());
+  }
+}
+
+Json to_json(const Compared& c, const PlanAnswer& a) {
+  return {{"file", c.file},
+          {"value", c.evaluation.value},
+          {"difference", c.evaluation.value - a.value},
+          {"violations", c.evaluation.violations}};
+}
+
+std::string to_text(const Compared& c, const PlanProblem& p,
+                    const PlanAnswer& a) {
+  std::string text =
+      fmt::format("{}: {}", c.file, time_text(c.evaluation.value, p.time_unit));
+  if (a.status == PlanStatus::kPlanned && a.value > 0) {
+    const double more = c.evaluation.value / a.value - 1;
+    text += more == 0
+                ? ", as much as this plan"
+                : fmt::format(", {:.2f} % {} than this plan",
+                              std::abs(100 * more), more > 0 ? "more" : "less");
+  }
+  text += "\n";
+  size_t shown = 0;
+  for (const std::string& v : c.evaluation.violations) {
+    if (++shown > 5) {
+      return text +
+             fmt::format("  and {} more\n", c.evaluation.violations.size() - 5);
+    }
+    text += "  it breaks a limit: " + v + "\n";
+  }
+  return text;
+}
+
+namespace {
+
+Json value_or_null(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+}  // namespace
+
+Json to_json(const WhatIf& w) {
+  const bool planned = w.again.status == PlanStatus::kPlanned;
+  return {{"question", w.question},
+          {"value", value_or_null(w.after)},
+          {"difference", value_or_null(w.after - w.before)},
+          {"causes", w.causes},
+          {"violations", w.violations},
+          {"planned_again", planned ? Json(w.again.value) : Json()}};
+}
+
+std::string to_text(const WhatIf& w, const PlanProblem& p) {
+  const auto change = [&](double value) {
+    const double more = value - w.before;
+    return fmt::format(
+        "{}{}: {}", more > 0 ? "+" : "",
+        more == 0 ? "no difference" : time_text(more, p.time_unit),
+        time_text(value, p.time_unit));
+  };
+  std::string text = fmt::format("what if {}: ", w.question);
+  if (!std::isfinite(w.after)) {
+    text += "this plan cannot be kept";
+  } else {
+    text += change(w.after);
+  }
+  const char* comma = "; ";
+  for (const std::string& c : w.causes) text += comma + c;
+  for (size_t k = 0; k < std::min<size_t>(w.violations.size(), 3); ++k) {
+    text += "\n  it breaks a limit: " + w.violations[k];
+  }
+  text += "\n  planned again: ";
+  return text +
+         (w.again.status == PlanStatus::kPlanned ? change(w.again.value)
+          : w.again.conflict.any() ? "impossible, " + w.again.conflict.text
+                                   : std::string("nothing found")) +
+         "\n";
 }
 
 }  // namespace berth::cli

@@ -80,7 +80,7 @@ void PiecesAnneal::keep_best() {
 int32_t PiecesAnneal::device_nearby(int32_t group, StreamRandom& random) const {
   const DeviceMask mask = p_.allowed[static_cast<size_t>(group)];
   const auto near = neighbours_[group];
-  if (!near.empty() && random.below(16) != 0) {
+  if (!near.empty() && random.below(6) != 0) {
     const int32_t other =
         near[random.below(static_cast<uint32_t>(near.size()))];
     return device_[static_cast<size_t>(other)];
@@ -92,12 +92,20 @@ int32_t PiecesAnneal::device_nearby(int32_t group, StreamRandom& random) const {
   return left ? std::countr_zero(left) : -1;
 }
 
+// Of groups that move at once: each power of two up to 64 or a quarter of all
+// as often.
+uint32_t PiecesAnneal::random_size(StreamRandom& random) const {
+  const auto quarter = static_cast<uint32_t>(p_.num_groups) / 4 + 1;
+  const auto powers = static_cast<uint32_t>(std::bit_width(quarter));
+  return 1u << random.below(std::min(powers, 7u));
+}
+
 // Neighbours of one device, up to a few, to another that is near.
 bool PiecesAnneal::propose_cluster(StreamRandom& random) {
   const auto first =
       static_cast<int32_t>(random.below(static_cast<uint32_t>(p_.num_groups)));
   const int32_t from = device_[static_cast<size_t>(first)];
-  const size_t most = size_t{1} << random.below(6);
+  const size_t most = random_size(random);
   changes_.push_back({first, 0});
   ++tried_;
   seen_[static_cast<size_t>(first)] = tried_;
@@ -121,7 +129,7 @@ bool PiecesAnneal::propose_cluster(StreamRandom& random) {
 // What stands between two places of an order, to the device of an end.
 bool PiecesAnneal::propose_window(StreamRandom& random) {
   const auto n = static_cast<uint32_t>(order_.size());
-  const uint32_t length = 1 + random.below(std::min(n, 1u << random.below(7)));
+  const uint32_t length = 1 + random.below(random_size(random));
   const uint32_t begin = random.below(n - length + 1);
   const bool before = random.below(2) == 0;
   const uint32_t at = before

@@ -47,6 +47,7 @@ class PiecesAnneal {
   bool propose_cluster(StreamRandom& random);
   bool propose_window(StreamRandom& random);
   bool propose_swap(StreamRandom& random);
+  uint32_t random_size(StreamRandom& random) const;
   int32_t device_nearby(int32_t group, StreamRandom& random) const;
   void apply();
   void undo();

@@ -7,6 +7,7 @@
 #include "place/planner/cut_sizes.h"
 #include "place/planner/models.h"
 #include "place/planner/packing.h"
+#include "place/planner/patterns.h"
 #include "place/planner/sum_proof.h"
 
 namespace berth {
@@ -26,6 +27,7 @@ class Prover {
   Bound prove() {
     prove_simply();
     if (bound_.value > 0) prove_by_cuts();
+    if (bound_.value > 0) prove_by_sets();
     return std::move(bound_);
   }
 
@@ -45,7 +47,9 @@ class Prover {
     const bool by_sum = sum.worth > largest;
     lower_ = std::max(largest, sum.worth);
     state(lower_, by_sum ? "work of all devices" : "largest op");
-    note_worth(p_.size, by_sum ? sum.prices : std::vector<double>());
+    for (size_t at = 0; at < p_.size.size(); at += kinds) {
+      worth_.push_back(worth_of({p_.size.data() + at, kinds}, sum.prices));
+    }
   }
 
   std::vector<double> shares_at(const CutSizes& cuts, double target) const {
@@ -87,8 +91,28 @@ class Prover {
       if (proved > lower_) {
         lower_ = proved;
         state(proved, "cut-inflated packing");
+        const std::vector<double> share = shares_at(cuts, proved);
+        const SumProof sum = prove_by_sum(share, counts_);
+        worth_.clear();
+        for (size_t at = 0; at < share.size(); at += p_.num_kinds()) {
+          worth_.push_back(
+              worth_of({share.data() + at, p_.num_kinds()}, sum.prices));
+        }
       }
       if (!news || budget_.spent(0) >= 0.5) break;
+    }
+  }
+
+  void prove_by_sets() {
+    if (p_.num_units() > 20000) return;
+    PatternOptions o;
+    o.lower = lower_;
+    o.upper = upper_;
+    o.until = 0.9;
+    const PatternProof proof = prove_by_patterns(p_, worth_, budget_, o);
+    if (proof.value > lower_) {
+      lower_ = proof.value;
+      state(proof.value, "packing by patterns with their copies");
     }
   }
 
@@ -96,14 +120,14 @@ class Prover {
     bound_.value = value * (1 - kShaved);
     bound_.how = how;
   }
-  void note_worth(const std::vector<double>&, const std::vector<double>&) {}
 
   LoadProblem load_;
   const Budget& budget_;
   const double upper_;
   PackingProblem p_;
   std::vector<double> counts_;
-  double lower_ = 0;  // proved
+  double lower_ = 0;           // proved
+  std::vector<double> worth_;  // per unit, that proved it
   Bound bound_;
 };
 

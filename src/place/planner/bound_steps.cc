@@ -1,16 +1,114 @@
+// The bound on a step's time: what devices can work at all, then windows.
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include "place/planner/models.h"
 #include "place/planner/step_graph.h"
 #include "place/planner/windows.h"
 
 namespace berth {
 
-Bound bound_steps(const PlanProblem& p, const Budget& budget, double upper) {
-  (void)upper;
+namespace {
+
+constexpr double kRounding = 1e-9;    // taken off what is proved
+constexpr double kWorkPerMove = 200;  // when moves are counted, not seconds
+constexpr int kRounds = 60;           // of weights
+
+// What a unit of time on each kind of device counts, so that the least count of
+// all ops is a large share of what all devices can do in a unit: each op goes
+// where it counts least, and kinds that get more than their share are made
+// dearer. Any weights prove something.
+std::vector<double> choose_weights(const StepGraph& g) {
+  const size_t kinds = g.num_kinds();
+  std::vector<double> weight(kinds, 1), best = weight, load(kinds);
+  double most = 0;
+  for (int round = 0; round < (kinds > 1 ? kRounds : 0); ++round) {
+    std::fill(load.begin(), load.end(), 0.0);
+    double count = 0, capacity = 0, all = 0;
+    for (int32_t i = 0; i < g.num_ops(); ++i) {
+      size_t cheapest = 0;
+      double least = std::numeric_limits<double>::infinity();
+      for (size_t k = 0; k < kinds; ++k) {
+        const double c = weight[k] * g.time_on(i, k);
+        if (c < least) least = c, cheapest = k;
+      }
+      if (!(least > 0) || std::isinf(least)) continue;
+      count += least;
+      load[cheapest] += g.time_on(i, cheapest);
+    }
+    for (size_t k = 0; k < kinds; ++k) {
+      const int devices = std::popcount(g.kind_devices[k]);
+      capacity += weight[k] * devices;
+      load[k] /= devices;
+      all += load[k];
+    }
+    if (!(all > 0) || std::isinf(all)) break;
+    if (count / capacity > most) {
+      most = count / capacity;
+      best = weight;
+    }
+    double largest = 0;
+    for (size_t k = 0; k < kinds; ++k) {
+      const double share = load[k] / all * static_cast<double>(kinds);
+      weight[k] *= std::exp((std::min(share, 4.0) - 1) / (round + 1));
+      largest = std::max(largest, weight[k]);
+    }
+    for (double& w : weight) w = std::max(w / largest, 1e-6);
+  }
+  return best;
+}
+
+Witness witness_of(const PlanProblem& p, const StepGraph& g,
+                   const std::vector<double>& weight, const Windows& windows,
+                   double target) {
+  std::vector<double> per_device(static_cast<size_t>(p.num_devices()), 1);
+  for (size_t k = 0; k < g.num_kinds(); ++k) {
+    for (DeviceMask m = g.kind_devices[k]; m; m &= m - 1) {
+      per_device[static_cast<size_t>(std::countr_zero(m))] = weight[k];
+    }
+  }
+  std::vector<double> back, op, value, from, until, size;
+  for (const Windows::Step& s : windows.steps()) {
+    back.push_back(s.back);
+    op.push_back(s.op);
+    value.push_back(s.value);
+    from.push_back(s.from);
+    until.push_back(s.until);
+    size.push_back(s.size);
+  }
+  Witness w;
+  w.kind = "windows";
+  w.target = target;
+  w.arrays = {{"weight", per_device}, {"back", back}, {"op", op},
+              {"value", value},       {"from", from}, {"until", until},
+              {"size", size}};
+  return w;
+}
+
+}  // namespace
+
+// Nothing is deduced from `upper`.
+Bound bound_steps(const PlanProblem& p, const Budget& budget, double) {
   const StepGraph graph(p);
-  Windows windows(graph, std::vector<double>(graph.num_kinds(), 1.0));
+  const std::vector<double> weight = choose_weights(graph);
+  Windows windows(graph, weight);
+  const double most = budget.counts_moves()
+                          ? kWorkPerMove *
+                                static_cast<double>(budget.moves_per_stream()) *
+                                Budget::kStreams
+                          : std::numeric_limits<double>::infinity();
+  const double value = windows.deduce([&] {
+    return static_cast<double>(windows.work()) > most ||
+           (!budget.counts_moves() && budget.spent(0) >= 1);
+  }) * (1 - kRounding);
   Bound b;
-  b.value = windows.deduce([&] { return budget.spent(0) >= 1; }) * (1 - 1e-9);
-  b.how = "windows";
+  if (!(value > 0) || std::isinf(value)) return b;
+  b.value = value;
+  b.how = windows.steps().empty() ? "longest path"
+                                  : "windows of ops that share devices";
+  b.witness = witness_of(p, graph, weight, windows, value);
   return b;
 }
 

@@ -4,11 +4,9 @@
 // pins of nets that are begun but not ended is a state; graphs like those of
 // models have orders in which few nets are open at a time, so few states. A
 // path from the first state to the last is a set, what it adds up its size and
-// what it pays. best_sets() finds the paths of most worth: the pricing of
-// packing by patterns, exact for the graph but for rounding that claims too
-// much rather than too little. Without nets it is a knapsack.
-// Building is done once per kind; best_sets() may be called by one thread per
-// FrontierSearch.
+// what it pays. A FrontierSearch finds the sets of most worth among all that
+// fit: exactly but for rounding, which claims too much rather than too little.
+// Without nets that is a knapsack. One thread per search; graphs are only read.
 
 #ifndef BERTH_PLACE_PLANNER_FRONTIER_H_
 #define BERTH_PLACE_PLANNER_FRONTIER_H_
@@ -62,36 +60,64 @@ class FrontierGraph {
   bool complete_ = true;
 };
 
-// What a set of at most this load is worth at most.
+// A step of a staircase: sets of at least this load may be worth this.
 struct Worth {
   double load, worth;
+};
+
+struct FrontierQuery {
+  std::span<const double> worth;  // per unit
+  double most = 0;                // load of a set
+  int grid = 1000;   // loads within most / grid may be taken for one another
+  double least = 0;  // what is worth less is of no interest
+  // Keep loads and worth of sets that are there, and miss some; else miss none,
+  // and take some for lighter than they are.
+  bool real = false;
+  int64_t most_labels = 20'000'000;  // memory: 4 bytes each
 };
 
 class FrontierSearch {
  public:
   explicit FrontierSearch(const FrontierGraph& graph) : g_(graph) {}
 
-  // Looks at sets of load up to `most`; loads within most / `grid` of each
-  // other may be taken for one. `worth`: per unit. Worth below `least` may be
-  // stated as `least`. Returns a rising staircase: no set with a load below
-  // that of the next step is worth more than a step says.
-  std::vector<Worth> run(std::span<const double> worth, double most, int grid,
-                         double least, bool real = false);
+  // Returns a rising staircase that begins at (0, least): a set of a load below
+  // that of the next step is worth at most what a step says (when `real`: of
+  // those that were found). Empty: there were more labels than allowed.
+  std::vector<Worth> run(const FrontierQuery& query);
 
-  // The set that the last run found for its last step, or a step before.
-  std::vector<int32_t> best_set(size_t step_from_last = 0) const;
-  int64_t labels() const { return static_cast<int64_t>(parents_.size()); }
+  // The set that the last run found for its last step; nothing above `least`:
+  // empty.
+  std::vector<int32_t> best_set() const;
+
+  // What all runs did, in about equal pieces of work.
+  int64_t work() const { return work_; }
 
  private:
+  static constexpr size_t kPrices = 5;
+  struct Label {  // a set that ends in a state
+    double load, worth;
+    uint32_t from;  // index in parents_; top bit: with the unit of the step
+  };
   void find_rest(std::span<const double> worth, double price,
                  std::vector<double>& rest) const;
-  struct Label {
-    double load, worth;
-    uint32_t from;  // index in parents_ of the label before; top bit: in
-  };
+  void choose_prices(const FrontierQuery& query);
+  bool step(const FrontierQuery& query, size_t number);
+  void gather(const FrontierQuery& query, int32_t state, int32_t first,
+              double worth);
+  void keep_best(const FrontierQuery& query, int32_t state);
+
   const FrontierGraph& g_;
-  std::vector<uint32_t> parents_;  // per label of all steps
-  uint32_t last_labels_ = 0;       // of the last step
+  double price_ = 0;  // of load, that the last run found best
+  double prices_[kPrices] = {};
+  std::vector<double> rest_[kPrices];  // per state
+  std::vector<Label> before_, now_;    // of all states of a step
+  std::vector<int32_t> before_begin_, now_begin_;
+  uint32_t before_at_ = 0;           // of the first of before_, in parents_
+  std::vector<Label> buckets_;       // by load
+  size_t lowest_ = 0, highest_ = 0;  // of those in use
+  std::vector<uint32_t> parents_;    // per label of all steps
+  bool found_ = false;
+  int64_t work_ = 0;
 };
 
 }  // namespace berth

@@ -192,6 +192,7 @@ class Picture {
 
   void add_step() {
     const Simulation& s = a_.evaluation.simulation;
+    if (s.end_us.size() != p_.names.size()) return;
     std::set<int32_t> ops, moves;
     for (const CriticalItem& c : critical_path(p_, a_.plan, a_.evaluation)) {
       (c.op >= 0 ? ops : moves).insert(c.op >= 0 ? c.op : c.transfer);

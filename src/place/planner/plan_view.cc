@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "place/planner/loads.h"
+
 namespace berth {
 
 namespace {
 
-// The value that an alias renames, through others.
+// The value that an alias renames, through others, also small constants.
 int32_t root_of(const SimulatedGraph& g, int32_t value) {
   for (int32_t hops = 0; hops < g.num_nodes(); ++hops) {
     const int32_t next =
@@ -39,12 +41,12 @@ std::vector<PlannedTransfer> transfers_of(const PlanProblem& p,
   const SimulatedGraph& g = p.graph;
   if (p.model == PlanModel::kStep) return simulated(evaluation.simulation, g);
   std::vector<PlannedTransfer> all;
+  const std::vector<int32_t> renamed = renamed_values(g);
   std::vector<DeviceMask> read_on(g.producer.size(), 0);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const DeviceMask here = device_bit(plan.device[static_cast<size_t>(i)]);
     for (const int32_t v : g.reads[i]) {
-      if (g.alias_of[static_cast<size_t>(i)] >= 0) continue;
-      read_on[static_cast<size_t>(root_of(g, v))] |= here;
+      read_on[static_cast<size_t>(renamed[static_cast<size_t>(v)])] |= here;
     }
   }
   for (size_t v = 0; v < g.producer.size(); ++v) {
@@ -222,7 +224,8 @@ class Walk {
 std::vector<CriticalItem> critical_path(const PlanProblem& p,
                                         const PlacePlan& plan,
                                         const Evaluation& evaluation) {
-  if (p.model != PlanModel::kStep) return {};
+  const size_t n = evaluation.simulation.end_us.size();
+  if (p.model != PlanModel::kStep || n != p.names.size()) return {};
   return Walk(p, plan, evaluation.simulation).run();
 }
 

@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "place/planner/formats.h"
 #include "place/planner/models.h"
 
 namespace berth {
@@ -13,30 +14,6 @@ namespace berth {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// By rising number of the ops that it waits for: any order that can be.
-std::vector<int32_t> some_order(const PlanProblem& p) {
-  const SimulatedGraph& g = p.graph;
-  std::vector<int32_t> missing, ready;
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    missing.push_back(static_cast<int32_t>(g.reads[i].size()) +
-                      static_cast<int32_t>(g.controls[i].size()));
-    if (missing.back() == 0) ready.push_back(i);
-  }
-  const auto arrive = [&](int32_t op) {
-    if (--missing[static_cast<size_t>(op)] == 0) ready.push_back(op);
-  };
-  std::vector<int32_t> order;
-  for (size_t k = 0; k < ready.size(); ++k) {
-    const int32_t op = ready[k];
-    if (p.takes_time(op)) order.push_back(op);
-    for (const int32_t v : g.values[op]) {
-      for (const int32_t r : g.readers[v]) arrive(r);
-    }
-    for (const int32_t f : g.followers[op]) arrive(f);
-  }
-  return order;
-}
 
 // Whether an earlier device that may have everything is as good at it.
 bool has_equal(const PlanProblem& p, int32_t device, DeviceMask all) {
@@ -59,7 +36,7 @@ void add_one_device_each(PlanProblem& p) {
       allowed.end()) {
     return;
   }
-  const std::vector<int32_t> order = some_order(p);
+  const std::vector<int32_t> order = order_of_ops(p);
   DeviceMask all = ~DeviceMask{0};
   for (const DeviceMask mask : allowed) all &= mask;
   for (int32_t d = 0; d < p.num_devices(); ++d) {

@@ -107,7 +107,9 @@ class Stream {
     const double begin = budget_.spent(moves_);
     const double end = begin + (1 - begin) / (kRounds - round);
     const int64_t before = moves_;
-    moves_ += anneal_.run(random_, fresh ? 0.03 : 0.01, [&](int64_t moves) {
+    // One op of a few is a larger share of the value than one of many.
+    const double hot = std::clamp(6.0 / p_.num_groups, 0.03, 1.0);
+    moves_ += anneal_.run(random_, fresh ? hot : hot / 3, [&](int64_t moves) {
       if (budget_.enough(anneal_.best().value)) return 1.0;
       const double now = budget_.spent(before + moves);
       return now >= 1 || end <= begin ? 1.0 : (now - begin) / (end - begin);

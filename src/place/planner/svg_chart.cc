@@ -129,7 +129,7 @@ class Drawing {
     }
     fmt::format_to(to_, "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"#999\"/>\n",
                    kLeft, bottom_, kWidth - kRight);
-    text(kWidth - kRight, bottom_ + 32, 11, "#555", "end", c_.axis);
+    text(kLeft - 10, bottom_ + 16, 11, "#555", "end", c_.axis);
   }
 
   void draw_lanes() {

@@ -14,21 +14,24 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr double kWorthwhile = 1e-4;  // less is no deduction
 constexpr double kRounding = 1e-12;   // of sums
+constexpr double kNear = 1e-9;        // of times that should be equal
 constexpr double kShave = 1e-10;      // of what is deduced
 constexpr size_t kThresholds = 24;    // times looked at, on each side
-constexpr size_t kSizes = 2;          // by which ops are counted
-constexpr double kLarge = 0.9;        // share of the work: the largest ops
+constexpr double kLooks = 5e5;        // ops times cuts of one kind
+constexpr size_t kTargets = 500;
+constexpr size_t kSizes = 2;    // by which ops are counted
+constexpr double kLarge = 0.9;  // share of the work: the largest ops
 
-// Keeps at most kThresholds, spread evenly; near ones count as one.
-void thin_out(std::vector<double>& v, double near) {
+// Keeps at most `most`, spread evenly; near ones count as one.
+void thin_out(std::vector<double>& v, size_t most, double near) {
   std::sort(v.begin(), v.end());
   v.erase(std::unique(v.begin(), v.end(),
                       [&](double a, double b) { return b - a <= near; }),
           v.end());
-  if (v.size() <= kThresholds) return;
+  if (v.size() <= most) return;
   std::vector<double> fewer;
-  for (size_t k = 0; k < kThresholds; ++k) {
-    fewer.push_back(v[k * (v.size() - 1) / (kThresholds - 1)]);
+  for (size_t k = 0; k < most; ++k) {
+    fewer.push_back(v[k * (v.size() - 1) / (most - 1)]);
   }
   v = std::move(fewer);
 }
@@ -47,8 +50,7 @@ Windows::Windows(const StepGraph& graph, std::vector<double> weight)
     known_[back].assign(n, 0);
     propagate(back);
   }
-  on_.assign(n, -1);
-  off_.assign(n, -1);
+  lag_.assign(n, -1);
   parent_.resize(n);
   first_of_group_.assign(static_cast<size_t>(g_.num_groups), -1);
   class_of_.resize(n);
@@ -88,9 +90,10 @@ double Windows::path_bound() const {
 double Windows::deduce(const std::function<bool()>& stop) {
   bound_ = path_bound();
   close();
+  const std::vector<int32_t> targets = choose_targets();
   for (const bool back : {false, true}) {
-    for (size_t at = 0; at < g_.order.size(); ++at) {
-      const int32_t op = g_.order[back ? g_.order.size() - 1 - at : at];
+    for (size_t k = 0; k < targets.size(); ++k) {
+      const int32_t op = targets[back ? targets.size() - 1 - k : k];
       if ((back ? g_.out : g_.in)[op].size() < 2) continue;
       if (stop()) return bound_;
       if (strengthen(back, op)) bound_ = std::max(bound_, path_bound());
@@ -101,13 +104,33 @@ double Windows::deduce(const std::function<bool()>& stop) {
   return bound_;
 }
 
+// Where much comes together, in order; of many, those with the most edges.
+std::vector<int32_t> Windows::choose_targets() const {
+  const auto edges = [&](int32_t op) {
+    return std::max(g_.in[op].size(), g_.out[op].size());
+  };
+  std::vector<size_t> most;
+  for (const int32_t op : g_.order) most.push_back(edges(op));
+  size_t at_least = 2;
+  if (most.size() > kTargets) {
+    std::nth_element(most.begin(), most.begin() + kTargets, most.end(),
+                     std::greater<>());
+    at_least = std::max(at_least, most[kTargets]);
+  }
+  std::vector<int32_t> targets;
+  for (const int32_t op : g_.order) {
+    if (edges(op) >= at_least) targets.push_back(op);
+  }
+  if (targets.size() > 2 * kTargets) targets.clear();  // none stands out
+  return targets;
+}
+
 // What must be done in the whole step.
 void Windows::close() {
   set_target(false, -1);
   const double t = improve(bound_);
   if (!(t > bound_ * (1 + kWorthwhile / 10))) return;
-  steps_.push_back(
-      {false, -1, t, best_.from, best_.until_on, best_.until_off, best_.size});
+  steps_.push_back({false, -1, t, best_.from, best_.until, best_.size});
   bound_ = t;
 }
 
@@ -117,8 +140,7 @@ bool Windows::strengthen(bool back, int32_t op) {
   const double before = start_[back][at];
   const double t = improve(before);
   if (!(t > before * (1 + kWorthwhile))) return false;
-  steps_.push_back(
-      {back, op, t, best_.from, best_.until_on, best_.until_off, best_.size});
+  steps_.push_back({back, op, t, best_.from, best_.until, best_.size});
   known_[back][at] = t;
   propagate(back);
   return true;
@@ -129,47 +151,36 @@ void Windows::set_target(bool back, int32_t op) {
   target_ = op;
   between_.clear();
   items_.clear();
-  std::fill(on_.begin(), on_.end(), op < 0 ? 0.0 : -1.0);
-  std::fill(off_.begin(), off_.end(), op < 0 ? 0.0 : -1.0);
+  std::fill(lag_.begin(), lag_.end(), op < 0 ? 0.0 : -1.0);
   if (op >= 0) set_lags(op);
   double path = 0;
   for (size_t at = 0; at < g_.order.size(); ++at) {
     const int32_t i = g_.order[back ? g_.order.size() - 1 - at : at];
     const auto number = static_cast<size_t>(i);
-    if (on_[number] < 0) continue;
+    if (lag_[number] < 0) continue;
     for (const int32_t e : (back ? g_.out : g_.in)[i]) {
       if (g_.edges[static_cast<size_t>(e)].cross > 0) between_.push_back(e);
     }
     if (i == op) continue;
-    if (g_.least[number] > 0) items_.push_back({i, on_[number], off_[number]});
+    if (g_.least[number] > 0) items_.push_back(i);
     path = std::max(path, end_[back][number]);
   }
-  work_ += static_cast<int64_t>(on_.size() + between_.size());
+  work_ += static_cast<int64_t>(lag_.size() + between_.size());
   choose_cuts(path);
 }
 
-// Least times from the end of what is before the target to its start: when both
-// are on one device, and when not.
+// The longest paths from the end of what is before the target to its start.
 void Windows::set_lags(int32_t target) {
-  on_[static_cast<size_t>(target)] = off_[static_cast<size_t>(target)] = 0;
+  lag_[static_cast<size_t>(target)] = 0;
   for (size_t at = g_.order.size(); at-- > 0;) {
     const int32_t i = g_.order[back_ ? g_.order.size() - 1 - at : at];
-    const auto number = static_cast<size_t>(i);
-    if (i == target) continue;
-    for (const int32_t number_of_edge : (back_ ? g_.in : g_.out)[i]) {
-      const StepGraph::Edge& e = g_.edges[static_cast<size_t>(number_of_edge)];
-      const int32_t next = back_ ? e.from : e.to;
-      const auto x = static_cast<size_t>(next);
-      if (on_[x] < 0) continue;
-      const double w = next == target ? 0 : g_.least[x];
-      const double stay_off = next == target ? kInfinity : off_[x];
-      const double any = next == target ? 0 : std::min(on_[x], off_[x]);
-      const double on =
-          std::min(e.apart ? kInfinity : w + on_[x], e.cross + w + stay_off);
-      const double off =
-          std::min(e.apart ? kInfinity : w + stay_off, e.cross + w + any);
-      on_[number] = std::max(on_[number], on);
-      off_[number] = std::max(off_[number], off);
+    const auto x = static_cast<size_t>(i);
+    if (lag_[x] < 0) continue;
+    const double w = i == target ? 0 : g_.least[x];
+    for (const int32_t number : (back_ ? g_.out : g_.in)[i]) {
+      const StepGraph::Edge& e = g_.edges[static_cast<size_t>(number)];
+      double& lag = lag_[static_cast<size_t>(back_ ? e.to : e.from)];
+      lag = std::max(lag, lag_[x] + w + (e.apart ? e.cross : 0));
     }
   }
 }
@@ -178,52 +189,46 @@ void Windows::set_lags(int32_t target) {
 void Windows::choose_cuts(double scale) {
   std::vector<std::pair<double, int32_t>> large;
   double all = 0, covered = 0;
-  for (size_t k = 0; k < items_.size(); ++k) {
-    const double w = g_.least[static_cast<size_t>(items_[k].op)];
+  for (const int32_t op : items_) {
+    const double w = g_.least[static_cast<size_t>(op)];
     all += w;
-    large.emplace_back(-w, static_cast<int32_t>(k));
+    large.emplace_back(-w, op);
   }
   std::sort(large.begin(), large.end());
-  std::vector<double> froms = {0}, untils = {0}, sizes;
+  std::vector<double> froms = {0}, untils = {0};
   std::vector<std::pair<double, double>> by_size;  // work, least size
-  for (const auto& [minus, k] : large) {
+  for (const auto& [minus, op] : large) {
     if (covered > kLarge * all) break;
-    const Item& item = items_[static_cast<size_t>(k)];
+    const auto at = static_cast<size_t>(op);
     const double w = -minus;
     covered += w;
-    const double head = start_[back_][static_cast<size_t>(item.op)];
-    const double lag = target_ < 0
-                           ? start_[!back_][static_cast<size_t>(item.op)]
-                           : std::min(item.on, item.off);
+    const double head = start_[back_][at];
+    const double lag = target_ < 0 ? start_[!back_][at] : lag_[at];
     // What starts at the end of this must count as behind it.
     froms.push_back(head);
-    froms.push_back((head + w) * (1 - 1e-9));
+    froms.push_back((head + w) * (1 - kNear));
     untils.push_back(lag);
-    untils.push_back((lag + w) * (1 - 1e-9));
+    untils.push_back((lag + w) * (1 - kNear));
     if (by_size.empty() || w < by_size.back().second * 0.999) {
       by_size.emplace_back(0, w);
     }
     by_size.back().first += w;
     by_size.back().second = w;
   }
-  thin_out(froms, scale * 1e-6);
-  thin_out(untils, scale * 1e-6);
+  // Many ops are looked at in fewer ways.
+  const size_t most = std::clamp<size_t>(
+      static_cast<size_t>(std::sqrt(kLooks / (1.0 + double(items_.size())))), 3,
+      kThresholds);
+  thin_out(froms, most, scale * 1e-6);
+  thin_out(untils, most, scale * 1e-6);
   std::sort(by_size.rbegin(), by_size.rend());
-  sizes = {0};
-  for (size_t k = 0; k < by_size.size() && k < kSizes; ++k) {
-    sizes.push_back(by_size[k].second * (1 - 1e-9));
-  }
+  if (by_size.size() > kSizes) by_size.resize(kSizes);
   cuts_.clear();
   for (const double until : untils) {
-    double off = kInfinity;  // so that what counts on the device does elsewhere
-    for (const auto& [minus, k] : large) {
-      const Item& item = items_[static_cast<size_t>(k)];
-      if (target_ >= 0 && item.on >= until) off = std::min(off, item.off);
-    }
-    if (target_ < 0 || off == kInfinity) off = until;
     for (const double from : froms) {
-      for (const double size : sizes) {
-        cuts_.push_back({from, until, std::max(off, until), size});
+      cuts_.push_back({from, until, 0});
+      for (const auto& [work, size] : by_size) {
+        cuts_.push_back({from, until, size * (1 - kNear)});
       }
     }
   }
@@ -244,8 +249,7 @@ bool Windows::must_join(const StepGraph::Edge& e, double t) const {
   const auto x = static_cast<size_t>(to);
   double lag = 0;
   if (to != target_) {
-    lag = g_.least[x] +
-          (target_ < 0 ? start_[!back_][x] : std::min(on_[x], off_[x]));
+    lag = g_.least[x] + (target_ < 0 ? start_[!back_][x] : lag_[x]);
   }
   return end_[back_][from] + e.cross + lag > t * (1 + kRounding);
 }
@@ -261,7 +265,7 @@ void Windows::join(double t) {
     parent_[static_cast<size_t>(op)] = first;
   };
   for (int32_t i = 0; i < g_.num_ops(); ++i) {
-    if (on_[static_cast<size_t>(i)] >= 0) add(i);
+    if (lag_[static_cast<size_t>(i)] >= 0) add(i);
   }
   for (const int32_t number : between_) {
     const StepGraph::Edge& e = g_.edges[static_cast<size_t>(number)];
@@ -269,28 +273,18 @@ void Windows::join(double t) {
       parent_[static_cast<size_t>(root(e.from))] = root(e.to);
     }
   }
-  if (target_ >= 0) {
-    for (const Item& item : items_) {
-      if (end_[back_][static_cast<size_t>(item.op)] + item.off >
-          t * (1 + kRounding)) {
-        parent_[static_cast<size_t>(root(item.op))] = root(target_);
-      }
-    }
-  }
-  work_ += static_cast<int64_t>(on_.size() + between_.size() + items_.size());
+  work_ += static_cast<int64_t>(lag_.size() + between_.size() + items_.size());
   make_classes();
 }
 
 void Windows::make_classes() {
   classes_.clear();
   std::fill(class_of_.begin(), class_of_.end(), -1);
-  for (const Item& item : items_) {
-    int32_t& c = class_of_[static_cast<size_t>(root(item.op))];
+  for (const int32_t op : items_) {
+    int32_t& c = class_of_[static_cast<size_t>(root(op))];
     if (c < 0) {
       c = static_cast<int32_t>(classes_.size());
-      classes_.push_back({0, 0, ~uint64_t{0}, false});
-      classes_.back().with_target =
-          target_ >= 0 && root(item.op) == root(target_);
+      classes_.push_back({0, 0, ~uint64_t{0}});
     }
     ++classes_[static_cast<size_t>(c)].end;
   }
@@ -301,92 +295,83 @@ void Windows::make_classes() {
     begin += size;
   }
   sorted_.resize(items_.size());
-  for (const Item& item : items_) {
-    Class& c = classes_[static_cast<size_t>(
-        class_of_[static_cast<size_t>(root(item.op))])];
-    sorted_[static_cast<size_t>(c.end++)] = item;
-    c.kinds &= g_.kinds[static_cast<size_t>(item.op)];
+  for (const int32_t op : items_) {
+    Class& c =
+        classes_[static_cast<size_t>(class_of_[static_cast<size_t>(root(op))])];
+    sorted_[static_cast<size_t>(c.end++)] = op;
+    c.kinds &= g_.kinds[static_cast<size_t>(op)];
   }
 }
 
+// By how much what is needed between the cut's times is more than devices can
+// do; infinite when some class fits on none.
 double Windows::excess(const Cut& cut, double t) {
   work_ += static_cast<int64_t>(items_.size() * kinds_);
-  const double on = std::max(t - cut.until_on - cut.from, 0.0);
-  const double off = std::max(t - cut.until_off - cut.from, 0.0);
-  const bool one = target_ < 0;  // no device differs
-  double sum = 0, largest = 0;
+  const double length = std::max(t - cut.until - cut.from, 0.0);
+  double sum = 0;
   uint64_t used = 0;
   for (const Class& c : classes_) {
     double least = kInfinity;
     for (uint64_t k = c.kinds; k; k &= k - 1) {
       const auto kind = static_cast<size_t>(std::countr_zero(k));
-      const double weight = cut.size > 0 ? 1 : weight_[kind];
-      if (!one) least = std::min(least, weight * need(c, cut, t, true, kind));
-      if (!c.with_target) {
-        least = std::min(least, weight * need(c, cut, t, false, kind));
-      }
+      const double us = need(c, cut, t, kind);
+      if (us == kInfinity) continue;
+      least = std::min(least, cut.size > 0 ? us : weight_[kind] * us);
     }
     if (least == kInfinity) return kInfinity;
     if (least > 0) used |= c.kinds;
     sum += least;
   }
-  const auto room = [&](double length) {
-    return cut.size > 0 ? std::floor(length / cut.size) : length;
-  };
+  const double room = cut.size > 0 ? std::floor(length / cut.size) : length;
   double capacity = 0;
   for (uint64_t k = used; k; k &= k - 1) {
     const auto kind = static_cast<size_t>(std::countr_zero(k));
-    const double weight = cut.size > 0 ? 1 : weight_[kind];
-    capacity += weight * room(off) * std::popcount(g_.kind_devices[kind]);
-    largest = std::max(largest, weight * (room(on) - room(off)));
+    capacity += room * (cut.size > 0 ? 1 : weight_[kind]) *
+                std::popcount(g_.kind_devices[kind]);
   }
-  if (!one) capacity += largest;
   const double over = sum - capacity * (1 + kRounding);
   return over > 0 ? over * (cut.size > 0 ? cut.size : 1) : 0;
 }
 
 // What a class must do between the cut's times on a device of a kind; infinite
 // when it cannot be there.
-double Windows::need(const Class& c, const Cut& cut, double t, bool on,
-                     size_t kind) {
-  const double until = on || target_ < 0 ? cut.until_on : cut.until_off;
-  const double length = std::max(t - until - cut.from, 0.0);
-  double inside = 0, all = 0, count_inside = 0, count = 0;
-  double head = kInfinity, lag = kInfinity;
+double Windows::need(const Class& c, const Cut& cut, double t, size_t kind) {
+  const double length = std::max(t - cut.until - cut.from, 0.0);
+  double inside = 0, all = 0;
+  double first = kInfinity, last = kInfinity;
   for (int32_t i = c.begin; i < c.end; ++i) {
-    const Item& item = sorted_[static_cast<size_t>(i)];
-    const double w = g_.time_on(item.op, kind);
-    const double h = ready(back_, item.op, kind);
-    const double l = target_ < 0 ? ready(!back_, item.op, kind)
-                     : on        ? item.on
-                                 : item.off;
-    if (h + w + l > t * (1 + kRounding)) return kInfinity;
+    const int32_t op = sorted_[static_cast<size_t>(i)];
+    const double w = g_.time_on(op, kind);
+    const double head = ready(back_, op, kind);
+    const double lag =
+        target_ < 0 ? ready(!back_, op, kind) : lag_[static_cast<size_t>(op)];
+    if (head + w + lag > t * (1 + kRounding)) return kInfinity;
     if (cut.size > 0) {
       if (w < cut.size) continue;
-      ++count;
-      count_inside += h >= cut.from && l >= until;
+      inside += head >= cut.from && lag >= cut.until;
+      all += 1;
     } else {
-      const double part = std::min(std::min(w, length),
-                                   std::min(h + w - cut.from, l + w - until));
+      const double part =
+          std::min(std::min(w, length),
+                   std::min(head + w - cut.from, lag + w - cut.until));
       inside += std::max(part, 0.0);
       all += w;
     }
-    head = std::min(head, h);
-    lag = std::min(lag, l);
+    first = std::min(first, head);
+    last = std::min(last, lag);
   }
-  if (head == kInfinity) return 0;
+  if (all == 0) return 0;
   // One after the other: before and behind the cut is only so much time.
-  const double before = std::max(cut.from - head, 0.0);
-  const double behind = std::max(until - lag, 0.0);
+  double before = std::max(cut.from - first, 0.0);
+  double behind = std::max(cut.until - last, 0.0);
+  double room = length * (1 + kRounding);
   if (cut.size > 0) {
-    const double n =
-        std::max(count_inside, count - std::ceil(before / cut.size) -
-                                   std::ceil(behind / cut.size));
-    if (n > std::floor(length / cut.size)) return kInfinity;
-    return std::max(n, 0.0);
+    before = std::ceil(before / cut.size);
+    behind = std::ceil(behind / cut.size);
+    room = std::floor(length / cut.size);
   }
-  const double n = std::max(inside, all - before - behind);
-  return n > length * (1 + kRounding) ? kInfinity : n;
+  const double least = std::max(inside, all - before - behind);
+  return least > room ? kInfinity : least;
 }
 
 bool Windows::best_cut(double t, Cut& best) {

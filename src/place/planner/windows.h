@@ -23,15 +23,14 @@ namespace berth {
 class Windows {
  public:
   // One deduction: by what had been deduced before, `op` has no head (`back`:
-  // tail) under `value`; op -1: no step is shorter. It looks at the time
-  // between `from` and, before the op, `until_on` on its device and `until_off`
-  // on others. `size` > 0: ops are counted that take this at least, else work
-  // is.
+  // tail) under `value`; op -1: no step is shorter. It looks at the time from
+  // `from` until `until` before the op. `size` > 0: ops are counted that take
+  // this at least, else work is.
   struct Step {
     bool back;
     int32_t op;
     double value;
-    double from, until_on, until_off, size;
+    double from, until, size;
   };
 
   // `weight`: per kind of device, what a unit of its time counts.
@@ -48,20 +47,16 @@ class Windows {
 
  private:
   struct Cut {  // where a deduction looks
-    double from = 0, until_on = 0, until_off = 0, size = 0;
-  };
-  struct Item {
-    int32_t op;
-    double on, off;  // lags to the target
+    double from = 0, until = 0, size = 0;
   };
   struct Class {  // ops that share a device
     int32_t begin, end;
     uint64_t kinds;
-    bool with_target;
   };
 
   void propagate(bool back);
   double path_bound() const;
+  std::vector<int32_t> choose_targets() const;
   bool strengthen(bool back, int32_t op);
   void close();
 
@@ -77,7 +72,7 @@ class Windows {
   int32_t root(int32_t op) const;
   void make_classes();
   double excess(const Cut& cut, double t);
-  double need(const Class& c, const Cut& cut, double t, bool on, size_t kind);
+  double need(const Class& c, const Cut& cut, double t, size_t kind);
 
   double ready(bool back, int32_t op, size_t kind) const {
     return ready_[back][static_cast<size_t>(op) * kinds_ + kind];
@@ -96,9 +91,9 @@ class Windows {
   // Of the current target.
   bool back_ = false;
   int32_t target_ = -1;
-  std::vector<double> on_, off_;  // per op: lags; negative: not before it
+  std::vector<double> lag_;       // per op; negative: not before it
   std::vector<int32_t> between_;  // edges that values cross
-  std::vector<Item> items_;       // ops that take time
+  std::vector<int32_t> items_;    // ops that take time
   std::vector<Cut> cuts_;
   Cut best_;
 
@@ -106,7 +101,7 @@ class Windows {
   mutable std::vector<int32_t> parent_;  // towards one of each class
   std::vector<int32_t> first_of_group_, class_of_;
   std::vector<Class> classes_;
-  std::vector<Item> sorted_;  // by class
+  std::vector<int32_t> sorted_;  // by class
 };
 
 }  // namespace berth

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "place/decode.h"
+#include "place/planner/check.h"
 #include "place/planner/models.h"
 #include "place/random_steps.h"
 
@@ -137,6 +138,7 @@ void compare(std::mt19937& r, int32_t nodes, int32_t devices, bool simple,
        {best * 1.3, std::numeric_limits<double>::infinity()}) {
     const Bound b = bound_steps(p, Budget::of_moves(100000, 1), upper);
     ASSERT_LE(b.value, best) << nodes << " nodes on " << devices;
+    ASSERT_EQ(b.value > 0 ? check_windows(p, b.witness) : "", "");
     if (best <= 0) continue;
     gaps.sum += 1 - b.value / best;
     gaps.tight += b.value > best * (1 - 1e-6);

@@ -1,0 +1,22 @@
+// Checkers of witnesses: each shares no code with the prover of its kind.
+//
+// Return "" when the witness shows that no plan of the problem has a value
+// below its target, else what is wrong with it. docs/formats.md names the
+// arrays of every kind. Pure; read any numbers without harm.
+
+#ifndef BERTH_PLACE_PLANNER_CHECK_H_
+#define BERTH_PLACE_PLANNER_CHECK_H_
+
+#include <string>
+
+#include "place/planner/planner.h"
+
+namespace berth {
+
+std::string check_packing(const PlanProblem& problem, const Witness& witness);
+std::string check_windows(const PlanProblem& problem, const Witness& witness);
+std::string check_pieces(const PlanProblem& problem, const Witness& witness);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_CHECK_H_

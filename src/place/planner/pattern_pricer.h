@@ -1,0 +1,77 @@
+// PatternPricer: the sets that are worth most, per kind of device.
+//
+// Holds the graphs of sets for a target, finds sets by a rough search and
+// proves by a fine one. One thread.
+
+#ifndef BERTH_PLACE_PLANNER_PATTERN_PRICER_H_
+#define BERTH_PLACE_PLANNER_PATTERN_PRICER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "place/planner/frontier.h"
+#include "place/planner/packing.h"
+
+namespace berth {
+
+// A set that fits one device of a kind.
+struct Pattern {
+  std::vector<int32_t> units;
+  double load = 0;
+};
+
+// What worth amounts to: prices per kind, and the worth of all units against
+// the price of all devices; a ratio over 1 says that units do not fit.
+struct PricedWorth {
+  double ratio = 0;
+  std::vector<double> prices;
+};
+
+// A value that no plan is below, and the prices that prove it.
+struct ProvedWorth {
+  double value = 0;
+  std::vector<double> prices;
+};
+
+class PatternPricer {
+ public:
+  explicit PatternPricer(const PackingProblem& problem);
+
+  const std::vector<int32_t>& order() const { return order_; }
+
+  // Builds the graphs of all sets that load a device by `target` at most.
+  // Returns false when these are too large.
+  bool aim_at(double target, int64_t most_states);
+  double target() const { return target_; }
+
+  // Looks for the sets that are worth most, and more than `least` (per kind),
+  // and adds them to the patterns. What it finds may be too little.
+  PricedWorth find(std::span<const double> worth,
+                   std::span<const double> least);
+  const std::vector<std::vector<Pattern>>& patterns() const { return found_; }
+
+  // Returns the greatest value up to the target that the worth proves; 0: none.
+  // `rough`: what find() says of it.
+  ProvedWorth prove(std::span<const double> worth, const PricedWorth& rough);
+
+  // What was done, in about equal pieces of work.
+  int64_t work() const;
+
+ private:
+  bool prove_on(int grid, std::span<const double> worth,
+                const PricedWorth& rough, ProvedWorth& proved);
+
+  const PackingProblem& p_;
+  std::vector<int32_t> order_;
+  double target_ = 0;
+  std::vector<std::unique_ptr<FrontierGraph>> graphs_;  // per kind
+  std::vector<std::unique_ptr<FrontierSearch>> searches_;
+  std::vector<std::vector<Pattern>> found_;  // per kind
+  int64_t work_ = 0;                         // of searches that are gone
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_PATTERN_PRICER_H_
