@@ -109,7 +109,7 @@ void runs_in_planned_order(const char* devices, size_t fewest) {
   config::set_device_list(devices);
   auto f = function([](const Tensor& x) { return chains(x, 6, 4); },
                     {.name = "marks", .placement = quick()});
-  const Tensor x = constant(std::vector<float>{3});
+  const Tensor x = fill({1}, 3.f);
   for (int run = 0; run < 20; ++run) {
     marks_run.clear();
     check(f(x).to_vector<float>() == reference(3, 6, 4), "the result");
@@ -130,7 +130,7 @@ TEST(AutoPlace, EachDeviceRunsItsOpsInThePlannedOrder) {
 
 void uses_devices_that_help() {
   config::set_device_list("CPUx1,GPUx2");
-  const Tensor x = constant(std::vector<float>{3});
+  const Tensor x = fill({1}, 3.f);
   auto rules = function([](const Tensor& x) { return chains(x); });
   auto planned = function([](const Tensor& x) { return chains(x); },
                           {.name = "step", .placement = quick()});
@@ -156,7 +156,7 @@ TEST(AutoPlace, UsesDevicesThatHelpAndSaysWhatItPromises) {
 
 void scopes_bind() {
   config::set_device_list("CPUx1,GPUx2");
-  const Tensor x = constant(std::vector<float>{3});
+  const Tensor x = fill({1}, 3.f);
   const auto pinned = [](const Tensor& x) {
     const auto on = device("/GPU:1");
     return chains(x);
@@ -196,7 +196,7 @@ TEST(AutoPlace, OpsRunWhereTheirKernelsAre) {
 
 void policy_is_part_of_the_key() {
   config::set_device_list("CPUx1,GPUx2");
-  const Tensor x = constant(std::vector<float>{3});
+  const Tensor x = fill({1}, 3.f);
   auto f = function([](const Tensor& x) { return chains(x); });
   f(x);
   check(f.placement().plan.empty(), "rules to begin with");

@@ -19,6 +19,7 @@
 #include "graph/graph.h"
 #include "op/callable.h"
 #include "place/contracts.h"
+#include "place/costs.h"
 #include "place/placed.h"
 
 namespace berth {
