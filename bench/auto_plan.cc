@@ -167,8 +167,7 @@ class Net {
 
   Tensor work(const Tensor& x, const Passed& p, double ms) {
     const auto make = [&] {
-      if (weights_.size() <= p.weights)
-        weights_.emplace_back(zeros({kWeights}));
+      if (weights_.size() <= p.weights) weights_.emplace_back(values_);
       return call_op("BenchWork", {x, weights_[p.weights]},
                      {{"flops", ms * 1e-3 * kFlops}})[0];
     };
@@ -217,6 +216,9 @@ class Net {
   std::string name_;
   Where where_;
   size_t next_ = 0;  // number of the next layer
+  // Variables are made where their values are, unless a scope is open.
+  const Tensor values_ =
+      with_device("/CPU:0", [] { return zeros({kWeights}); });
   std::vector<Variable> weights_;
   std::vector<std::vector<Chain>> passed_;
 };

@@ -233,7 +233,7 @@ struct Net {
     Tensor z = x;
     for (int k = 0; k < 3; ++k) z = math::tanh(matmul(z, b) * 0.2f);
     const Tensor loss = math::reduce_mean(square(y - z - 1.f));
-    const Tensors g = tape.gradient(loss, {a, b});
+    const Tensors g = tape.gradient(loss, std::vector<Variable>{a, b});
     a.assign_sub(g[0] * 0.1f);
     b.assign_sub(g[1] * 0.1f);
     return loss;
