@@ -70,13 +70,11 @@ std::string class_name(const Device& d, const RuntimeConfig& config) {
   return name;
 }
 
-bool has_virtual_clock(Device& d) { return d.clock_us() >= 0; }
-
 // What is known without measuring.
 DeviceClass class_of_device(Device& d, const RuntimeConfig& config) {
   DeviceClass c = assumed_machine({d.str()}).classes[0];
   c.name = class_name(d, config);
-  if (has_virtual_clock(d)) {
+  if (d.simulated()) {
     c.flops_per_us = speed_of(d) * config.sim_flops_per_second * 1e-6;
     c.bytes_per_us = speed_of(d) * config.sim_bytes_per_second * 1e-6;
     c.launch_us = kSimLaunchUs;
@@ -90,7 +88,7 @@ DeviceClass class_of_device(Device& d, const RuntimeConfig& config) {
 LinkCost link_between(Device& from, Device& to, const Machine& m,
                       const RuntimeConfig& config) {
   LinkCost link;
-  if (has_virtual_clock(from) || has_virtual_clock(to)) {
+  if (from.simulated() || to.simulated()) {
     link.latency_us = kSimLaunchUs;
     link.bytes_per_us = config.sim_link_bytes_per_second * 1e-6;
     link.origin = CostOrigin::kDeclared;
