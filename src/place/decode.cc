@@ -545,6 +545,9 @@ void Decoder::accept() { impl_->accept(); }
 double Decoder::step_us() const { return impl_->step_us(); }
 std::span<const Decoder::Span> Decoder::spans() const { return impl_->spans(); }
 std::span<const int64_t> Decoder::peak_bytes() { return impl_->peak_bytes(); }
+std::span<const int32_t> Decoder::topological_order() const {
+  return impl_->tables().order;
+}
 double Decoder::path_behind_us(int32_t node) const {
   return impl_->tables().behind_us[static_cast<size_t>(node)];
 }

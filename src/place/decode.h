@@ -74,6 +74,9 @@ class Decoder {
   // O(n log n); the first call allocates.
   std::span<const int64_t> peak_bytes();
 
+  // All nodes in an order in which none comes before what it waits for.
+  std::span<const int32_t> topological_order() const;
+
   // The least time that passes between the end of this node and the end of any
   // step, on any devices: the longest path of least op times.
   double path_behind_us(int32_t node) const;
