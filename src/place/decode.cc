@@ -318,7 +318,7 @@ class Decoder::Impl {
     events_ = first_event_ = first_ == 0 ? 0 : row_events_[row];
     begin_trial();
     double latest = free_[latest_], left = free_[left_];
-    area_ = area_now();
+    double area = area_now();
     const double most = most_area(stop_above);
     position_ = first_;
     const bool lists = t_.eager != 0 && aliases_;
@@ -328,6 +328,7 @@ class Decoder::Impl {
       const int32_t op = sequence[k];
       const int32_t on = device[op];
       position_ = k;
+      const double before = free_[on];
       double start = 0;
       for (const DecodeTables::Read& r : t_.reads[op]) {
         start = std::max(start, arrive(r, on));
@@ -337,13 +338,13 @@ class Decoder::Impl {
       }
       start = std::max(start, free_[on]);
       const double end = start + t_.us(op, on);
-      area_ += end - free_[on];
+      area += end - before;  // copies to others left out: no more than it is
       left -= t_.least_us[op];
       span_[op] = {start, end};
       free_[on] = end;
       latest = std::max(latest, end);
       ++k;
-      if (end + t_.behind_us[op] > stop_above || area_ + left > most) {
+      if (end + t_.behind_us[op] > stop_above || area + left > most) {
         reached_ = k;
         return kNever;
       }
@@ -480,15 +481,12 @@ class Decoder::Impl {
   double copy(int32_t value, int32_t from, int32_t to, double ready) {
     const DecodeTables::Route& route = t_.route(from, to);
     double start = ready;
-    if (!route.free) {
-      for (const int32_t r : route.occupies) start = std::max(start, free_[r]);
+    for (int k = 0; k < route.num_occupied; ++k) {
+      start = std::max(start, free_[route.occupies[k]]);
     }
     const double end = start + t_.copy_us(value, from, to);
-    if (!route.free) {
-      for (const int32_t r : route.occupies) {
-        if (static_cast<size_t>(r) < t_.num_devices) area_ += end - free_[r];
-        free_[r] = end;
-      }
+    for (int k = 0; k < route.num_occupied; ++k) {
+      free_[route.occupies[k]] = end;
     }
     note({value, to, position_, start, end});
     return end;
@@ -503,7 +501,6 @@ class Decoder::Impl {
   std::vector<double> free_;  // per resource; [latest_], [left_]
   size_t latest_ = 0;         // where the latest end of all stands
   size_t left_ = 0;           // where the work stands that is not decoded
-  double area_ = 0;           // area_now(), kept up
   std::vector<Done> done_;    // per slot
 
   // Of the kept plan, and (tried_) of the one tried, from first_ on.

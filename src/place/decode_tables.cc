@@ -165,19 +165,15 @@ void DecodeTables::add_links() {
       if (from == to) continue;
       const LinkCost& link = costs.link(from, to);
       Route& route = routes[static_cast<size_t>(from * devices + to)];
-      const CopyRule rule = costs.devices[to].copies;
-      route.free = rule == CopyRule::kFree;
-      const int32_t own = rule == CopyRule::kOverlap ? devices + to : to;
-      const bool sends = costs.devices[from].copies == CopyRule::kBoth;
-      const auto next = static_cast<int32_t>(groups.size());
-      const int32_t group =
-          link.shared < 0
-              ? own
-              : 2 * devices + groups.emplace(link.shared, next).first->second;
-      route.occupies[0] = own;
-      route.occupies[1] = sends ? from : own;
-      route.occupies[2] = group;
       route.kind = kind_of(link, kinds);
+      const CopyRule rule = costs.devices[to].copies;
+      if (rule == CopyRule::kFree) continue;
+      route.occupy(rule == CopyRule::kOverlap ? devices + to : to);
+      if (costs.devices[from].copies == CopyRule::kBoth) route.occupy(from);
+      if (link.shared < 0) continue;
+      const auto next = static_cast<int32_t>(groups.size());
+      route.occupy(2 * devices +
+                   groups.emplace(link.shared, next).first->second);
     }
   }
   num_groups = static_cast<int32_t>(groups.size());
