@@ -449,7 +449,9 @@ class Decoder::Impl {
 
   // When a node has ended.
   double done(int32_t node) {
-    if (t_.graph.kind[node] != Kind::kAlias) return span_[node].end_us;
+    if (!aliases_ || t_.graph.kind[node] != Kind::kAlias) {
+      return span_[node].end_us;
+    }
     const size_t slot = alias_slot(node);
     return is_done(slot) ? done_[slot].end_us : settle(node);
   }
@@ -471,7 +473,7 @@ class Decoder::Impl {
   // When what is read is on a device.
   double arrive(const DecodeTables::Read& r, int32_t on) {
     const int32_t home = plan_->device[r.producer];
-    if (home == on || t_.graph.everywhere[r.value]) return done(r.producer);
+    if (home == on || r.everywhere) return done(r.producer);
     const size_t slot = copy_slot(r.value, on);
     // Eager ones have been made.
     if ((t_.eager >> on & 1) != 0 || is_done(slot)) return done_[slot].end_us;

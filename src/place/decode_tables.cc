@@ -115,7 +115,7 @@ void DecodeTables::add_nodes() {
   for (int32_t i = 0; i < graph.num_nodes(); ++i) {
     row.clear();
     for (const int32_t v : graph.reads[i]) {
-      row.push_back({v, graph.producer[v]});
+      row.push_back({v, graph.producer[v], graph.everywhere[v] != 0});
     }
     reads.add(row);
     num_ops += graph.kind[i] == Kind::kOp;

@@ -22,6 +22,7 @@ struct DecodeTables {
   struct Read {
     int32_t value;
     int32_t producer;
+    bool everywhere;
   };
 
   double us(int32_t node, int32_t device) const {
