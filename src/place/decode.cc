@@ -322,7 +322,7 @@ class Decoder::Impl {
     const double most = most_area(stop_above);
     position_ = first_;
     const bool lists = t_.eager != 0 && aliases_;
-    if (lists) find_stands();
+    if (aliases_) find_stands();
     if (first_ == 0 && t_.eager != 0) send_front();
     for (int32_t k = first_; k < t_.num_ops;) {
       const int32_t op = sequence[k];
@@ -380,20 +380,23 @@ class Decoder::Impl {
     }
   }
 
-  // The same for a node that has moved to another device: copies of its inputs
-  // stand behind their producers.
+  // The same for a node that has moved to another device.
   void find_first_of(int32_t node) {
     const Kind kind = t_.graph.kind[node];
     if (kind == Kind::kTransfer) return;
-    if (kind == Kind::kOp && (no_log_ || t_.eager == 0)) return;
-    // Without eager copies nobody knows where aliases stand.
-    if (kind != Kind::kOp && (t_.eager == 0 || t_.reads[node].empty())) {
-      first_ = 0;
+    if (no_log_) {
+      if (kind != Kind::kOp) first_ = 0;
+      return;
     }
-    if (first_ == 0) return;
+    if (kind != Kind::kOp) begin_at(kept_stand_[node]);
+    if (t_.eager == 0) return;
+    // Copies of its inputs stand behind their producers.
     for (const DecodeTables::Read& r : t_.reads[node]) {
-      first_ = std::min(first_, std::max(0, kept_stand_[r.producer]));
+      begin_at(kept_stand_[r.producer]);
     }
+  }
+  void begin_at(int32_t position) {
+    first_ = std::min(first_, std::max(0, position));
   }
 
   // Behind which position everything stands, -1: in front; and what takes no
