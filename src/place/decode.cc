@@ -388,12 +388,25 @@ class Decoder::Impl {
       if (kind != Kind::kOp) first_ = 0;
       return;
     }
-    if (kind != Kind::kOp) begin_at(kept_stand_[node]);
-    if (t_.eager == 0) return;
-    // Copies of its inputs stand behind their producers.
+    bool copied = false;  // something that it reads, or that it makes
     for (const DecodeTables::Read& r : t_.reads[node]) {
-      begin_at(kept_stand_[r.producer]);
+      if (r.everywhere || !are_apart(node, r.producer)) continue;
+      copied = true;
+      // Eager copies stand behind their producers.
+      if (t_.eager != 0) begin_at(kept_stand_[r.producer]);
     }
+    // What an op makes stands behind it, no earlier than the caller knows.
+    if (kind == Kind::kOp) return;
+    for (const int32_t v : t_.graph.values[node]) {
+      if (t_.graph.everywhere[v]) continue;
+      for (const int32_t r : t_.graph.readers[v]) copied |= are_apart(node, r);
+    }
+    if (copied) begin_at(kept_stand_[node]);
+  }
+  // In the kept plan or in the one tried.
+  bool are_apart(int32_t a, int32_t b) const {
+    return plan_->device[a] != plan_->device[b] ||
+           kept_.device[a] != kept_.device[b];
   }
   void begin_at(int32_t position) {
     first_ = std::min(first_, std::max(0, position));
