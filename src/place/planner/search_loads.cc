@@ -18,6 +18,9 @@ namespace {
 
 // Shares of a stream's budget.
 constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.5;
+// Small problems have little to refine.
+constexpr int32_t kFewUnits = 24;
+constexpr double kFewCoarseEnd = 0.9;
 constexpr int kRounds = 40;
 // Of the cuts alone: steps of theirs that take as long as a move.
 constexpr int64_t kStepsPerMove = 4;
@@ -54,9 +57,11 @@ class StreamSearch {
     cut_orders(p_, kCutsEnd, 64, best_);
     if (best_.device.empty()) best_.device = spread_out(p_);
     const int rounds = num_rounds();
+    const double rounds_end =
+        p_.num_units() <= kFewUnits ? kFewCoarseEnd : kCoarseEnd;
     for (int r = 0; r < rounds; ++r) {
       const double share = static_cast<double>(r + 1) / rounds;
-      coarse_round(r, kCutsEnd + (kCoarseEnd - kCutsEnd) * share);
+      coarse_round(r, kCutsEnd + (rounds_end - kCutsEnd) * share);
       if (stream_.spent() >= 1 || stream_.enough(best_.value)) break;
     }
   }
