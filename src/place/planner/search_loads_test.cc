@@ -44,7 +44,7 @@ void expect_best_found(bool by_links) {
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     const PlanProblem p = random_loads(small(seed, by_links), seed);
     const double best = best_of_all(p);
-    const Found f = search_loads(p, Budget::of_moves(64000, 1), seed);
+    const Found f = search_loads(p, Budget::of_moves(32000, 1), seed);
     if (std::isinf(best)) {
       ++none;
       EXPECT_FALSE(f.any()) << "seed " << seed;
