@@ -15,7 +15,7 @@ constexpr int kRoughGrid = 100;  // at first
 constexpr int kLeastRoughGrid = 1600;
 constexpr int64_t kFewStates = 1000;  // not to be so rough with
 constexpr int kFineGrids[] = {1000, 4000, 16000};
-constexpr double kSure = 1 + 1e-9;  // margin of a proof over rounding
+constexpr double kSure = 1 + 2e-5;  // margin of a proof, for its checker
 
 // The greatest value below which `worth` is more than all devices hold, by
 // their staircases; at most `most`.
