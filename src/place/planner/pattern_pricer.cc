@@ -15,7 +15,7 @@ constexpr int kRoughGrid = 100;  // at first
 constexpr int kLeastRoughGrid = 1600;
 constexpr int64_t kFewStates = 1000;  // not to be so rough with
 constexpr int kFineGrid = 1000;       // at first; then four times as fine each
-constexpr int kFinestGrid = 1'024'000;
+constexpr int kFinestGrid = 256'000;
 constexpr int64_t kMuchWork = 20'000'000;  // not to be done fourfold
 constexpr double kSure = 1 + 2e-5;         // margin of a proof, for its checker
 

@@ -152,7 +152,9 @@ class Patterns {
   PatternProof prove() {
     double low = o_.lower, step = 0.05;
     double failed = 0;  // with groups of this size; 0: nothing yet
-    num_groups_ = std::min(kFirstGroups, center_.size());
+    num_groups_ =
+        std::clamp(center_.size() / 5, kFirstGroups, 4 * kFirstGroups);
+    num_groups_ = std::min(num_groups_, center_.size());
     int failures = 0;
     double restarted = low;  // at this value
     while (!over() && low < o_.upper) {
@@ -171,12 +173,19 @@ class Patterns {
       if (reached) keep_proof();
       low = std::max(low, proof_.value);
       const bool proved = low >= target * (1 - 1e-9);
-      if (proved && failures == 0) continue;
+      if (proved && failures == 0) {
+        step = std::min(std::max(best_.ratio - 1, step * 1.5), 0.05);
+        continue;
+      }
       if (!proved) failed = target;
       if (!proved) ++failures;
       const double width = failed / low - 1;
       const bool last = num_groups_ >= center_.size();
-      if (width > (last ? 1e-4 : 0.004) && failures < (last ? 20 : 4)) continue;
+      // Far off, no smaller groups would help: there is a step in what fits.
+      const bool exact = last || best_.ratio < 0.95;
+      if (width > (exact ? 1e-4 : 0.004) && failures < (exact ? 20 : 4)) {
+        continue;
+      }
       if (last) {
         // What failed once may be reached from a better center.
         if (low <= restarted * (1 + 1e-5)) break;
