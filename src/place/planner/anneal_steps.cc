@@ -10,8 +10,12 @@ namespace berth {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Moves between two looks at the clock.
-constexpr int64_t kMovesPerLook = 64;
+// Moves between two looks at the clock: fewer where each takes long.
+constexpr int64_t kMovesPerLook = 64, kOpsPerLook = 1 << 16;
+// Moves between two looks at what is critical, and how many of 10 moves begin
+// there.
+constexpr int64_t kMovesPerPath = 16;
+constexpr uint32_t kCritical = 7;
 // The share that limits are broken by, times this, is what it adds to the
 // energy as a share of the step: from a little to more than any step saves.
 constexpr double kOverFirst = 1, kOverLast = 1000;
@@ -29,6 +33,8 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
     if (std::popcount(units.allowed[u]) > 1) movable_.push_back(u);
   }
   device_.resize(static_cast<size_t>(units.num_units));
+  previous_.assign(static_cast<size_t>(p_.num_ops()), -1);
+  last_.resize(static_cast<size_t>(p_.num_devices()));
   resident_.resize(static_cast<size_t>(p_.num_devices()));
   position_.assign(static_cast<size_t>(p_.num_ops()), -1);
 }
@@ -50,7 +56,6 @@ double StepAnnealer::start(const PlacePlan& plan) {
   us_ = decoder_.decode(plan_);
   over_ = over_limits();
   keep_if_best();
-  find_critical();
   over_weight_ = kOverLast;
   return energy();
 }
@@ -58,16 +63,19 @@ double StepAnnealer::start(const PlacePlan& plan) {
 bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
                        const std::function<double(int64_t)>& spent) {
   if (plan_.sequence.empty()) return false;
+  const int64_t per_look =
+      std::clamp<int64_t>(kOpsPerLook / units_.num_ops, 1, kMovesPerLook);
   int64_t idle = 0;
   double share = spent(moves_);
   double heat = 0;
   for (int64_t k = 0; moves_ < most_moves; ++k) {
-    if (k % kMovesPerLook == 0) {
+    if (k % per_look == 0) {
       share = spent(moves_);
       if (share >= 1) break;
       heat = cooling.hot * std::pow(cooling.cold / cooling.hot, share);
       over_weight_ = kOverFirst * std::pow(kOverLast / kOverFirst, share);
     }
+    if (k % kMovesPerPath == 0) find_critical();
     ++moves_;
     first_ = static_cast<int32_t>(plan_.sequence.size());
     changes_.clear();
@@ -109,10 +117,18 @@ bool StepAnnealer::propose() {
 }
 
 int32_t StepAnnealer::pick_unit() {
+  if (!critical_.empty() && random_.below(10) < kCritical) {
+    const int32_t unit = units_.unit[critical_[random_.below(
+        static_cast<uint32_t>(critical_.size()))]];
+    if (std::popcount(units_.allowed[unit]) > 1) return unit;
+  }
   return movable_[random_.below(static_cast<uint32_t>(movable_.size()))];
 }
 
 int32_t StepAnnealer::pick_op() {
+  if (!critical_.empty() && random_.below(10) < kCritical) {
+    return critical_[random_.below(static_cast<uint32_t>(critical_.size()))];
+  }
   return plan_
       .sequence[random_.below(static_cast<uint32_t>(plan_.sequence.size()))];
 }
@@ -279,6 +295,45 @@ void StepAnnealer::keep_if_best() {
   best_ = plan_;
 }
 
-void StepAnnealer::find_critical() {}
+// Collects a path of ops that nothing but each other delays: who waits for the
+// last, and so on. Only moves of these shorten the step. Copies that wait for
+// each other are not looked at: the latest of all is taken then.
+void StepAnnealer::find_critical() {
+  critical_.clear();
+  std::fill(last_.begin(), last_.end(), -1);
+  int32_t node = -1;
+  const std::span<const Decoder::Span> spans = decoder_.spans();
+  for (const int32_t op : plan_.sequence) {
+    int32_t& last = last_[plan_.device[op]];
+    previous_[op] = last;
+    last = op;
+    if (node < 0 || spans[op].end_us > spans[node].end_us) node = op;
+  }
+  while (node >= 0) {
+    int32_t next = -1;
+    double latest = 0;
+    int ties = 0;
+    const auto look = [&](int32_t other, double end) {
+      if (end < latest || end <= 0) return;
+      ties = end > latest ? 1 : ties + 1;
+      latest = end;
+      if (ties == 1 || random_.below(static_cast<uint32_t>(ties)) == 0) {
+        next = other;
+      }
+    };
+    if (p_.takes_time(node)) {
+      critical_.push_back(node);
+      const int32_t previous = previous_[node];
+      if (previous >= 0) look(previous, spans[previous].end_us);
+    }
+    for (const int32_t v : p_.graph.reads[node]) {
+      const int32_t from = p_.graph.producer[v];
+      look(from, spans[from].end_us + decoder_.copy_us(v, plan_.device[from],
+                                                       plan_.device[node]));
+    }
+    for (const int32_t c : p_.graph.controls[node]) look(c, spans[c].end_us);
+    node = next;
+  }
+}
 
 }  // namespace berth

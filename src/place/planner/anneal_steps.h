@@ -79,6 +79,8 @@ class StepAnnealer {
   std::vector<int32_t> position_;  // per node
   std::vector<int32_t> movable_;   // units that allow several devices
   std::vector<int32_t> critical_;  // ops of a critical path
+  std::vector<int32_t> previous_;  // per node: the op before it on its device
+  std::vector<int32_t> last_;      // per device
 
   // The move.
   int32_t first_ = 0;
