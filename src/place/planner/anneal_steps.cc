@@ -36,18 +36,21 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
   previous_.assign(static_cast<size_t>(p_.num_ops()), -1);
   last_.resize(static_cast<size_t>(p_.num_devices()));
   resident_.resize(static_cast<size_t>(p_.num_devices()));
+  most_.resize(resident_.size());
   position_.assign(static_cast<size_t>(p_.num_ops()), -1);
 }
 
 double StepAnnealer::start(const PlacePlan& plan) {
   plan_ = plan;
   std::fill(resident_.begin(), resident_.end(), 0);
+  std::fill(most_.begin(), most_.end(), 0);
   for (int32_t u = 0; u < units_.num_units; ++u) {
     // Aliases and sources may be apart from their unit: ops decide.
     const int32_t one =
         units_.ops[u].empty() ? units_.nodes[u][0] : units_.ops[u][0];
     device_[u] = plan_.device[one];
     resident_[device_[u]] += units_.resident_bytes[u];
+    most_[device_[u]] += units_.most_bytes[u];
     for (const int32_t i : units_.nodes[u]) plan_.device[i] = device_[u];
   }
   for (size_t k = 0; k < plan_.sequence.size(); ++k) {
@@ -87,7 +90,10 @@ bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
     idle = 0;
     const double limit =
         energy() * (1 - heat * std::log(1 - random_.uniform()));
-    const double us = decoder_.try_from(plan_, first_, limit);
+    // What is held throughout says at once that many plans are none.
+    const double held = units_.limited ? over_limits({}) : 0;
+    const double us =
+        decoder_.try_from(plan_, first_, limit / (1 + over_weight_ * held));
     if (us == kNever) {
       take_back();
       continue;
@@ -110,7 +116,8 @@ bool StepAnnealer::propose() {
   const uint32_t kind = random_.below(100);
   if (movable_.empty()) return units_.ordered && reposition();
   if (!units_.ordered) return kind < 80 ? move_cluster() : swap_devices();
-  if (kind < 50) return move_cluster();
+  // Where limits bind, little can move but in exchange.
+  if (kind < (units_.limited ? 15 : 50)) return move_cluster();
   if (kind < 55) return swap_devices();
   if (kind < 85) return reposition();
   return move_op();
@@ -175,7 +182,9 @@ bool StepAnnealer::move_cluster() {
 }
 
 bool StepAnnealer::swap_devices() {
-  const int32_t a = pick_unit(), b = pick_unit();
+  const int32_t a = pick_unit();
+  const int32_t b =
+      movable_[random_.below(static_cast<uint32_t>(movable_.size()))];
   const int32_t da = device_[a], db = device_[b];
   if (da == db || !(units_.allowed[a] & device_bit(db)) ||
       !(units_.allowed[b] & device_bit(da))) {
@@ -248,6 +257,8 @@ void StepAnnealer::give(int32_t unit, int32_t device) {
 void StepAnnealer::set_device(int32_t unit, int32_t device) {
   resident_[device_[unit]] -= units_.resident_bytes[unit];
   resident_[device] += units_.resident_bytes[unit];
+  most_[device_[unit]] -= units_.most_bytes[unit];
+  most_[device] += units_.most_bytes[unit];
   device_[unit] = device;
   for (const int32_t i : units_.nodes[unit]) plan_.device[i] = device;
 }
@@ -277,16 +288,29 @@ void StepAnnealer::take_back() {
 
 // The shares that the plan decoded last is over the limits of devices.
 double StepAnnealer::over_limits() {
-  if (!units_.limited) return 0;
-  const std::span<const int64_t> peaks = decoder_.peak_bytes();
+  if (!units_.limited || fits_surely()) return 0;
+  return over_limits(decoder_.peak_bytes());
+}
+
+double StepAnnealer::over_limits(std::span<const int64_t> peaks) const {
   double over = 0;
   for (size_t d = 0; d < resident_.size(); ++d) {
     const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
     if (limit <= 0) continue;
-    const double bytes = resident_[d] + static_cast<double>(peaks[d]);
+    double bytes = resident_[d];
+    if (!peaks.empty()) bytes += static_cast<double>(peaks[d]);
     over += std::max(bytes / limit - 1, 0.0);
   }
   return over;
+}
+
+// Whether devices could even hold all that their units ever have at once.
+bool StepAnnealer::fits_surely() const {
+  for (size_t d = 0; d < most_.size(); ++d) {
+    const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+    if (limit > 0 && most_[d] + units_.most_workspace > limit) return false;
+  }
+  return true;
 }
 
 void StepAnnealer::keep_if_best() {

@@ -96,7 +96,8 @@ class StepSearch {
     if (spent(s, 1)) return;
     s.annealer.start(start);
     // The fewer ops, the more of the step one of them is.
-    const double hot = 10 / std::pow(units_.num_ops + 3, 1.5);
+    const double hot =
+        (units_.limited ? 30 : 10) / std::pow(units_.num_ops + 3, 1.5);
     const double begin = budget_.spent(s.annealer.moves());
     s.annealer.run({.hot = hot, .cold = hot / 200}, budget_.moves_per_stream(),
                    [&](int64_t moves) {
