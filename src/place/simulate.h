@@ -81,8 +81,9 @@ class SimulatedGraph {
   SimulatedGraph() = default;  // of arrays alone: fill them in, then finish()
   explicit SimulatedGraph(const Graph& graph);
 
-  // Derives readers and followers from reads and controls; flags, aliases and
-  // bytes that are not filled in become none.
+  // Derives readers and followers from reads and controls. Sources lose their
+  // controls: they are there from the start. Flags, aliases and bytes that are
+  // not filled in become none.
   void finish();
 
   enum class Kind : uint8_t {
@@ -142,7 +143,8 @@ bool takes_time(const Node& node);
 // Returns the plan of a placed graph, partitioned or not, in the order of the
 // executor. Throws errors::InvalidArgument for a node whose device the costs
 // lack.
-PlacePlan plan_of(const Graph& placed, const Machine& machine);
+PlacePlan plan_of(const Graph& placed, const Machine& machine,
+                  bool in_order = false);
 
 // Returns what it costs to run `nodes` on `device` and all else where it is, in
 // the same order; step_us is -1 when `device` lacks a kernel.
