@@ -383,6 +383,7 @@ bool Windows::best_cut(double t, Cut& best) {
   double most = 0;
   join(t);
   for (const Cut& cut : cuts_) {
+    if (cut.from + cut.until >= t) continue;
     const double over = excess(cut, t);
     if (!(over > most)) continue;
     most = over;
