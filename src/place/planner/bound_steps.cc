@@ -89,8 +89,8 @@ Witness witness_of(const PlanProblem& p, const StepGraph& g,
 
 }  // namespace
 
-// Nothing is deduced from `upper`.
-Bound bound_steps(const PlanProblem& p, const Budget& budget, double) {
+// Nothing is deduced from `upper`, but that it is enough.
+Bound bound_steps(const PlanProblem& p, const Budget& budget, double upper) {
   const StepGraph graph(p);
   const std::vector<double> weight = choose_weights(graph);
   Windows windows(graph, weight);

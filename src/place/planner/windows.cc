@@ -18,7 +18,7 @@ constexpr double kNear = 1e-9;        // of times that should be equal
 constexpr double kShave = 1e-10;      // of what is deduced
 constexpr size_t kThresholds = 32;    // times looked at, on each side
 constexpr double kLooks = 5e5;        // ops times cuts of one kind
-constexpr size_t kTargets = 500;
+constexpr size_t kTargets = 300;
 constexpr size_t kSizes = 2;      // by which ops are counted
 constexpr double kLarge = 0.995;  // share of the work: the largest ops
 
@@ -87,18 +87,20 @@ double Windows::path_bound() const {
   return bound;
 }
 
-double Windows::deduce(const std::function<bool()>& stop) {
+double Windows::deduce(std::function<bool()> stop) {
+  stop_ = std::move(stop);
   bound_ = path_bound();
+  count_work();
   close();
   const std::vector<int32_t> targets = choose_targets();
   for (const bool back : {false, true}) {
     for (size_t k = 0; k < targets.size(); ++k) {
       const int32_t op = targets[back ? targets.size() - 1 - k : k];
       if ((back ? g_.out : g_.in)[op].size() < 2) continue;
-      if (stop()) return bound_;
+      if (stop_()) return bound_;
       if (strengthen(back, op)) bound_ = std::max(bound_, path_bound());
     }
-    if (stop()) return bound_;
+    if (stop_()) return bound_;
     close();
   }
   return bound_;
@@ -125,13 +127,40 @@ std::vector<int32_t> Windows::choose_targets() const {
   return targets;
 }
 
+// What all devices must do at least: what close() would find, at once.
+void Windows::count_work() {
+  double sum = 0, capacity = 0;
+  uint64_t used = 0;
+  for (int32_t i = 0; i < g_.num_ops(); ++i) {
+    double least = kInfinity;
+    for (size_t k = 0; k < kinds_; ++k) {
+      least = std::min(least, weight_[k] * g_.time_on(i, k));
+    }
+    if (!(least > 0)) continue;
+    sum += least;
+    used |= g_.kinds[static_cast<size_t>(i)];
+  }
+  for (uint64_t k = used; k; k &= k - 1) {
+    const auto kind = static_cast<size_t>(std::countr_zero(k));
+    capacity += weight_[kind] * std::popcount(g_.kind_devices[kind]);
+  }
+  const double t = sum / capacity * (1 - kShave);
+  if (!(t > bound_ && t < kInfinity)) return;
+  set_target(false, -1);
+  join(t);
+  if (excess({}, t) > 0) add_bound(t, {});
+}
+
+void Windows::add_bound(double t, const Cut& cut) {
+  steps_.push_back({false, -1, t, cut.from, cut.until, cut.size});
+  bound_ = t;
+}
+
 // What must be done in the whole step.
 void Windows::close() {
   set_target(false, -1);
   const double t = improve(bound_);
-  if (!(t > bound_ * (1 + kWorthwhile / 10))) return;
-  steps_.push_back({false, -1, t, best_.from, best_.until, best_.size});
-  bound_ = t;
+  if (t > bound_ * (1 + kWorthwhile / 10)) add_bound(t, best_);
 }
 
 bool Windows::strengthen(bool back, int32_t op) {
@@ -384,6 +413,7 @@ bool Windows::best_cut(double t, Cut& best) {
   join(t);
   for (const Cut& cut : cuts_) {
     if (cut.from + cut.until >= t) continue;
+    if (stop_()) break;
     const double over = excess(cut, t);
     if (!(over > most)) continue;
     most = over;
@@ -401,11 +431,11 @@ double Windows::latest_refuted(const Cut& cut, double low) {
     return excess(cut, t) > 0;
   };
   double high = low * 1.01;
-  for (int k = 0; refuted(high); ++k, high *= 1.1) {
+  for (int k = 0; !stop_() && refuted(high); ++k, high *= 1.1) {
     low = high;
     if (k == 200) return low;  // no plan is possible at all
   }
-  while (high - low > low * 1e-11) {
+  while (high - low > low * 1e-11 && !stop_()) {
     const double middle = low + (high - low) / 2;
     if (!(middle > low && middle < high)) break;
     (refuted(middle) ? low : high) = middle;

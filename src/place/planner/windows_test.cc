@@ -56,6 +56,7 @@ TEST(BoundSteps, IsAboveNoPlanOfSmallProblems) {
     compare(r, 4 + pick(r, 2), 3, false, gaps);
     compare(r, 4 + pick(r, 3), 2, true, gaps);
     compare(r, 4 + pick(r, 2), 3, true, gaps);
+    if (k % 50 == 0) compare(r, 4, 10, false, gaps);  // of many kinds
   }
   ASSERT_GT(gaps.count, 4000);
   RecordProperty("mean gap, %", std::to_string(100 * gaps.sum / gaps.count));
