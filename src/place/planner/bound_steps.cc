@@ -100,7 +100,8 @@ Bound bound_steps(const PlanProblem& p, const Budget& budget, double upper) {
                                 Budget::kStreams
                           : std::numeric_limits<double>::infinity();
   const double value = windows.deduce([&] {
-    return static_cast<double>(windows.work()) > most ||
+    return windows.bound() >= upper ||
+           static_cast<double>(windows.work()) > most ||
            (!budget.counts_moves() && budget.spent(0) >= 1);
   }) * (1 - kRounding);
   Bound b;
