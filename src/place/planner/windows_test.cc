@@ -214,7 +214,7 @@ TEST(CheckWindows, RejectsWhatClaimsTooMuch) {
         r, 4 + pick(r, 3), 2 + pick(r, 2), k % 2 == 0);
     const double best = shortest(p);
     if (!(best > 0 && best < 1e9)) continue;
-    const Bound b = bound_steps(p, Budget::of_moves(100000, 1), best);
+    const Bound b = bound_steps(p, Budget::of_moves(100000, 1), 2 * best);
     if (!(b.value > 0)) continue;
     Witness more = b.witness;
     more.target = b.value * (1 + 1e-6);
