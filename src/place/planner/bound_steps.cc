@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kRounding = 1e-9;    // taken off what is proved
 constexpr double kWorkPerMove = 200;  // when moves are counted, not seconds
-constexpr int kRounds = 60;           // of weights
+constexpr double kWorkPerSecond = 8e7;
+constexpr int kRounds = 60;  // of weights
 
 // What a unit of time on each kind of device counts, so that the least count of
 // all ops is a large share of what all devices can do in a unit: each op goes
@@ -94,11 +95,13 @@ Bound bound_steps(const PlanProblem& p, const Budget& budget, double upper) {
   const StepGraph graph(p);
   const std::vector<double> weight = choose_weights(graph);
   Windows windows(graph, weight);
+  // A part of what a thread can do: where more work shows nothing more, the
+  // search has better uses for it.
   const double most = budget.counts_moves()
                           ? kWorkPerMove *
                                 static_cast<double>(budget.moves_per_stream()) *
                                 Budget::kStreams
-                          : std::numeric_limits<double>::infinity();
+                          : kWorkPerSecond * budget.seconds_left();
   const double value = windows.deduce([&] {
     return windows.bound() >= upper ||
            static_cast<double>(windows.work()) > most ||

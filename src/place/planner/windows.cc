@@ -18,9 +18,9 @@ constexpr double kNear = 1e-9;        // of times that should be equal
 constexpr double kShave = 1e-10;      // of what is deduced
 constexpr size_t kThresholds = 32;    // times looked at, on each side
 constexpr double kLooks = 5e5;        // ops times cuts of one kind
-constexpr size_t kTargets = 300;
-constexpr size_t kSizes = 2;      // by which ops are counted
-constexpr double kLarge = 0.995;  // share of the work: the largest ops
+constexpr size_t kTargets = 300;      // ops that are looked at
+constexpr size_t kSizes = 2;          // by which ops are counted
+constexpr double kLarge = 0.995;      // share of the work: the largest ops
 
 // Keeps at most `most`, spread evenly; near ones count as one.
 void thin_out(std::vector<double>& v, size_t most, double near) {
@@ -106,24 +106,31 @@ double Windows::deduce(std::function<bool()> stop) {
   return bound_;
 }
 
-// Where much comes together, in order; of many, those with the most edges.
+// Where ops come together, in order; of many, those that stand beside few
+// others, by number of ops before them.
 std::vector<int32_t> Windows::choose_targets() const {
-  const auto edges = [&](int32_t op) {
-    return std::max(g_.in[op].size(), g_.out[op].size());
-  };
-  std::vector<size_t> most;
-  for (const int32_t op : g_.order) most.push_back(edges(op));
-  size_t at_least = 2;
-  if (most.size() > kTargets) {
-    std::nth_element(most.begin(), most.begin() + kTargets, most.end(),
-                     std::greater<>());
-    at_least = std::max(at_least, most[kTargets]);
-  }
-  std::vector<int32_t> targets;
+  std::vector<size_t> depth(lag_.size(), 0), width(lag_.size() + 1, 0);
+  std::vector<std::pair<size_t, size_t>> found;  // width, position in the order
   for (const int32_t op : g_.order) {
-    if (edges(op) >= at_least) targets.push_back(op);
+    size_t& d = depth[static_cast<size_t>(op)];
+    for (const int32_t e : g_.in[op]) {
+      const StepGraph::Edge& edge = g_.edges[static_cast<size_t>(e)];
+      d = std::max(d, depth[static_cast<size_t>(edge.from)] + 1);
+    }
+    ++width[d];
   }
-  if (targets.size() > 2 * kTargets) targets.clear();  // none stands out
+  for (size_t at = 0; at < g_.order.size(); ++at) {
+    const int32_t op = g_.order[at];
+    if (g_.in[op].size() < 2 && g_.out[op].size() < 2) continue;
+    found.emplace_back(width[depth[static_cast<size_t>(op)]], at);
+  }
+  std::sort(found.begin(), found.end());
+  if (found.size() > kTargets) found.resize(kTargets);
+  std::vector<size_t> places;
+  for (const auto& [beside, at] : found) places.push_back(at);
+  std::sort(places.begin(), places.end());
+  std::vector<int32_t> targets;
+  for (const size_t at : places) targets.push_back(g_.order[at]);
   return targets;
 }
 
