@@ -9,7 +9,7 @@ namespace berth {
 namespace {
 
 constexpr int32_t kInside = 0, kOutside = 1;  // nodes of the flow
-constexpr int64_t kMostUnits = int64_t{1} << 42;
+constexpr int64_t kMostUnits = int64_t{1} << 49;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr int kDoublings = 8, kTangents = 4;
 
