@@ -37,10 +37,10 @@ class Prover {
     StreamRandom random(kSeed, 0);
     const auto more = [&] { return budget.spent(moves_ += kMovesOfCut) < 1; };
     for (int k = 0; k == 0 || budget.spent(moves_ += kMovesOfPath) < 1; ++k) {
-      if (k > 4 + 2 * better_at_ + kVain) return;
+      if (k > PathPieces::kRules + 2 * better_at_ + kVain) return;
       for (int32_t v = 0; v < p_.num_ops; ++v) {
-        const double some = k < 4 ? 1 : random.uniform();
-        weight_[static_cast<size_t>(v)] = some * weight(v, k % 4);
+        const double some = k < PathPieces::kRules ? 1 : random.uniform();
+        weight_[static_cast<size_t>(v)] = some * paths_.weight(v, k);
       }
       if (try_path(paths_.longest(weight_), random, more)) better_at_ = k;
     }
@@ -84,18 +84,6 @@ class Prover {
     part_ = {begin, begin + length};
     cuts_ = paths_.cuts();
     return true;
-  }
-
-  double weight(int32_t v, int rule) const {
-    const auto at = static_cast<size_t>(v);
-    if (rule == 1) return p_.bytes[at];
-    if (rule == 3) return 1;
-    double least = std::numeric_limits<double>::infinity();
-    for (int32_t d = 0; d < p_.num_devices; ++d) {
-      least = std::min(least, p_.time_of(v, d));
-    }
-    if (!std::isfinite(least)) least = 0;
-    return rule == 0 ? least : least + p_.touch[at];
   }
 
   const PiecesProblem& p_;

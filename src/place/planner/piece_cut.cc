@@ -163,6 +163,15 @@ double PieceCut::least(const PathLabels& labels, int32_t begin, int32_t last,
          (price > 0 ? price * (inside_bytes_ - most_bytes_) : 0);
 }
 
+std::vector<int32_t> PieceCut::members() const {
+  std::vector<int32_t> ops;
+  for (int32_t v = 0; v < p_.num_ops; ++v) {
+    const int32_t node = node_[static_cast<size_t>(v)];
+    if (node != kOutside && flow_.on_source_side(node)) ops.push_back(v);
+  }
+  return ops;
+}
+
 // Concave in the price; its slope is what the cheapest piece holds too much.
 double PieceCut::best(const PathLabels& labels, int32_t begin, int32_t last,
                       double* price) {
