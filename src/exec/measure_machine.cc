@@ -13,6 +13,7 @@
 #include "base/thread_pool.h"
 #include "device/device_manager.h"
 #include "device/runtime_config.h"
+#include "device/sim_speeds.h"
 #include "exec/measure_costs.h"
 #include "exec/measure_op.h"
 #include "graph/body.h"
@@ -38,11 +39,17 @@ const std::string& cpu_model() {
   return model;
 }
 
+double speed_of(const Device& d) {
+  return sim_speed(static_cast<int>(d.name().id.value_or(0)));
+}
+
 // Everything that the speed of the device depends on.
 std::string class_name(const Device& d, const RuntimeConfig& config) {
   if (d.simulated()) {
+    const double times = speed_of(d);
     return fmt::format("simulated {}, {:g} flop/s, {:g} byte/s{}", d.type(),
-                       config.sim_flops_per_second, config.sim_bytes_per_second,
+                       times * config.sim_flops_per_second,
+                       times * config.sim_bytes_per_second,
                        config.sim_real_clock ? ", real clock" : "");
   }
   std::string name = d.type() + ", " + d.description();
@@ -63,15 +70,13 @@ std::string class_name(const Device& d, const RuntimeConfig& config) {
   return name;
 }
 
-bool has_virtual_clock(Device& d) { return d.clock_us() >= 0; }
-
 // What is known without measuring.
 DeviceClass class_of_device(Device& d, const RuntimeConfig& config) {
   DeviceClass c = assumed_machine({d.str()}).classes[0];
   c.name = class_name(d, config);
-  if (has_virtual_clock(d)) {
-    c.flops_per_us = config.sim_flops_per_second * 1e-6;
-    c.bytes_per_us = config.sim_bytes_per_second * 1e-6;
+  if (d.simulated()) {
+    c.flops_per_us = speed_of(d) * config.sim_flops_per_second * 1e-6;
+    c.bytes_per_us = speed_of(d) * config.sim_bytes_per_second * 1e-6;
     c.launch_us = kSimLaunchUs;
     c.origin = CostOrigin::kDeclared;
   } else if (const auto kept = CostStore::get().find_class(c.name)) {
@@ -83,7 +88,7 @@ DeviceClass class_of_device(Device& d, const RuntimeConfig& config) {
 LinkCost link_between(Device& from, Device& to, const Machine& m,
                       const RuntimeConfig& config) {
   LinkCost link;
-  if (has_virtual_clock(from) || has_virtual_clock(to)) {
+  if (from.simulated() || to.simulated()) {
     link.latency_us = kSimLaunchUs;
     link.bytes_per_us = config.sim_link_bytes_per_second * 1e-6;
     link.origin = CostOrigin::kDeclared;

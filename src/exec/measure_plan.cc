@@ -397,7 +397,7 @@ PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
   result.known = all_known(p, result.costs);
   std::vector<Device*> hosts;
   for (Device* d : p.devices) {
-    if (d->clock_us() < 0) hosts.push_back(d);
+    if (d->pool() != nullptr) hosts.push_back(d);
   }
   if (known || may_measure) result.around_us = around_us(hosts);
   return result;

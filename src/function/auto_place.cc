@@ -66,7 +66,7 @@ class AutoPlacer {
       answer = std::move(again);
     }
     AutoPlaced result;
-    apply(problem, choice.plan);
+    result.costs = apply(problem, choice.plan);
     result.planned = true;
     result.certificate = sentence(problem, answer, choice);
     note_fallbacks(by_rules, result);
@@ -282,8 +282,8 @@ class AutoPlacer {
     return p.costs.devices[device].memory_limit;
   }
 
-  void apply(const PlanProblem& p, const PlacePlan& plan) {
-    apply_plan(graph_, p, plan);
+  CostTable apply(const PlanProblem& p, const PlacePlan& plan) {
+    CostTable costs = apply_plan(graph_, p, plan);
     for (const Node& n : graph_.nodes) {
       if (!n.variable.defined()) continue;
       Device& on = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
@@ -294,6 +294,7 @@ class AutoPlacer {
             graph_.name, variable_state(n.variable).name, n.assigned));
       }
     }
+    return costs;
   }
 
   std::string sentence(const PlanProblem& p, PlanAnswer answer,

@@ -14,6 +14,7 @@
 #include "berth/placement_policy.h"
 #include "graph/graph.h"
 #include "op/contract_scope.h"
+#include "place/costs.h"
 #include "place/place.h"
 
 namespace berth {
@@ -29,6 +30,7 @@ struct AutoPlacing {
 struct AutoPlaced {
   bool planned = false;     // false: the rules are to place it
   std::string certificate;  // one sentence
+  CostTable costs;          // of the graph as it is then
   // What rules would have said about requests that cannot be obeyed.
   std::vector<PlaceFallback> fallbacks;
 };

@@ -220,6 +220,7 @@ void GraphCallable::place(Compiled& c, Graph& g, PlanOptions& options,
   if (!planned.planned) return;
   options.in_order = true;
   c.certificate = std::move(planned.certificate);
+  c.planned_costs = std::move(planned.costs);
   for (PlaceReason& r : c.placed.placement.reasons) {
     if (r.rule == PlaceRule::kAssigned) r.rule = PlaceRule::kPlanned;
   }

@@ -19,6 +19,7 @@
 #include "graph/graph.h"
 #include "op/callable.h"
 #include "place/contracts.h"
+#include "place/costs.h"
 #include "place/placed.h"
 
 namespace berth {
@@ -90,6 +91,7 @@ class GraphCallable final : public Callable {
     uint64_t rewrite_key = 0;  // of options.rewrite when it was made
     uint64_t policy_key = 0;   // of the policy: policy_key()
     std::string certificate;   // of the planner; "": by rules
+    CostTable planned_costs;   // of the placed graph, when it was planned
     std::shared_ptr<std::atomic<uint64_t>> steps;  // of these shapes
     std::shared_ptr<Plan> plan;
     PlacedGraph placed;

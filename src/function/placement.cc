@@ -224,8 +224,9 @@ placement::Explanation GraphCallable::explain(const std::string& op) {
   const PlaceOptions options = real_devices();
   const Graph& graph = found.in->graph;
   const SimulatedGraph simulated(graph);
-  const CostTable costs = costs_of(graph, true);
-  const PlacePlan plan = plan_of(graph, costs);
+  const bool planned = !c->certificate.empty() && found.in == &c->placed;
+  const CostTable costs = planned ? c->planned_costs : costs_of(graph, true);
+  const PlacePlan plan = plan_of(graph, costs, planned);
   const PriceFn price = [&](int32_t node, int32_t device) {
     const int32_t to =
         costs.find(options.devices[static_cast<size_t>(device)].name);

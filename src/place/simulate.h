@@ -143,7 +143,8 @@ bool takes_time(const Node& node);
 // Returns the plan of a placed graph, partitioned or not, in the order of the
 // executor. Throws errors::InvalidArgument for a node whose device the costs
 // lack.
-PlacePlan plan_of(const Graph& placed, const Machine& machine);
+PlacePlan plan_of(const Graph& placed, const Machine& machine,
+                  bool in_order = false);
 
 // Returns what it costs to run `nodes` on `device` and all else where it is, in
 // the same order; step_us is -1 when `device` lacks a kernel.

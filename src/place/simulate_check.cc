@@ -104,6 +104,9 @@ void check_costs(const SimulatedGraph& graph, const CostTable& costs) {
       (!costs.bus_bytes.empty() && costs.bus_bytes.size() != n)) {
     fail("the costs are those of another graph or machine");
   }
+  if (devices > 64) {
+    fail(fmt::format("{} devices; expected at most 64", devices));
+  }
   for (const DeviceCost& d : costs.devices) {
     if (d.device_class < 0 ||
         static_cast<size_t>(d.device_class) >= costs.classes.size()) {

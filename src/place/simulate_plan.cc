@@ -12,7 +12,7 @@
 
 namespace berth {
 
-PlacePlan plan_of(const Graph& placed, const Machine& machine) {
+PlacePlan plan_of(const Graph& placed, const Machine& machine, bool in_order) {
   std::unordered_map<std::string, int32_t> number;
   for (size_t d = 0; d < machine.devices.size(); ++d) {
     number.emplace(machine.devices[d].name, static_cast<int32_t>(d));
@@ -30,7 +30,7 @@ PlacePlan plan_of(const Graph& placed, const Machine& machine) {
     }
     plan.device.push_back(it->second);
   }
-  const Work work = find_work(placed);
+  const Work work = find_work(placed, in_order);
   for (const int32_t i : work.order) {
     if (takes_time(placed[i])) plan.sequence.push_back(i);
   }

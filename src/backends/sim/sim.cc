@@ -9,6 +9,7 @@
 #include "backends/sim/sim_device.h"
 #include "berth/errors.h"
 #include "device/backend_registry.h"
+#include "device/sim_speeds.h"
 
 namespace berth {
 
@@ -124,9 +125,12 @@ class SimBackend final : public Backend {
     const auto memory = std::make_shared<SimMemory>(
         static_cast<int>(parts.size()), config.sim_memory_bytes);
     const auto scheduler = std::make_shared<Scheduler>(memory, config.sim_seed);
-    const Speed speed{config.sim_flops_per_second, config.sim_bytes_per_second,
-                      config.sim_link_bytes_per_second, config.sim_real_clock};
     for (size_t i = 0; i < parts.size(); ++i) {
+      const double times = sim_speed(static_cast<int>(i));
+      const Speed speed{times * config.sim_flops_per_second,
+                        times * config.sim_bytes_per_second,
+                        config.sim_link_bytes_per_second,
+                        config.sim_real_clock};
       devices.push_back(std::make_unique<SimDevice>(
           static_cast<int>(i), &table_, memory, scheduler,
           parts[i].memory_limit_bytes, speed));

@@ -16,6 +16,20 @@ namespace berth::sim {
 namespace {
 
 constexpr double kLaunchUs = 5;
+
+// The real clock, as virtual ones count.
+double real_us() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void sleep_until_us(double us) {
+  const double left = us - real_us();
+  if (left <= 0) return;
+  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(left));
+}
+
 constexpr size_t kFirstRing = 64;
 constexpr size_t kMostQueued = 4096;
 
@@ -73,7 +87,7 @@ void SimStream::enqueue(Scheduler::Lock& lock, Entry e) {
     }
   }
   e.order = scheduler_->launched_++;
-  e.issued_us = scheduler_->host_us_;
+  e.issued_us = speed_.real_clock ? real_us() : scheduler_->host_us_;
   entry(pushed_++) = e;
 }
 
@@ -128,16 +142,18 @@ bool SimStream::done(Event event) {
       scheduler_->break_wait(*this, true);
     }
   }
-  return completed_ >= event.sequence;
+  return completed_ >= event.sequence &&
+         (!speed_.real_clock || finished_us(event.sequence) <= real_us());
 }
 
 void SimStream::synchronize(Event event) {
   FailureRef failure;
+  double end_us = 0;
   {
     Scheduler::Lock lock(scheduler_->mutex_);
     scheduler_->run_until(lock, *this, event.sequence);
-    scheduler_->host_us_ =
-        std::max(scheduler_->host_us_, finished_us(event.sequence));
+    end_us = finished_us(event.sequence);
+    scheduler_->host_us_ = std::max(scheduler_->host_us_, end_us);
     failure = failures_.at(event.sequence);
     if (!failure && faults_->lost) {
       failure = std::make_shared<const Failure>(Failure{
@@ -147,6 +163,7 @@ void SimStream::synchronize(Event event) {
                       device().short_name())});
     }
   }
+  if (speed_.real_clock) sleep_until_us(end_us);
   if (failure) errors::raise(failure->code, failure->message);
 }
 
@@ -222,12 +239,7 @@ void SimStream::execute(Scheduler::Lock& lock) {
     ++scheduler_->executing_;
     ++t_executing;
     lock.unlock();
-    const auto begin = std::chrono::steady_clock::now();
     failure = run_work(work, scheduler_->memory_->map(), device());
-    if (speed_.real_clock) {
-      std::this_thread::sleep_until(
-          begin + std::chrono::nanoseconds(static_cast<int64_t>(took * 1e3)));
-    }
     lock.lock();
     --t_executing;
     --scheduler_->executing_;

@@ -3,12 +3,14 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace berth {
 
 namespace {
 
 constexpr int64_t kBlock = 128;  // moves between looks at the budget
+constexpr size_t kSimilar = 12;  // units next in work that count as similar
 
 // -ln(u) for u uniform in (0, 1), at equal steps.
 const std::array<double, 1024>& exponentials() {
@@ -33,6 +35,7 @@ class Annealer {
         spread_(s_.root(2.0 * static_cast<double>(p_.limit.size()))) {
     root_ = s_.root(s_.energy());
     noted_.assign(p_.bytes.size(), 0);
+    rank_units();
     note_best();
   }
 
@@ -55,6 +58,21 @@ class Annealer {
   }
 
  private:
+  void rank_units() {
+    const auto work = [&](int32_t u) {
+      return p_.work[static_cast<size_t>(u) * p_.num_classes];
+    };
+    by_work_.resize(units_);
+    rank_.resize(units_);
+    std::iota(by_work_.begin(), by_work_.end(), 0);
+    std::ranges::sort(by_work_, [&](int32_t a, int32_t b) {
+      return work(a) != work(b) ? work(a) < work(b) : a < b;
+    });
+    for (uint32_t k = 0; k < units_; ++k) {
+      rank_[by_work_[k]] = static_cast<int32_t>(k);
+    }
+  }
+
   struct Step {
     int32_t unit, to;
   };
@@ -65,10 +83,14 @@ class Annealer {
     const uint32_t what = bits >> 10 & 127;
     const auto unit = static_cast<int32_t>((bits >> 32) * units_ >> 32);
     threshold_ = s_.power(root_ + temperature_ * x);
-    if (what < 112 || p_.nets[unit].empty()) {
+    if (what < 70 && !s_.cut_nets().empty()) {
+      try_cut();
+    } else if (what < 92 || p_.nets[unit].empty()) {
       try_unit(unit, bits);
+    } else if (what < 112) {
+      try_similar(unit);
     } else if (what < 118) {
-      try_swap(unit);
+      try_swap(unit, static_cast<int32_t>(below(units_)));
     } else if (what < 125) {
       try_pair(unit);
     } else {
@@ -76,35 +98,50 @@ class Annealer {
     }
   }
 
-  int32_t neighbour(int32_t unit) {
-    const auto nets = p_.nets[unit];
-    const auto pins =
-        p_.pins[nets[stream_.random.below(static_cast<uint32_t>(nets.size()))]];
-    return pins[stream_.random.below(static_cast<uint32_t>(pins.size()))];
+  uint32_t below(size_t n) {
+    return stream_.random.below(static_cast<uint32_t>(n));
   }
 
-  int32_t any_device() {
-    return static_cast<int32_t>(
-        stream_.random.below(static_cast<uint32_t>(p_.limit.size())));
+  int32_t neighbour(int32_t unit) {
+    const auto nets = p_.nets[unit];
+    const auto pins = p_.pins[nets[below(nets.size())]];
+    return pins[below(pins.size())];
   }
 
   bool may(int32_t unit, int32_t to) const {
     return to != s_.device(unit) && (p_.allowed[unit] & device_bit(to));
   }
 
-  void try_unit(int32_t unit, uint64_t bits) {
-    // Where a neighbour is; one time in 8, anywhere.
-    const bool anywhere = (bits >> 17 & 7) == 0 || p_.nets[unit].empty();
-    const int32_t to = anywhere ? any_device() : s_.device(neighbour(unit));
-    if (!may(unit, to)) return;
-    if (s_.price(unit, to) > threshold_) return;
+  void try_move(int32_t unit, int32_t to) {
+    if (!may(unit, to) || s_.price(unit, to) > threshold_) return;
     s_.apply();
     note(unit);
     accepted();
   }
 
-  void try_swap(int32_t unit) {
-    const auto other = static_cast<int32_t>(stream_.random.below(units_));
+  // A unit of a value that is cut, to where the value is too.
+  void try_cut() {
+    const auto nets = s_.cut_nets();
+    const auto pins = p_.pins[nets[below(nets.size())]];
+    const int32_t unit = pins[below(pins.size())];
+    try_move(unit, s_.device(pins[below(pins.size())]));
+  }
+
+  // To where a neighbour is; one time in 8, anywhere.
+  void try_unit(int32_t unit, uint64_t bits) {
+    const bool anywhere = (bits >> 17 & 7) == 0 || p_.nets[unit].empty();
+    try_move(unit, anywhere ? static_cast<int32_t>(below(p_.limit.size()))
+                            : s_.device(neighbour(unit)));
+  }
+
+  // Units of nearly equal work change places: what balances loads that differ
+  // by less than any unit.
+  void try_similar(int32_t unit) {
+    const size_t at = static_cast<size_t>(rank_[unit]) + 1 + below(kSimilar);
+    if (at < by_work_.size()) try_swap(unit, by_work_[at]);
+  }
+
+  void try_swap(int32_t unit, int32_t other) {
     const int32_t a = s_.device(unit), b = s_.device(other);
     if (!may(unit, b) || !may(other, a)) return;
     steps_.assign({{unit, b}, {other, a}});
@@ -122,8 +159,7 @@ class Annealer {
 
   void try_net(int32_t unit) {
     const auto nets = p_.nets[unit];
-    const int32_t n =
-        nets[stream_.random.below(static_cast<uint32_t>(nets.size()))];
+    const int32_t n = nets[below(nets.size())];
     if (p_.pins[n].size() > 64) return;
     const int32_t to = s_.device(neighbour(unit));
     steps_.clear();
@@ -186,7 +222,8 @@ class Annealer {
   double spread_;
   double root_ = 0, temperature_ = 0, threshold_ = 0;
   std::vector<Step> steps_;
-  bool mine_ = false;  // the best plan was met here
+  std::vector<int32_t> by_work_, rank_;  // units, and where each stands
+  bool mine_ = false;                    // the best plan was met here
   std::vector<int32_t> changed_;
   std::vector<uint8_t> noted_;
 };

@@ -12,9 +12,9 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Moves between two looks at the clock.
 constexpr int64_t kMovesPerLook = 64;
-// What one byte too many weighs: the share that limits are broken by times
-// this is added to the energy, as a share of the step.
-constexpr double kOverWeight = 4;
+// The share that limits are broken by, times this, is what it adds to the
+// energy as a share of the step: from a little to more than any step saves.
+constexpr double kOverFirst = 1, kOverLast = 1000;
 constexpr int kMaxCluster = 100;
 
 }  // namespace
@@ -29,31 +29,35 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
     if (std::popcount(units.allowed[u]) > 1) movable_.push_back(u);
   }
   device_.resize(static_cast<size_t>(units.num_units));
+  resident_.resize(static_cast<size_t>(p_.num_devices()));
   position_.assign(static_cast<size_t>(p_.num_ops()), -1);
 }
 
 double StepAnnealer::start(const PlacePlan& plan) {
   plan_ = plan;
-  for (int32_t i = 0; i < p_.num_ops(); ++i) {
-    device_[units_.unit[i]] = plan_.device[i];
-  }
-  // Aliases and sources of a candidate may be apart from their unit.
-  for (int32_t i = 0; i < p_.num_ops(); ++i) {
-    plan_.device[i] = device_[units_.unit[i]];
+  std::fill(resident_.begin(), resident_.end(), 0);
+  for (int32_t u = 0; u < units_.num_units; ++u) {
+    // Aliases and sources may be apart from their unit: ops decide.
+    const int32_t one =
+        units_.ops[u].empty() ? units_.nodes[u][0] : units_.ops[u][0];
+    device_[u] = plan_.device[one];
+    resident_[device_[u]] += units_.resident_bytes[u];
+    for (const int32_t i : units_.nodes[u]) plan_.device[i] = device_[u];
   }
   for (size_t k = 0; k < plan_.sequence.size(); ++k) {
     position_[plan_.sequence[k]] = static_cast<int32_t>(k);
   }
-  const double us = decoder_.decode(plan_);
-  const double over = over_limits();
-  energy_ = us * (1 + kOverWeight * over);
-  keep_if_best(us, over);
+  us_ = decoder_.decode(plan_);
+  over_ = over_limits();
+  keep_if_best();
   find_critical();
-  return energy_;
+  over_weight_ = kOverLast;
+  return energy();
 }
 
 bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
                        const std::function<double(int64_t)>& spent) {
+  if (plan_.sequence.empty()) return false;
   int64_t idle = 0;
   double share = spent(moves_);
   double heat = 0;
@@ -62,6 +66,7 @@ bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
       share = spent(moves_);
       if (share >= 1) break;
       heat = cooling.hot * std::pow(cooling.cold / cooling.hot, share);
+      over_weight_ = kOverFirst * std::pow(kOverLast / kOverFirst, share);
     }
     ++moves_;
     first_ = static_cast<int32_t>(plan_.sequence.size());
@@ -72,21 +77,21 @@ bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
       continue;
     }
     idle = 0;
-    const double limit = energy_ * (1 - heat * std::log(1 - random_.uniform()));
+    const double limit =
+        energy() * (1 - heat * std::log(1 - random_.uniform()));
     const double us = decoder_.try_from(plan_, first_, limit);
     if (us == kNever) {
       take_back();
       continue;
     }
     const double over = over_limits();
-    const double energy = us * (1 + kOverWeight * over);
-    if (energy > limit) {
+    if (us * (1 + over_weight_ * over) > limit) {
       take_back();
       continue;
     }
     decoder_.accept();
-    if (us < best_us_) keep_if_best(us, over);
-    energy_ = energy;
+    us_ = us, over_ = over;
+    keep_if_best();
   }
   return true;
 }
@@ -116,7 +121,7 @@ int32_t StepAnnealer::pick_op() {
 int32_t StepAnnealer::pick_device(int32_t unit) {
   int32_t d = -1;
   const auto around = units_.neighbours[unit];
-  if (!around.empty() && random_.uniform() < .75) {
+  if (!around.empty() && random_.below(4) != 0) {
     d = device_[around[random_.below(static_cast<uint32_t>(around.size()))]];
   }
   if (d < 0 || d == device_[unit]) {
@@ -136,7 +141,7 @@ bool StepAnnealer::move_cluster() {
   cluster_.assign(1, unit);
   give(unit, d);
   int wanted = 1;
-  while (wanted < kMaxCluster && random_.uniform() < .95) ++wanted;
+  while (wanted < kMaxCluster && random_.below(20) != 0) ++wanted;
   for (int tries = 0; tries < 2 * wanted; ++tries) {
     if (static_cast<int>(cluster_.size()) >= wanted) break;
     const auto around = units_.neighbours[cluster_[random_.below(
@@ -186,7 +191,7 @@ bool StepAnnealer::reposition() {
   const int32_t at = position_[op];
   const int32_t step = random_.below(2) == 0 ? 1 : -1;
   int past = 1;
-  while (past < 16 && random_.uniform() < .5) ++past;
+  while (past < 16 && random_.below(2) == 0) ++past;
   int32_t to = at;
   for (int32_t k = at + step; k >= low && k <= high && past > 0; k += step) {
     if (plan_.device[plan_.sequence[k]] != plan_.device[op]) continue;
@@ -206,7 +211,7 @@ bool StepAnnealer::move_op() {
   int32_t low = 0, high = 0;
   window(op, &low, &high);
   if (d >= 0) give(unit, d);
-  if (low < high && random_.uniform() < 1) {
+  if (low < high) {
     const int32_t to = low + static_cast<int32_t>(random_.below(
                                  static_cast<uint32_t>(high - low + 1)));
     if (to != position_[op]) {
@@ -218,11 +223,17 @@ bool StepAnnealer::move_op() {
 
 void StepAnnealer::give(int32_t unit, int32_t device) {
   changes_.push_back({unit, device_[unit]});
-  device_[unit] = device;
-  for (const int32_t i : units_.nodes[unit]) plan_.device[i] = device;
+  set_device(unit, device);
   for (const int32_t i : units_.ops[unit]) {
     first_ = std::min(first_, position_[i]);
   }
+}
+
+void StepAnnealer::set_device(int32_t unit, int32_t device) {
+  resident_[device_[unit]] -= units_.resident_bytes[unit];
+  resident_[device] += units_.resident_bytes[unit];
+  device_[unit] = device;
+  for (const int32_t i : units_.nodes[unit]) plan_.device[i] = device;
 }
 
 void StepAnnealer::shift(int32_t from, int32_t to) {
@@ -242,21 +253,29 @@ void StepAnnealer::shift(int32_t from, int32_t to) {
 void StepAnnealer::take_back() {
   if (shift_from_ >= 0) shift(shift_to_, shift_from_);
   for (auto c = changes_.rbegin(); c != changes_.rend(); ++c) {
-    device_[c->unit] = c->device;
-    for (const int32_t i : units_.nodes[c->unit]) plan_.device[i] = c->device;
+    set_device(c->unit, c->device);
   }
 }
 
 // --- Limits.
 
+// The shares that the plan decoded last is over the limits of devices.
 double StepAnnealer::over_limits() {
   if (!units_.limited) return 0;
-  return 0;
+  const std::span<const int64_t> peaks = decoder_.peak_bytes();
+  double over = 0;
+  for (size_t d = 0; d < resident_.size(); ++d) {
+    const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+    if (limit <= 0) continue;
+    const double bytes = resident_[d] + static_cast<double>(peaks[d]);
+    over += std::max(bytes / limit - 1, 0.0);
+  }
+  return over;
 }
 
-void StepAnnealer::keep_if_best(double us, double over) {
-  if (over > 0 || !(us < best_us_)) return;
-  best_us_ = us;
+void StepAnnealer::keep_if_best() {
+  if (over_ > 0 || !(us_ < best_us_)) return;
+  best_us_ = us_;
   best_ = plan_;
 }
 

@@ -38,9 +38,9 @@ class StepAnnealer {
   // The least plan that keeps all limits, of all runs; none yet: infinite.
   double best_us() const { return best_us_; }
   const PlacePlan& best() const { return best_; }
-  // The least energy of all since start(), and its plan.
-  double energy() const { return energy_; }
+  // The plan as it is, and its energy.
   const PlacePlan& plan() const { return plan_; }
+  double energy() const { return us_ * (1 + over_weight_ * over_); }
 
   int64_t moves() const { return moves_; }
   void count_move() { ++moves_; }
@@ -59,11 +59,12 @@ class StepAnnealer {
   int32_t pick_op();
   int32_t pick_device(int32_t unit);
   void give(int32_t unit, int32_t device);
+  void set_device(int32_t unit, int32_t device);
   void shift(int32_t from, int32_t to);
   void window(int32_t op, int32_t* low, int32_t* high) const;
   void take_back();
   double over_limits();
-  void keep_if_best(double us, double over);
+  void keep_if_best();
   void find_critical();
 
   const StepUnits& units_;
@@ -71,9 +72,10 @@ class StepAnnealer {
   StreamRandom& random_;
   Decoder decoder_;
   PlacePlan plan_, best_;
-  double energy_ = 0, best_us_;
+  double us_ = 0, over_ = 0, over_weight_ = 1, best_us_;
   int64_t moves_ = 0;
   std::vector<int32_t> device_;    // per unit
+  std::vector<double> resident_;   // per device: bytes
   std::vector<int32_t> position_;  // per node
   std::vector<int32_t> movable_;   // units that allow several devices
   std::vector<int32_t> critical_;  // ops of a critical path

@@ -33,11 +33,14 @@ void LoadState::set(std::span<const int32_t> device) {
   loads_ = machine_loads(p_, device);
   counts_.assign(static_cast<size_t>(p_.num_nets()) * p_.limit.size(), 0);
   holders_.assign(static_cast<size_t>(p_.num_nets()), 0);
+  cut_at_.assign(holders_.size(), -1);
+  cut_nets_.clear();
   for (int32_t n = 0; n < p_.num_nets(); ++n) {
     for (const int32_t u : p_.pins[n]) {
       ++counts_[static_cast<size_t>(n) * p_.limit.size() + device_[u]];
       holders_[n] |= device_bit(device_[u]);
     }
+    note_cut(n);
   }
   bytes_.assign(p_.limit.size(), 0);
   for (int32_t u = 0; u < p_.num_units(); ++u) {
@@ -67,6 +70,22 @@ void LoadState::sum_up() {
     energy_ += powers_[m];
     highest_ = std::max(highest_, loads_[m]);
   }
+}
+
+// Enters a net into the list of those that are cut, or strikes it out.
+void LoadState::note_cut(int32_t net) {
+  const bool cut = holders_[net] & (holders_[net] - 1);
+  int32_t& at = cut_at_[net];
+  if (cut == (at >= 0)) return;
+  if (cut) {
+    at = static_cast<int32_t>(cut_nets_.size());
+    cut_nets_.push_back(net);
+    return;
+  }
+  cut_at_[cut_nets_.back()] = at;
+  cut_nets_[at] = cut_nets_.back();
+  cut_nets_.pop_back();
+  cut_at_[net] = -1;
 }
 
 double LoadState::price(int32_t unit, int32_t to) {
@@ -159,6 +178,7 @@ void LoadState::apply() {
     int32_t* count = &counts_[static_cast<size_t>(n) * p_.limit.size()];
     if (--count[from] == 0) holders_[n] &= ~device_bit(from);
     if (count[to_]++ == 0) holders_[n] |= device_bit(to_);
+    note_cut(n);
   }
   device_[unit_] = to_;
   sum_up();

@@ -43,6 +43,8 @@ class LoadState {
   }
   double load(LoadMachine machine) const { return loads_[machine]; }
   double highest() const { return highest_; }  // load
+  // Nets on more than one device, in any order.
+  std::span<const int32_t> cut_nets() const { return cut_nets_; }
   bool keeps_limits() const { return num_over_ == 0; }
 
   // Returns the energy after a move of `unit` to another device, which it must
@@ -67,19 +69,21 @@ class LoadState {
   }
   double power_of(LoadMachine machine, double load, double bytes) const;
   void sum_up();
+  void note_cut(int32_t net);
 
   const LoadProblem& p_;
   double scale_;
   int squarings_;
   int32_t devices_;
-  std::vector<int32_t> device_;        // per unit
-  std::vector<int32_t> counts_;        // [net * devices + device]: its units
-  std::vector<DeviceMask> holders_;    // per net: devices with a count
-  std::vector<double> loads_;          // per machine
-  std::vector<double> powers_;         // per machine
-  std::vector<double> bytes_;          // per device
-  std::vector<double> penalty_;        // per device: us per byte too many
-  std::vector<LoadMachine> machines_;  // that exist
+  std::vector<int32_t> device_;      // per unit
+  std::vector<int32_t> counts_;      // [net * devices + device]: its units
+  std::vector<DeviceMask> holders_;  // per net: devices with a count
+  std::vector<int32_t> cut_nets_, cut_at_;  // and where each net stands there
+  std::vector<double> loads_;               // per machine
+  std::vector<double> powers_;              // per machine
+  std::vector<double> bytes_;               // per device
+  std::vector<double> penalty_;             // per device: us per byte too many
+  std::vector<LoadMachine> machines_;       // that exist
   double energy_ = 0, highest_ = 0;
   int32_t num_over_ = 0;
 

@@ -190,7 +190,14 @@ class Patterns {
     if (now.value <= std::max(proof_.value, o_.lower)) return;
     proof_.value = now.value;
     proof_.worth = center_;
+    // Half of what the proof has to spare is for who repeats it.
+    double devices = 0;
+    for (size_t k = 0; k < kinds_; ++k) {
+      devices += p_.kinds[k].count * now.prices[k];
+    }
+    const double by = devices > 0 ? (1 + sum_of(center_) / devices) / 2 : 1.0;
     proof_.prices = now.prices;
+    for (double& price : proof_.prices) price *= by;
   }
 
   // Moves worth until it seems to prove the target. Returns whether it does.

@@ -67,6 +67,24 @@ void reorder(Graph& graph, const std::vector<int32_t>& order) {
   graph.nodes = std::move(nodes);
 }
 
+// The costs of nodes in another order.
+CostTable in_order(const CostTable& costs, const std::vector<int32_t>& order) {
+  CostTable c;
+  static_cast<Machine&>(c) = costs;
+  c.error = costs.error;
+  const size_t classes = costs.classes.size();
+  for (const int32_t i : order) {
+    const auto at = static_cast<size_t>(i);
+    for (size_t k = 0; k < classes; ++k) {
+      c.times.push_back(costs.times[at * classes + k]);
+      c.workspace.push_back(costs.workspace[at * classes + k]);
+    }
+    c.bytes.add(costs.bytes[i]);
+    if (!costs.bus_bytes.empty()) c.bus_bytes.push_back(costs.bus_bytes[at]);
+  }
+  return c;
+}
+
 }  // namespace
 
 std::vector<int32_t> ordered_ops(const SimulatedGraph& g,
@@ -125,12 +143,15 @@ PlacePlan settled_order(const PlanProblem& p, const PlacePlan& plan,
   return e.violations.empty() && e.value <= value ? other : best;
 }
 
-void apply_plan(Graph& graph, const PlanProblem& p, const PlacePlan& plan) {
+CostTable apply_plan(Graph& graph, const PlanProblem& p,
+                     const PlacePlan& plan) {
   for (int32_t i = 0; i < graph.size(); ++i) {
     const auto d = static_cast<size_t>(plan.device[static_cast<size_t>(i)]);
     graph[i].assigned = p.costs.devices[d].name;
   }
-  reorder(graph, node_order(p.graph, plan.sequence));
+  const std::vector<int32_t> order = node_order(p.graph, plan.sequence);
+  reorder(graph, order);
+  return in_order(p.costs, order);
 }
 
 }  // namespace berth

@@ -27,9 +27,10 @@ PlacePlan settled_order(const PlanProblem& problem, const PlacePlan& plan,
 
 // Puts the nodes of `graph`, of which `problem` is the problem, in the plan's
 // order and on its devices: then program order is the plan's. Nodes that take
-// no time come right before the first that needs them.
-void apply_plan(Graph& graph, const PlanProblem& problem,
-                const PlacePlan& plan);
+// no time come right before the first that needs them. Returns the costs of
+// the graph as it is then.
+CostTable apply_plan(Graph& graph, const PlanProblem& problem,
+                     const PlacePlan& plan);
 
 }  // namespace berth
 

@@ -17,7 +17,7 @@ namespace berth {
 namespace {
 
 // Shares of a stream's budget.
-constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.7;
+constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.5;
 constexpr int kRounds = 40;
 // Of the cuts alone: steps of theirs that take as long as a move.
 constexpr int64_t kStepsPerMove = 4;
@@ -49,19 +49,26 @@ class StreamSearch {
                int number)
       : p_(p), best_(start), stream_(stream), number_(number) {}
 
-  // Until that share of the stream's budget.
-  LoadPlan run(double end) {
-    cut_orders(p_, kCutsEnd * end, 64, best_);
+  // The first half: a good plan of its own.
+  void explore() {
+    cut_orders(p_, kCutsEnd, 64, best_);
     if (best_.device.empty()) best_.device = spread_out(p_);
     const int rounds = num_rounds();
     for (int r = 0; r < rounds; ++r) {
       const double share = static_cast<double>(r + 1) / rounds;
-      coarse_round(r, end * (kCutsEnd + (kCoarseEnd - kCutsEnd) * share));
-      if (stream_.spent() >= end || stream_.enough(best_.value)) break;
+      coarse_round(r, kCutsEnd + (kCoarseEnd - kCutsEnd) * share);
+      if (stream_.spent() >= 1 || stream_.enough(best_.value)) break;
     }
-    anneal(p_, {0.003, 3e-5, end}, best_);
-    return best_;
   }
+
+  // The other half: from the best plan of all streams.
+  void refine(const LoadPlan& start) {
+    if (start.value < best_.value) best_ = start;
+    const bool known = std::isfinite(best_.value);
+    anneal(p_, {known ? 0.003 : 0.3, 3e-5, 1}, best_);
+  }
+
+  const LoadPlan& best() const { return best_; }
 
  private:
   void cut_orders(const LoadProblem& p, double end, int count, LoadPlan& best) {
@@ -81,9 +88,8 @@ class StreamSearch {
     }
   }
 
-  void anneal(const LoadProblem& p, const Cooling& cooling, LoadPlan& plan,
-              int squarings = 5) {
-    LoadState state(p, scale(), squarings);
+  void anneal(const LoadProblem& p, const Cooling& cooling, LoadPlan& plan) {
+    LoadState state(p, scale());
     state.set(plan.device);
     anneal_loads(state, cooling, stream_, plan);
   }
@@ -156,6 +162,48 @@ LoadPlan best_candidate(const PlanProblem& problem, const LoadProblem& p) {
   return best;
 }
 
+// All streams explore, then refine the best of what they found.
+class LoadSearch {
+ public:
+  LoadSearch(const LoadProblem& p, const LoadPlan& start, const Budget& budget,
+             uint64_t seed)
+      : budget_(budget), best_(start) {
+    const int count = budget.num_streams();
+    streams_.reserve(static_cast<size_t>(count));
+    for (int k = 0; k < count; ++k) {
+      streams_.emplace_back(budget, seed, k);
+      searches_.emplace_back(p, start, streams_.back(), k);
+    }
+  }
+
+  LoadPlan run() {
+    on_streams([](StreamSearch& s, const LoadPlan&) { s.explore(); });
+    on_streams([](StreamSearch& s, const LoadPlan& best) { s.refine(best); });
+    return best_;
+  }
+
+  int64_t moves() const {
+    int64_t moves = 0;
+    for (const LoadStream& s : streams_) moves += s.moves();
+    return moves;
+  }
+
+ private:
+  template <class Fn>
+  void on_streams(const Fn& fn) {
+    run_streams(budget_.num_streams(), budget_.threads(),
+                [&](int k) { fn(searches_[static_cast<size_t>(k)], best_); });
+    for (const StreamSearch& s : searches_) {
+      if (s.best().value < best_.value) best_ = s.best();
+    }
+  }
+
+  const Budget& budget_;
+  LoadPlan best_;
+  std::vector<LoadStream> streams_;
+  std::vector<StreamSearch> searches_;
+};
+
 }  // namespace
 
 Found search_loads(const PlanProblem& problem, const Budget& budget,
@@ -163,17 +211,9 @@ Found search_loads(const PlanProblem& problem, const Budget& budget,
   const LoadProblem p(problem);
   Found found;
   if (std::ranges::count(p.allowed, DeviceMask{0}) > 0) return found;
-  const LoadPlan start = best_candidate(problem, p);
-  const int count = budget.num_streams();
-  std::vector<LoadPlan> plans(static_cast<size_t>(count));
-  std::vector<int64_t> moves(plans.size());
-  run_streams(count, budget.threads(), [&](int s) {
-    LoadStream stream(budget, seed, s);
-    plans[s] = StreamSearch(p, start, stream, s).run(1);
-    moves[s] = stream.moves();
-  });
-  for (const int64_t m : moves) found.moves += m;
-  const LoadPlan& best = *std::ranges::min_element(plans, {}, &LoadPlan::value);
+  LoadSearch search(p, best_candidate(problem, p), budget, seed);
+  const LoadPlan best = search.run();
+  found.moves = search.moves();
   if (std::isinf(best.value)) return found;
   found.value = load_value(p, best.device);
   for (const int32_t g : problem.group) {

@@ -1,8 +1,9 @@
-// Latency: list scheduling by many rules, then annealing from the best of it.
+// Latency: list scheduling by many rules, then annealing from the best plan.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <mutex>
+#include <memory>
 
 #include "place/planner/anneal_steps.h"
 #include "place/planner/list_schedule.h"
@@ -13,49 +14,112 @@ namespace berth {
 
 namespace {
 
+// Plans made by rules, per stream, and the share of the budget for them.
+constexpr int kListPlans = 24;
+constexpr double kListShare = 0.25;
+
 class StepSearch {
  public:
   StepSearch(const StepUnits& units, const Budget& budget, uint64_t seed)
-      : units_(units), budget_(budget), seed_(seed) {}
+      : units_(units), budget_(budget) {
+    for (int s = 0; s < budget.num_streams(); ++s) {
+      streams_.push_back(std::make_unique<Stream>(units, seed, s));
+    }
+  }
 
   Found run() {
-    const int streams = budget_.num_streams();
-    std::vector<Found> found(static_cast<size_t>(streams));
-    run_streams(streams, budget_.threads(),
-                [&](int s) { found[static_cast<size_t>(s)] = stream(s); });
-    Found best;
-    int64_t moves = 0;
-    for (Found& f : found) {
-      moves += f.moves;
-      if (f.value < best.value) best = std::move(f);
+    each_stream([&](Stream& s) { make_lists(s); });
+    const Stream* first = nullptr;
+    for (const auto& s : streams_) {
+      if (!first || s->energy < first->energy) first = s.get();
     }
-    best.moves = moves;
-    return best;
+    const PlacePlan start = first->start;
+    each_stream([&](Stream& s) { anneal(s, start); });
+    return best();
   }
 
  private:
-  Found stream(int s) {
-    StreamRandom random(seed_, static_cast<uint64_t>(s));
-    StepAnnealer annealer(units_, random);
-    ListScheduler lists(units_);
+  struct Stream {
+    Stream(const StepUnits& units, uint64_t seed, int number)
+        : number(number),
+          random(seed, static_cast<uint64_t>(number)),
+          lists(units),
+          annealer(units, random) {}
+    int number;
+    StreamRandom random;
+    ListScheduler lists;
+    StepAnnealer annealer;
     PlacePlan start;
-    double least = std::numeric_limits<double>::infinity();
-    for (const ListRule& rule : list_rules()) {
-      const PlacePlan& plan = lists.run(rule, random);
-      annealer.count_move();
-      const double energy = annealer.start(plan);
-      if (energy < least) least = energy, start = plan;
+    double energy = std::numeric_limits<double>::infinity();
+  };
+
+  template <class Fn>
+  void each_stream(const Fn& fn) {
+    run_streams(budget_.num_streams(), budget_.threads(),
+                [&](int s) { fn(*streams_[static_cast<size_t>(s)]); });
+  }
+
+  bool spent(const Stream& s, double share) const {
+    const int64_t moves = s.annealer.moves();
+    return budget_.spent(moves) >= share || moves >= budget_.moves_per_stream();
+  }
+
+  void try_start(Stream& s, const PlacePlan& plan) const {
+    s.annealer.count_move();
+    const double energy = s.annealer.start(plan);
+    if (!s.start.device.empty() && energy >= s.energy) return;
+    s.energy = energy;
+    s.start = s.annealer.plan();
+  }
+
+  void make_lists(Stream& s) const {
+    const auto& candidates = units_.problem.candidates;
+    const auto streams = static_cast<size_t>(budget_.num_streams());
+    for (size_t k = static_cast<size_t>(s.number); k < candidates.size();
+         k += streams) {
+      if (spent(s, 1)) break;
+      if (units_.keeps(candidates[k].plan)) try_start(s, candidates[k].plan);
     }
-    const int64_t most = budget_.moves_per_stream();
-    annealer.start(start);
-    annealer.run({.hot = .005, .cold = .00002}, most,
-                 [&](int64_t moves) { return budget_.spent(moves); });
-    return {annealer.best(), annealer.best_us(), annealer.moves()};
+    const std::vector<ListRule>& rules = list_rules();
+    for (size_t k = 0; k < kListPlans; ++k) {
+      if (!s.start.device.empty() && spent(s, kListShare)) break;
+      // Each stream begins with another one.
+      const ListRule rule =
+          k < rules.size()
+              ? rules[(k + static_cast<size_t>(s.number)) % rules.size()]
+              : random_rule(s.random);
+      try_start(s, s.lists.run(rule, s.random));
+    }
+  }
+
+  void anneal(Stream& s, const PlacePlan& start) const {
+    if (spent(s, 1)) return;
+    s.annealer.start(start);
+    // The fewer ops, the more of the step one of them is.
+    const double hot = 10 / std::pow(units_.num_ops + 3, 1.5);
+    const double begin = budget_.spent(s.annealer.moves());
+    s.annealer.run({.hot = hot, .cold = hot / 200}, budget_.moves_per_stream(),
+                   [&](int64_t moves) {
+                     if (budget_.enough(s.annealer.best_us())) return 1.0;
+                     return (budget_.spent(moves) - begin) / (1 - begin);
+                   });
+  }
+
+  Found best() const {
+    Found found;
+    for (const auto& s : streams_) {
+      found.moves += s->annealer.moves();
+      const double us = s->annealer.best_us();
+      if (!(us < found.value)) continue;
+      found.value = us;
+      found.plan = s->annealer.best();
+    }
+    return found;
   }
 
   const StepUnits& units_;
   const Budget& budget_;
-  uint64_t seed_;
+  std::vector<std::unique_ptr<Stream>> streams_;
 };
 
 }  // namespace

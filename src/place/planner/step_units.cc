@@ -34,12 +34,25 @@ void sort_unique(std::vector<int32_t>& list) {
 }  // namespace
 
 StepUnits::StepUnits(const PlanProblem& p) : problem(p) {
+  look_at_limits();
   find_order();
   join_nodes();
   collect_units();
   collect_neighbours();
   collect_ops_around();
-  look_at_limits();
+}
+
+bool StepUnits::keeps(const PlacePlan& plan) const {
+  if (plan.sequence.size() != static_cast<size_t>(num_ops)) return false;
+  std::vector<int32_t> device(allowed.size(), -1);
+  for (int32_t i = 0; i < problem.num_ops(); ++i) {
+    if (!problem.takes_time(i)) continue;
+    int32_t& d = device[unit[i]];
+    if (d >= 0 && d != plan.device[i]) return false;
+    d = plan.device[i];
+    if (!(allowed[unit[i]] & device_bit(d))) return false;
+  }
+  return true;
 }
 
 void StepUnits::find_order() {
@@ -65,8 +78,10 @@ void StepUnits::find_order() {
   }
 }
 
-// Aliases go to what they rename, then sources to their only reader; where
-// these allow less, so that nothing is lost.
+// Aliases go to what they alone read, then sources to their only reader; where
+// these allow less, so that nothing is lost. (Beside other readers an alias may
+// be better off on their device, where one copy serves both; under limits a
+// source on another one.)
 void StepUnits::join_nodes() {
   const SimulatedGraph& g = problem.graph;
   std::vector<DeviceMask> mask = allowed_of_groups(problem);
@@ -84,8 +99,11 @@ void StepUnits::join_nodes() {
     groups.join(into, other);
   };
   for (const int32_t i : order) {
-    if (g.alias_of[i] < 0 || problem.takes_time(i)) continue;
-    join(problem.group[g.producer[g.alias_of[i]]], problem.group[i]);
+    const int32_t v = g.alias_of[i];
+    if (v < 0 || problem.takes_time(i)) continue;
+    if (g.readers[v].size() > 1 || g.everywhere[v]) continue;
+    if (g.reads[i].size() + g.controls[i].size() > 1) continue;
+    join(problem.group[g.producer[v]], problem.group[i]);
   }
   // Per root: its only reader, -1 none yet, -2 several.
   std::vector<int32_t> reader(mask.size(), -1);
@@ -98,7 +116,7 @@ void StepUnits::join_nodes() {
     }
   }
   for (int32_t u = 0; u < problem.num_groups; ++u) {
-    if (groups.find(u) == u && reader[u] >= 0) join(reader[u], u);
+    if (!limited && groups.find(u) == u && reader[u] >= 0) join(reader[u], u);
   }
   std::vector<int32_t> number(mask.size(), -1);
   unit.resize(static_cast<size_t>(g.num_nodes()));
@@ -116,9 +134,11 @@ void StepUnits::collect_units() {
   const SimulatedGraph& g = problem.graph;
   std::vector<std::vector<int32_t>> all(static_cast<size_t>(num_units));
   std::vector<std::vector<int32_t>> timed(all.size());
+  resident_bytes.assign(all.size(), 0);
   held_bytes.assign(all.size(), 0);
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     all[unit[i]].push_back(i);
+    resident_bytes[unit[i]] += problem.resident_bytes[i];
     double& held = held_bytes[unit[i]];
     held +=
         problem.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
@@ -186,7 +206,10 @@ void StepUnits::collect_ops_around() {
 void StepUnits::look_at_limits() {
   const CostTable& costs = problem.costs;
   double most = 0, workspace = 0;
-  for (const double held : held_bytes) most += held;
+  for (int32_t i = 0; i < problem.num_ops(); ++i) {
+    most += problem.resident_bytes[i] +
+            static_cast<double>(problem.graph.variable_bytes[i]);
+  }
   for (int32_t v = 0; v < costs.bytes.num_items(); ++v) {
     most += static_cast<double>(costs.bytes.item(v));
   }

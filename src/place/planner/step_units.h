@@ -30,9 +30,9 @@ class StepUnits {
   std::vector<DeviceMask> allowed;  // none: no plan exists
   Rows<int32_t> nodes;
   Rows<int32_t> ops;  // those that take time
-  // Bytes that a unit holds on its device from begin to end: residents,
-  // variables, arguments.
-  std::vector<double> held_bytes;
+  // Bytes that a unit holds on its device from begin to end: residents; these
+  // with variables and arguments.
+  std::vector<double> resident_bytes, held_bytes;
   Rows<int32_t> neighbours;  // units that read its values, or it theirs
 
   // Per node: ops that take time and stand before or behind it, where nothing
@@ -45,6 +45,10 @@ class StepUnits {
   bool ordered = true;
   // A plan may break a memory limit.
   bool limited = false;
+
+  // True when a plan has a sequence of the ops that take time, of no other
+  // length, and all of each unit on one device that it allows.
+  bool keeps(const PlacePlan& plan) const;
 
  private:
   void find_order();

@@ -1,0 +1,346 @@
+// The planner on real steps. Cases are processes of their own, since devices
+// are configured once: `--model step/mlp` is one case, no model all of them.
+//
+//  step/X     an MLP, a CNN and a transformer on core sets of 1 + 3 cores, by
+//             the planner: the step that it predicts beside the measured one.
+//  devices/X  six models on a fast small accelerator, a slow big one and a
+//             CPU, by the planner and by hand (one device, an expert's
+//             scopes). Accelerators are simulated, on the real clock, and all
+//             their work stands for its time alone: what it would compute does
+//             not matter here, when and where it does.
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "bench_common.h"
+#include "berth/berth.h"
+#include "berth/custom_op.h"
+#include "step_models.h"
+
+using namespace berth;
+using namespace berth_bench;
+
+namespace {
+
+constexpr int kCores = 4;
+constexpr const char* kSteps[] = {"mlp", "cnn", "gpt"};
+constexpr const char* kNets[] = {"chain",   "towers", "branches",
+                                 "experts", "deep",   "heads"};
+
+// Best and lowest tenth of the time of a step, microseconds.
+struct Timed {
+  double best = 0, tenth = 0;
+};
+Timed time_steps(const std::function<void()>& step, double seconds) {
+  for (int i = 0; i < 5; ++i) step();
+  std::vector<double> us;
+  const double begin = now_seconds();
+  while (us.size() < 5 || now_seconds() - begin < seconds) {
+    const double start = now_seconds();
+    step();
+    us.push_back(1e6 * (now_seconds() - start));
+  }
+  std::sort(us.begin(), us.end());
+  return {us[0], us[us.size() / 10]};
+}
+
+std::string joined(const std::vector<int>& cores, size_t begin, size_t end) {
+  std::string s;
+  for (size_t i = begin; i < end; ++i) {
+    s += (s.empty() ? "" : ",") + std::to_string(cores[i]);
+  }
+  return s;
+}
+
+// step/X ---------------------------------------------------------------------
+
+int run_step(const std::string& name, double seconds) {
+  const std::vector<int> c = allowed_cores();
+  config::set_logical_device_configuration(
+      {"/physical_device:CPU:0", "CPU"},
+      {{.cores = joined(c, 0, 1)}, {.cores = joined(c, 1, 4)}});
+  const auto model = make_step_model(name);
+  auto step =
+      function([&](const Tensor& x, const Tensor& y) { return (*model)(x, y); },
+               {.name = name, .placement = placement::Auto{}});
+  int i = 0;
+  const double start = now_seconds();
+  step(model->images(0), model->labels(0));
+  const double first = now_seconds() - start;
+  const Timed t = time_steps(
+      [&] {
+        ++i;
+        step(model->images(i), model->labels(i)).item<float>();
+      },
+      seconds);
+  const placement::Report r = step.placement();
+  Line("auto_step", kCores)
+      .add("case", "step/" + name)
+      .add("predicted_us", r.estimated_step_us)
+      .add("measured_us", t.tenth)
+      .add("best_us", t.best)
+      .add("error", r.estimated_step_us / t.tenth - 1)
+      .add("devices", r.devices.size())
+      .add("first_call_s", first)
+      .add("plan", r.plan)
+      .print();
+  return 0;
+}
+
+// devices/X ------------------------------------------------------------------
+
+// What the simulated devices do per second, and the CPU in their place.
+constexpr double kFlops = 1e12, kCpuShare = 0.5;
+
+void sleep_for_flops(const KernelCall& call) {
+  const double seconds = call.attr<double>("flops") / (kFlops * kCpuShare);
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+void stand_in(const KernelCall&) {}
+
+void register_work() {
+  register_op("BenchWork")
+      .input("x", dtype_bit(float32))
+      .input("weights", dtype_bit(float32))
+      .attr("flops", 0.0)
+      .output("y")
+      .infer(&infer_same_as_0)
+      .cost([](const InferContext& c) {
+        return Cost{c.attr<double>("flops"), 0};
+      })
+      .not_differentiable();
+  register_kernels("CPU", [](KernelTable& t) {
+    t.direct("BenchWork", dtype_bit(float32), &sleep_for_flops, "sleeps");
+  });
+  register_kernels("GPU", [](KernelTable& t) {
+    t.direct("BenchWork", dtype_bit(float32), &stand_in, "stands in");
+  });
+}
+
+// A net of layers: milliseconds of work at speed 1, forward and back.
+class Net {
+ public:
+  // Where the layers are made and run: layer number -> device; "": anywhere.
+  using Where = std::function<std::string(int)>;
+
+  Net(std::string name, Where where)
+      : name_(std::move(name)), where_(std::move(where)) {}
+
+  Tensor operator()(const Tensor& x) {
+    next_ = 0;
+    passed_.clear();
+    Tensor y = x;
+    if (name_ == "chain") {
+      for (int k = 0; k < 8; ++k) y = layer(y, 2);
+    } else if (name_ == "deep") {
+      for (int k = 0; k < 12; ++k) y = layer(y, k % 4 == 0 ? 3 : 0.7);
+    } else if (name_ == "towers") {
+      y = layer(chains(y, {{3, 3, 3, 3}, {1.5, 1.5, 1.5, 1.5}}), 1);
+    } else if (name_ == "branches") {
+      for (int k = 0; k < 3; ++k) y = chains(y, {{3}, {2}, {1}, {1}});
+    } else if (name_ == "experts") {
+      for (int k = 0; k < 2; ++k) {
+        y = chains(layer(y, 0.5), {{2}, {2}, {2}, {2}, {2}});
+      }
+    } else {  // heads of a transformer, and what follows them
+      for (int k = 0; k < 2; ++k) {
+        y = chains(layer(y, 0.5), {{1, 1}, {1, 1}, {1, 1}});
+      }
+      y = layer(layer(y, 2), 2);
+    }
+    return back(y);
+  }
+
+ private:
+  struct Passed {
+    std::string where;
+    size_t weights;
+    double ms;
+  };
+  using Chain = std::vector<Passed>;
+
+  Tensor work(const Tensor& x, const Passed& p, double ms) {
+    const auto make = [&] {
+      if (weights_.size() <= p.weights) weights_.emplace_back(values_);
+      return call_op("BenchWork", {x, weights_[p.weights]},
+                     {{"flops", ms * 1e-3 * kFlops}})[0];
+    };
+    return p.where.empty() ? make() : with_device(p.where, make);
+  }
+
+  Tensor add_layer(const Tensor& x, double ms, Chain& chain) {
+    chain.push_back({where_(static_cast<int>(next_)), next_, ms});
+    ++next_;
+    return work(x, chain.back(), ms);
+  }
+
+  Tensor layer(const Tensor& x, double ms) { return chains(x, {{ms}}); }
+
+  // Chains side by side, and their sum.
+  Tensor chains(const Tensor& x, const std::vector<std::vector<double>>& ms) {
+    Tensor sum;
+    passed_.emplace_back();
+    for (const std::vector<double>& times : ms) {
+      Tensor y = x;
+      Chain chain;
+      for (const double m : times) y = add_layer(y, m, chain);
+      passed_.back().push_back(std::move(chain));
+      sum = sum.defined() ? sum + y : y;
+    }
+    return sum;
+  }
+
+  // Gradients take as long as what they are of.
+  Tensor back(Tensor y) {
+    for (auto group = passed_.rbegin(); group != passed_.rend(); ++group) {
+      Tensor sum;
+      for (const Chain& chain : *group) {
+        Tensor d = y;
+        for (auto p = chain.rbegin(); p != chain.rend(); ++p) {
+          d = work(d, *p, p->ms);
+        }
+        sum = sum.defined() ? sum + d : d;
+      }
+      y = sum;
+    }
+    return math::reduce_sum(y);
+  }
+
+  static constexpr int64_t kWeights = 1 << 20;  // floats
+  std::string name_;
+  Where where_;
+  size_t next_ = 0;  // number of the next layer
+  // Variables are made where their values are, unless a scope is open.
+  const Tensor values_ =
+      with_device("/CPU:0", [] { return zeros({kWeights}); });
+  std::vector<Variable> weights_;
+  std::vector<std::vector<Chain>> passed_;
+};
+
+// Microseconds of a step; negative: it does not fit.
+double time_net(const std::string& name, const placement::Policy& policy,
+                const Net::Where& where, double seconds, std::string* plan) {
+  try {
+    Net net(name, where);
+    // Weights are made outside the trace.
+    const Tensor x = with_device("/CPU:0", [] { return zeros({1 << 16}); });
+    net(x);
+    auto step = function([&](const Tensor& t) { return net(t); },
+                         {.name = name, .placement = policy});
+    const Timed t = time_steps([&] { step(x).item<float>(); }, seconds);
+    *plan = step.placement().plan;
+    return t.best;
+  } catch (const errors::ResourceExhausted&) {
+    return -1;
+  }
+}
+
+int run_devices(const std::string& name, double seconds) {
+  // GPU:0 is fast and small, GPU:1 slow and big.
+  setenv("BERTH_SIM", "GPUx2", 1);
+  setenv("BERTH_SIM_CLOCK", "real", 1);
+  setenv("BERTH_SIM_SPEEDS", "2,1", 1);
+  register_work();
+  config::set_logical_device_configuration({"/physical_device:GPU:0", "GPU"},
+                                           {{.memory_limit_mb = 24}});
+  std::string plan;
+  Line line("auto_devices", kCores);
+  line.add("case", "devices/" + name);
+  double best = 1e300;
+  std::string best_name;
+  const auto by_hand = [&](const char* what, const Net::Where& where) {
+    const double us = time_net(name, "rules", where, seconds, &plan);
+    line.add(std::string(what) + "_us", us);
+    if (us > 0 && us < best) {
+      best = us;
+      best_name = what;
+    }
+  };
+  for (const char* d : {"/GPU:0", "/GPU:1", "/CPU:0"}) {
+    by_hand(d + 1, [d](int) { return d; });
+  }
+  // What people write: as many layers on the fast one as fit, the rest on the
+  // slow one; and by turns, for what may run side by side.
+  by_hand("split", [](int layer) { return layer < 5 ? "/GPU:0" : "/GPU:1"; });
+  by_hand("turns", [](int layer) {
+    return layer % 3 < 2 && layer < 8 ? "/GPU:0" : "/GPU:1";
+  });
+  const double us = time_net(
+      name, placement::Auto{}, [](int) { return ""; }, seconds, &plan);
+  line.add("auto_us", us)
+      .add("best_us", best)
+      .add("best", best_name)
+      .add("speed_up", best / us)
+      .add("plan", plan)
+      .print();
+  return us > 0 ? 0 : 1;
+}
+
+// The last line that a case printed; empty when it failed.
+nlohmann::json child(const std::string& program, const std::string& name,
+                     double seconds) {
+  const std::string command = "'" + program + "' --model '" + name +
+                              "' --seconds " + std::to_string(seconds) +
+                              " 2>/dev/null";
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return {};
+  std::string text;
+  std::array<char, 4096> part;
+  while (std::fgets(part.data(), part.size(), pipe)) text += part.data();
+  if (pclose(pipe) != 0) return {};
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+  return nlohmann::json::parse(text, nullptr, false);
+}
+
+int run_all(const std::string& program, double seconds) {
+  double worst_error = 0, slowest = 1e300;
+  int faster = 0, failed = 0;
+  for (const char* name : kSteps) {
+    const auto line = child(program, std::string("step/") + name, seconds);
+    failed += !line.is_object();
+    if (line.is_object()) {
+      worst_error =
+          std::max(worst_error, std::abs(line["error"].get<double>()));
+    }
+  }
+  for (const char* name : kNets) {
+    const auto line = child(program, std::string("devices/") + name, seconds);
+    failed += !line.is_object();
+    if (!line.is_object()) continue;
+    const double up = line["speed_up"].get<double>();
+    slowest = std::min(slowest, up);
+    faster += up >= 1.2;
+  }
+  Line("auto_plan", kCores)
+      .add("step_error", worst_error)
+      .add("slowest", 1 / slowest)
+      .add("faster_by_a_fifth", faster)
+      .add("failed", failed)
+      .print();
+  return failed > 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Args args = parse_args(argc, argv);
+  if (!use_cores(kCores)) {
+    return skip("auto_plan", kCores, "fewer than 4 cores");
+  }
+  unsetenv("HOME");  // nothing that other runs measured
+  unsetenv("XDG_CACHE_HOME");
+  unsetenv("BERTH_CACHE_DIR");
+  const std::string& name = args.model;
+  if (name.starts_with("step/")) return run_step(name.substr(5), args.seconds);
+  if (name.starts_with("devices/")) {
+    return run_devices(name.substr(8), args.seconds);
+  }
+  return run_all(argv[0], args.seconds / 4);
+}
