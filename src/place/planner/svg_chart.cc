@@ -231,6 +231,7 @@ class Drawing {
   void draw_marks() {
     size_t k = 0;
     for (const Chart::Mark& m : c_.marks) {
+      if (!std::isfinite(m.at)) continue;
       const double at = x(m.at);
       fmt::format_to(to_,
                      "<path d=\"M{:.1f} {:.1f}V{:.1f}\" stroke=\"#222\" "
