@@ -32,7 +32,7 @@ constexpr double kWorth = 0.01;
 
 // Moves that suit a graph: well under a second for some hundred ops.
 int64_t default_moves(int32_t ops) {
-  return std::clamp<int64_t>(40'000'000 / std::max(ops, 1), 20'000, 400'000);
+  return std::clamp<int64_t>(40'000'000 / std::max(ops, 1), 20'000, 200'000);
 }
 
 class AutoPlacer {
@@ -47,7 +47,7 @@ class AutoPlacer {
     const Placement by_rules = rules();
     find_movable();
     find_costs();
-    std::vector<int64_t> reserve(costs_.devices.size(), 0);
+    std::vector<int64_t> reserve = used_by_others();
     PlanProblem problem = make_problem(reserve);
     PlanAnswer answer = plan_placement(problem, planner_options());
     if (answer.status == PlanStatus::kInfeasible) infeasible(answer);
@@ -104,6 +104,28 @@ class AutoPlacer {
         movable_.push_back(i);
       }
     }
+  }
+
+  // Bytes that are in use on devices with a limit, beside the variables of this
+  // graph.
+  std::vector<int64_t> used_by_others() const {
+    std::vector<int64_t> used(costs_.devices.size(), 0);
+    for (size_t d = 0; d < used.size(); ++d) {
+      if (costs_.devices[d].memory_limit <= 0) continue;
+      Device& device = DeviceManager::get().lookup(
+          DeviceName::parse(costs_.devices[d].name));
+      for (Stream* s : {&device.compute_stream(), &device.copy_stream()}) {
+        finish(s->record());  // what has ended is free
+      }
+      used[d] = static_cast<int64_t>(device.allocator().info().current_bytes);
+      for (const int32_t h : handles_) {
+        const VariableState& v = variable_state(graph_[h].variable);
+        if (v.device == &device)
+          used[d] -= static_cast<int64_t>(v.size_bytes());
+      }
+      used[d] = std::max<int64_t>(used[d], 0);
+    }
+    return used;
   }
 
   void find_costs() {
