@@ -55,12 +55,15 @@ void append_devices(const PlanProblem& p, const PlanAnswer& a,
   for (size_t d = 0; d < a.evaluation.devices.size(); ++d) {
     const DeviceUse& use = a.evaluation.devices[d];
     const int64_t limit = p.costs.devices[d].memory_limit;
+    // Bytes of files without units are none.
+    const bool sized = p.time_unit == "us" || limit > 0;
     fmt::format_to(
         to, "{:<14} {:>6} {:>10} {:>5.0f}% {:>10}  {}{}\n",
         short_name(p, static_cast<int32_t>(d)), ops[d],
         time_text(use.busy, p.time_unit),
         a.value > 0 ? 100 * use.busy / a.value : 0.0,
-        time_text(use.copy_busy, p.time_unit), size_text(use.bytes),
+        time_text(use.copy_busy, p.time_unit),
+        sized ? size_text(use.bytes) : "-",
         limit > 0 ? " of " + size_text(static_cast<double>(limit)) : "");
   }
 }
@@ -166,20 +169,25 @@ std::string to_text(const WhatIf& w, const PlanProblem& p) {
   const auto change = [&](double value) {
     const double more = value - w.before;
     return fmt::format(
-        "{}{}: {}", more > 0 ? "+" : "",
+        "{}{} ({})", more > 0 ? "+" : "",
         more == 0 ? "no difference" : time_text(more, p.time_unit),
         time_text(value, p.time_unit));
   };
   std::string text = fmt::format("what if {}: ", w.question);
-  if (!std::isfinite(w.after)) {
+  if (!w.violations.empty() || !std::isfinite(w.after)) {
     text += "this plan cannot be kept";
+    const char* colon = ": ";
+    for (size_t k = 0; k < std::min<size_t>(w.violations.size(), 2); ++k) {
+      text += colon + w.violations[k];
+      colon = "; ";
+    }
   } else {
     text += change(w.after);
-  }
-  const char* comma = "; ";
-  for (const std::string& c : w.causes) text += comma + c;
-  for (size_t k = 0; k < std::min<size_t>(w.violations.size(), 3); ++k) {
-    text += "\n  it breaks a limit: " + w.violations[k];
+    const char* comma = ", because ";
+    for (const std::string& c : w.causes) {
+      text += comma + c;
+      comma = "; ";
+    }
   }
   text += "\n  planned again: ";
   return text +

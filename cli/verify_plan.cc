@@ -1,150 +1,17 @@
 // berth verify-plan: whether a plan file is true.
-//
-// Shares the readers of files with the planner and nothing else: values and
-// peaks come from verify_rules.cc, bounds from the check_*.cc of their kinds.
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <memory>
 
 #include "berth/errors.h"
 #include "cli/commands.h"
 #include "cli/plan_input.h"
-#include "cli/verify_rules.h"
-#include "place/planner/plan_file.h"
+#include "cli/verify.h"
 
 namespace berth::cli {
 
 namespace {
-
-constexpr double kRounding = 1e-9;
-
-bool same(double a, double b) {
-  return a == b || std::fabs(a - b) <= kRounding * std::max(a, b);
-}
-
-// "": it proves that no plan is below its target.
-std::string check_witness(const PlanProblem&, const Witness& w) {
-  return fmt::format("nothing here checks proofs of kind \"{}\"", w.kind);
-}
-
-class Verifier {
- public:
-  Verifier(const PlanProblem& problem, const PlanFile& file)
-      : p_(problem), f_(file) {}
-
-  bool run() {
-    if (f_.plan.device.empty()) {
-      say("plan", fmt::format("the file has none: {}", f_.status));
-      return false;
-    }
-    say("devices, kernels, groups", places());
-    const std::string order = sequence();
-    say("sequence", order);
-    if (!order.empty()) return false;  // it cannot be followed
-    const Recomputed now = recompute(p_, f_.plan);
-    say("value", same(now.value, f_.value)
-                     ? ""
-                     : fmt::format("the file says {}, by the rules it is {}",
-                                   f_.value, now.value));
-    say("bytes and limits", memory(now.bytes));
-    if (f_.bound > 0) say("gap", gap());
-    if (f_.bound > 0) say("bound", bound());
-    return good_;
-  }
-
- private:
-  void say(const char* what, const std::string& wrong) {
-    fmt::print("{}: {}\n", what,
-               wrong.empty() ? "verified" : "WRONG, " + wrong);
-    good_ = good_ && wrong.empty();
-  }
-
-  std::string places() const {
-    std::vector<int32_t> of_group(static_cast<size_t>(p_.num_groups), -1);
-    for (int32_t i = 0; i < p_.num_ops(); ++i) {
-      const int32_t d = f_.plan.device[i];
-      int32_t& group = of_group[p_.group[i]];
-      if (group < 0) group = d;
-      const char* wrong =
-          group != d                              ? "is apart from its group"
-          : !(p_.allowed[i] & DeviceMask{1} << d) ? "may not be there"
-          : p_.takes_time(i) && std::isinf(p_.costs.time(i, d).us)
-              ? "has no kernel there"
-              : nullptr;
-      if (wrong == nullptr) continue;
-      return fmt::format("\"{}\" on {} {}", p_.names[i],
-                         p_.costs.devices[d].name, wrong);
-    }
-    return "";
-  }
-
-  // Every op once, behind what it waits for; through ops that take no time.
-  std::string sequence() const {
-    std::vector<int32_t> place(p_.names.size(), 0);
-    for (size_t k = 0; k < f_.plan.sequence.size(); ++k) {
-      int32_t& at = place[f_.plan.sequence[k]];
-      if (at != 0 || !p_.takes_time(f_.plan.sequence[k])) {
-        return fmt::format("\"{}\" stands there twice or takes no time",
-                           p_.names[f_.plan.sequence[k]]);
-      }
-      at = static_cast<int32_t>(k) + 1;
-    }
-    for (const int32_t i : in_order(p_.graph)) {
-      int32_t latest = 0;
-      for (const int32_t v : p_.graph.reads[i]) {
-        latest = std::max(latest, place[p_.graph.producer[v]]);
-      }
-      for (const int32_t c : p_.graph.controls[i]) {
-        latest = std::max(latest, place[c]);
-      }
-      if (!p_.takes_time(i)) {
-        place[i] = latest;
-      } else if (place[i] <= latest) {
-        return fmt::format("\"{}\" is missing or before what it waits for",
-                           p_.names[i]);
-      }
-    }
-    return "";
-  }
-
-  std::string memory(const std::vector<double>& bytes) const {
-    for (size_t d = 0; d < bytes.size(); ++d) {
-      const DeviceCost& device = p_.costs.devices[d];
-      if (d < f_.peak_bytes.size() && !same(bytes[d], f_.peak_bytes[d])) {
-        return fmt::format("the file says {} on {}, it holds {}",
-                           f_.peak_bytes[d], device.name, bytes[d]);
-      }
-      const auto limit = static_cast<double>(device.memory_limit);
-      if (limit > 0 && bytes[d] > limit) {
-        return fmt::format("{} holds {}, its limit is {}", device.name,
-                           bytes[d], device.memory_limit);
-      }
-    }
-    return "";
-  }
-
-  std::string gap() const {
-    const double gap = f_.value / f_.bound - 1;
-    if (f_.bound > f_.value * (1 + kRounding)) return "the bound is above";
-    if (std::fabs(gap - f_.gap) <= kRounding) return "";
-    return fmt::format("the file says {}, it is {}", f_.gap, gap);
-  }
-
-  std::string bound() const {
-    if (f_.witness.kind.empty()) return "the file has no witness of it";
-    if (f_.bound > f_.witness.target * (1 + 1e-12)) {
-      return fmt::format("the file says {}, its witness {}", f_.bound,
-                         f_.witness.target);
-    }
-    return check_witness(p_, f_.witness);
-  }
-
-  const PlanProblem& p_;
-  const PlanFile& f_;
-  bool good_ = true;
-};
 
 struct Options {
   PlanInputOptions input;
@@ -159,7 +26,13 @@ int run(const Options& o) {
   } catch (const errors::InvalidArgument& e) {
     throw UsageError(e.what());
   }
-  return Verifier(input.problem, file).run() ? 0 : 1;
+  bool good = true;
+  for (const Finding& f : verify(input.problem, file)) {
+    fmt::print("{}: {}\n", f.what,
+               f.wrong.empty() ? "verified" : "WRONG, " + f.wrong);
+    good = good && f.wrong.empty();
+  }
+  return good ? 0 : 1;
 }
 
 }  // namespace

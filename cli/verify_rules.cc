@@ -11,21 +11,24 @@
 namespace berth::cli {
 
 std::vector<int32_t> in_order(const SimulatedGraph& g) {
-  std::vector<int32_t> missing, order;
+  std::vector<size_t> missing;
+  std::set<int32_t> ready;
+  std::vector<int32_t> order;
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
-    missing.push_back(
-        static_cast<int32_t>(g.reads[i].size() + g.controls[i].size()));
-    if (missing[i] == 0) order.push_back(i);
+    missing.push_back(g.reads[i].size() + g.controls[i].size());
+    if (missing[i] == 0) ready.insert(i);
   }
-  for (size_t k = 0; k < order.size(); ++k) {
+  while (!ready.empty()) {
+    const int32_t node = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(node);
     const auto end = [&](int32_t i) {
-      if (--missing[i] == 0) order.push_back(i);
+      if (--missing[i] == 0) ready.insert(i);
     };
-    for (const int32_t v : g.values[order[k]]) {
-      std::for_each(g.readers[v].begin(), g.readers[v].end(), end);
+    for (const int32_t v : g.values[node]) {
+      for (const int32_t r : g.readers[v]) end(r);
     }
-    std::for_each(g.followers[order[k]].begin(), g.followers[order[k]].end(),
-                  end);
+    for (const int32_t f : g.followers[node]) end(f);
   }
   return order;
 }
@@ -151,7 +154,8 @@ class Step {
       place[plan_.sequence[k]] = static_cast<int32_t>(k) + 1;
     }
     std::vector<std::vector<int32_t>> behind(plan_.sequence.size() + 1);
-    for (const int32_t i : in_order(g_)) {
+    const std::vector<int32_t> order = in_order(g_);
+    for (const int32_t i : order) {
       if (p_.takes_time(i)) continue;
       for (const int32_t v : g_.reads[i]) {
         place[i] = std::max(place[i], place[g_.producer[v]]);
@@ -172,9 +176,8 @@ class Step {
       for (const int32_t i : behind[k + 1]) send(i);
     }
     Recomputed r;
-    for (int32_t i = 0; i < p_.num_ops(); ++i)
-      r.value = std::max(r.value, end(i));
-    r.bytes = peaks(r.value);
+    for (const int32_t i : order) r.value = std::max(r.value, end(i));
+    r.bytes = peaks();
     return r;
   }
 
@@ -186,7 +189,7 @@ class Step {
   // When a node has ended; of one that takes no time, when it can have.
   double end(int32_t i) {
     if (end_[i] >= 0) return end_[i];
-    if (++depth_ > 20000) {
+    if (++depth_ > 5000) {
       throw errors::InvalidArgument("too many aliases of aliases to verify");
     }
     end_[i] = inputs_of(i);
@@ -230,18 +233,21 @@ class Step {
     return end;
   }
 
-  // To the devices with copy engines that read it.
+  // To the devices that need not stop for it.
   void send(int32_t i) {
     for (const int32_t v : g_.values[i]) {
       std::set<int32_t> to;
       for (const int32_t r : g_.readers[v]) to.insert(plan_.device[r]);
       for (const int32_t d : to) {
-        if (p_.costs.devices[d].copies == CopyRule::kOverlap) arrival(v, d);
+        const CopyRule rule = p_.costs.devices[d].copies;
+        if (rule == CopyRule::kOverlap || rule == CopyRule::kFree) {
+          arrival(v, d);
+        }
       }
     }
   }
 
-  std::vector<double> peaks(double step);
+  std::vector<double> peaks();
 
   const PlanProblem& p_;
   const PlacePlan& plan_;
@@ -253,11 +259,11 @@ class Step {
 };
 
 // Bytes come at one time and go at another; what goes makes room first.
-std::vector<double> Step::peaks(double step) {
+std::vector<double> Step::peaks() {
   using Change = std::tuple<double, int, double>;  // time, 0: goes, bytes
   std::vector<std::vector<Change>> changes(p_.costs.devices.size());
   const auto hold = [&](int32_t d, double bytes, double from, double to) {
-    if (bytes == 0) return;
+    if (bytes == 0 || !(to > from)) return;
     changes[d].emplace_back(from, 1, bytes);
     changes[d].emplace_back(to, 0, -bytes);
   };
@@ -273,7 +279,7 @@ std::vector<double> Step::peaks(double step) {
       }
     }
     if (plan_.device[g_.producer[v]] != d) return last;
-    if (g_.lives_on[v]) last = step;
+    if (g_.lives_on[v]) last = kInfinity;
     for (const auto& [to, copy] : copies_[v]) last = std::max(last, copy.end);
     return last;
   };

@@ -19,7 +19,7 @@ struct Recomputed {
 // Of a plan whose sequence has every op that takes time, in an order.
 Recomputed recompute(const PlanProblem& problem, const PlacePlan& plan);
 
-// Nodes, none before what it waits for.
+// Nodes, none before what it waits for; by number where there is a choice.
 std::vector<int32_t> in_order(const SimulatedGraph& graph);
 
 }  // namespace berth::cli

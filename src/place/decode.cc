@@ -4,6 +4,7 @@
 #include "place/decode.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -18,10 +19,16 @@ namespace {
 using Kind = SimulatedGraph::Kind;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kUnset = -1;
 
 // What every resource is free at stands beside every kStride-th position.
 constexpr int32_t kStride = 8;
+
+// A copy or an alias that is done.
+struct Done {
+  double end_us = 0;
+  int32_t event = -1;  // its number
+  uint32_t trial = 0;
+};
 
 }  // namespace
 
@@ -30,38 +37,39 @@ class Decoder::Impl {
   Impl(const SimulatedGraph& graph, const CostTable& costs) : t_(graph, costs) {
     const auto n = graph.kind.size();
     const auto ops = static_cast<size_t>(t_.num_ops);
-    no_log_ = t_.all_free && std::find(graph.kind.begin(), graph.kind.end(),
-                                       Kind::kAlias) == graph.kind.end();
+    aliases_ = std::find(graph.kind.begin(), graph.kind.end(), Kind::kAlias) !=
+               graph.kind.end();
+    no_log_ = t_.all_free && !aliases_;
     const size_t devices = t_.num_devices;
-    // Computing on d; the copy engine of d; a shared group; the latest end.
+    // Then the latest end of all and the work that is left.
     const size_t resources =
         no_log_ ? devices : 2 * devices + static_cast<size_t>(t_.num_groups);
-    free_.assign(resources + 1, 0);
+    free_.assign(resources + 2, 0);
+    latest_ = resources;
+    left_ = resources + 1;
     rows_.assign((ops / kStride + 1) * free_.size(), 0);
     tried_rows_ = rows_;
     span_.resize(n);
-    for (size_t i = 0; i < n; ++i) {
-      if (graph.kind[i] == Kind::kAlias) span_[i] = {kUnset, kUnset};
-    }
     kept_span_ = span_;
     kept_.sequence.resize(ops);
     kept_.device.assign(n, -1);
-    targets_.reserve(devices);
     if (no_log_) return;
     make_log();
     log_.resize(tried_log_.size());
+    before_.resize(tried_log_.size());
     row_events_.assign(ops / kStride + 1, 0);
     tried_row_events_ = row_events_;
-    stand_.assign(n, -1);
-    kept_stand_ = stand_;
+    kept_stand_.assign(n, -1);
+    if (!aliases_) return;
+    stand_ = kept_stand_;
     behind_.assign(ops + 1, -1);
     next_behind_.assign(n, -1);
   }
 
   double decode(const PlacePlan& plan) {
     drop_tried();
-    std::fill_n(rows_.begin(), free_.size(), 0.0);  // in front of everything
-    std::fill(kept_.device.begin(), kept_.device.end(), -1);
+    rows_[left_] = t_.work_us;  // in front of everything all else is 0
+    std::copy(plan.device.begin(), plan.device.end(), kept_.device.begin());
     first_ = 0;
     plan_ = &plan;
     tried_us_ = no_log_ ? run_free(kNever) : run_all(kNever);
@@ -74,6 +82,7 @@ class Decoder::Impl {
     drop_tried();
     plan_ = &changed;
     first_ = std::clamp(first, 0, t_.num_ops);
+    find_first();
     tried_us_ = no_log_ ? run_free(stop_above) : run_all(stop_above);
     if (tried_us_ == kNever) {
       take_back(changed.sequence.data());
@@ -104,8 +113,18 @@ class Decoder::Impl {
               row_events_.begin() + row);
     std::copy(tried_log_.begin() + first_event_, tried_log_.begin() + events_,
               log_.begin() + first_event_);
+    for (int32_t e = first_event_; e < events_; ++e) {
+      const int32_t number = log_[e].number;
+      if (log_[e].to < 0) kept_span_[number] = span_[number];
+    }
     kept_events_ = events_;
-    kept_stand_.swap(stand_);
+    if (aliases_) {
+      kept_stand_.swap(stand_);
+    } else {
+      for (int32_t k = first_; k < t_.num_ops; ++k) {
+        kept_stand_[kept_.sequence[k]] = k;
+      }
+    }
   }
 
   double step_us() const { return kept_us_; }
@@ -145,37 +164,53 @@ class Decoder::Impl {
       span_[sequence[k]] = kept_span_[sequence[k]];
     }
     if (no_log_) return;
-    for (int32_t e = first_event_; e < events_; ++e) unset(tried_log_[e]);
-    for (int32_t e = first_event_; e < kept_events_; ++e) set(log_[e]);
+    for (int32_t e = first_event_; e < events_; ++e) {
+      const Event& event = tried_log_[e];
+      done_[slot_of(event)] = before_[e];
+      if (event.to < 0) span_[event.number] = kept_span_[event.number];
+    }
   }
 
-  double& there(int32_t value, int32_t to) {
-    return there_[static_cast<size_t>(value) * t_.num_devices + to];
+  // --- What is done when: copies by value and destination, then aliases.
+
+  size_t copy_slot(int32_t value, int32_t to) const {
+    return static_cast<size_t>(value) * t_.num_devices +
+           static_cast<size_t>(to);
   }
-  void set(const Event& e) {
-    if (e.to >= 0) {
-      there(e.number, e.to) = e.end_us;
-    } else {
-      span_[e.number] = {e.start_us, e.end_us};
-    }
+  size_t alias_slot(int32_t node) const {
+    return t_.num_values * t_.num_devices + static_cast<size_t>(node);
   }
-  void unset(const Event& e) {
-    if (e.to >= 0) {
-      there(e.number, e.to) = kUnset;
-    } else {
-      span_[e.number] = {kUnset, kUnset};
-    }
+  size_t slot_of(const Event& e) const {
+    return e.to >= 0 ? copy_slot(e.number, e.to) : alias_slot(e.number);
+  }
+  // Of this trial, or of the part of the kept plan in front of it.
+  bool is_done(size_t slot) const {
+    const Done& d = done_[slot];
+    return d.trial == trial_ || (d.event >= 0 && d.event < first_event_ &&
+                                 slot_of(log_[d.event]) == slot);
+  }
+  void note(const Event& e) {
+    Done& d = done_[slot_of(e)];
+    if (!no_log_) before_[events_] = d;
+    d = {e.end_us, events_, trial_};
+    tried_log_[events_++] = e;
+  }
+  void begin_trial() {
+    if (++trial_ != 0) return;
+    for (Done& d : done_) d.trial = 0;  // all numbers were used
+    trial_ = 1;
   }
 
   void make_log() {
-    there_.assign(t_.num_values * t_.num_devices, kUnset);
+    done_.resize(t_.num_values * t_.num_devices +
+                 (aliases_ ? t_.graph.kind.size() : 0));
     tried_log_.resize(max_copies(t_.graph, t_.costs) + t_.timeless.size());
   }
 
   // Where copies wait for nobody and none are noted.
   void list_copies() {
-    if (there_.empty()) make_log();
-    for (int32_t e = 0; e < events_; ++e) unset(tried_log_[e]);
+    if (done_.empty()) make_log();
+    begin_trial();
     events_ = position_ = 0;
     for (const int32_t i : t_.timeless) send_values(i);
     for (const int32_t op : plan_->sequence) {
@@ -200,68 +235,95 @@ class Decoder::Impl {
   // --- Copies that wait for nobody.
 
   double run_free(double stop_above) {
-    for (const int32_t i : t_.timeless) {
-      if (plan_->device[i] != kept_.device[i]) first_ = 0;
-    }
     const int32_t* sequence = plan_->sequence.data();
     const int32_t* device = plan_->device.data();
+    const DecodeTables::Edge* edges = t_.edges.data();
+    const int32_t* edges_of = t_.edges_of.data();
+    const double* behind = t_.behind_us.data();
     double* free = free_.data();
     Span* span = span_.data();
     const int32_t row = first_ / kStride;
     load_row(row);
-    double latest = free_.back();
+    double latest = free[latest_], left = free[left_];
     for (int32_t k = row * kStride; k < first_; ++k) {
-      const double end = span[sequence[k]].end_us;
-      free[device[sequence[k]]] = end;
-      latest = std::max(latest, end);
+      const int32_t op = sequence[k];
+      free[device[op]] = span[op].end_us;
+      latest = std::max(latest, span[op].end_us);
+      left -= t_.least_us[op];
     }
-    int32_t k = first_;
-    while (k < t_.num_ops) {
-      const int32_t until = std::min(t_.num_ops, (k / kStride + 1) * kStride);
-      for (; k < until; ++k) {
-        const int32_t op = sequence[k];
-        const int32_t on = device[op];
-        double start = free[on];
-        for (const DecodeTables::Read& r : t_.reads[op]) {
-          start =
-              std::max(start, span[r.producer].end_us +
-                                  t_.copy_us(r.value, device[r.producer], on));
-        }
-        for (const int32_t c : t_.graph.controls[op]) {
-          start = std::max(start, span[c].end_us);
-        }
-        const double end = start + t_.us(op, on);
-        span[op] = {start, end};
-        free[on] = end;
-        latest = std::max(latest, end);
-        if (end + t_.behind_us[op] > stop_above) {
-          reached_ = k + 1;
-          return kNever;
-        }
+    double area = area_now();
+    const double most = most_area(stop_above);
+    for (int32_t k = first_; k < t_.num_ops;) {
+      const int32_t op = sequence[k];
+      const int32_t on = device[op];
+      const double before = free[on];
+      double start = before;
+      for (int32_t e = edges_of[op]; e < edges_of[op + 1]; ++e) {
+        const int32_t from = device[edges[e].producer];
+        start = std::max(start, span[edges[e].producer].end_us +
+                                    free_copy_us(edges[e], from, on));
       }
-      free_.back() = latest;
-      if (k % kStride == 0) save_row(k / kStride);
+      const double end = start + t_.us(op, on);
+      span[op] = {start, end};
+      free[on] = end;
+      latest = std::max(latest, end);
+      left -= t_.least_us[op];
+      area += end - before;
+      ++k;
+      if (end + behind[op] > stop_above || area + left > most) {
+        reached_ = k;
+        return kNever;
+      }
+      if (k % kStride != 0) continue;
+      free[latest_] = latest;
+      free[left_] = left;
+      save_row(k / kStride);
     }
     reached_ = t_.num_ops;
     return latest > stop_above ? kNever : latest;
   }
 
+  double free_copy_us(const DecodeTables::Edge& edge, int32_t from,
+                      int32_t to) const {
+    if (t_.few_kinds) {
+      return t_
+          .kind_us[static_cast<size_t>(edge.times) + t_.route(from, to).kind];
+    }
+    const auto value = static_cast<size_t>(edge.times) / t_.num_kinds;
+    return value == t_.num_values
+               ? 0
+               : t_.copy_us(static_cast<int32_t>(value), from, to);
+  }
+
+  // When all devices are free, added up: each op still to come adds its time,
+  // and no device may be free after the end.
+  double area_now() const {
+    double area = 0;
+    for (size_t d = 0; d < t_.num_devices; ++d) area += free_[d];
+    return area;
+  }
+  double most_area(double stop_above) const {
+    const double most = stop_above * static_cast<double>(t_.num_devices);
+    return t_.work_us < kNever ? most * (1 + 1e-9) : kNever;
+  }
+
   // --- All rules.
 
   double run_all(double stop_above) {
-    find_first();
+    first_ = first_ / kStride * kStride;
     const int32_t* sequence = plan_->sequence.data();
     const int32_t* device = plan_->device.data();
     const int32_t row = first_ / kStride;
     load_row(row);
     events_ = first_event_ = first_ == 0 ? 0 : row_events_[row];
-    for (int32_t e = first_event_; e < kept_events_; ++e) unset(log_[e]);
-    double latest = free_.back();
+    begin_trial();
+    double latest = free_[latest_], left = free_[left_];
+    area_ = area_now();
+    const double most = most_area(stop_above);
     position_ = first_;
-    if (t_.any_eager) {
-      find_stands();
-      if (first_ == 0) send_behind(-1);
-    }
+    const bool lists = t_.eager != 0 && aliases_;
+    if (lists) find_stands();
+    if (first_ == 0 && t_.eager != 0) send_front();
     for (int32_t k = first_; k < t_.num_ops;) {
       const int32_t op = sequence[k];
       const int32_t on = device[op];
@@ -275,21 +337,22 @@ class Decoder::Impl {
       }
       start = std::max(start, free_[on]);
       const double end = start + t_.us(op, on);
+      area_ += end - free_[on];
+      left -= t_.least_us[op];
       span_[op] = {start, end};
       free_[on] = end;
       latest = std::max(latest, end);
       ++k;
-      if (end + t_.behind_us[op] > stop_above) {
+      if (end + t_.behind_us[op] > stop_above || area_ + left > most) {
         reached_ = k;
         return kNever;
       }
       position_ = k;
-      if (t_.any_eager) {
-        send_values(op);
-        send_behind(k - 1);
-      }
+      if (t_.eager != 0) send_values(op);
+      if (lists) send_behind(k - 1);
       if (k % kStride != 0) continue;
-      free_.back() = latest;
+      free_[latest_] = latest;
+      free_[left_] = left;
       save_row(k / kStride);
       tried_row_events_[k / kStride] = events_;
     }
@@ -298,26 +361,38 @@ class Decoder::Impl {
     return latest > stop_above ? kNever : latest;
   }
 
-  // Moves first_ to the row from which something changes.
+  // Moves first_ to the position from which something changes.
   void find_first() {
-    const auto before = [&](const DecodeTables::Read& r) {
-      first_ = std::min(first_, std::max(0, kept_stand_[r.producer]));
-    };
-    if (t_.any_eager) {
-      // Copies of inputs stand behind their producers.
-      for (int32_t k = first_; k < t_.num_ops; ++k) {
-        const int32_t op = plan_->sequence[k];
-        if (plan_->device[op] == kept_.device[op]) continue;
-        for (const DecodeTables::Read& r : t_.reads[op]) before(r);
+    const auto n = static_cast<int32_t>(kept_.device.size());
+    const int32_t* now = plan_->device.data();
+    const int32_t* kept = kept_.device.data();
+    constexpr int32_t kBlock = 64;
+    for (int32_t i = 0; i < n; i += kBlock) {
+      int32_t differ = 0;
+      if (i + kBlock <= n) {
+        for (int32_t k = 0; k < kBlock; ++k) differ |= now[i + k] ^ kept[i + k];
+        if (differ == 0) continue;
+      }
+      for (int32_t k = i; k < std::min(n, i + kBlock); ++k) {
+        if (now[k] != kept[k]) find_first_of(k);
       }
     }
-    for (const int32_t i : t_.timeless) {
-      if (plan_->device[i] == kept_.device[i]) continue;
-      // Without eager copies nobody knows where aliases stand.
-      if (!t_.any_eager || t_.reads[i].empty()) first_ = 0;
-      for (const DecodeTables::Read& r : t_.reads[i]) before(r);
+  }
+
+  // The same for a node that has moved to another device: copies of its inputs
+  // stand behind their producers.
+  void find_first_of(int32_t node) {
+    const Kind kind = t_.graph.kind[node];
+    if (kind == Kind::kTransfer) return;
+    if (kind == Kind::kOp && (no_log_ || t_.eager == 0)) return;
+    // Without eager copies nobody knows where aliases stand.
+    if (kind != Kind::kOp && (t_.eager == 0 || t_.reads[node].empty())) {
+      first_ = 0;
     }
-    first_ = first_ / kStride * kStride;
+    if (first_ == 0) return;
+    for (const DecodeTables::Read& r : t_.reads[node]) {
+      first_ = std::min(first_, std::max(0, kept_stand_[r.producer]));
+    }
   }
 
   // Behind which position everything stands, -1: in front; and what takes no
@@ -327,8 +402,7 @@ class Decoder::Impl {
     std::fill(behind_.begin() + (first_ == 0 ? 0 : first_ + 1), behind_.end(),
               -1);
     for (const int32_t i : t_.timeless) {
-      int32_t stand = -1;  // sources: always
-      if (t_.graph.kind[i] == Kind::kSource) continue;
+      int32_t stand = -1;
       for (const DecodeTables::Read& r : t_.reads[i]) {
         stand = std::max(stand, stand_[r.producer]);
       }
@@ -346,6 +420,10 @@ class Decoder::Impl {
     }
   }
 
+  void send_front() {
+    if (aliases_) return send_behind(-1);
+    for (const int32_t i : t_.timeless) send_values(i);
+  }
   void send_behind(int32_t position) {
     for (int32_t i = behind_[position + 1]; i >= 0; i = next_behind_[i]) {
       send_values(i);
@@ -357,24 +435,22 @@ class Decoder::Impl {
     const int32_t home = plan_->device[node];
     for (const int32_t v : t_.graph.values[node]) {
       if (t_.graph.everywhere[v]) continue;
-      targets_.clear();
+      uint64_t targets = 0;
       for (const int32_t r : t_.graph.readers[v]) {
-        const int32_t to = plan_->device[r];
-        if (to == home || !t_.eager[to] || there(v, to) >= 0 ||
-            std::find(targets_.begin(), targets_.end(), to) != targets_.end()) {
-          continue;
-        }
-        targets_.push_back(to);
+        targets |= uint64_t{1} << plan_->device[r];
       }
-      std::sort(targets_.begin(), targets_.end());
-      for (const int32_t to : targets_) copy(v, home, to, done(node));
+      targets &= t_.eager & ~(uint64_t{1} << home);
+      for (; targets != 0; targets &= targets - 1) {
+        copy(v, home, std::countr_zero(targets), done(node));
+      }
     }
   }
 
   // When a node has ended.
   double done(int32_t node) {
-    const double end = span_[node].end_us;
-    return end >= 0 ? end : settle(node);
+    if (t_.graph.kind[node] != Kind::kAlias) return span_[node].end_us;
+    const size_t slot = alias_slot(node);
+    return is_done(slot) ? done_[slot].end_us : settle(node);
   }
 
   double settle(int32_t alias) {
@@ -386,7 +462,7 @@ class Decoder::Impl {
     for (const int32_t c : t_.graph.controls[alias]) {
       at = std::max(at, done(c));
     }
-    tried_log_[events_++] = {alias, -1, position_, at, at};
+    note({alias, -1, position_, at, at});
     span_[alias] = {at, at};
     return at;
   }
@@ -395,42 +471,40 @@ class Decoder::Impl {
   double arrive(const DecodeTables::Read& r, int32_t on) {
     const int32_t home = plan_->device[r.producer];
     if (home == on || t_.graph.everywhere[r.value]) return done(r.producer);
-    const double end = there(r.value, on);
-    return end >= 0 ? end : copy(r.value, home, on, done(r.producer));
+    const size_t slot = copy_slot(r.value, on);
+    // Eager ones have been made.
+    if ((t_.eager >> on & 1) != 0 || is_done(slot)) return done_[slot].end_us;
+    return copy(r.value, home, on, done(r.producer));
   }
 
   double copy(int32_t value, int32_t from, int32_t to, double ready) {
-    double* wants[3] = {};
-    const CopyRule rule = t_.costs.devices[to].copies;
-    if (rule != CopyRule::kFree) {
-      const auto devices = static_cast<int32_t>(t_.num_devices);
-      wants[0] = &free_[rule == CopyRule::kOverlap ? devices + to : to];
-      if (t_.costs.devices[from].copies == CopyRule::kBoth) {
-        wants[1] = &free_[from];
-      }
-      const int32_t group = t_.group(from, to);
-      if (group >= 0) wants[2] = &free_[2 * devices + group];
-    }
+    const DecodeTables::Route& route = t_.route(from, to);
     double start = ready;
-    for (const double* w : wants) {
-      if (w) start = std::max(start, *w);
+    if (!route.free) {
+      for (const int32_t r : route.occupies) start = std::max(start, free_[r]);
     }
     const double end = start + t_.copy_us(value, from, to);
-    for (double* w : wants) {
-      if (w) *w = end;
+    if (!route.free) {
+      for (const int32_t r : route.occupies) {
+        if (static_cast<size_t>(r) < t_.num_devices) area_ += end - free_[r];
+        free_[r] = end;
+      }
     }
-    tried_log_[events_++] = {value, to, position_, start, end};
-    there(value, to) = end;
+    note({value, to, position_, start, end});
     return end;
   }
 
   const DecodeTables t_;
-  bool no_log_ = false;  // copies are what they are: run_free()
+  bool aliases_ = false;  // there are some
+  bool no_log_ = false;   // copies are what they are: run_free()
 
   // Of the plan decoded last.
-  std::vector<Span> span_;     // per node; aliases that wait: kUnset
-  std::vector<double> free_;   // per resource; last the latest end of all
-  std::vector<double> there_;  // [value * devices + device]: end of the copy
+  std::vector<Span> span_;    // per node
+  std::vector<double> free_;  // per resource; [latest_], [left_]
+  size_t latest_ = 0;         // where the latest end of all stands
+  size_t left_ = 0;           // where the work stands that is not decoded
+  double area_ = 0;           // area_now(), kept up
+  std::vector<Done> done_;    // per slot
 
   // Of the kept plan, and (tried_) of the one tried, from first_ on.
   double kept_us_ = 0, tried_us_ = 0;
@@ -438,12 +512,14 @@ class Decoder::Impl {
   PlacePlan kept_;
   std::vector<double> rows_, tried_rows_;
   std::vector<Event> log_, tried_log_;
+  std::vector<Done> before_;  // per event of the trial: its slot's before it
   int32_t kept_events_ = 0, events_ = 0;
   std::vector<int32_t> row_events_, tried_row_events_;
   std::vector<int32_t> kept_stand_, stand_;  // per node: position, or behind it
 
   // The trial.
   const PlacePlan* plan_ = nullptr;
+  uint32_t trial_ = 0;                // its number
   int32_t position_ = 0;              // in front of the op that is decoded
   bool tried_ = false;                // it can be accepted
   int32_t first_ = 0;                 // position from which it was decoded
@@ -451,7 +527,6 @@ class Decoder::Impl {
   int32_t reached_ = 0;               // position behind the last op decoded
   std::vector<int32_t> behind_;       // per position + 1: first of a list
   std::vector<int32_t> next_behind_;  // per node
-  std::vector<int32_t> targets_;
   std::optional<PeakBytes> peak_;
 };
 

@@ -23,6 +23,17 @@ double time_or_never(double us) {
   return us >= 0 ? us : std::numeric_limits<double>::infinity();
 }
 
+// The number of the kind of a link, which may be new.
+uint8_t kind_of(const LinkCost& link, std::vector<const LinkCost*>& kinds) {
+  size_t k = 1;
+  while (k < kinds.size() && (kinds[k]->latency_us != link.latency_us ||
+                              kinds[k]->bytes_per_us != link.bytes_per_us)) {
+    ++k;
+  }
+  if (k == kinds.size() && k < kMaxKinds) kinds.push_back(&link);
+  return static_cast<uint8_t>(k);
+}
+
 }  // namespace
 
 std::vector<int32_t> topological_order(const SimulatedGraph& g) {
@@ -66,15 +77,16 @@ DecodeTables::DecodeTables(const SimulatedGraph& g, const CostTable& c)
   add_nodes();
   add_paths();
   add_links();
+  add_edges();
 }
 
 void DecodeTables::add_classes() {
   for (const DeviceCost& d : costs.devices) {
     class_of.push_back(static_cast<size_t>(d.device_class));
     all_free &= d.copies == CopyRule::kFree;
-    eager.push_back(d.copies == CopyRule::kOverlap ||
-                    d.copies == CopyRule::kFree);
-    any_eager |= eager.back() != 0;
+    if (d.copies == CopyRule::kOverlap || d.copies == CopyRule::kFree) {
+      eager |= uint64_t{1} << (class_of.size() - 1);
+    }
   }
   node_us.reserve(costs.times.size());
   for (const OpTime& t : costs.times) node_us.push_back(time_or_never(t.us));
@@ -99,6 +111,7 @@ void DecodeTables::add_nodes() {
 // Longest paths of least times, backwards.
 void DecodeTables::add_paths() {
   behind_us.assign(graph.kind.size(), 0);
+  least_us.assign(graph.kind.size(), 0);
   std::vector<double> with(graph.kind.size(), 0);  // the node itself
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const int32_t i = *it;
@@ -109,45 +122,50 @@ void DecodeTables::add_paths() {
       }
     }
     for (const int32_t f : graph.followers[i]) {
-      if (graph.kind[f] == Kind::kSource) continue;  // waits for nobody
       behind = std::max(behind, with[f]);
     }
     behind_us[i] = behind;
-    double least = 0;
     if (graph.kind[i] == Kind::kOp) {
-      least = std::numeric_limits<double>::infinity();
+      double least = std::numeric_limits<double>::infinity();
       for (size_t k = 0; k < num_classes; ++k) {
         least = std::min(least, node_us[i * num_classes + k]);
       }
+      least_us[i] = least;
+      work_us += least;
     }
-    with[i] = least + behind;
+    with[i] = least_us[i] + behind;
   }
 }
 
 void DecodeTables::add_links() {
-  link_kind.assign(num_devices * num_devices, 0);
-  link_group.assign(num_devices * num_devices, -1);
+  routes.resize(num_devices * num_devices);
   std::vector<const LinkCost*> kinds = {nullptr};
   std::map<int32_t, int32_t> groups;
-  for (size_t at = 0; at < link_kind.size(); ++at) {
-    if (at / num_devices == at % num_devices) continue;
-    const LinkCost& link = costs.links[at];
-    if (link.shared >= 0) {
-      link_group[at] =
-          groups.emplace(link.shared, static_cast<int32_t>(groups.size()))
-              .first->second;
+  const auto devices = static_cast<int32_t>(num_devices);
+  for (int32_t from = 0; from < devices; ++from) {
+    for (int32_t to = 0; to < devices; ++to) {
+      if (from == to) continue;
+      const LinkCost& link = costs.link(from, to);
+      Route& route = routes[static_cast<size_t>(from * devices + to)];
+      const CopyRule rule = costs.devices[to].copies;
+      route.free = rule == CopyRule::kFree;
+      const int32_t own = rule == CopyRule::kOverlap ? devices + to : to;
+      const bool sends = costs.devices[from].copies == CopyRule::kBoth;
+      const auto next = static_cast<int32_t>(groups.size());
+      const int32_t group =
+          link.shared < 0
+              ? own
+              : 2 * devices + groups.emplace(link.shared, next).first->second;
+      route.occupies[0] = own;
+      route.occupies[1] = sends ? from : own;
+      route.occupies[2] = group;
+      route.kind = kind_of(link, kinds);
     }
-    size_t k = 1;
-    while (k < kinds.size() && (kinds[k]->latency_us != link.latency_us ||
-                                kinds[k]->bytes_per_us != link.bytes_per_us)) {
-      ++k;
-    }
-    if (k == kinds.size() && k < kMaxKinds) kinds.push_back(&link);
-    link_kind[at] = static_cast<uint8_t>(k);
   }
   num_groups = static_cast<int32_t>(groups.size());
   num_kinds = static_cast<uint8_t>(kinds.size());
-  kind_us.reserve(num_values * num_kinds);
+  for (const Route& r : routes) few_kinds &= r.kind < num_kinds;
+  kind_us.reserve((num_values + 1) * num_kinds);
   for (size_t v = 0; v < num_values; ++v) {
     const int64_t bytes = costs.bytes.item(static_cast<int32_t>(v));
     kind_us.push_back(0);
@@ -156,6 +174,20 @@ void DecodeTables::add_links() {
           graph.everywhere[v] ? 0 : time_or_never(kinds[k]->time_us(bytes)));
     }
   }
+  kind_us.resize(kind_us.size() + num_kinds, 0);
+}
+
+void DecodeTables::add_edges() {
+  for (int32_t i = 0; i < graph.num_nodes(); ++i) {
+    edges_of.push_back(static_cast<int32_t>(edges.size()));
+    for (const Read& r : reads[i]) {
+      edges.push_back({r.value * num_kinds, r.producer});
+    }
+    for (const int32_t c : graph.controls[i]) {
+      edges.push_back({static_cast<int32_t>(num_values) * num_kinds, c});
+    }
+  }
+  edges_of.push_back(static_cast<int32_t>(edges.size()));
 }
 
 double DecodeTables::slow_copy_us(int32_t value, int32_t from,

@@ -30,16 +30,32 @@ struct DecodeTables {
   }
   // 0 on one device.
   double copy_us(int32_t value, int32_t from, int32_t to) const {
-    const uint8_t kind =
-        link_kind[static_cast<size_t>(from) * num_devices + to];
+    const uint8_t kind = route(from, to).kind;
     return kind < num_kinds
                ? kind_us[static_cast<size_t>(value) * num_kinds + kind]
                : slow_copy_us(value, from, to);
   }
   double slow_copy_us(int32_t value, int32_t from, int32_t to) const;
-  int32_t group(int32_t from, int32_t to) const {
-    return link_group[static_cast<size_t>(from) * num_devices + to];
+
+  // A way from one device to another. What it occupies is three numbers of
+  // resources, some of them the same: computing on device d is d, its copy
+  // engine devices + d; then come groups of links.
+  struct Route {
+    int32_t occupies[3] = {0, 0, 0};
+    uint8_t kind = 0;  // of the link; 0: on one device
+    bool free = true;  // occupies nothing
+  };
+  const Route& route(int32_t from, int32_t to) const {
+    return routes[static_cast<size_t>(from) * num_devices +
+                  static_cast<size_t>(to)];
   }
+
+  // What a node waits for, where copies are free: a producer, and where in
+  // kind_us the times of the copy begin. Controls have none but 0.
+  struct Edge {
+    int32_t times;
+    int32_t producer;
+  };
 
   const SimulatedGraph& graph;
   const CostTable& costs;
@@ -50,25 +66,29 @@ struct DecodeTables {
   std::vector<int32_t> timeless;  // sources and aliases, in that order
   std::vector<size_t> class_of;   // per device
   std::vector<double> node_us;    // [node * classes + class]; infinite: never
+  std::vector<double> least_us;   // per node, on any device; 0: not an op
   std::vector<double> behind_us;  // per node: Decoder::path_behind_us
+  double work_us = 0;             // least times of all ops
   Rows<Read> reads;               // per node
-  // Links that are alike have one kind, of `num_kinds`; 0: no link, on one
-  // device. Others, where too many differ, have kind num_kinds.
-  std::vector<uint8_t> link_kind;  // [from * devices + to]
+  std::vector<Edge> edges;        // per node
+  std::vector<int32_t> edges_of;  // per node, and at the end
+  std::vector<Route> routes;      // [from * devices + to]
+  // Links that are alike have one kind, of `num_kinds`; 0 is no link. Others,
+  // where too many differ, have kind num_kinds, and `few_kinds` is false.
   uint8_t num_kinds = 1;
-  std::vector<double> kind_us;      // [value * kinds + kind]
-  std::vector<int32_t> link_group;  // as link_kind: 0 to num_groups - 1, or -1
-  bool all_free = true;             // copies to any device
-  // Per device: copies to it stand behind what they copy, not in front of who
-  // reads it.
-  std::vector<uint8_t> eager;
-  bool any_eager = false;
+  bool few_kinds = true;
+  std::vector<double> kind_us;  // [value * kinds + kind]; at the end zeros
+  bool all_free = true;         // copies to any device
+  // Devices, as bits: copies to them stand behind what they copy, not in front
+  // of who reads it.
+  uint64_t eager = 0;
 
  private:
   void add_classes();
   void add_nodes();
   void add_paths();
   void add_links();
+  void add_edges();
 };
 
 }  // namespace berth

@@ -81,8 +81,9 @@ class SimulatedGraph {
   SimulatedGraph() = default;  // of arrays alone: fill them in, then finish()
   explicit SimulatedGraph(const Graph& graph);
 
-  // Derives readers and followers from reads and controls; flags, aliases and
-  // bytes that are not filled in become none.
+  // Derives readers and followers from reads and controls. Sources lose their
+  // controls: they are there from the start. Flags, aliases and bytes that are
+  // not filled in become none.
   void finish();
 
   enum class Kind : uint8_t {

@@ -36,7 +36,6 @@ class Sequence {
     find_positions();
     // An alias stands where the last op stands that it waits for.
     for (const int32_t i : order) {
-      if (graph_.kind[i] == Kind::kSource) continue;
       int32_t last = -1;
       for (const int32_t v : graph_.reads[i]) {
         last = std::max(last, position_[graph_.producer[v]]);
@@ -104,6 +103,9 @@ void check_costs(const SimulatedGraph& graph, const CostTable& costs) {
       (!costs.workspace.empty() && costs.workspace.size() != times) ||
       (!costs.bus_bytes.empty() && costs.bus_bytes.size() != n)) {
     fail("the costs are those of another graph or machine");
+  }
+  if (devices > 64) {
+    fail(fmt::format("{} devices; expected at most 64", devices));
   }
   for (const DeviceCost& d : costs.devices) {
     if (d.device_class < 0 ||

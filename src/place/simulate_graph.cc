@@ -1,6 +1,7 @@
 // SimulatedGraph: a graph as the simulator walks it.
 
 #include <algorithm>
+#include <utility>
 
 #include "op/op_registry.h"
 #include "place/schedule.h"
@@ -114,6 +115,12 @@ SimulatedGraph::SimulatedGraph(const Graph& g) : graph(&g) {
 }
 
 void SimulatedGraph::finish() {
+  Rows<int32_t> waits;
+  for (int32_t i = 0; i < num_nodes(); ++i) {
+    waits.add(kind[i] == Kind::kSource ? std::span<const int32_t>()
+                                       : std::as_const(controls)[i]);
+  }
+  controls = std::move(waits);
   everywhere.resize(producer.size(), 0);
   lives_on.resize(producer.size(), 0);
   alias_of.resize(kind.size(), -1);

@@ -229,6 +229,17 @@ TEST(Simulate, AControlAcrossDevicesCostsNothing) {
   EXPECT_TRUE(s.transfers.empty());
 }
 
+TEST(Simulate, ArgumentsWaitForNobody) {
+  const std::string x = fmt::format(
+      "node x = _Arg(^a) {{index = 0, dtype = float32, shape = shape[1]}} -> "
+      "float32[1] at \"{}\"\n",
+      gpu(1));
+  Case t(node("a", "Make()", 0, 10) + x + node("b", "Fn(x:0)", 1, 5));
+  const Simulation s = t.run();
+  EXPECT_EQ(t.when(s, "x"), "0-0");
+  EXPECT_EQ(t.when(s, "b"), "0-5");
+}
+
 TEST(Simulate, TheOrderOfThePlanIsKept) {
   Case t(node("a", "Make()", 0, 10) + node("b", "Fn(a:0)", 1, 5) +
          node("c", "Make()", 1, 2));

@@ -1,8 +1,10 @@
 // The bound of throughput: packing, in stages, each from what the last proved.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "place/planner/cut_sizes.h"
 #include "place/planner/models.h"
@@ -14,8 +16,8 @@ namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kShaved = 1e-6;  // off every value stated, for rounding
+constexpr int32_t kMostForPatterns = 20000;  // units
 
 class Prover {
  public:
@@ -25,51 +27,65 @@ class Prover {
   }
 
   Bound prove() {
-    prove_simply();
-    if (bound_.value > 0) prove_by_cuts();
-    if (bound_.value > 0) prove_by_sets();
+    if (!prove_simply()) return {};
+    prove_by_cuts();
+    prove_by_sets();
     return std::move(bound_);
   }
 
  private:
-  // Largest unit, and work against devices.
-  void prove_simply() {
+  // Largest unit, and work against devices. False: no unit takes time, or some
+  // fits nowhere, which is for others to say.
+  bool prove_simply() {
     double largest = 0;
-    const size_t kinds = p_.num_kinds();
-    for (size_t at = 0; at < p_.size.size(); at += kinds) {
-      const double least = *std::min_element(
-          p_.size.begin() + static_cast<std::ptrdiff_t>(at),
-          p_.size.begin() + static_cast<std::ptrdiff_t>(at + kinds));
-      if (std::isinf(least)) return;  // infeasible: others say so
-      largest = std::max(largest, least);
+    int32_t unit = -1;
+    for (int32_t u = 0; u < p_.num_units(); ++u) {
+      const auto sizes = sizes_of(p_.size, u);
+      const double least = *std::min_element(sizes.begin(), sizes.end());
+      if (std::isinf(least)) return false;
+      if (least <= largest) continue;
+      largest = least;
+      unit = u;
     }
     const SumProof sum = prove_by_sum(p_.size, counts_);
-    const bool by_sum = sum.worth > largest;
-    lower_ = std::max(largest, sum.worth);
-    state(lower_, by_sum ? "work of all devices" : "largest op");
-    for (size_t at = 0; at < p_.size.size(); at += kinds) {
-      worth_.push_back(worth_of({p_.size.data() + at, kinds}, sum.prices));
+    if (!(std::max(sum.worth, largest) > 0)) return false;
+    worth_ = worth_of_all(p_.size, sum.prices);
+    if (sum.worth >= largest) {
+      state(sum.worth, "work of all devices");
+      // As shares of the target: together a little more than all devices.
+      std::vector<double> worth = worth_;
+      for (double& w : worth) w /= sum.worth * (1 - kShaved / 2);
+      add_sizes(std::move(worth), sum.prices, {});
+    } else {
+      state(largest, "largest op");
+      std::vector<double> worth(worth_.size(), 0);
+      worth[static_cast<size_t>(unit)] = 1;
+      add_sizes(worth, std::vector<double>(p_.num_kinds(), 0),
+                std::vector<double>(p_.size.size(), 1));
+    }
+    return true;
+  }
+
+  // Sizes that grow by copies, until targets and cuts fit each other.
+  void prove_by_cuts() {
+    const int32_t n = p_.num_units();
+    CutSizes cuts(p_, lower_, n <= 2000 ? n : n <= 20000 ? 400 : 200);
+    for (int round = 0; round < 4 && budget_.spent(0) < 0.5; ++round) {
+      const double before = lower_;
+      cuts.refine(lower_ * 1.01, budget_, 0.5);
+      const double proved = greatest(cuts, lower_);
+      if (proved > lower_) note_cuts(cuts, proved);
+      if (lower_ <= before * (1 + 1e-3)) break;
     }
   }
 
-  std::vector<double> shares_at(const CutSizes& cuts, double target) const {
-    std::vector<double> share(p_.size.size());
-    for (int32_t u = 0; u < p_.num_units(); ++u) {
-      for (size_t k = 0; k < p_.num_kinds(); ++k) {
-        share[static_cast<size_t>(u) * p_.num_kinds() + k] =
-            cuts.size(u, k, target) / target;
-      }
-    }
-    return share;
-  }
-
-  // The greatest T that the known cuts prove; at least `from`.
+  // The greatest T that the known cuts prove; `from`: none.
   double greatest(const CutSizes& cuts, double from) const {
-    double low = from, high = from * 1.02;
     const auto proved = [&](double target) {
       return prove_by_sum(shares_at(cuts, target), counts_).worth > 1;
     };
-    while (proved(high) && high < upper_ * 4 && high < from * 1e6) {
+    double low = from, high = from * 1.02;
+    while (proved(high)) {
       low = high;
       high *= 1.1;
     }
@@ -80,54 +96,98 @@ class Prover {
     return low;
   }
 
-  void prove_by_cuts() {
-    const int32_t n = p_.num_units();
-    CutSizes cuts(p_, lower_, n <= 2000 ? n : n <= 20000 ? 400 : 200);
-    for (int round = 0; round < 4; ++round) {
-      const double target = std::min(lower_ * 1.01, std::max(upper_, lower_));
-      cuts.refine(target, budget_, 0.5);
-      const double proved = greatest(cuts, lower_);
-      const bool news = proved > lower_ * (1 + 1e-4);
-      if (proved > lower_) {
-        lower_ = proved;
-        state(proved, "cut-inflated packing");
-        const std::vector<double> share = shares_at(cuts, proved);
-        const SumProof sum = prove_by_sum(share, counts_);
-        worth_.clear();
-        for (size_t at = 0; at < share.size(); at += p_.num_kinds()) {
-          worth_.push_back(
-              worth_of({share.data() + at, p_.num_kinds()}, sum.prices));
-        }
-      }
-      if (!news || budget_.spent(0) >= 0.5) break;
+  void note_cuts(const CutSizes& cuts, double target) {
+    const std::vector<double> share = shares_at(cuts, target);
+    SumProof sum = prove_by_sum(share, counts_);
+    std::vector<double> worth = worth_of_all(share, sum.prices);
+    for (double& w : worth) {
+      if (std::isfinite(w)) continue;
+      // This one fits nowhere: no other is needed.
+      w = 1;
+      for (double& other : worth) other = &other == &w ? 1 : 0;
+      sum.prices.assign(p_.num_kinds(), 0);
+      break;
     }
+    std::vector<double> q(share.size());
+    for (size_t at = 0; at < q.size(); ++at) {
+      cuts.size(static_cast<int32_t>(at / p_.num_kinds()), at % p_.num_kinds(),
+                target, &q[at]);
+    }
+    state(target, "cut-inflated packing");
+    add_sizes(worth, sum.prices, q);
+    worth_ = std::move(worth);
   }
 
   void prove_by_sets() {
-    if (p_.num_units() > 20000) return;
+    if (p_.num_units() > kMostForPatterns) return;
     PatternOptions o;
     o.lower = lower_;
     o.upper = upper_;
-    o.until = 0.9;
     const PatternProof proof = prove_by_patterns(p_, worth_, budget_, o);
-    if (proof.value > lower_) {
-      lower_ = proof.value;
-      state(proof.value, "packing by patterns with their copies");
-    }
+    if (proof.value <= lower_) return;
+    state(proof.value, "packing by patterns with their copies");
+    add("worth", proof.worth);
+    add("price", proof.prices);
+    add("order", {proof.order.begin(), proof.order.end()});
   }
 
+  std::vector<double> shares_at(const CutSizes& cuts, double target) const {
+    std::vector<double> share(p_.size.size());
+    for (size_t at = 0; at < share.size(); ++at) {
+      share[at] = cuts.size(static_cast<int32_t>(at / p_.num_kinds()),
+                            at % p_.num_kinds(), target) /
+                  target;
+    }
+    return share;
+  }
+  std::span<const double> sizes_of(const std::vector<double>& of_all,
+                                   int32_t unit) const {
+    return std::span(of_all).subspan(static_cast<size_t>(unit) * p_.num_kinds(),
+                                     p_.num_kinds());
+  }
+  std::vector<double> worth_of_all(const std::vector<double>& share,
+                                   const std::vector<double>& prices) const {
+    std::vector<double> worth;
+    for (int32_t u = 0; u < p_.num_units(); ++u) {
+      worth.push_back(worth_of(sizes_of(share, u), prices));
+    }
+    return worth;
+  }
+
+  // Notes what is proved, and begins its witness (docs/formats.md).
   void state(double value, const char* how) {
+    lower_ = value;
     bound_.value = value * (1 - kShaved);
     bound_.how = how;
+    bound_.witness = {"packing", bound_.value, {}};
+    const PackingWeights& w = p_.weights;
+    add("weights", {w.copies, w.memory, w.memory_at});
+    std::vector<double> kind(load_.limit.size());
+    for (size_t k = 0; k < p_.num_kinds(); ++k) {
+      for (DeviceMask m = p_.kinds[k].devices; m; m &= m - 1) {
+        kind[static_cast<size_t>(std::countr_zero(m))] = static_cast<double>(k);
+      }
+    }
+    add("kind", std::move(kind));
+  }
+  void add(const char* name, std::vector<double> array) {
+    bound_.witness.arrays.emplace_back(name, std::move(array));
+  }
+  void add_sizes(std::vector<double> worth, std::vector<double> prices,
+                 std::vector<double> q) {
+    q.resize(p_.size.size(), -1);
+    add("worth", std::move(worth));
+    add("price", std::move(prices));
+    add("q", std::move(q));
   }
 
-  LoadProblem load_;
+  const LoadProblem load_;
   const Budget& budget_;
   const double upper_;
-  PackingProblem p_;
-  std::vector<double> counts_;
-  double lower_ = 0;           // proved
-  std::vector<double> worth_;  // per unit, that proved it
+  const PackingProblem p_;
+  std::vector<double> counts_;  // of devices, per kind
+  double lower_ = 0;            // proved
+  std::vector<double> worth_;   // per unit, by sizes
   Bound bound_;
 };
 

@@ -2,7 +2,10 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "place/planner/check.h"
 #include "place/planner/models.h"
 #include "place/planner/random_loads_testing.h"
 
@@ -26,6 +29,10 @@ void expect_valid(Payment payment, int count, double* mean_gap) {
       const Bound b = bound_loads(p, Budget::of_moves(100000, 1), upper);
       ASSERT_LE(b.value, best * (1 + 1e-9))
           << "seed " << seed << " by " << b.how;
+      if (b.value > 0) {
+        ASSERT_EQ(check_packing(p, b.witness), "")
+            << "seed " << seed << " by " << b.how;
+      }
       if (std::isinf(upper) && best > 0) {
         gaps += best > 0 ? 1 - b.value / best : 0;
         ++feasible;
@@ -49,6 +56,100 @@ TEST(BoundLoads, NeverExceedsTheBestPlacementByLinks) {
   double gap = 0;
   expect_valid(Payment::kLinks, 1000, &gap);
   EXPECT_LT(gap, 0.15);
+}
+
+// The bound of a random problem.
+struct Case {
+  PlanProblem problem;
+  Bound bound;
+};
+std::vector<Case> some_cases(int count) {
+  std::vector<Case> cases;
+  for (uint64_t seed = 0; static_cast<int>(cases.size()) < count; ++seed) {
+    Case c;
+    c.problem = testing::random_load_problem(
+        seed, seed % 2 ? Payment::kLinks : Payment::kTouch);
+    c.bound = bound_loads(c.problem, Budget::of_moves(20000, 1),
+                          std::numeric_limits<double>::infinity());
+    if (c.bound.value > 0) cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+std::vector<double>& array_of(Witness& w, const std::string& name) {
+  for (auto& [n, array] : w.arrays) {
+    if (n == name) return array;
+  }
+  static std::vector<double> none;
+  return none;
+}
+
+TEST(CheckPacking, RejectsHigherTargets) {
+  int rejected = 0;
+  for (const Case& c : some_cases(200)) {
+    const double best = testing::best_load(c.problem);
+    Witness w = c.bound.witness;
+    w.target = c.bound.value * 1.3;
+    if (w.target <= best) continue;  // may be true
+    EXPECT_NE(check_packing(c.problem, w), "");
+    ++rejected;
+  }
+  EXPECT_GT(rejected, 150);
+}
+
+TEST(CheckPacking, RejectsMoreWorthAndLowerPrices) {
+  int priced = 0;
+  for (const Case& c : some_cases(200)) {
+    const Witness& good = c.bound.witness;
+    ASSERT_EQ(check_packing(c.problem, good), "");
+    Witness w = good;
+    const std::vector<double> prices = array_of(w, "price");
+    // Where no device has a price, an op is too large for all.
+    if (*std::max_element(prices.begin(), prices.end()) == 0) continue;
+    ++priced;
+    for (double& price : array_of(w, "price")) price *= 0.5;
+    EXPECT_NE(check_packing(c.problem, w), "");
+    w = good;
+    for (double& worth : array_of(w, "worth")) worth *= 2;
+    EXPECT_NE(check_packing(c.problem, w), "");
+    w = good;
+    for (double& worth : array_of(w, "worth")) worth *= 0.5;
+    EXPECT_NE(check_packing(c.problem, w), "");
+  }
+  EXPECT_GT(priced, 100);
+}
+
+TEST(CheckPacking, RejectsWhatIsNoWitness) {
+  const Case c = some_cases(1)[0];
+  const Witness& good = c.bound.witness;
+  for (size_t i = 0; i < good.arrays.size(); ++i) {
+    for (const double bad : {std::nan(""), -1e300, 1e300,
+                             std::numeric_limits<double>::infinity()}) {
+      Witness w = good;
+      if (w.arrays[i].second.empty()) continue;
+      w.arrays[i].second[0] = bad;
+      if (w.arrays[i].first == "q" && bad == -1e300) continue;
+      if (w.arrays[i].first == "worth" && bad == -1e300) continue;
+      if (w.arrays[i].first == "price" && bad == 1e300) continue;
+      EXPECT_NE(check_packing(c.problem, w), "") << w.arrays[i].first;
+    }
+    Witness w = good;
+    w.arrays[i].second.pop_back();
+    EXPECT_NE(check_packing(c.problem, w), "") << w.arrays[i].first;
+    w.arrays.erase(w.arrays.begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_NE(check_packing(c.problem, w), "");
+  }
+}
+
+TEST(BoundLoads, RepeatsForABudgetInMoves) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const PlanProblem p = testing::random_load_problem(seed, Payment::kTouch);
+    const double infinity = std::numeric_limits<double>::infinity();
+    const Bound a = bound_loads(p, Budget::of_moves(5000, 1), infinity);
+    const Bound b = bound_loads(p, Budget::of_moves(5000, 4), infinity);
+    EXPECT_EQ(a.value, b.value);
+    EXPECT_EQ(a.witness.arrays, b.witness.arrays);
+  }
 }
 
 }  // namespace

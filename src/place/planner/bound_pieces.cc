@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "place/planner/models.h"
 #include "place/planner/path_pieces.h"
@@ -13,36 +15,74 @@ namespace berth {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-constexpr int64_t kMovesOfPath = 100;  // that one path counts as
-constexpr double kRounding = 1e-9;     // of sums; shaved off
+// What a piece's cut and a path count as.
+constexpr int64_t kMovesOfCut = 20, kMovesOfPath = 20;
+// Of all pieces of a path, times ops and edges: bounds what a checker does.
+constexpr double kWork = 3e9;
+constexpr double kRounding = 1e-9;  // of sums; shaved off
 
 class Prover {
  public:
   explicit Prover(const PiecesProblem& p)
-      : p_(p), paths_(p), weight_(static_cast<size_t>(p.num_ops)) {}
+      : p_(p),
+        paths_(p),
+        weight_(static_cast<size_t>(p.num_ops)),
+        most_(static_cast<int32_t>(
+            std::sqrt(kWork / (p.num_ops + p.inputs.num_items() + 1)))) {}
 
   // Paths that are long in time, in bytes, in transfers and in ops; then in
   // random mixtures of these.
   void run(const Budget& budget) {
     StreamRandom random(kSeed, 0);
-    for (int k = 0; k < 4 || budget.spent(k * kMovesOfPath) < 1; ++k) {
-      if (k > 0 && budget.seconds_left() <= 0) break;
+    const auto more = [&] { return budget.spent(moves_ += kMovesOfCut) < 1; };
+    for (int k = 0; k == 0 || budget.spent(moves_ += kMovesOfPath) < 1; ++k) {
       for (int32_t v = 0; v < p_.num_ops; ++v) {
         const double some = k < 4 ? 1 : random.uniform();
         weight_[static_cast<size_t>(v)] = some * weight(v, k % 4);
       }
-      std::vector<int32_t> path = paths_.longest(weight_);
-      const double value = paths_.least(path);
-      if (value <= value_) continue;
-      value_ = value;
-      path_ = std::move(path);
+      try_path(paths_.longest(weight_), random, more);
     }
   }
 
   double value() const { return value_; }
-  const std::vector<int32_t>& path() const { return path_; }
+  Witness witness() const {
+    std::vector<double> path, cuts;
+    for (const int32_t v : path_) path.push_back(p_.original[v]);
+    for (const PathPieces::Cut& c : cuts_) {
+      cuts.insert(cuts.end(), {static_cast<double>(c.begin),
+                               static_cast<double>(c.last), c.price});
+    }
+    return {"pieces",
+            value_ * (1 - kRounding),
+            {{"path", std::move(path)},
+             {"part", {part_.first * 1.0, part_.second * 1.0}},
+             {"cuts", std::move(cuts)}}};
+  }
 
  private:
+  // A path that is too long for all its pieces: a part of it, and what the
+  // other ops take at their best place.
+  void try_path(std::vector<int32_t> path, StreamRandom& random,
+                const std::function<bool()>& more) {
+    const auto length =
+        static_cast<int32_t>(std::min(path.size(), static_cast<size_t>(most_)));
+    const auto most_begin = static_cast<int32_t>(path.size()) - length;
+    const auto begin = static_cast<int32_t>(
+        random.below(static_cast<uint32_t>(most_begin) + 1));
+    double value = 0;
+    for (int32_t k = 0; k < static_cast<int32_t>(path.size()); ++k) {
+      if (k >= begin && k < begin + length) continue;
+      value += paths_.least_time(path[static_cast<size_t>(k)]);
+    }
+    value += paths_.least({path.begin() + begin, path.begin() + begin + length},
+                          more);
+    if (value <= value_) return;
+    value_ = value;
+    path_ = std::move(path);
+    part_ = {begin, begin + length};
+    cuts_ = paths_.cuts();
+  }
+
   double weight(int32_t v, int rule) const {
     const auto at = static_cast<size_t>(v);
     if (rule == 1) return p_.bytes[at];
@@ -58,7 +98,11 @@ class Prover {
   const PiecesProblem& p_;
   PathPieces paths_;
   std::vector<double> weight_;
+  const int32_t most_;  // ops of a path
   std::vector<int32_t> path_;
+  std::pair<int32_t, int32_t> part_;
+  std::vector<PathPieces::Cut> cuts_;
+  int64_t moves_ = 0;
   double value_ = 0;
 };
 
@@ -71,13 +115,9 @@ Bound bound_pieces(const PlanProblem& problem, const Budget& budget, double) {
   Bound b;
   // Infinite: no plan at all, which is for others to prove.
   if (!std::isfinite(prover.value())) return b;
-  b.value = prover.value() * (1 - kRounding);
-  b.how = "pieces along a path";
-  b.witness.kind = "pieces";
-  b.witness.target = b.value;
-  std::vector<double> path;
-  for (const int32_t v : prover.path()) path.push_back(p.original[v]);
-  b.witness.arrays.emplace_back("path", std::move(path));
+  b.how = "least cuts of the pieces along a path, prices of memory";
+  b.witness = prover.witness();
+  b.value = b.witness.target;
   return b;
 }
 

@@ -58,11 +58,15 @@ class Comparison {
     causes_.push_back({size, std::move(text)});
   }
 
-  // "4 MiB of dense_2:0", "dense_2" of files that name no bytes.
-  std::string what(const PlannedTransfer& t) const {
+  // "4 MiB of dense_2:0 now go to CPU:0 (4 us)"; of files that name no bytes
+  // "dense_2 now goes ...".
+  std::string text(const char* adverb, const PlannedTransfer& t) const {
     const bool sized = p0_.touch_us.empty() && p0_.time_unit == "us";
-    return (sized ? size_text(static_cast<double>(t.bytes)) + " of " : "") +
-           value_name(p0_, t.value);
+    return fmt::format(
+        "{}{} {} {} to {} ({})",
+        sized ? size_text(static_cast<double>(t.bytes)) + " of " : "value ",
+        value_name(p0_, t.value), adverb, sized ? "go" : "goes",
+        short_name(p0_, t.to), time(t.time));
   }
 
   void compare_transfers() {
@@ -75,18 +79,14 @@ class Comparison {
     for (const auto& [key, t] : is) {
       const auto old = was.find(key);
       if (old == was.end()) {
-        add(t.time, fmt::format("{} now {} to {} ({})", what(t),
-                                p0_.touch_us.empty() ? "go" : "goes",
-                                short_name(p0_, t.to), time(t.time)));
+        add(t.time, text("now", t));
       } else if (old->second.time != t.time) {
         changed[{t.from, t.to}] += t.time - old->second.time;
       }
     }
     for (const auto& [key, t] : was) {
       if (is.count(key)) continue;
-      add(t.time, fmt::format("{} no longer {} to {} ({})", what(t),
-                              p0_.touch_us.empty() ? "go" : "goes",
-                              short_name(p0_, t.to), time(t.time)));
+      add(t.time, text("no longer", t));
     }
     for (const auto& [link, more] : changed) {
       add(std::fabs(more),
@@ -115,7 +115,7 @@ class Comparison {
       if (more != 0) {
         add(std::fabs(more),
             fmt::format("{} {} {} {}", name,
-                        p0_.model == PlanModel::kStep ? "computes" : "has",
+                        p0_.model == PlanModel::kStep ? "computes" : "is busy",
                         time(std::fabs(more)), more > 0 ? "more" : "less"));
       }
       if (p0_.model != PlanModel::kStep) continue;

@@ -1,10 +1,11 @@
 // Follows the deductions of a "windows" witness (docs/formats.md) one by one.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 
 #include "place/planner/check.h"
 
@@ -13,26 +14,27 @@ namespace berth {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kUp = 1 + 1e-12;  // for rounding
 
-struct Edge {
-  int from, to;
-  double bytes;  // -1: nothing is sent
+struct Row {  // docs/formats.md
+  bool back;
+  int target;
+  double t, from, until, size;
 };
 
 class Follow {
  public:
-  explicit Follow(const PlanProblem& p)
-      : p_(p), g_(p.graph), n_(p.num_ops()), m_(p.num_devices()) {
+  Follow(const PlanProblem& p, const std::vector<double>& weight)
+      : p_(p), n_(p.num_ops()), m_(p.num_devices()), weight_(weight) {
     std::vector<uint64_t> may(p.num_groups, ~uint64_t{0});
-    for (int i = 0; i < n_ * m_; ++i) {
-      const int op = i / m_, d = i % m_;
-      time_.push_back(p.takes_time(op) ? p.costs.time(op, d).us : 0);
-      if (time_[i] == kInf || !(p.allowed[op] >> d & 1)) {
-        may[p.group[op]] &= ~(uint64_t{1} << d);
-      }
+    for (int x = 0; x < n_ * m_; ++x) {
+      const int i = x / m_, d = x % m_;
+      time_.push_back(p.takes_time(i) ? p.costs.time(i, d).us : 0);
+      const bool able = time_[x] < kInf && p.allowed[i] >> d & 1;
+      if (!able) may[p.group[i]] &= ~(uint64_t{1} << d);
     }
-    for (int i = 0; i < n_ * m_; ++i) {
-      if (!(may[p.group[i / m_]] >> i % m_ & 1)) time_[i] = kInf;
+    for (int x = 0; x < n_ * m_; ++x) {
+      if (!(may[p.group[x / m_]] >> x % m_ & 1)) time_[x] = kInf;
     }
     set_edges();
     for (const bool back : {false, true}) {
@@ -41,99 +43,99 @@ class Follow {
     }
   }
 
-  // The rows of the witness in turn; the highest bound that they show.
-  double follow(const std::vector<double>& weight,
-                const std::vector<std::vector<double>>& rows) {
+  // The highest bound that rows show, until one is wrong.
+  double follow(const std::vector<Row>& rows) {
     double bound = 0;
-    for (int i = 0; i < n_; ++i) {
-      if (p_.takes_time(i)) bound = std::max(bound, end(false, i, 0));
-    }
-    for (const std::vector<double>& r : rows) {
-      const bool back = r[0] != 0;
-      const int op = r[1] >= 0 && r[1] < n_ ? int(r[1]) : -1;
-      if (!refutes(back, op, r[2], r[3], r[4], r[5], weight)) return bound;
-      if (op < 0) {
-        bound = std::max(bound, r[2]);
+    for (const Row& r : rows) {
+      if (!refutes(r)) break;
+      if (r.target < 0) {
+        bound = std::max(bound, r.t);
       } else {
-        known_[back][op] = std::max(known_[back][op], r[2]);
-        set_path(back);
+        double& known = known_[r.back][r.target];
+        known = std::max(known, r.t);
+        set_path(r.back);
       }
     }
     for (int i = 0; i < n_; ++i) {
-      if (p_.takes_time(i)) bound = std::max(bound, end(false, i, 1));
+      if (p_.takes_time(i)) bound = std::max(bound, soonest(false, i, true));
     }
     return bound;
   }
 
  private:
+  struct Edge {
+    int op;
+    double bytes;  // -1: nothing is sent
+  };
   void set_edges() {
+    const SimulatedGraph& g = p_.graph;
+    for (auto& of : edges_) of.resize(n_);
     std::vector<size_t> missing(n_, 0);
-    in_.resize(n_), out_.resize(n_);
-    const auto add = [&](int from, int to, double bytes) {
-      if (g_.kind[from] == SimulatedGraph::Kind::kTransfer) return;
-      in_[to].push_back({from, to, bytes});
-      out_[from].push_back({from, to, bytes});
+    const auto add = [&](int u, int i, double bytes) {
+      if (g.kind[u] == SimulatedGraph::Kind::kTransfer) return;
+      edges_[0][i].push_back({u, bytes});
+      edges_[1][u].push_back({i, bytes});
+      ++missing[i];
     };
     for (int i = 0; i < n_; ++i) {
-      if (g_.kind[i] == SimulatedGraph::Kind::kTransfer) continue;
-      for (const int v : g_.reads[i]) {
-        add(g_.producer[v], i,
-            g_.everywhere[v] ? -1.0 : double(p_.costs.bytes.item(v)));
+      if (g.kind[i] == SimulatedGraph::Kind::kTransfer) continue;
+      for (const int v : g.reads[i]) {
+        const auto bytes = static_cast<double>(p_.costs.bytes.item(v));
+        add(g.producer[v], i, g.everywhere[v] ? -1 : bytes);
       }
-      for (const int c : g_.controls[i]) add(c, i, -1);
+      for (const int c : g.controls[i]) add(c, i, -1);
     }
     for (int i = 0; i < n_; ++i) {
-      if ((missing[i] = in_[i].size()) == 0) order_.push_back(i);
+      if (missing[i] == 0) order_.push_back(i);
     }
     for (size_t k = 0; k < order_.size(); ++k) {
-      for (const Edge& e : out_[order_[k]]) {
-        if (--missing[e.to] == 0) order_.push_back(e.to);
+      for (const Edge& e : edges_[1][order_[k]]) {
+        if (--missing[e.op] == 0) order_.push_back(e.op);
       }
     }
     // What takes no time, and is before nothing that does, ends no step.
-    std::vector<bool> matters(n_);
     for (int k = n_ - 1; k >= 0; --k) {
-      std::erase_if(out_[order_[k]],
-                    [&](const Edge& e) { return !matters[e.to]; });
-      matters[order_[k]] = p_.takes_time(order_[k]) || !out_[order_[k]].empty();
-      if (!matters[order_[k]]) in_[order_[k]].clear();
+      auto& after = edges_[1][order_[k]];
+      std::erase_if(after, [&](const Edge& e) {
+        return edges_[1][e.op].empty() && !p_.takes_time(e.op);
+      });
+    }
+    for (int i = 0; i < n_; ++i) {
+      if (edges_[1][i].empty() && !p_.takes_time(i)) edges_[0][i].clear();
     }
   }
 
-  double copy(const Edge& e, int a, int b, bool back) const {
-    if (a == b || e.bytes < 0) return 0;
-    const LinkCost& link = p_.costs.link(back ? b : a, back ? a : b);
-    return std::max(link.time_us(int64_t(e.bytes)), 0.0);
-  }
   double ready(bool back, int i, int d) const {
     return ready_[back][i * m_ + d];
   }
-  double time(int i, int d) const { return time_[i * m_ + d]; }
   double least(int i) const {
     return *std::min_element(&time_[i * m_], &time_[i * m_] + m_);
   }
-  // The soonest end of an op; with what must come then.
-  double end(bool back, int i, bool whole) const {
-    double soonest = kInf;
-    for (int d = 0; d < m_; ++d) {
-      soonest = std::min(soonest, ready(back, i, d) + time(i, d) +
-                                      (whole ? ready(!back, i, d) : 0));
-    }
-    return soonest;
-  }
-  // The least time of a copy; infinite: there is none. `apart`: no device may
-  // have both.
-  double cross(const Edge& e, bool& apart) const {
+  // The least over devices of an op's end; `whole`: and of what is behind it.
+  double soonest(bool back, int i, bool whole) const {
     double us = kInf;
-    apart = true;
+    for (int d = 0; d < m_; ++d) {
+      us = std::min(us, ready(back, i, d) + time_[i * m_ + d] +
+                            (whole ? ready(!back, i, d) : 0));
+    }
+    return us;
+  }
+  double copy(double bytes, int from, int to) const {
+    if (from == to || bytes < 0) return 0;
+    const LinkCost& link = p_.costs.link(from, to);
+    return std::max(link.time_us(static_cast<int64_t>(bytes)), 0.0);
+  }
+  // The least time from one op's device to another of the other's.
+  double cross(const Edge& e, int i, bool back) const {
+    double us = e.bytes < 0 ? 0 : kInf;
     for (int a = 0; a < m_; ++a) {
       for (int b = 0; b < m_; ++b) {
-        if (time(e.from, a) == kInf || time(e.to, b) == kInf) continue;
-        if (a == b) apart = false;
-        if (a != b) us = std::min(us, copy(e, a, b, false));
+        if (a == b || time_[e.op * m_ + a] + time_[i * m_ + b] == kInf)
+          continue;
+        us = std::min(us, copy(e.bytes, back ? b : a, back ? a : b));
       }
     }
-    return e.bytes < 0 ? 0 : us;
+    return us;
   }
 
   // The longest chains of ops, each on the device that is best for its chain.
@@ -142,163 +144,146 @@ class Follow {
     for (int k = 0; k < n_; ++k) {
       const int i = order_[back ? n_ - 1 - k : k];
       for (int d = 0; d < m_; ++d) {
-        double start = known_[back][i];
-        for (const Edge& e : (back ? out_ : in_)[i]) {
-          const int u = back ? e.to : e.from;
-          double soonest = kInf;
+        double& start = ready_[back][i * m_ + d] = known_[back][i];
+        for (const Edge& e : edges_[back][i]) {
+          double us = kInf;
           for (int c = 0; c < m_; ++c) {
-            soonest = std::min(
-                soonest, ready(back, u, c) + time(u, c) + copy(e, c, d, back));
+            us = std::min(us, ready(back, e.op, c) + time_[e.op * m_ + c] +
+                                  copy(e.bytes, back ? d : c, back ? c : d));
           }
-          start = std::max(start, soonest);
+          start = std::max(start, us);
         }
-        ready_[back][i * m_ + d] = start;
       }
     }
   }
 
-  // Longest paths to the target; -1: none.
-  void set_lags(bool back, int target) {
-    lag_.assign(n_, target < 0 ? 0 : -1);
-    if (target >= 0) lag_[target] = 0;
-    for (int k = n_ - 1; k >= 0 && target >= 0; --k) {
-      const int i = order_[back ? n_ - 1 - k : k];
-      if (lag_[i] < 0) continue;
-      for (const Edge& e : (back ? out_ : in_)[i]) {
-        bool apart = false;
-        const double us = cross(e, apart);
-        double& lag = lag_[back ? e.to : e.from];
-        lag = std::max(
-            lag, lag_[i] + (i == target ? 0 : least(i)) + (apart ? us : 0));
-      }
-    }
-  }
-
-  bool refutes(bool back, int target, double t, double from, double until,
-               double size, const std::vector<double>& weight) {
-    set_lags(back, target);
+  // Whether the target cannot start by r.t (`back`: so soon before the end).
+  bool refutes(const Row& r) {
+    // Longest paths to the target, per op and device; -1: none.
+    lag_ = r.target < 0 ? ready_[!r.back] : std::vector<double>(n_ * m_, -1);
     std::vector<int> root(n_), first(p_.num_groups, -1);
-    std::iota(root.begin(), root.end(), 0);
     const auto find = [&](int i) {
       while (root[i] != i) i = root[i] = root[root[i]];
       return i;
     };
-    // Who shares a device: groups, and where a copy would come too late.
-    for (int i = 0; i < n_; ++i) {
-      if (lag_[i] < 0) continue;
+    for (int i = 0; i < n_; ++i) root[i] = i;
+    for (int k = n_ - 1; k >= 0; --k) {
+      const int i = order_[r.back ? n_ - 1 - k : k];
+      double* lag = &lag_[i * m_];
+      if (i == r.target) std::fill(lag, lag + m_, 0.0);
+      if (*lag < 0) continue;
       int& other = first[p_.group[i]];
       if (other < 0) other = i;
       root[find(i)] = find(other);
-      double lag = i == target ? 0 : least(i) + lag_[i];
-      if (target < 0) {
-        lag = kInf;
-        for (int d = 0; d < m_; ++d) {
-          lag = std::min(lag, least(i) + ready(!back, i, d));
+      const double then =
+          *std::min_element(lag, lag + m_) + (i == r.target ? 0 : least(i));
+      for (const Edge& e : edges_[r.back][i]) {
+        for (int d = 0; d < m_ && r.target >= 0; ++d) {
+          double& before = lag_[e.op * m_ + d];
+          before = std::max(before, then);
         }
-      }
-      for (const Edge& e : (back ? out_ : in_)[i]) {
-        const int u = back ? e.to : e.from;
-        bool apart = false;
-        if (end(back, u, false) + cross(e, apart) + lag > t * (1 + 1e-12)) {
-          root[find(u)] = find(i);
+        // Too late on another device.
+        if (soonest(r.back, e.op, false) + cross(e, i, r.back) + then >
+            r.t * kUp) {
+          root[find(e.op)] = find(i);
         }
       }
     }
     std::vector<std::vector<int>> classes(n_);
     for (int i = 0; i < n_; ++i) {
-      if (lag_[i] >= 0 && i != target && least(i) > 0) {
-        classes[find(i)].push_back(i);
-      }
+      const bool counts = lag_[i * m_] >= 0 && i != r.target && least(i) > 0;
+      if (counts) classes[find(i)].push_back(i);
     }
-    const double length = std::max(t - until - from, 0.0);
+    return do_not_fit(classes, r);
+  }
+
+  bool do_not_fit(const std::vector<std::vector<int>>& classes, const Row& r) {
+    const double length = std::max(r.t - r.until - r.from, 0.0);
     double sum = 0, capacity = 0;
-    std::vector<bool> used(m_);
+    std::vector<uint8_t> used(m_, 0);
     for (const std::vector<int>& ops : classes) {
-      if (ops.empty()) continue;
-      std::vector<double> needs;
-      for (int d = 0; d < m_; ++d) {
-        const double us = need(ops, d, back, target, t, from, until, size);
-        needs.push_back(size > 0 || us == kInf ? us : weight[d] * us);
+      double fewest = ops.empty() ? 0 : kInf;
+      std::vector<double> us;
+      for (int d = 0; d < m_ && !ops.empty(); ++d) {
+        us.push_back(need(ops, d, r));
+        const double weight = r.size > 0 ? 1 : weight_[d];
+        if (us[d] < kInf) fewest = std::min(fewest, us[d] * weight);
       }
-      const double fewest = *std::min_element(needs.begin(), needs.end());
-      if (fewest == kInf) return true;  // it has no device
+      if (fewest == kInf) return true;  // they have no device
       sum += fewest;
-      for (int d = 0; d < m_ && fewest > 0; ++d) {
-        used[d] = used[d] || std::all_of(ops.begin(), ops.end(), [&](int i) {
-                    return time(i, d) < kInf;
-                  });
-      }
+      for (int d = 0; d < m_ && fewest > 0; ++d) used[d] |= us[d] < kInf;
     }
     for (int d = 0; d < m_; ++d) {
       if (!used[d]) continue;
-      capacity += size > 0 ? std::floor(length / size) : weight[d] * length;
+      capacity +=
+          r.size > 0 ? std::floor(length / r.size) : weight_[d] * length;
     }
-    return sum > capacity * (1 + 1e-12);
+    return sum > capacity * kUp;
   }
 
-  // What ops must do on one device between two times.
-  double need(const std::vector<int>& ops, int d, bool back, int target,
-              double t, double from, double until, double size) const {
-    const double length = std::max(t - until - from, 0.0);
-    double inside = 0, all = 0, soonest = kInf, latest = kInf;
+  // What ops must do between the row's times if they are on this device.
+  double need(const std::vector<int>& ops, int d, const Row& r) const {
+    const double length = std::max(r.t - r.until - r.from, 0.0);
+    double inside = 0, all = 0, start = kInf, end = kInf;
     for (const int i : ops) {
-      const double w = time(i, d), head = ready(back, i, d);
-      const double lag = target < 0 ? ready(!back, i, d) : lag_[i];
-      if (!(head + w + lag <= t * (1 + 1e-12))) return kInf;
-      if (size > 0 && w < size) continue;
-      all += size > 0 ? 1 : w;
-      inside += size > 0 ? head >= from && lag >= until
-                         : std::max(0.0, std::min({w, length, head + w - from,
-                                                   lag + w - until}));
-      soonest = std::min(soonest, head);
-      latest = std::min(latest, lag);
+      const double w = time_[i * m_ + d], head = ready(r.back, i, d);
+      const double lag = lag_[i * m_ + d];
+      if (!(head + w + lag <= r.t * kUp)) return kInf;
+      if (w < r.size) continue;
+      const double part =
+          std::min({w, length, head + w - r.from, lag + w - r.until});
+      all += r.size > 0 ? 1 : w;
+      inside +=
+          r.size > 0 ? head >= r.from && lag >= r.until : std::max(part, 0.0);
+      start = std::min(start, head);
+      end = std::min(end, lag);
     }
     if (all == 0) return 0;
-    // One after the other: beside it is only so much time.
-    const double before = std::max(from - soonest, 0.0);
-    const double behind = std::max(until - latest, 0.0);
-    const double outside =
-        size > 0 ? std::ceil(before / size) + std::ceil(behind / size)
-                 : before + behind;
-    const double least = std::max(inside, all - outside);
-    const double room =
-        size > 0 ? std::floor(length / size) : length * (1 + 1e-12);
+    // One after the other: beside the row's times is only so much time.
+    double before = std::max(r.from - start, 0.0);
+    double behind = std::max(r.until - end, 0.0);
+    if (r.size > 0) before = std::ceil(before / r.size);
+    if (r.size > 0) behind = std::ceil(behind / r.size);
+    const double least = std::max(inside, all - before - behind);
+    const double room = r.size > 0 ? std::floor(length / r.size) : length * kUp;
     return least > room ? kInf : least;
   }
 
   const PlanProblem& p_;
-  const SimulatedGraph& g_;
   const int n_, m_;
+  const std::vector<double>& weight_;
   std::vector<double> time_, lag_, ready_[2], known_[2];
-  std::vector<std::vector<Edge>> in_, out_;
+  std::vector<std::vector<Edge>> edges_[2];  // of what is before; behind
   std::vector<int> order_;
 };
 
 }  // namespace
 
 std::string check_windows(const PlanProblem& p, const Witness& w) {
-  std::map<std::string, std::vector<double>> arrays(w.arrays.begin(),
-                                                    w.arrays.end());
-  const std::vector<double>& weight = arrays["weight"];
-  std::vector<std::vector<double>> rows(arrays["op"].size());
-  for (const char* name : {"back", "op", "value", "from", "until", "size"}) {
-    if (arrays[name].size() != rows.size()) return "columns differ in length";
-    for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(arrays[name][k]);
-  }
-  for (size_t d = 0; d < weight.size(); ++d) {
-    if (!(weight[d] >= 0 && weight[d] < kInf)) return "a weight is negative";
-  }
-  if (weight.size() != p.costs.devices.size()) return "a weight is missing";
-  for (const std::vector<double>& r : rows) {
-    for (const double x : r) {
-      if (!std::isfinite(x)) return "a number is not finite";
+  std::map<std::string, std::vector<double>> columns(w.arrays.begin(),
+                                                     w.arrays.end());
+  const std::vector<double>& weight = columns["weight"];
+  const size_t n = columns["op"].size();
+  for (const auto& [name, column] : columns) {
+    const size_t expected = name == "weight" ? p.costs.devices.size() : n;
+    if (column.size() != expected) return name + " has another length";
+    for (const double x : column) {
+      if (!(x >= (name == "op" ? -1 : 0) && x < kInf))
+        return name + ": " + std::to_string(x);
     }
-    if (r[3] < 0 || r[4] < 0 || r[5] < 0) return "a time is negative";
   }
-  const double shown = Follow(p).follow(weight, rows);
+  if (columns.size() != 7) return "expected 7 arrays";
+  std::vector<Row> rows;
+  for (size_t k = 0; k < n; ++k) {
+    const double op = columns["op"][k];
+    if (op >= p.num_ops()) return "op: there is none of this number";
+    rows.push_back({columns["back"][k] != 0, static_cast<int>(op),
+                    columns["value"][k], columns["from"][k],
+                    columns["until"][k], columns["size"][k]});
+  }
+  const double shown = Follow(p, weight).follow(rows);
   if (shown >= w.target) return "";
-  return "the deductions show " + std::to_string(shown) + ", not " +
-         std::to_string(w.target);
+  return fmt::format("the deductions show {}, not {}", shown, w.target);
 }
 
 }  // namespace berth

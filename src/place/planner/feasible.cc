@@ -112,9 +112,9 @@ class Feasible {
     return bytes > limit * (1 + kRounding);
   }
   Ops all_of(int32_t g) const { return {groups_[g].begin(), groups_[g].end()}; }
-  double held(const Ops& ops) const {
+  double kept(const Ops& ops) const {
     double sum = 0;
-    for (const int32_t i : ops) sum += needs_.held(i);
+    for (const int32_t i : ops) sum += needs_.kept(i);
     return sum;
   }
   DeviceMask mask_of(const Ops& ops) const {
@@ -126,14 +126,16 @@ class Feasible {
   // Devices that these ops of one group may share, as far as they alone say.
   DeviceMask room_for(const Ops& ops) const {
     DeviceMask mask = mask_of(ops);
-    const double sum = held(ops);
+    const double sum = kept(ops);
+    double throughout = 0;
+    for (const int32_t i : ops) throughout += needs_.held(i);
     for (DeviceMask m = mask & limited_; m; m &= m - 1) {
       const int32_t d = std::countr_zero(m);
-      double most = 0;
+      double most = sum;
       for (const int32_t i : ops) {
-        most = std::max(most, needs_.beside(i, d));
+        most = std::max(most, throughout + needs_.beside(i, d));
       }
-      if (exceeds(sum + most, limit(d))) mask &= ~device_bit(d);
+      if (exceeds(most, limit(d))) mask &= ~device_bit(d);
     }
     return mask;
   }
@@ -160,9 +162,9 @@ class Feasible {
     }
     return ops;
   }
-  void sort_by_held(Ops& ops) const {
+  void sort_by_kept(Ops& ops) const {
     std::stable_sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) {
-      return needs_.held(a) < needs_.held(b);
+      return needs_.kept(a) < needs_.kept(b);
     });
   }
   Infeasible result(Ops ops, DeviceMask devices, std::string text) const {
@@ -199,11 +201,12 @@ class Feasible {
 
   Infeasible too_large(int32_t g) const {
     Ops ops = all_of(g);
-    sort_by_held(ops);
+    sort_by_kept(ops);
     ops = shrink(ops, [&](const Ops& s) { return room_for(s) == 0; });
     const DeviceMask devices = mask_of(ops);
-    const double sum = held(ops);
-    double most = 0, at_once = 0;
+    const double sum = kept(ops);
+    double most = 0, at_once = 0, throughout = 0;
+    for (const int32_t i : ops) throughout += needs_.held(i);
     for (DeviceMask m = devices; m; m &= m - 1) {
       const int32_t d = std::countr_zero(m);
       most = std::max(most, limit(d));
@@ -213,8 +216,10 @@ class Feasible {
     }
     std::string text = names_of(p_, ops);
     if (ops.size() > 1) text += ", which must share a device,";
-    text += fmt::format(" hold{} {}", ops.size() > 1 ? "" : "s", text_of(sum));
-    if (!exceeds(sum, most)) {
+    const bool at_end = exceeds(sum, most);
+    text += fmt::format(" hold{} {}", ops.size() > 1 ? "" : "s",
+                        text_of(at_end ? sum : throughout));
+    if (!at_end) {
       text +=
           fmt::format(" and, while {} runs, up to {} more",
                       ops.size() > 1 ? "one of them" : "it", text_of(at_once));
@@ -302,15 +307,15 @@ class Feasible {
     Ops ops;
     for (const int32_t g : bound_to(among)) {
       for (const int32_t i : groups_[g]) {
-        if (needs_.held(i) > 0) ops.push_back(i);
+        if (needs_.kept(i) > 0) ops.push_back(i);
       }
     }
-    if (!exceeds(held(ops), room)) return {};
+    if (!exceeds(kept(ops), room)) return {};
     std::stable_sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) {
-      return needs_.held(a) > needs_.held(b);
+      return needs_.kept(a) > needs_.kept(b);
     });
     size_t count = 0;
-    while (!exceeds(sum, room)) sum += needs_.held(ops[count++]);
+    while (!exceeds(sum, room)) sum += needs_.kept(ops[count++]);
     ops.resize(count);
     std::sort(ops.begin(), ops.end());
     std::string text = fmt::format(
@@ -327,7 +332,7 @@ class Feasible {
   Infeasible too_many(DeviceMask among) const {
     std::vector<std::pair<double, int32_t>> sizes;
     for (const int32_t g : bound_to(among)) {
-      const double sum = held(all_of(g));
+      const double sum = kept(all_of(g));
       if (sum > 0) sizes.emplace_back(sum, g);
     }
     std::sort(sizes.rbegin(), sizes.rend());
@@ -343,9 +348,9 @@ class Feasible {
       Ops ops;
       for (size_t j = 0; j < many; ++j) {
         Ops of_group = all_of(sizes[j].second);
-        sort_by_held(of_group);
+        sort_by_kept(of_group);
         of_group = shrink(of_group, [&](const Ops& s) {
-          return held(s) >= size && !(mask_of(s) & ~among);
+          return kept(s) >= size && !(mask_of(s) & ~among);
         });
         ops.insert(ops.end(), of_group.begin(), of_group.end());
       }
@@ -408,7 +413,7 @@ class Feasible {
       if (of_group.empty()) continue;
       const DeviceMask mask = room_for(of_group);
       if (mask & ~limited_) continue;
-      items.push_back({held(of_group), mask});
+      items.push_back({kept(of_group), mask});
     }
     std::vector<double> room;
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
@@ -423,19 +428,19 @@ class Feasible {
     for (int32_t g = 0; g < p_.num_groups; ++g) {
       if (groups_[g].empty()) continue;
       const Ops of_group = all_of(g);
-      if (held(of_group) <= 0 || (room_for(of_group) & ~limited_)) continue;
+      if (kept(of_group) <= 0 || (room_for(of_group) & ~limited_)) continue;
       if (++groups > kExactGroups) return {};
       ops.insert(ops.end(), of_group.begin(), of_group.end());
     }
     if (groups < 2 || !cannot_pack(ops)) return {};
-    sort_by_held(ops);
+    sort_by_kept(ops);
     ops = shrink(ops, [&](const Ops& s) { return cannot_pack(s); });
     DeviceMask devices = 0;
     std::string sizes;
     for (size_t k = 0; k < ops.size(); ++k) {
       devices |= own_mask_[static_cast<size_t>(ops[k])];
       if (k < kNamed) {
-        sizes += (k > 0 ? ", " : "") + text_of(needs_.held(ops[k]));
+        sizes += (k > 0 ? ", " : "") + text_of(needs_.kept(ops[k]));
       }
     }
     if (ops.size() > kNamed) sizes += ", ...";

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <random>
 
+#include "place/planner/all_plans_testing.h"
 #include "place/planner/budget.h"
 #include "place/planner/models.h"
 
@@ -109,6 +111,30 @@ TEST(Feasible, AgreesWithTryingAllWaysAndNamesASmallestSet) {
     }
   }
   EXPECT_GT(infeasible, 200);
+}
+
+TEST(Feasible, NothingIsProvedAboutStepsThatKeepAllLimits) {
+  using place_tests::pick;
+  std::mt19937 r(3);
+  int possible_ones = 0, proved = 0, open = 0;
+  for (int k = 0; k < 1000; ++k) {
+    PlanProblem p = testing::random_step_problem(r, 3 + pick(r, 3), 2, false);
+    for (DeviceCost& d : p.costs.devices) d.memory_limit = 2 + pick(r, 16);
+    for (double& bytes : p.resident_bytes) bytes = pick(r, 3);
+    const Infeasible found = prove_infeasible(p);
+    bool any = false;
+    testing::AllPlans(p, [&](const PlacePlan& plan) {
+      any = any || evaluate(p, plan).violations.empty();
+    });
+    ASSERT_FALSE(any && found.any()) << k << ": " << found.text;
+    possible_ones += any;
+    proved += found.any();
+    open += !any && !found.any();
+  }
+  EXPECT_GT(possible_ones, 200);
+  // Which values must live together is not looked at, but for one op's.
+  EXPECT_GT(proved, 200);
+  RecordProperty("infeasible and not proved", open);
 }
 
 TEST(Feasible, SaysWhichOpsHoldHowMuchAndWhatTheLimitsAre) {

@@ -12,6 +12,7 @@
 #define BERTH_PLACE_PLANNER_FRONTIER_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -74,20 +75,27 @@ struct FrontierQuery {
   // and take some for lighter than they are.
   bool real = false;
   int64_t most_labels = 20'000'000;  // memory: 4 bytes each
+  // Asked between units; true: give up.
+  std::function<bool()> stop;
+};
+
+struct FoundSet {
+  std::vector<int32_t> units;
+  double load = 0, worth = 0;
 };
 
 class FrontierSearch {
  public:
-  explicit FrontierSearch(const FrontierGraph& graph) : g_(graph) {}
+  explicit FrontierSearch(const FrontierGraph& graph);
 
   // Returns a rising staircase that begins at (0, least): a set of a load below
   // that of the next step is worth at most what a step says (when `real`: of
-  // those that were found). Empty: there were more labels than allowed.
+  // those that were found). Empty: stopped, or more labels than allowed.
   std::vector<Worth> run(const FrontierQuery& query);
 
-  // The set that the last run found for its last step; nothing above `least`:
-  // empty.
-  std::vector<int32_t> best_set() const;
+  // The sets that the last run found to be worth more than `least`: the best,
+  // and some of the best of those that end earlier in the order.
+  std::vector<FoundSet> found() const;
 
   // What all runs did, in about equal pieces of work.
   int64_t work() const { return work_; }
@@ -98,6 +106,13 @@ class FrontierSearch {
     double load, worth;
     uint32_t from;  // index in parents_; top bit: with the unit of the step
   };
+  struct Ending {  // of a set, in parents_ after the unit of a step
+    size_t step = 0;
+    uint32_t at = 0;
+    double load = 0, worth = 0;
+  };
+  static constexpr size_t kEndings = 12;
+  void note_endings(const FrontierQuery& query, size_t number);
   void find_rest(std::span<const double> worth, double price,
                  std::vector<double>& rest) const;
   void choose_prices(const FrontierQuery& query);
@@ -116,7 +131,8 @@ class FrontierSearch {
   std::vector<Label> buckets_;       // by load
   size_t lowest_ = 0, highest_ = 0;  // of those in use
   std::vector<uint32_t> parents_;    // per label of all steps
-  bool found_ = false;
+  std::vector<double> load_out_;     // per state: when no more units are in
+  std::vector<Ending> endings_;      // of parts of the order
   int64_t work_ = 0;
 };
 

@@ -17,6 +17,19 @@ constexpr uint32_t kIn = uint32_t{1} << 31;
 
 }  // namespace
 
+FrontierSearch::FrontierSearch(const FrontierGraph& graph) : g_(graph) {
+  const size_t steps = g_.order().size();
+  load_out_.assign(static_cast<size_t>(g_.num_states()), kInfinity);
+  for (int32_t s = g_.states_begin(steps); s < g_.states_end(steps); ++s) {
+    load_out_[s] = 0;
+  }
+  for (int32_t s = g_.num_states() - 1; s > 0; --s) {
+    for (const FrontierGraph::Edge& e : g_.edges_to(s)) {
+      if (!e.in) load_out_[e.from] = load_out_[s] + e.load;
+    }
+  }
+}
+
 // Per state, what is to come is worth at most, less `price` per load.
 void FrontierSearch::find_rest(std::span<const double> worth, double price,
                                std::vector<double>& rest) const {
@@ -110,6 +123,24 @@ void FrontierSearch::keep_best(const FrontierQuery& q, int32_t state) {
   }
 }
 
+// Sets whose last unit is that of step `number`, with nothing more in: the best
+// of each part of the order.
+void FrontierSearch::note_endings(const FrontierQuery& q, size_t number) {
+  Ending& best = endings_[(number - 1) * kEndings / g_.order().size()];
+  const int32_t first = g_.states_begin(number);
+  for (size_t s = 0; s + 1 < now_begin_.size(); ++s) {
+    const double out = load_out_[static_cast<size_t>(first) + s];
+    for (int32_t i = now_begin_[s]; i < now_begin_[s + 1]; ++i) {
+      const Label& l = now_[i];
+      if (!(l.from & kIn) || l.load + out > q.most || l.worth <= best.worth) {
+        continue;
+      }
+      best = {number, before_at_ + static_cast<uint32_t>(i), l.load + out,
+              l.worth};
+    }
+  }
+}
+
 bool FrontierSearch::step(const FrontierQuery& q, size_t number) {
   const double w = q.worth[static_cast<size_t>(g_.order()[number - 1])];
   const int32_t first = g_.states_begin(number - 1);
@@ -127,41 +158,57 @@ bool FrontierSearch::step(const FrontierQuery& q, size_t number) {
   }
   before_at_ = static_cast<uint32_t>(parents_.size());
   for (const Label& l : now_) parents_.push_back(l.from);
+  note_endings(q, number);
   before_.swap(now_);
   before_begin_.swap(now_begin_);
-  return true;
+  return !q.stop || !q.stop();
 }
 
 std::vector<Worth> FrontierSearch::run(const FrontierQuery& q) {
-  found_ = false;
   choose_prices(q);
   buckets_.assign(static_cast<size_t>(q.grid) + 2, {kInfinity, -kInfinity, 0});
   before_.assign(1, {0, 0, 0});
   before_begin_ = {0, 1};
   before_at_ = 0;
   parents_.assign(1, 0);
-  for (size_t i = 1; i <= g_.order().size(); ++i) {
-    if (!step(q, i)) return {};
+  // Part by part, then of all.
+  endings_.assign(kEndings + 1, {0, 0, 0, q.least});
+  const size_t steps = g_.order().size();
+  for (size_t i = 1; i <= steps; ++i) {
+    if (!step(q, i)) {
+      endings_.clear();
+      return {};
+    }
   }
   std::vector<Worth> stairs = {{0, q.least}};
-  for (const Label& l : before_) {
+  for (size_t i = 0; i < before_.size(); ++i) {
+    const Label& l = before_[i];
     if (l.worth <= stairs.back().worth) continue;
     stairs.push_back({l.load, l.worth});
-    found_ = true;
+    endings_.back() = {steps, before_at_ + static_cast<uint32_t>(i), l.load,
+                       l.worth};
   }
   return stairs;
 }
 
-std::vector<int32_t> FrontierSearch::best_set() const {
-  std::vector<int32_t> set;
-  if (!found_) return set;
-  auto at = static_cast<uint32_t>(parents_.size() - 1);
-  for (size_t step = g_.order().size(); step > 0; --step) {
-    const uint32_t from = parents_[at];
-    if (from & kIn) set.push_back(g_.order()[step - 1]);
-    at = from & ~kIn;
+std::vector<FoundSet> FrontierSearch::found() const {
+  std::vector<FoundSet> sets;
+  for (size_t i = endings_.size(); i-- > 0;) {
+    const Ending& ending = endings_[i];
+    if (ending.step == 0) continue;
+    if (!sets.empty() && ending.worth == sets[0].worth) continue;
+    FoundSet set;
+    set.load = ending.load;
+    set.worth = ending.worth;
+    uint32_t at = ending.at;
+    for (size_t step = ending.step; step > 0; --step) {
+      const uint32_t from = parents_[at];
+      if (from & kIn) set.units.push_back(g_.order()[step - 1]);
+      at = from & ~kIn;
+    }
+    sets.push_back(std::move(set));
   }
-  return set;
+  return sets;
 }
 
 }  // namespace berth

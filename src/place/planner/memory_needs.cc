@@ -10,7 +10,24 @@ using Kind = SimulatedGraph::Kind;
 MemoryNeeds::MemoryNeeds(const PlanProblem& p) : p_(p) {
   const SimulatedGraph& g = p.graph;
   held_ = p.resident_bytes;
-  if (p.model == PlanModel::kPieces) return;
+  if (p.model != PlanModel::kPieces) add_sources();
+  kept_ = held_;
+  if (p.model != PlanModel::kStep) return;
+  beside_.resize(static_cast<size_t>(p.num_ops()));
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    if (!p.takes_time(i)) continue;
+    beside_[static_cast<size_t>(i)] = values_of(i);
+    for (const int32_t v : g.values[i]) {
+      if (!g.lives_on[static_cast<size_t>(v)]) continue;
+      kept_[static_cast<size_t>(i)] +=
+          static_cast<double>(p.costs.bytes.item(v));
+    }
+  }
+}
+
+void MemoryNeeds::add_sources() {
+  const PlanProblem& p = p_;
+  const SimulatedGraph& g = p.graph;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const auto at = static_cast<size_t>(i);
     if (at < g.variable_bytes.size()) {
@@ -20,11 +37,6 @@ MemoryNeeds::MemoryNeeds(const PlanProblem& p) : p_(p) {
     for (const int32_t v : g.values[i]) {
       held_[at] += static_cast<double>(p.costs.bytes.item(v));
     }
-  }
-  if (p.model != PlanModel::kStep) return;
-  beside_.resize(static_cast<size_t>(p.num_ops()));
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    if (p.takes_time(i)) beside_[static_cast<size_t>(i)] = values_of(i);
   }
 }
 

@@ -20,15 +20,19 @@ class MemoryNeeds {
   // Bytes that an op holds on its device from begin to end.
   double held(int32_t op) const { return held_[static_cast<size_t>(op)]; }
 
+  // Bytes that an op leaves on its device at the end, with those.
+  double kept(int32_t op) const { return kept_[static_cast<size_t>(op)]; }
+
   // Bytes that are on `device` while the op runs there, beside what its group
   // holds: what it reads and writes, its workspace. PlanModel::kStep alone.
   double beside(int32_t op, int32_t device) const;
 
  private:
+  void add_sources();
   double values_of(int32_t op) const;
 
   const PlanProblem& p_;
-  std::vector<double> held_, beside_;  // per op
+  std::vector<double> held_, kept_, beside_;  // per op
 };
 
 }  // namespace berth

@@ -152,4 +152,27 @@ PackingProblem::PackingProblem(const LoadProblem& problem,
   Maker(problem, *this).make();
 }
 
+double load_of(const PackingProblem& p, size_t kind,
+               std::span<const int32_t> units) {
+  std::vector<uint8_t> in(static_cast<size_t>(p.num_units()), 0);
+  std::vector<int32_t> nets;
+  double load = 0;
+  for (const int32_t u : units) {
+    in[static_cast<size_t>(u)] = 1;
+    load += p.size_on(u, kind);
+    nets.insert(nets.end(), p.nets[u].begin(), p.nets[u].end());
+  }
+  std::sort(nets.begin(), nets.end());
+  nets.erase(std::unique(nets.begin(), nets.end()), nets.end());
+  for (const int32_t n : nets) {
+    const auto pins = p.pins[n];
+    const bool head = in[static_cast<size_t>(pins[0])] != 0;
+    const bool others_differ = std::any_of(
+        pins.begin() + 1, pins.end(),
+        [&](int32_t u) { return (in[static_cast<size_t>(u)] != 0) != head; });
+    if (others_differ) load += head ? p.out_of(n, kind) : p.in_of(n, kind);
+  }
+  return load;
+}
+
 }  // namespace berth

@@ -15,6 +15,7 @@
 #define BERTH_PLACE_PLANNER_PACKING_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "place/planner/loads.h"
@@ -62,9 +63,9 @@ struct PackingProblem {
   std::vector<double> in, out;  // [net * kinds + kind]
 };
 
-// Returns a value that no plan is below, by no more than adding up: every unit
-// fits somewhere alone, and all together fit all devices. 0: nothing.
-double simple_bound(const PackingProblem& problem);
+// Returns what a set of units loads a device of a kind with.
+double load_of(const PackingProblem& problem, size_t kind,
+               std::span<const int32_t> units);
 
 }  // namespace berth
 

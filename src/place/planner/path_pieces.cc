@@ -15,8 +15,9 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 PathPieces::PathPieces(const PiecesProblem& p)
     : p_(p),
       cpu_time_(static_cast<size_t>(p.num_ops), kInfinite),
-      from_(static_cast<size_t>(p.num_ops)),
-      to_(static_cast<size_t>(p.num_ops)),
+      labels_{std::vector<int32_t>(static_cast<size_t>(p.num_ops)),
+              std::vector<int32_t>(static_cast<size_t>(p.num_ops))},
+      piece_cut_(p),
       last_from_(static_cast<size_t>(p.num_ops)) {
   for (int32_t d = 0; d < p.num_devices; ++d) {
     if (!p.is_cpu[static_cast<size_t>(d)]) {
@@ -52,18 +53,18 @@ void PathPieces::add_kind(int32_t device) {
   }
 }
 
-std::vector<int32_t> PathPieces::longest(const std::vector<double>& weight) {
+std::vector<int32_t> PathPieces::longest(
+    const std::vector<double>& weight) const {
   std::vector<double> length(weight.size());
   std::vector<int32_t> before(weight.size(), -1);
   int32_t last = 0;
   for (int32_t v = 0; v < p_.num_ops; ++v) {
     const auto at = static_cast<size_t>(v);
     for (const int32_t u : p_.inputs[v]) {
-      if (before[at] >= 0 && length[static_cast<size_t>(u)] <=
-                                 length[static_cast<size_t>(before[at])]) {
-        continue;
+      if (before[at] < 0 || length[static_cast<size_t>(u)] >
+                                length[static_cast<size_t>(before[at])]) {
+        before[at] = u;
       }
-      before[at] = u;
     }
     length[at] = weight[at];
     if (before[at] >= 0) length[at] += length[static_cast<size_t>(before[at])];
@@ -77,64 +78,47 @@ std::vector<int32_t> PathPieces::longest(const std::vector<double>& weight) {
   return path;
 }
 
-void PathPieces::mark(const std::vector<int32_t>& path) {
-  const auto n = static_cast<int32_t>(path.size());
-  std::fill(from_.begin(), from_.end(), -1);
-  std::fill(to_.begin(), to_.end(), n);
-  for (int32_t k = 0; k < n; ++k) {
-    from_[static_cast<size_t>(path[static_cast<size_t>(k)])] = k;
-    to_[static_cast<size_t>(path[static_cast<size_t>(k)])] = k;
+double PathPieces::least_time(int32_t op) const {
+  double least = cpu_time_[static_cast<size_t>(op)];
+  for (const Kind& k : kinds_) {
+    least = std::min(least, p_.time_of(op, k.device));
   }
-  for (int32_t v = 0; v < p_.num_ops; ++v) {
-    int32_t& from = from_[static_cast<size_t>(v)];
-    for (const int32_t u : p_.inputs[v]) {
-      from = std::max(from, from_[static_cast<size_t>(u)]);
-    }
-  }
-  met_at_.assign(path.size(), {});
-  for (int32_t v = p_.num_ops - 1; v >= 0; --v) {
-    const auto at = static_cast<size_t>(v);
-    last_from_[at] = from_[at];
-    for (const int32_t r : p_.readers[v]) {
-      to_[at] = std::min(to_[at], to_[static_cast<size_t>(r)]);
-      last_from_[at] = std::max(last_from_[at], from_[static_cast<size_t>(r)]);
-    }
-    if (to_[at] < n && from_[at] >= 0) {
-      met_at_[static_cast<size_t>(to_[at])].push_back(v);
-    }
-  }
+  return least;
 }
 
-// Of a piece that begins at `begin`, per its last op before `end`: transfers of
-// values with one end surely in it and another surely not.
-void PathPieces::add_transfers(int32_t begin, int32_t end) {
+// Of pieces that begin at `begin`, added at their last op: transfers of values
+// with one end surely inside and one surely outside.
+void PathPieces::add_transfers(int32_t begin) {
+  const auto end = static_cast<int32_t>(path_.size());
   transfers_.assign(static_cast<size_t>(end - begin) + 1, 0);
   for (int32_t u = 0; u < p_.num_ops; ++u) {
     const auto at = static_cast<size_t>(u);
     const double cost = p_.touch[at];
     if (cost <= 0 || last_from_[at] < begin) continue;
-    int32_t in = from_[at] >= begin ? to_[at] : end;
+    int32_t in = labels_.from[at] >= begin ? labels_.to[at] : end;
     for (const int32_t r : p_.readers[u]) {
       const auto reader = static_cast<size_t>(r);
-      if (from_[reader] >= begin) in = std::min(in, to_[reader]);
+      if (labels_.from[reader] >= begin) in = std::min(in, labels_.to[reader]);
     }
-    const int32_t out = to_[at] < begin ? end : std::min(last_from_[at], end);
+    const int32_t out =
+        labels_.to[at] < begin ? end : std::min(last_from_[at], end);
     if (in >= out) continue;
     transfers_[static_cast<size_t>(in - begin)] += cost;
     transfers_[static_cast<size_t>(out - begin)] -= cost;
   }
 }
 
-// What the pieces that begin at an op of the path make possible.
-void PathPieces::pieces_from(int32_t begin, int32_t end, double before) {
-  add_transfers(begin, end);
+// All pieces that begin at `begin` and may fit on an accelerator.
+void PathPieces::add_pieces(int32_t begin) {
+  add_transfers(begin);
+  std::vector<Piece>& row = pieces_.emplace_back();
   std::vector<double> work(kinds_.size(), 0);
   double bytes = 0, transfers = 0;
   DeviceMask allowed = ~DeviceMask{0};
-  for (int32_t last = begin; last < end; ++last) {
-    for (const int32_t v : met_at_[static_cast<size_t>(last)]) {
+  for (size_t last = static_cast<size_t>(begin); last < path_.size(); ++last) {
+    for (const int32_t v : met_at_[last]) {
       const auto at = static_cast<size_t>(v);
-      if (from_[at] < begin) continue;
+      if (labels_.from[at] < begin) continue;
       for (size_t k = 0; k < kinds_.size(); ++k) {
         work[k] += p_.time_of(v, kinds_[k].device);
       }
@@ -144,56 +128,100 @@ void PathPieces::pieces_from(int32_t begin, int32_t end, double before) {
       bytes += p_.group_bytes[group];
       allowed &= p_.allowed[group];
     }
-    transfers += transfers_[static_cast<size_t>(last - begin)];
-    bool fits = false;
+    transfers += transfers_[last - static_cast<size_t>(begin)];
+    double least = kInfinite;
     for (size_t k = 0; k < kinds_.size(); ++k) {
-      if (!(allowed & kinds_[k].devices) ||
-          bytes > p_.limit[static_cast<size_t>(kinds_[k].device)]) {
-        continue;
+      if ((allowed & kinds_[k].devices) &&
+          bytes <= p_.limit[static_cast<size_t>(kinds_[k].device)]) {
+        least = std::min(least, work[k] + std::max(transfers, 0.0));
       }
-      fits = true;
-      double& best = in_piece_[static_cast<size_t>(last) + 1];
-      best = std::min(best, before + work[k] + transfers);
     }
-    if (!fits) return;
+    if (std::isinf(least)) return;  // nor does a longer one
+    row.push_back({least, false});
   }
 }
 
-// Two ops of one group, the second an input of the first. They are in one piece
-// when whatever else the second reads is a source or before the first: no path
-// then leaves the piece behind the first op and comes back to the second.
-PathPieces::Border PathPieces::border(int32_t before, int32_t op,
-                                      int32_t at) const {
-  if (p_.group[static_cast<size_t>(before)] !=
-      p_.group[static_cast<size_t>(op)]) {
-    return Border::kAny;
+// Fills in_piece_ and on_cpu_: the least time of the first ops of the path, the
+// last of them in a piece or on a CPU. Ops of one group share a device.
+double PathPieces::cheapest() {
+  in_piece_.assign(path_.size() + 1, {kInfinite, -1, false});
+  on_cpu_.assign(path_.size() + 1, {kInfinite, -1, false});
+  in_piece_[0].cost = 0;
+  for (size_t k = 0; k < path_.size(); ++k) {
+    const int32_t op = path_[k];
+    const bool tied = k > 0 && p_.group[static_cast<size_t>(path_[k - 1])] ==
+                                   p_.group[static_cast<size_t>(op)];
+    const bool one = tied && in_one_piece(p_, path_[k - 1], op);
+    const double piece = in_piece_[k].cost, cpu = on_cpu_[k].cost;
+    const bool stay = tied || cpu <= piece;
+    on_cpu_[k + 1] = {(stay ? cpu : piece) + cpu_time_[static_cast<size_t>(op)],
+                      -1, stay};
+    const bool leave = !tied && cpu < piece;
+    const double before = leave ? cpu : one ? kInfinite : piece;
+    if (std::isinf(before)) continue;
+    for (size_t length = 0; length < pieces_[k].size(); ++length) {
+      Step& step = in_piece_[k + length + 1];
+      const double cost = before + pieces_[k][length].cost;
+      if (cost < step.cost) step = {cost, static_cast<int32_t>(k), leave};
+    }
   }
-  bool reads = false, only = true;
-  for (const int32_t u : p_.inputs[op]) {
-    reads |= u == before;
-    only &= to_[static_cast<size_t>(u)] < at || p_.inputs[u].empty();
-  }
-  return reads && only ? Border::kSamePiece : Border::kSameDevice;
+  return std::min(in_piece_.back().cost, on_cpu_.back().cost);
 }
 
-double PathPieces::least(const std::vector<int32_t>& path) {
-  mark(path);
-  const auto n = static_cast<int32_t>(path.size());
-  in_piece_.assign(path.size() + 1, kInfinite);
-  on_cpu_.assign(path.size() + 1, kInfinite);
-  in_piece_[0] = 0;
+// Cuts the pieces of the cheapest way that are not yet; false: all are.
+bool PathPieces::cut_cheapest(const std::function<bool()>& more) {
+  bool some = false;
+  size_t k = path_.size();
+  bool cpu = on_cpu_[k].cost < in_piece_[k].cost;
+  while (k > 0) {
+    const Step& step = cpu ? on_cpu_[k] : in_piece_[k];
+    cpu = step.after_cpu;
+    if (step.begin < 0) {
+      --k;
+      continue;
+    }
+    const auto begin = static_cast<size_t>(step.begin);
+    Piece& piece = pieces_[begin][k - 1 - begin];
+    if (!piece.is_cut) {
+      if (!more()) return false;
+      piece.is_cut = some = true;
+      Cut cut{step.begin, static_cast<int32_t>(k) - 1, 0};
+      const double add =
+          piece_cut_.best(labels_, cut.begin, cut.last, &cut.price);
+      if (add > 0) {
+        piece.cost += add;
+        cuts_.push_back(cut);
+      }
+    }
+    k = begin;
+  }
+  return some;
+}
+
+double PathPieces::least(const std::vector<int32_t>& path,
+                         const std::function<bool()>& more) {
+  path_ = path;
+  labels_ = labels_of(p_, path);
+  cuts_.clear();
+  pieces_.clear();
+  met_at_.assign(path.size(), {});
+  for (int32_t v = 0; v < p_.num_ops; ++v) {
+    const auto at = static_cast<size_t>(v);
+    last_from_[at] = labels_.from[at];
+    for (const int32_t r : p_.readers[v]) {
+      last_from_[at] =
+          std::max(last_from_[at], labels_.from[static_cast<size_t>(r)]);
+    }
+    if (labels_.from[at] >= 0 &&
+        labels_.to[at] < static_cast<int32_t>(path.size())) {
+      met_at_[static_cast<size_t>(labels_.to[at])].push_back(v);
+    }
+  }
   counted_.assign(static_cast<size_t>(p_.num_groups), -1);
-  for (int32_t k = 0; k < n; ++k) {
-    const auto at = static_cast<size_t>(k);
-    const Border b = k == 0 ? Border::kAny : border(path[at - 1], path[at], k);
-    const double change = b == Border::kAny ? 0 : kInfinite;
-    const double cpu = cpu_time_[static_cast<size_t>(path[at])];
-    on_cpu_[at + 1] = std::min(on_cpu_[at], in_piece_[at] + change) + cpu;
-    const double other = b == Border::kSamePiece ? kInfinite : 0;
-    const double before = std::min(in_piece_[at] + other, on_cpu_[at] + change);
-    if (before < kInfinite) pieces_from(k, n, before);
-  }
-  return std::min(in_piece_.back(), on_cpu_.back());
+  for (size_t k = 0; k < path.size(); ++k) add_pieces(static_cast<int32_t>(k));
+  double value = cheapest();
+  while (std::isfinite(value) && cut_cheapest(more)) value = cheapest();
+  return value;
 }
 
 }  // namespace berth

@@ -5,15 +5,18 @@
 // (pieces are contiguous), and none before op i - 1 or behind op j + 1: so it
 // takes at least the work of those, and the transfer of each value that one of
 // those and one of these read or make. It holds the bytes of their colour
-// classes. The cheapest way to cut the path is a lower bound on any plan.
-// Internal to the bound; pure.
+// classes. What else it may have is up to it: a least cut says what that costs
+// at least, work and transfers together (piece_cut.h). The cheapest way to cut
+// the path is a lower bound on any plan. Internal to the bound; one thread.
 
 #ifndef BERTH_PLACE_PLANNER_PATH_PIECES_H_
 #define BERTH_PLACE_PLANNER_PATH_PIECES_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "place/planner/piece_cut.h"
 #include "place/planner/pieces.h"
 
 namespace berth {
@@ -23,42 +26,59 @@ class PathPieces {
   explicit PathPieces(const PiecesProblem& problem);
 
   // Returns the longest path under weights per op.
-  std::vector<int32_t> longest(const std::vector<double>& weight);
+  std::vector<int32_t> longest(const std::vector<double>& weight) const;
 
-  // Returns the least time in which the ops of a path can be done: ops of the
-  // PiecesProblem, each an input of the next, or reached from it.
-  double least(const std::vector<int32_t>& path);
+  // Returns a lower bound on the time in which the ops of a path can be done:
+  // ops of the PiecesProblem, each an input of the next. Cuts as long as more()
+  // says so, asked before each, and as long as they help.
+  double least(const std::vector<int32_t>& path,
+               const std::function<bool()>& more);
+
+  // Returns what an op takes at its best place.
+  double least_time(int32_t op) const;
+
+  // Of the last least(): the pieces whose cuts it counts on.
+  struct Cut {
+    int32_t begin, last;  // of the path
+    double price;         // of a byte
+  };
+  const std::vector<Cut>& cuts() const { return cuts_; }
 
  private:
   struct Kind {  // accelerators that are alike
     int32_t device;
     DeviceMask devices;
   };
-
-  enum class Border : uint8_t {
-    kAny,
-    kSameDevice,  // ops of one group
-    kSamePiece,   // which, on an accelerator, are in one piece for certain
+  struct Piece {
+    double cost;
+    bool is_cut;
   };
+  struct Step {
+    double cost;
+    int32_t begin;   // of the piece that ends here
+    bool after_cpu;  // what is before it, or before the op on a CPU
+  };
+
   void add_kind(int32_t device);
-  Border border(int32_t before, int32_t op, int32_t at) const;
-  void mark(const std::vector<int32_t>& path);
-  void pieces_from(int32_t begin, int32_t end, double before);
-  void add_transfers(int32_t begin, int32_t end);
+  void add_pieces(int32_t begin);
+  void add_transfers(int32_t begin);
+  double cheapest();
+  bool cut_cheapest(const std::function<bool()>& more);
 
   const PiecesProblem& p_;
   std::vector<Kind> kinds_;
   std::vector<double> cpu_time_;  // per op, on the best CPU
-  // Per op: the last op of the path that reaches it, and the first that it
-  // reaches; -1 and the length of the path: none.
-  std::vector<int32_t> from_, to_;
-  std::vector<std::vector<int32_t>> met_at_;  // per op of the path: ops of to_
+  PathLabels labels_;
+  PieceCut piece_cut_;
+
+  std::vector<int32_t> path_;
+  std::vector<std::vector<int32_t>> met_at_;  // ops by labels_.to
   std::vector<int32_t> last_from_;            // per value: of all its ends
-  std::vector<double> transfers_;  // per end, of a piece that begins at one
+  std::vector<double> transfers_;  // of a piece, added at its last op
   std::vector<int32_t> counted_;   // per group: in the piece that begins there
-  // The least time of the ops before one, the last of them in a piece of an
-  // accelerator or on a CPU.
-  std::vector<double> in_piece_, on_cpu_;
+  std::vector<std::vector<Piece>> pieces_;  // [begin][last - begin]
+  std::vector<Step> in_piece_, on_cpu_;     // by the number of ops done
+  std::vector<Cut> cuts_;
 };
 
 }  // namespace berth

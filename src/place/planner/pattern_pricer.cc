@@ -9,10 +9,12 @@ namespace berth {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kOrders = 48;     // that are tried
-constexpr int32_t kWidth = 16;  // open nets, at most
-constexpr int kRoughGrid = 200;
-constexpr int kFineGrids[] = {4000, 16000};
+constexpr int kOrders = 48;      // that are tried
+constexpr int32_t kWidth = 16;   // open nets, at most
+constexpr int kRoughGrid = 100;  // at first
+constexpr int kLeastRoughGrid = 1600;
+constexpr int64_t kFewStates = 1000;  // not to be so rough with
+constexpr int kFineGrids[] = {1000, 4000, 16000};
 constexpr double kSure = 1 + 1e-9;  // margin of a proof over rounding
 
 // The greatest value below which `worth` is more than all devices hold, by
@@ -49,9 +51,12 @@ ProvedWorth proved_by(const std::vector<std::vector<Worth>>& stairs,
 
 }  // namespace
 
-PatternPricer::PatternPricer(const PackingProblem& problem)
+PatternPricer::PatternPricer(const PackingProblem& problem,
+                             std::function<bool()> stop)
     : p_(problem),
+      stop_(std::move(stop)),
       order_(frontier_order(problem, kOrders)),
+      rough_grid_(kRoughGrid),
       found_(problem.num_kinds()) {}
 
 bool PatternPricer::aim_at(double target, int64_t most_states) {
@@ -79,26 +84,50 @@ bool PatternPricer::aim_at(double target, int64_t most_states) {
   return true;
 }
 
+void PatternPricer::keep(size_t kind) {
+  for (FoundSet& set : searches_[kind]->found()) {
+    found_[kind].push_back(std::move(set));
+  }
+}
+
+// Sets that are worth clearly more than `least` are found with less work, and
+// none others matter when there are some.
+bool PatternPricer::find_on(size_t kind, std::span<const double> worth,
+                            double least, double* price) {
+  FrontierQuery q;
+  q.worth = worth;
+  q.most = target_;
+  q.grid =
+      graphs_[kind]->num_states() < kFewStates ? kFineGrids[0] / 4 : kRoughGrid;
+  q.real = true;
+  q.stop = stop_;
+  for (const double margin : {1.02, 1.0}) {
+    if (margin > 1 && least <= 0) continue;
+    q.least = std::max(least, 0.0) * margin;
+    const std::vector<Worth> stairs = searches_[kind]->run(q);
+    if (stairs.empty()) return false;
+    *price = stairs.back().worth;
+    if (stairs.size() > 1) break;
+  }
+  // What a rough search missed may be known.
+  for (const FoundSet& set : found_[kind]) {
+    if (set.load > target_) continue;
+    double sum = 0;
+    for (const int32_t u : set.units) sum += worth[static_cast<size_t>(u)];
+    *price = std::max(*price, sum);
+  }
+  keep(kind);
+  return true;
+}
+
 PricedWorth PatternPricer::find(std::span<const double> worth,
                                 std::span<const double> least) {
   PricedWorth priced;
   double devices = 0;
   for (size_t k = 0; k < p_.num_kinds(); ++k) {
-    FrontierQuery q;
-    q.worth = worth;
-    q.most = target_;
-    q.grid = kRoughGrid;
-    q.least = std::max(least[k], 0.0);
-    q.real = true;
-    const std::vector<Worth> stairs = searches_[k]->run(q);
-    double price = q.least;
-    std::vector<int32_t> set;
-    if (!stairs.empty()) {
-      price = stairs.back().worth;
-      set = searches_[k]->best_set();
-    }
-    if (!set.empty()) {
-      found_[k].push_back({std::move(set), stairs.back().load});
+    double price = 0;
+    if (!find_on(k, worth, least[k], &price)) {
+      return {0, std::vector<double>(p_.num_kinds(), 0)};
     }
     priced.prices.push_back(price);
     devices += p_.kinds[k].count * price;
@@ -108,12 +137,11 @@ PricedWorth PatternPricer::find(std::span<const double> worth,
   return priced;
 }
 
-// Returns whether a finer grid would be of no use.
+// Returns whether a finer grid is worth a try.
 bool PatternPricer::prove_on(int grid, std::span<const double> worth,
                              const PricedWorth& rough, ProvedWorth& proved) {
   std::vector<std::vector<Worth>> stairs;
-  const double all = std::accumulate(worth.begin(), worth.end(), 0.0);
-  bool all_rough = true;
+  bool missed = false;  // by the rough search
   for (size_t k = 0; k < p_.num_kinds(); ++k) {
     FrontierQuery q;
     q.worth = worth;
@@ -121,20 +149,28 @@ bool PatternPricer::prove_on(int grid, std::span<const double> worth,
     q.grid = grid;
     // Where worth proves less than the target, prices are that much lower.
     q.least = rough.prices[k] * std::min(rough.ratio * 0.999, 1.0);
+    q.stop = stop_;
     stairs.push_back(searches_[k]->run(q));
-    if (stairs.back().empty()) return true;
-    all_rough &= stairs.back().back().worth <= rough.prices[k] * (1 + 1e-4);
+    if (stairs.back().empty()) return false;
+    for (FoundSet& set : searches_[k]->found()) {
+      set.load = load_of(p_, k, set.units);
+      if (set.load > target_) continue;  // by rounding alone
+      missed |= set.worth > rough.prices[k] * (1 + 1e-5);
+      found_[k].push_back(std::move(set));
+    }
   }
+  const double all = std::accumulate(worth.begin(), worth.end(), 0.0);
   const ProvedWorth now = proved_by(stairs, p_.kinds, all, target_);
   if (now.value > proved.value) proved = now;
-  return all_rough || proved.value >= target_;
+  if (missed) rough_grid_ = std::min(2 * rough_grid_, kLeastRoughGrid);
+  return !missed && proved.value < target_;
 }
 
 ProvedWorth PatternPricer::prove(std::span<const double> worth,
                                  const PricedWorth& rough) {
   ProvedWorth proved;
   for (const int grid : kFineGrids) {
-    if (prove_on(grid, worth, rough, proved)) break;
+    if (!prove_on(grid, worth, rough, proved)) break;
   }
   return proved;
 }

@@ -7,6 +7,7 @@
 #define BERTH_PLACE_PLANNER_PATTERN_PRICER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,12 +16,6 @@
 #include "place/planner/packing.h"
 
 namespace berth {
-
-// A set that fits one device of a kind.
-struct Pattern {
-  std::vector<int32_t> units;
-  double load = 0;
-};
 
 // What worth amounts to: prices per kind, and the worth of all units against
 // the price of all devices; a ratio over 1 says that units do not fit.
@@ -37,7 +32,8 @@ struct ProvedWorth {
 
 class PatternPricer {
  public:
-  explicit PatternPricer(const PackingProblem& problem);
+  // `stop` is asked now and then; once it says true, nothing more is found.
+  PatternPricer(const PackingProblem& problem, std::function<bool()> stop);
 
   const std::vector<int32_t>& order() const { return order_; }
 
@@ -47,10 +43,11 @@ class PatternPricer {
   double target() const { return target_; }
 
   // Looks for the sets that are worth most, and more than `least` (per kind),
-  // and adds them to the patterns. What it finds may be too little.
+  // and adds them to the patterns. What it finds may be too little; stopped:
+  // a ratio of 0.
   PricedWorth find(std::span<const double> worth,
                    std::span<const double> least);
-  const std::vector<std::vector<Pattern>>& patterns() const { return found_; }
+  const std::vector<std::vector<FoundSet>>& patterns() const { return found_; }
 
   // Returns the greatest value up to the target that the worth proves; 0: none.
   // `rough`: what find() says of it.
@@ -60,16 +57,22 @@ class PatternPricer {
   int64_t work() const;
 
  private:
+  bool find_on(size_t kind, std::span<const double> worth, double least,
+               double* price);
   bool prove_on(int grid, std::span<const double> worth,
                 const PricedWorth& rough, ProvedWorth& proved);
 
+  void keep(size_t kind);
+
   const PackingProblem& p_;
+  const std::function<bool()> stop_;
   std::vector<int32_t> order_;
   double target_ = 0;
+  int rough_grid_;
   std::vector<std::unique_ptr<FrontierGraph>> graphs_;  // per kind
   std::vector<std::unique_ptr<FrontierSearch>> searches_;
-  std::vector<std::vector<Pattern>> found_;  // per kind
-  int64_t work_ = 0;                         // of searches that are gone
+  std::vector<std::vector<FoundSet>> found_;  // per kind
+  int64_t work_ = 0;                          // of searches that are gone
 };
 
 }  // namespace berth

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "place/planner/pattern_pricer.h"
 #include "place/planner/simplex.h"
@@ -12,12 +13,113 @@ namespace berth {
 namespace {
 
 constexpr double kProved = 1 + 1e-6;  // ratio that is worth a proof
-constexpr double kFarthest = 0.3;     // first reach, as a share of worth
+constexpr double kFirstReach = 0.3;   // as a share of worth
+constexpr double kLeastReach = 0.003;
+constexpr double kMostReach = 30;
+constexpr size_t kFirstGroups = 32;
 constexpr int64_t kWorkPerMove = 64;
 
-double sum_of(const std::vector<double>& v) {
+double sum_of(std::span<const double> v) {
   return std::accumulate(v.begin(), v.end(), 0.0);
 }
+
+// The LP over worth near a center: worth_u = a center_u + z_g(u) scale_u, where
+// z changes for groups of units together. Rows say that known sets are worth no
+// more than the price of their kind; prices of all devices add up to 1, so that
+// the objective, the worth of all units, is a ratio.
+class WorthLp {
+ public:
+  WorthLp(const PackingProblem& p, std::vector<double> center,
+          std::vector<int32_t> group, size_t groups,
+          const std::vector<double>& scale)
+      : p_(p),
+        base_(std::move(center)),
+        group_(std::move(group)),
+        groups_(groups),
+        scale_(scale),
+        lp_(make()) {}
+
+  // Lets worth be within `reach` of `worth`, which is one of this LP's.
+  void move_to(double all, const std::vector<double>& change, double reach) {
+    const auto a = static_cast<int32_t>(groups_);
+    lp_.set_bounds(a, all / 2, all * 2);
+    for (size_t g = 0; g < groups_; ++g) {
+      lp_.set_bounds(static_cast<int32_t>(g), change[g] - reach,
+                     change[g] + reach);
+    }
+  }
+
+  void add_row(size_t kind, const std::vector<int32_t>& units) {
+    std::vector<double> of_group(groups_, 0);
+    double of_base = 0;
+    for (const int32_t u : units) {
+      of_group[static_cast<size_t>(group_[u])] += scale_[u];
+      of_base += base_[u];
+    }
+    std::vector<std::pair<int32_t, double>> row = {
+        {static_cast<int32_t>(groups_), of_base},
+        {static_cast<int32_t>(groups_ + 1 + kind), -1.0}};
+    for (size_t g = 0; g < groups_; ++g) {
+      if (of_group[g] > 0)
+        row.push_back({static_cast<int32_t>(g), of_group[g]});
+    }
+    lp_.add_row(row, 0);
+  }
+
+  // Returns whether it was solved; *work grows by what that took.
+  bool solve(int64_t* work) {
+    lp_.drop_loose_rows(2 * groups_ + 200);
+    const int64_t pivots = lp_.pivots();
+    const bool solved = lp_.solve(5000);
+    *work += (lp_.pivots() - pivots) *
+             static_cast<int64_t>(lp_.num_rows() * groups_ / 16 + 1);
+    if (!solved) return false;
+    const std::vector<double> x = lp_.x();
+    change_.assign(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(groups_));
+    all_ = x[groups_];
+    prices_.assign(x.begin() + static_cast<std::ptrdiff_t>(groups_) + 1,
+                   x.end());
+    worth_.resize(base_.size());
+    for (size_t u = 0; u < worth_.size(); ++u) {
+      worth_[u] =
+          all_ * base_[u] + change_[static_cast<size_t>(group_[u])] * scale_[u];
+    }
+    return true;
+  }
+  double ratio() const { return lp_.value(); }
+  const std::vector<double>& worth() const { return worth_; }
+  const std::vector<double>& prices() const { return prices_; }
+  const std::vector<double>& change() const { return change_; }
+  double all() const { return all_; }
+
+ private:
+  RowLp make() const {
+    const size_t kinds = p_.num_kinds();
+    std::vector<double> objective(groups_ + 1 + kinds, 0);
+    std::vector<double> lower(objective.size(), 0), upper(objective.size(), 0);
+    for (size_t u = 0; u < base_.size(); ++u) {
+      objective[static_cast<size_t>(group_[u])] += scale_[u];
+      objective[groups_] += base_[u];
+    }
+    std::vector<std::pair<int32_t, double>> row;
+    for (size_t k = 0; k < kinds; ++k) {
+      upper[groups_ + 1 + k] = 1.0 / p_.kinds[k].count;
+      row.push_back({static_cast<int32_t>(groups_ + 1 + k), p_.kinds[k].count});
+    }
+    RowLp lp(objective, lower, upper);
+    lp.add_row(row, 1);
+    return lp;
+  }
+
+  const PackingProblem& p_;
+  const std::vector<double> base_;
+  const std::vector<int32_t> group_;
+  const size_t groups_;
+  const std::vector<double>& scale_;
+  RowLp lp_;
+  std::vector<double> change_, prices_, worth_;
+  double all_ = 1;
+};
 
 class Patterns {
  public:
@@ -27,7 +129,7 @@ class Patterns {
         budget_(budget),
         o_(options),
         kinds_(problem.num_kinds()),
-        pricer_(problem),
+        pricer_(problem, [this] { return late(); }),
         center_(std::move(worth)) {
     for (double& w : center_) w = std::isfinite(w) ? w : 0;
     const double all = sum_of(center_);
@@ -37,30 +139,49 @@ class Patterns {
       w = all > 0 ? w / all : little;
       scale_.push_back(w + little);
     }
+    sort_places();
   }
 
+  // Per size of groups: a target that is too high says about what can be
+  // reached, since ratios fall as targets rise; then that is proved.
   PatternProof prove() {
-    double step = 0.03;
-    double low = o_.lower;
-    num_groups_ = std::min<size_t>(16, center_.size());
-    while (!over() && step > 2e-4 && low < o_.upper) {
-      if (!pricer_.aim_at(std::min(low * (1 + step), o_.upper * kProved),
-                          o_.most_states)) {
-        break;
-      }
-      reach_ = kFarthest;
+    double low = o_.lower, step = 0.05;
+    int tries = 0;
+    num_groups_ = std::min(kFirstGroups, center_.size());
+    while (!over() && low < o_.upper) {
+      const double target = std::min(low * (1 + step), o_.upper * kProved);
+      if (!pricer_.aim_at(target, o_.most_states)) break;
       const bool reached = improve();
-      keep_proof();
+      if (reached) keep_proof();
       low = std::max(low, proof_.value);
-      step *= reached ? 1.5 : 0.5;
+      const double left = target * best_.ratio * 0.9995 / low - 1;
+      if (reached && low >= target * (1 - 1e-9)) {
+        step = std::min(step * 1.5, 0.05);
+        tries = 0;
+      } else if (left > 5e-4 && ++tries < 4) {
+        step = reached ? step / 2 : std::min(left, step * 0.9);
+      } else if (num_groups_ < center_.size()) {
+        num_groups_ = std::min(num_groups_ * 2, center_.size());
+        step = 0.01;
+        tries = 0;
+      } else {
+        step /= 2;
+        if (step < 1e-4) break;
+      }
     }
+    if (over() && best_.ratio > 0.99) keep_proof();
     proof_.order = pricer_.order();
     return std::move(proof_);
   }
 
  private:
+  // Searches end then, whatever they have found.
+  bool late() const {
+    return !budget_.counts_moves() && budget_.spent(0) >= o_.until;
+  }
+  // What is left is for the proof of what was found.
   bool over() const {
-    if (!budget_.counts_moves()) return budget_.spent(0) >= o_.until;
+    if (!budget_.counts_moves()) return budget_.spent(0) >= o_.until * 0.88;
     return budget_.spent((pricer_.work() + work_) / kWorkPerMove) >= o_.until;
   }
 
@@ -69,135 +190,176 @@ class Patterns {
     if (now.value <= std::max(proof_.value, o_.lower)) return;
     proof_.value = now.value;
     proof_.worth = center_;
+    // Half of what the proof has to spare is for who repeats it.
+    double devices = 0;
+    for (size_t k = 0; k < kinds_; ++k) {
+      devices += p_.kinds[k].count * now.prices[k];
+    }
+    const double by = devices > 0 ? (1 + sum_of(center_) / devices) / 2 : 1.0;
     proof_.prices = now.prices;
+    for (double& price : proof_.prices) price *= by;
   }
 
   // Moves worth until it seems to prove the target. Returns whether it does.
   bool improve() {
     best_ = pricer_.find(center_, std::vector<double>(kinds_, 0));
+    reach_ = kFirstReach;
     while (best_.ratio < kProved && !over()) {
       const double before = best_.ratio;
-      double hoped = 0;
-      improve_within_reach(&hoped);
-      if (best_.ratio - before >= 0.002) continue;
-      if (num_groups_ < center_.size()) {
-        num_groups_ = std::min(num_groups_ * 2, center_.size());
-      } else if (hoped < 1 || reach_ < 0.003) {
-        break;
-      } else {
-        reach_ /= 2;
-      }
+      const double hoped = improve_near_center();
+      if (best_.ratio - before < 0.002 || hoped - best_.ratio < 1e-4) break;
     }
     return best_.ratio >= kProved;
   }
 
-  // Units of a group are next to each other and together have about an equal
-  // share of all worth; at last every unit is a group. Returns how many.
-  size_t make_groups() {
+  // Units of a group are next to each other in the order. Borders are where
+  // little is open, so that groups are what sets tend to be made of; at last
+  // every unit is a group. Returns how many.
+  size_t make_groups(std::vector<int32_t>& group) const {
     const size_t n = center_.size();
-    group_.assign(n, 0);
     const double all = sum_of(scale_);
-    const auto groups = static_cast<double>(num_groups_);
-    double before = 0, last = -1;
-    int32_t count = 0;
-    for (size_t i = 0; i < n; ++i) {
-      const auto u = static_cast<size_t>(pricer_.order()[i]);
-      const double at = num_groups_ >= n ? static_cast<double>(i)
-                                         : std::floor(before / all * groups);
-      before += scale_[u];
-      if (at != last) ++count;
-      last = at;
-      group_[u] = count - 1;
+    const auto wanted = static_cast<double>(num_groups_);
+    std::vector<double> before = {0};  // worth in front of a place
+    for (const int32_t u : pricer_.order()) {
+      before.push_back(before.back() + scale_[static_cast<size_t>(u)]);
     }
-    return static_cast<size_t>(count);
-  }
-
-  // Variables: the change of each group, then the price of each kind.
-  RowLp make_lp(size_t groups) {
-    std::vector<double> objective(groups + kinds_, 0);
-    std::vector<double> lower(groups + kinds_, -reach_);
-    std::vector<double> upper(groups + kinds_, reach_);
-    for (size_t u = 0; u < scale_.size(); ++u) {
-      objective[static_cast<size_t>(group_[u])] += scale_[u];
-    }
-    std::vector<std::pair<int32_t, double>> row;
-    for (size_t k = 0; k < kinds_; ++k) {
-      lower[groups + k] = 0;
-      upper[groups + k] = 1.0 / p_.kinds[k].count;
-      row.push_back({static_cast<int32_t>(groups + k), p_.kinds[k].count});
-    }
-    RowLp lp(objective, lower, upper);
-    lp.add_row(row, 1);
-    return lp;
-  }
-
-  // Adds rows of patterns from number `next` on: worth <= price.
-  bool add_rows(RowLp& lp, size_t groups, std::vector<size_t>& next) {
-    bool added = false;
-    std::vector<double> change;
-    std::vector<std::pair<int32_t, double>> row;
-    for (size_t k = 0; k < kinds_; ++k) {
-      const std::vector<Pattern>& found = pricer_.patterns()[k];
-      for (size_t& i = next[k]; i < found.size(); ++i) {
-        if (found[i].load > pricer_.target()) continue;
-        change.assign(groups, 0);
-        double at_center = 0;
-        for (const int32_t u : found[i].units) {
-          change[static_cast<size_t>(group_[u])] += scale_[u];
-          at_center += center_[u];
-        }
-        row.assign(1, {static_cast<int32_t>(groups + k), -1.0});
-        for (size_t g = 0; g < groups; ++g) {
-          if (change[g] > 0)
-            row.push_back({static_cast<int32_t>(g), change[g]});
-        }
-        lp.add_row(row, -at_center);
-        added = true;
+    std::vector<uint8_t> border(n + 1, num_groups_ >= n);
+    border[0] = border[n] = 1;
+    size_t borders = num_groups_ >= n ? n : 1;
+    for (const double room : {0.7, 0.35, 0.0}) {
+      for (const int32_t place : places_) {
+        if (borders >= num_groups_) break;
+        const auto at = static_cast<size_t>(place);
+        size_t left = at, right = at;
+        while (!border[left]) --left;
+        while (!border[right]) ++right;
+        const double space =
+            std::min(before[at] - before[left], before[right] - before[at]);
+        if (left == right || space < room * all / wanted) continue;
+        border[at] = 1;
+        ++borders;
       }
+    }
+    group.assign(n, 0);
+    int32_t count = -1;
+    for (size_t i = 0; i < n; ++i) {
+      count += border[i];
+      group[static_cast<size_t>(pricer_.order()[i])] = count;
+    }
+    return static_cast<size_t>(count) + 1;
+  }
+
+  // Sorts places between units of the order by what nets are open there.
+  void sort_places() {
+    const size_t n = center_.size();
+    std::vector<int32_t> at(n);
+    for (size_t i = 0; i < n; ++i) {
+      at[static_cast<size_t>(pricer_.order()[i])] = static_cast<int32_t>(i);
+    }
+    std::vector<double> open(n + 1, 0);
+    for (int32_t net = 0; net < p_.pins.size(); ++net) {
+      int32_t first = static_cast<int32_t>(n), last = 0;
+      for (const int32_t u : p_.pins[net]) {
+        first = std::min(first, at[u]);
+        last = std::max(last, at[u]);
+      }
+      double most = 0;
+      for (size_t k = 0; k < kinds_; ++k) {
+        most = std::max({most, p_.in_of(net, k), p_.out_of(net, k)});
+      }
+      open[first + 1] += most;
+      open[last + 1] -= most;
+    }
+    std::partial_sum(open.begin(), open.end(), open.begin());
+    for (size_t i = 1; i < n; ++i) places_.push_back(static_cast<int32_t>(i));
+    std::stable_sort(places_.begin(), places_.end(), [&](int32_t a, int32_t b) {
+      return open[static_cast<size_t>(a)] < open[static_cast<size_t>(b)] - 1e-9;
+    });
+  }
+
+  static double worth_of(const FoundSet& set,
+                         const std::vector<double>& worth) {
+    double sum = 0;
+    for (const int32_t u : set.units) sum += worth[u];
+    return sum;
+  }
+
+  // Adds rows of those known sets that are worth more than `share` of their
+  // price, at most so many per kind, the worst first. Returns whether there
+  // were any.
+  bool add_rows(WorthLp& lp, const std::vector<double>& worth,
+                const std::vector<double>& prices, double share, size_t most) {
+    bool added = false;
+    std::vector<std::pair<double, const FoundSet*>> rows;
+    for (size_t k = 0; k < kinds_; ++k) {
+      rows.clear();
+      for (const FoundSet& set : pricer_.patterns()[k]) {
+        work_ += static_cast<int64_t>(set.units.size()) / 4;
+        if (set.load > pricer_.target() * (1 + 1e-3)) continue;
+        const double over = worth_of(set, worth) - share * prices[k];
+        if (over > 0) rows.push_back({-over, &set});
+      }
+      const size_t count = std::min(most, rows.size());
+      std::partial_sort(
+          rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count),
+          rows.end(), [](const auto& a, const auto& b) {
+            return a.first != b.first ? a.first < b.first : a.second < b.second;
+          });
+      for (size_t i = 0; i < count; ++i) lp.add_row(k, rows[i].second->units);
+      added |= count > 0;
     }
     return added;
   }
 
-  // Looks for better worth about the center, until the LP and the search agree
-  // or enough is won; *hoped: the ratio that is not excluded yet.
-  void improve_within_reach(double* hoped) {
-    const size_t groups = make_groups();
-    // Prices of all devices add up to 1, so that sums of worth are ratios.
+  // Solves the LP, with all known sets as rows that matter.
+  bool solve(WorthLp& lp) {
+    for (int round = 0; round < 30; ++round) {
+      if (!lp.solve(&work_)) return false;
+      if (!add_rows(lp, lp.worth(), lp.prices(), 1 + 1e-7, 8)) return true;
+    }
+    return true;
+  }
+
+  // Looks for better worth about the center, until LP and search agree or
+  // little is left to win. Returns the ratio that is not excluded there.
+  double improve_near_center() {
+    std::vector<int32_t> group;
+    const size_t groups = make_groups(group);
+    // As the LP has it: prices of all devices add up to 1.
     const double by = best_.ratio / sum_of(center_);
     for (double& w : center_) w *= by;
     for (double& price : best_.prices) price *= by;
-    const double at_center = sum_of(center_);
-    std::vector<double> best_worth;
-    RowLp lp = make_lp(groups);
-    std::vector<size_t> next(kinds_, 0);
-    add_rows(lp, groups, next);
-    for (int step = 0; step < 60 && !over(); ++step) {
-      const int64_t pivots = lp.pivots();
-      const bool solved = lp.solve(5000);
-      work_ += (lp.pivots() - pivots) *
-               static_cast<int64_t>(lp.num_rows() * groups / 16 + 1);
-      if (!solved) break;
-      *hoped = lp.value() + at_center;
-      if (*hoped < best_.ratio + 1e-5) break;
-      const std::vector<double> x = lp.x();
-      std::vector<double> worth = center_;
-      for (size_t u = 0; u < worth.size(); ++u) {
-        worth[u] += x[static_cast<size_t>(group_[u])] * scale_[u];
-      }
-      const std::vector<double> prices(
-          x.begin() + static_cast<std::ptrdiff_t>(groups), x.end());
-      const PricedWorth now = pricer_.find(worth, prices);
-      const double won = now.ratio - best_.ratio;
-      if (won > 0) {
-        const double left = *hoped - best_.ratio;
+    WorthLp lp(p_, center_, std::move(group), groups, scale_);
+    double center_all = 1;
+    std::vector<double> center_change(groups, 0);
+    lp.move_to(center_all, center_change, reach_);
+    add_rows(lp, center_, best_.prices, 0.9, groups + 50);
+    double hoped = 0;
+    int misses = 0;
+    for (int step = 0; step < 100 && !over(); ++step) {
+      if (!solve(lp)) break;
+      if (misses == 0) hoped = lp.ratio();
+      if (lp.ratio() < best_.ratio + 1e-5) break;
+      const PricedWorth now = pricer_.find(lp.worth(), lp.prices());
+      const double agreed =
+          (now.ratio - best_.ratio) / (lp.ratio() - best_.ratio);
+      if (agreed > 0) {
         best_ = now;
-        best_worth = std::move(worth);
-        if (won > 0.3 * left || now.ratio >= kProved) break;
+        center_ = lp.worth();
+        center_all = lp.all();
+        center_change = lp.change();
+        if (best_.ratio >= kProved) break;
+        if (agreed > 0.8) reach_ = std::min(reach_ * 2, kMostReach);
+        misses = 0;
+      } else if (++misses % 3 == 0) {
+        reach_ /= 2;
+        if (reach_ < kLeastReach) break;
+      } else {
+        continue;
       }
-      if (step > 12 && !best_worth.empty()) break;
-      if (!add_rows(lp, groups, next)) break;
+      lp.move_to(center_all, center_change, reach_);
     }
-    if (!best_worth.empty()) center_ = std::move(best_worth);
+    return hoped;
   }
 
   const PackingProblem& p_;
@@ -205,12 +367,12 @@ class Patterns {
   const PatternOptions& o_;
   const size_t kinds_;
   PatternPricer pricer_;
-  std::vector<double> center_;  // worth per unit
-  std::vector<double> scale_;   // what changes of worth are in proportion to
-  PricedWorth best_;            // of the center
-  std::vector<int32_t> group_;  // per unit
-  size_t num_groups_ = 0;       // wanted
-  double reach_ = kFarthest;
+  std::vector<double> center_;   // worth per unit
+  std::vector<double> scale_;    // what changes of worth are in proportion to
+  std::vector<int32_t> places_;  // in the order, the best borders first
+  PricedWorth best_;             // of the center
+  size_t num_groups_ = 0;        // wanted
+  double reach_ = kFirstReach;
   PatternProof proof_;
   int64_t work_ = 0;  // of the LPs
 };

@@ -254,6 +254,29 @@ Witness read_witness(const Field& f) {
   return w;
 }
 
+// The orders of devices repeat the sequence.
+void check_orders(const PlanProblem& p, const PlacePlan& plan,
+                  const Field& devices) {
+  std::vector<size_t> next(devices.size(), 0);
+  for (const int32_t op : plan.sequence) {
+    const auto d = static_cast<size_t>(plan.device[static_cast<size_t>(op)]);
+    if (d >= devices.size()) return;
+    const auto order = devices[d].find("order");
+    if (!order) continue;
+    const Field item = (*order)[next[d]++];
+    const std::string name = printed(p.names[static_cast<size_t>(op)]);
+    if (item.text() != name) {
+      item.fail(fmt::format("\"{}\", which is next in \"sequence\"", name));
+    }
+  }
+  for (size_t d = 0; d < next.size(); ++d) {
+    const auto order = devices[d].find("order");
+    if (order && order->size() != next[d]) {
+      order->fail(fmt::format("{} ops, those of \"sequence\"", next[d]));
+    }
+  }
+}
+
 std::vector<double> read_peaks(const PlanProblem& p, const Field& devices) {
   std::vector<double> peaks;
   for (size_t d = 0; d < devices.size(); ++d) {
@@ -298,6 +321,7 @@ PlanFile read_plan(const PlanProblem& p, const std::string& text,
   }
   if (const auto devices = all.find("devices")) {
     plan.peak_bytes = read_peaks(p, *devices);
+    if (!plan.plan.device.empty()) check_orders(p, plan.plan, *devices);
   }
   if (const auto w = all.find("witness")) plan.witness = read_witness(*w);
   return plan;

@@ -102,6 +102,9 @@ TEST(PlanFile, NamesTheFieldThatIsWrong) {
   expect("/sequence/1", 0.5, "sequence[1]");
   expect("/value", "much", "value: found \"much\", expected a number");
   expect("/witness/arrays/x/1", "y", "witness.arrays.x[1]");
+  expect("/devices/0/order/0", "c", "devices[0].order[0]: found \"c\"");
+  expect("/devices/1/order", json::array(), "devices[1].order");
+  expect("/devices/0/order/1", "a", "devices[0].order");
   expect("/devices/1/name", "GPU:0", "devices[1].name");
 }
 

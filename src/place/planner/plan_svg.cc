@@ -145,7 +145,10 @@ class Picture {
       std::string note =
           a_.value > 0 ? fmt::format("{:.0f} %", 100 * use.busy / a_.value)
                        : "";
-      if (use.bytes > 0) note += ", " + size_text(use.bytes);
+      const bool sized =
+          p_.time_unit == "us" ||
+          p_.costs.devices[static_cast<size_t>(d)].memory_limit > 0;
+      if (use.bytes > 0 && sized) note += ", " + size_text(use.bytes);
       compute_.push_back(c_.lanes.size());
       c_.lanes.push_back({short_name(p_, d), note});
       copies_.push_back(compute_.back());

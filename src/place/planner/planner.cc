@@ -8,12 +8,17 @@
 
 #include "place/planner/formats.h"
 #include "place/planner/models.h"
+#include "place/planner/plan_view.h"
 
 namespace berth {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 // Whether an earlier device that may have everything is as good at it.
 bool has_equal(const PlanProblem& p, int32_t device, DeviceMask all) {
@@ -42,7 +47,7 @@ void add_one_device_each(PlanProblem& p) {
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     if (all & device_bit(d) && has_equal(p, d, all)) continue;
     PlanCandidate one;
-    one.name = "one device, " + p.costs.devices[static_cast<size_t>(d)].name;
+    one.name = "one device, " + short_name(p, d);
     one.plan.sequence = order;
     for (const int32_t group : p.group) {
       const DeviceMask mask = allowed[static_cast<size_t>(group)];
@@ -124,45 +129,63 @@ Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
   return found;
 }
 
+// What is left for search and proof when the plan that is found is yet to be
+// priced: about what pricing one of the candidates took.
+Budget without_pricing(const Budget& whole, const PlannerOptions& o,
+                       double seconds_of_candidates, size_t candidates) {
+  if (whole.counts_moves() || candidates == 0) return whole;
+  const double one = seconds_of_candidates / static_cast<double>(candidates);
+  return whole.part(0, 1 - std::min(2 * one / o.seconds, 0.5));
+}
+
+// Of a problem that was not proved infeasible.
+void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
+               PlanAnswer& answer) {
+  add_one_device_each(p);
+  const auto begin = Clock::now();
+  Priced best = best_candidate(p, answer.candidates);
+  const Budget budget =
+      without_pricing(whole, o, seconds_since(begin), answer.candidates.size());
+  const double upper = best.candidate ? best.evaluation.value
+                                      : std::numeric_limits<double>::infinity();
+  const Found found = find_and_prove(p, o, budget, upper, answer.bound);
+  answer.moves = found.moves;
+  if (best.candidate) {
+    answer.plan = best.candidate->plan;
+    answer.source = best.candidate->name;
+  }
+  if (found.any()) {
+    Evaluation e = evaluate(p, found.plan);
+    if (e.violations.empty() && e.value < upper) {
+      answer.plan = found.plan;
+      answer.source = "search";
+      best.evaluation = std::move(e);
+    }
+  }
+  if (answer.plan.device.empty()) return;
+  answer.status = PlanStatus::kPlanned;
+  // Loads ask for no order.
+  if (answer.plan.sequence.empty()) answer.plan.sequence = order_of_ops(p);
+  answer.value = best.evaluation.value;
+  answer.evaluation = std::move(best.evaluation);
+}
+
 }  // namespace
 
 PlanAnswer plan_placement(PlanProblem p, const PlannerOptions& o) {
   const auto begin = Clock::now();
-  check_problem(p);
   const int threads = threads_of(o);
   const Budget budget = o.moves > 0 ? Budget::of_moves(o.moves, threads)
                                     : Budget::of_seconds(o.seconds, threads);
+  check_problem(p);
   PlanAnswer answer;
   answer.conflict = prove_infeasible(p);
   if (answer.conflict.any()) {
     answer.status = PlanStatus::kInfeasible;
   } else {
-    add_one_device_each(p);
-    Priced best = best_candidate(p, answer.candidates);
-    const double upper = best.candidate
-                             ? best.evaluation.value
-                             : std::numeric_limits<double>::infinity();
-    const Found found = find_and_prove(p, o, budget, upper, answer.bound);
-    answer.moves = found.moves;
-    if (best.candidate) {
-      answer.plan = best.candidate->plan;
-      answer.source = best.candidate->name;
-    }
-    if (found.any()) {
-      Evaluation e = evaluate(p, found.plan);
-      if (e.violations.empty() && e.value < upper) {
-        answer.plan = found.plan;
-        answer.source = "search";
-        best.evaluation = std::move(e);
-      }
-    }
-    if (!answer.plan.device.empty()) {
-      answer.status = PlanStatus::kPlanned;
-      answer.value = best.evaluation.value;
-      answer.evaluation = std::move(best.evaluation);
-    }
+    find_plan(p, o, budget, answer);
   }
-  answer.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  answer.seconds = seconds_since(begin);
   return answer;
 }
 

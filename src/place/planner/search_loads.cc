@@ -1,7 +1,225 @@
+// The search for throughput plans: cuts of linear orders, then annealing of
+// many coarse problems, then of the problem itself.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "place/planner/anneal_loads.h"
+#include "place/planner/chain_dp.h"
+#include "place/planner/coarsen.h"
+#include "place/planner/linear_orders.h"
 #include "place/planner/models.h"
 
 namespace berth {
 
-Found search_loads(const PlanProblem&, const Budget&, uint64_t) { return {}; }
+namespace {
+
+// Shares of a stream's budget.
+constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.5;
+constexpr int kRounds = 40;
+// Of the cuts alone: steps of theirs that take as long as a move.
+constexpr int64_t kStepsPerMove = 4;
+// Above, cuts of whole orders take too long, and so do coarse problems.
+constexpr int32_t kManyUnits = 2000;
+
+// Each unit to the device with the least work, of those that it allows; limits
+// do not matter.
+std::vector<int32_t> spread_out(const LoadProblem& p) {
+  std::vector<double> loads(p.limit.size(), 0);
+  std::vector<int32_t> device;
+  for (int32_t u = 0; u < p.num_units(); ++u) {
+    int32_t best = std::countr_zero(p.allowed[u]);
+    for (DeviceMask m = p.allowed[u]; m; m &= m - 1) {
+      const int32_t d = std::countr_zero(m);
+      if (loads[d] + p.work_on(u, d) < loads[best] + p.work_on(u, best)) {
+        best = d;
+      }
+    }
+    loads[best] += p.work_on(u, best);
+    device.push_back(best);
+  }
+  return device;
+}
+
+class StreamSearch {
+ public:
+  StreamSearch(const LoadProblem& p, const LoadPlan& start, LoadStream& stream,
+               int number)
+      : p_(p), best_(start), stream_(stream), number_(number) {}
+
+  // The first half: a good plan of its own.
+  void explore() {
+    cut_orders(p_, kCutsEnd, 64, best_);
+    if (best_.device.empty()) best_.device = spread_out(p_);
+    const int rounds = num_rounds();
+    for (int r = 0; r < rounds; ++r) {
+      const double share = static_cast<double>(r + 1) / rounds;
+      coarse_round(r, kCutsEnd + (kCoarseEnd - kCutsEnd) * share);
+      if (stream_.spent() >= 1 || stream_.enough(best_.value)) break;
+    }
+  }
+
+  // The other half: from the best plan of all streams.
+  void refine(const LoadPlan& start) {
+    if (start.value < best_.value) best_ = start;
+    const bool known = std::isfinite(best_.value);
+    anneal(p_, {known ? 0.003 : 0.3, 3e-5, 1}, best_);
+  }
+
+  const LoadPlan& best() const { return best_; }
+
+ private:
+  void cut_orders(const LoadProblem& p, double end, int count, LoadPlan& best) {
+    ChainCutter cutter(p);
+    const LinearOrders orders(p);
+    for (int k = 0; k < count && stream_.spent() < end; ++k) {
+      const auto kind = static_cast<OrderKind>(
+          (k + number_) % static_cast<int>(OrderKind::kCount));
+      int64_t steps = 0;
+      LoadPlan plan;
+      plan.device = cutter.cut(orders.make(kind, stream_.random), best.value,
+                               stream_.random, &steps);
+      stream_.take(steps / kStepsPerMove + 1);
+      if (plan.device.empty()) continue;
+      plan.value = load_value(p, plan.device);
+      if (plan.value < best.value) best = std::move(plan);
+    }
+  }
+
+  void anneal(const LoadProblem& p, const Cooling& cooling, LoadPlan& plan) {
+    LoadState state(p, scale());
+    state.set(plan.device);
+    anneal_loads(state, cooling, stream_, plan);
+  }
+
+  // Few moves are better spent on few rounds.
+  int num_rounds() const {
+    const double moves = static_cast<double>(stream_.moves_left());
+    const double least = 400 + 40 * static_cast<double>(p_.num_units());
+    return static_cast<int>(std::clamp(moves / least, 1.0, 1.0 * kRounds));
+  }
+
+  // What loads are about to be.
+  double scale() const {
+    if (std::isfinite(best_.value) && best_.value > 0) return best_.value;
+    return 1;
+  }
+
+  void coarse_round(int round, double end) {
+    const double begin = stream_.spent();
+    constexpr std::array<double, 5> kCaps = {0.06, 0, 0.12, 0.25, 0.5};
+    const double cap =
+        kCaps[static_cast<size_t>(round + number_) % kCaps.size()];
+    const Clusters clusters = cluster_units(p_, cap, {}, stream_.random);
+    const LoadProblem coarse = contract(p_, clusters.of_unit, clusters.count);
+    LoadPlan plan;
+    cut_orders(coarse, begin + 0.1 * (end - begin), 16, plan);
+    if (plan.device.empty()) plan.device = spread_out(coarse);
+    const double middle = begin + 0.7 * (end - begin);
+    anneal(coarse, {0.6, 3e-4, middle}, plan);
+    plan.device = project(clusters, plan.device);
+    anneal(p_, {0.003, 3e-5, end}, plan);
+    swap_devices(plan);
+    if (plan.value < best_.value) best_ = std::move(plan);
+  }
+
+  // All units of one device to another, and back: what devices that are nearly
+  // equal need, and moves of units hardly find.
+  void swap_devices(LoadPlan& plan) {
+    const int32_t devices = p_.num_devices();
+    LoadPlan other;
+    for (int32_t a = 0; a < devices; ++a) {
+      for (int32_t b = a + 1; b < devices && stream_.take(1) > 0; ++b) {
+        if (stream_.spent() >= 1) return;
+        other.device = plan.device;
+        for (int32_t& d : other.device) d = d == a ? b : d == b ? a : d;
+        other.value = load_value(p_, other.device);
+        if (other.value < plan.value) std::swap(plan, other);
+      }
+    }
+  }
+
+  const LoadProblem& p_;
+  LoadPlan best_;
+  LoadStream& stream_;
+  int number_;
+};
+
+// The best of the problem's candidates.
+LoadPlan best_candidate(const PlanProblem& problem, const LoadProblem& p) {
+  LoadPlan best;
+  for (const PlanCandidate& c : problem.candidates) {
+    LoadPlan plan;
+    plan.device.assign(p.bytes.size(), 0);
+    for (size_t i = 0; i < problem.group.size(); ++i) {
+      plan.device[problem.group[i]] = c.plan.device[i];
+    }
+    plan.value = load_value(p, plan.device);
+    if (plan.value < best.value) best = std::move(plan);
+  }
+  return best;
+}
+
+// All streams explore, then refine the best of what they found.
+class LoadSearch {
+ public:
+  LoadSearch(const LoadProblem& p, const LoadPlan& start, const Budget& budget,
+             uint64_t seed)
+      : budget_(budget), best_(start) {
+    const int count = budget.num_streams();
+    streams_.reserve(static_cast<size_t>(count));
+    for (int k = 0; k < count; ++k) {
+      streams_.emplace_back(budget, seed, k);
+      searches_.emplace_back(p, start, streams_.back(), k);
+    }
+  }
+
+  LoadPlan run() {
+    on_streams([](StreamSearch& s, const LoadPlan&) { s.explore(); });
+    on_streams([](StreamSearch& s, const LoadPlan& best) { s.refine(best); });
+    return best_;
+  }
+
+  int64_t moves() const {
+    int64_t moves = 0;
+    for (const LoadStream& s : streams_) moves += s.moves();
+    return moves;
+  }
+
+ private:
+  template <class Fn>
+  void on_streams(const Fn& fn) {
+    run_streams(budget_.num_streams(), budget_.threads(),
+                [&](int k) { fn(searches_[static_cast<size_t>(k)], best_); });
+    for (const StreamSearch& s : searches_) {
+      if (s.best().value < best_.value) best_ = s.best();
+    }
+  }
+
+  const Budget& budget_;
+  LoadPlan best_;
+  std::vector<LoadStream> streams_;
+  std::vector<StreamSearch> searches_;
+};
+
+}  // namespace
+
+Found search_loads(const PlanProblem& problem, const Budget& budget,
+                   uint64_t seed) {
+  const LoadProblem p(problem);
+  Found found;
+  if (std::ranges::count(p.allowed, DeviceMask{0}) > 0) return found;
+  LoadSearch search(p, best_candidate(problem, p), budget, seed);
+  const LoadPlan best = search.run();
+  found.moves = search.moves();
+  if (std::isinf(best.value)) return found;
+  found.value = load_value(p, best.device);
+  for (const int32_t g : problem.group) {
+    found.plan.device.push_back(best.device[g]);
+  }
+  return found;
+}
 
 }  // namespace berth

@@ -58,6 +58,20 @@ void RowLp::add_row(std::span<const std::pair<int32_t, double>> entries,
   table_.insert(table_.end(), added.begin(), added.end());
 }
 
+void RowLp::set_bounds(int32_t variable, double lower, double upper) {
+  const auto v = static_cast<size_t>(variable);
+  const auto at = std::find(nonbasic_.begin(), nonbasic_.end(), variable);
+  const auto column = static_cast<size_t>(at - nonbasic_.begin());
+  const double before = column < n_ ? bound_of(column) : 0;
+  lower_[v] = lower;
+  upper_[v] = upper;
+  if (column == n_) return;
+  const double change = bound_of(column) - before;
+  for (size_t r = 0; r < basic_.size(); ++r) {
+    row(r)[0] -= row(r)[1 + column] * change;
+  }
+}
+
 // The basic variable that is farthest outside its bounds; *by: how far up it
 // has to go.
 size_t RowLp::most_violated(double* by) const {

@@ -27,6 +27,9 @@ class RowLp {
   // Adds sum of coefficient * x[variable] <= limit; distinct variables.
   void add_row(std::span<const std::pair<int32_t, double>> row, double limit);
 
+  // Gives a variable other bounds, finite ones.
+  void set_bounds(int32_t variable, double lower, double upper);
+
   // Goes towards the optimum by at most `max_pivots`. Returns false when there
   // are more to do, or when no x satisfies the rows.
   bool solve(int64_t max_pivots);

@@ -12,15 +12,15 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-constexpr double kWorthwhile = 1e-4;  // less is no deduction
+constexpr double kWorthwhile = 3e-5;  // less is no deduction
 constexpr double kRounding = 1e-12;   // of sums
 constexpr double kNear = 1e-9;        // of times that should be equal
 constexpr double kShave = 1e-10;      // of what is deduced
-constexpr size_t kThresholds = 24;    // times looked at, on each side
+constexpr size_t kThresholds = 32;    // times looked at, on each side
 constexpr double kLooks = 5e5;        // ops times cuts of one kind
 constexpr size_t kTargets = 500;
-constexpr size_t kSizes = 2;    // by which ops are counted
-constexpr double kLarge = 0.9;  // share of the work: the largest ops
+constexpr size_t kSizes = 2;      // by which ops are counted
+constexpr double kLarge = 0.995;  // share of the work: the largest ops
 
 // Keeps at most `most`, spread evenly; near ones count as one.
 void thin_out(std::vector<double>& v, size_t most, double near) {
@@ -180,7 +180,7 @@ void Windows::set_lags(int32_t target) {
     for (const int32_t number : (back_ ? g_.out : g_.in)[i]) {
       const StepGraph::Edge& e = g_.edges[static_cast<size_t>(number)];
       double& lag = lag_[static_cast<size_t>(back_ ? e.to : e.from)];
-      lag = std::max(lag, lag_[x] + w + (e.apart ? e.cross : 0));
+      lag = std::max(lag, lag_[x] + w);
     }
   }
 }
@@ -284,7 +284,7 @@ void Windows::make_classes() {
     int32_t& c = class_of_[static_cast<size_t>(root(op))];
     if (c < 0) {
       c = static_cast<int32_t>(classes_.size());
-      classes_.push_back({0, 0, ~uint64_t{0}});
+      classes_.push_back({});
     }
     ++classes_[static_cast<size_t>(c)].end;
   }
@@ -294,12 +294,19 @@ void Windows::make_classes() {
     c.begin = c.end = begin;
     begin += size;
   }
-  sorted_.resize(items_.size());
+  const size_t n = items_.size();
+  parts_.resize(n * kinds_);
   for (const int32_t op : items_) {
+    const auto number = static_cast<size_t>(op);
     Class& c =
         classes_[static_cast<size_t>(class_of_[static_cast<size_t>(root(op))])];
-    sorted_[static_cast<size_t>(c.end++)] = op;
-    c.kinds &= g_.kinds[static_cast<size_t>(op)];
+    const auto at = static_cast<size_t>(c.end++);
+    c.kinds &= g_.kinds[number];
+    for (size_t k = 0; k < kinds_; ++k) {
+      parts_[k * n + at] = {g_.time_on(op, k), ready(back_, op, k),
+                            target_ < 0 ? ready(!back_, op, k) : lag_[number]};
+      c.largest = std::max(c.largest, g_.time_on(op, k));
+    }
   }
 }
 
@@ -311,6 +318,7 @@ double Windows::excess(const Cut& cut, double t) {
   double sum = 0;
   uint64_t used = 0;
   for (const Class& c : classes_) {
+    if (c.largest < cut.size) continue;
     double least = kInfinity;
     for (uint64_t k = c.kinds; k; k &= k - 1) {
       const auto kind = static_cast<size_t>(std::countr_zero(k));
@@ -339,12 +347,9 @@ double Windows::need(const Class& c, const Cut& cut, double t, size_t kind) {
   const double length = std::max(t - cut.until - cut.from, 0.0);
   double inside = 0, all = 0;
   double first = kInfinity, last = kInfinity;
+  const Part* parts = &parts_[kind * items_.size()];
   for (int32_t i = c.begin; i < c.end; ++i) {
-    const int32_t op = sorted_[static_cast<size_t>(i)];
-    const double w = g_.time_on(op, kind);
-    const double head = ready(back_, op, kind);
-    const double lag =
-        target_ < 0 ? ready(!back_, op, kind) : lag_[static_cast<size_t>(op)];
+    const auto& [w, head, lag] = parts[i];
     if (head + w + lag > t * (1 + kRounding)) return kInfinity;
     if (cut.size > 0) {
       if (w < cut.size) continue;

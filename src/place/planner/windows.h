@@ -49,9 +49,13 @@ class Windows {
   struct Cut {  // where a deduction looks
     double from = 0, until = 0, size = 0;
   };
+  struct Part {  // an item on a kind of device
+    double us, head, lag;
+  };
   struct Class {  // ops that share a device
-    int32_t begin, end;
-    uint64_t kinds;
+    int32_t begin = 0, end = 0;
+    uint64_t kinds = ~uint64_t{0};
+    double largest = 0;
   };
 
   void propagate(bool back);
@@ -101,7 +105,7 @@ class Windows {
   mutable std::vector<int32_t> parent_;  // towards one of each class
   std::vector<int32_t> first_of_group_, class_of_;
   std::vector<Class> classes_;
-  std::vector<int32_t> sorted_;  // by class
+  std::vector<Part> parts_;  // [kind * items + position by class]
 };
 
 }  // namespace berth

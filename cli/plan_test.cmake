@@ -1,0 +1,158 @@
+# berth plan and verify-plan: what they print, how they exit; small problems
+# whose best plans are found by hand.
+unset(ENV{BERTH_SIM})
+set(file ${WORK}/plan_test_problem)
+set(plan ${WORK}/plan_test_plan.json)
+set(svg ${WORK}/plan_test.svg)
+set(cluster ${WORK}/plan_test_cluster.json)
+set(effort --effort moves=20000 --threads 2)
+
+function(check wanted command)
+  execute_process(COMMAND ${BERTH} ${command} ${ARGN} OUTPUT_VARIABLE out
+    ERROR_VARIABLE err RESULT_VARIABLE status)
+  if(NOT ";${wanted};" MATCHES ";${status};")
+    message(FATAL_ERROR "berth ${command} ${ARGN}: exit code ${status}, expected ${wanted}\n${out}\n${err}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+  set(err "${err}" PARENT_SCOPE)
+endfunction()
+function(expect text)
+  foreach(part ${ARGN})
+    string(FIND "${text}" "${part}" at)
+    if(at EQUAL -1)
+      message(FATAL_ERROR "expected \"${part}\" in:\n${text}")
+    endif()
+  endforeach()
+endfunction()
+function(expect_json text wanted)
+  string(JSON value ERROR_VARIABLE error GET "${text}" ${ARGN})
+  if(NOT value STREQUAL "${wanted}")
+    message(FATAL_ERROR "${ARGN} is \"${value}\" (${error}), expected \"${wanted}\" in:\n${text}")
+  endif()
+endfunction()
+
+# Latency: b and c run side by side, d where c ran. c cannot start before 15 on
+# the device that has not computed a, nor d before 35: 45 us.
+set(graph "berth-graph 1
+graph diamond
+op Op (x...: any) -> (y)
+kernel Op on GPU
+device \"GPU:0\" memory 4096
+device \"GPU:1\"
+link \"GPU:0\" -> \"GPU:1\" latency 5.0 bandwidth 1000.0
+link \"GPU:1\" -> \"GPU:0\" latency 5.0 bandwidth 1000.0
+node a = Op() -> float32[1] time GPU 10 bytes 0
+node net/b = Op(a:0) -> float32[1] time GPU 20 bytes 0
+node net/c = Op(a:0) -> float32[1] time GPU 20 bytes 0
+node d = Op(net/b:0, net/c:0) -> float32[1] from d (net.cc:4) time GPU 10 bytes 0
+return d:0
+")
+string(REPLACE "op Op (x...: any)" "op Op (x: any repeated optional)" graph "${graph}")
+file(WRITE ${file} "${graph}")
+check(0 plan ${file} ${effort} --json --out ${plan} --svg ${svg})
+expect_json("${out}" 45.0 value)
+expect_json("${out}" planned status)
+expect_json("${out}" latency objective)
+expect_json("${out}" diamond name)
+expect_json("${out}" net/b ops 1 name)
+expect_json("${out}" 2 devices 0 ops)
+expect_json("${out}" 4096 devices 0 memory_limit_bytes)
+file(READ ${plan} kept)
+if(NOT kept STREQUAL out)
+  message(FATAL_ERROR "--out wrote something else than --json printed")
+endif()
+file(READ ${svg} picture)
+expect("${picture}" "<svg " "critical path" "planned step 45 us on 2 devices")
+check(0 verify-plan ${file} ${plan})
+expect("${out}" "value: verified")
+check(0 plan ${file} ${effort})
+set(first "${out}")
+expect("${out}" "Planned step: 45 us" "GPU:1" "transfers")
+check(0 plan ${file} ${effort} --what-if "move net to GPU:0" --what-if "link GPU:0-GPU:1 = 1GB/s 105us"
+  --what-if "device GPU:1 2x faster")
+expect("${out}" "what if move net to GPU:0: +" "what if link" "planned again: +15 us (60 us)" "because")
+check(0 plan ${file} ${effort} --compare ${plan})
+expect("${out}" "45 us, as much as this plan")
+
+# The same by a cluster file: three devices, one of them faster.
+file(WRITE ${cluster} "{\"devices\": [{\"name\": \"GPU\", \"count\": 2},
+  {\"name\": \"GPU:2\", \"class\": \"fast\"}],
+ \"classes\": [{\"name\": \"fast\", \"type\": \"GPU\", \"speed\": 10}],
+ \"default_link\": {\"latency\": \"5us\", \"bandwidth\": \"1GB/s\"}}")
+check(0 plan ${file} --cluster ${cluster} ${effort} --json)
+expect_json("${out}" 6.0 value)
+expect_json("${out}" 0.0 devices 0 busy)
+
+# Throughput, a chain: b on the CPU is 4.5, the others pay 1 for what they send
+# or fetch, 4 each. With b on an accelerator some device has 5 or more.
+set(chain "{\"maxSizePerFPGA\": 10, \"maxFPGAs\": 2, \"maxCPUs\": 1, \"nodes\": [
+ {\"id\": 7, \"name\": \"a\", \"supportedOnFpga\": 1, \"cpuLatency\": 20, \"fpgaLatency\": 3, \"isBackwardNode\": 0, \"size\": 6},
+ {\"id\": 8, \"name\": \"b\", \"supportedOnFpga\": 1, \"cpuLatency\": 4.5, \"fpgaLatency\": 3, \"isBackwardNode\": 0, \"size\": 6},
+ {\"id\": 9, \"name\": \"c\", \"supportedOnFpga\": 1, \"cpuLatency\": 20, \"fpgaLatency\": 3, \"isBackwardNode\": 0, \"size\": 6}],
+ \"edges\": [{\"sourceId\": 7, \"destId\": 8, \"cost\": 1}, {\"sourceId\": 8, \"destId\": 9, \"cost\": 1}]}")
+file(WRITE ${file} "${chain}")
+check(0 plan ${file} --objective throughput ${effort} --json --out ${plan} --svg ${svg})
+expect_json("${out}" 4.5 value)
+expect_json("${out}" CPU:0 ops 1 device)
+expect_json("${out}" 8 ops 1 id)
+expect_json("${out}" 6.0 devices 0 peak_bytes)
+check("0;1" verify-plan ${file} ${plan} --objective throughput)
+expect("${out}" "value: verified")
+file(READ ${plan} kept)
+foreach(change "\"value\": 4.5|\"value\": 4.4" "\"device\":\"CPU:0\"|\"device\":\"ACC:0\""
+    "\"peak_bytes\":6.0|\"peak_bytes\":5.0")
+  string(REGEX MATCH "(.*)\\|(.*)" pair "${change}")
+  string(REPLACE "${CMAKE_MATCH_1}" "${CMAKE_MATCH_2}" false "${kept}")
+  file(WRITE ${plan} "${false}")
+  check("1;2" verify-plan ${file} ${plan} --objective throughput)
+endforeach()
+check(2 verify-plan ${file} ${plan})
+expect("${err}" "rules: found \"load\", expected \"pieces\"")
+
+# A split of others, and one that breaks a limit.
+file(WRITE ${plan} "{\"cpus\": [{\"nodes\": []}], \"fpgas\": [{\"nodes\": [7, 8]}, {\"nodes\": [9]}]}")
+check(0 plan ${file} --objective throughput ${effort} --compare ${plan} --json)
+expect_json("${out}" 7.0 compare value)
+expect_json("${out}" 2.5 compare difference)
+check(0 plan ${file} --objective throughput ${effort} --compare ${plan})
+expect("${out}" ": 7, 55.56 % more than this plan" "ACC:0 needs 12 bytes; its limit is 10")
+
+# No plan: a is larger than every accelerator, and no CPU is there.
+string(REPLACE "\"maxSizePerFPGA\": 10, \"maxFPGAs\": 2, \"maxCPUs\": 1" "\"maxSizePerFPGA\": 5, \"maxFPGAs\": 2, \"maxCPUs\": 0" tight "${chain}")
+file(WRITE ${file} "${tight}")
+check(1 plan ${file} --objective throughput ${effort} --json --out ${plan})
+expect_json("${out}" infeasible status)
+expect("${out}" "\"conflict\": {\"text\":\"")
+check(1 verify-plan ${file} ${plan} --objective throughput)
+
+# Doppler: three ops, two of them at once.
+file(WRITE ${file} "4\n0\n0,0\n1,2\n10000000000,0\n20000000000,0\n20000000000,0\n")
+check(0 plan ${file} --devices GPUx2 ${effort} --json)
+expect_json("${out}" 3.0 value)
+check(2 plan ${file} --objective throughput)
+
+# Bad arguments and bad files: code 2, a message, with --json also as data.
+function(check_bad message)
+  check(2 plan ${ARGN} --json)
+  expect("${err}" "${message}")
+  expect_json("${out}" BadInput error kind)
+endfunction()
+check_bad("expected for example 1s, 500ms or moves=100000" ${file} --effort soon)
+check_bad("not within 24 hours" ${file} --effort 0s)
+check_bad("no number of moves" ${file} --effort moves=many)
+check_bad("no_such_file" ${WORK}/no_such_file)
+check_bad("there is no op" ${file} ${effort} --what-if "move x to GPU:0")
+check_bad("begins with none of these words" ${file} ${effort} --what-if "paint GPU:0")
+check_bad("expected GPUxN" ${file} --devices CPUx2)
+file(WRITE ${cluster} "{\"devices\": [{\"name\": \"GPU:0\", \"memory\": \"16\"}]}")
+check_bad("devices[0].memory: \"16\" has no unit" ${file} --cluster ${cluster})
+file(WRITE ${file} "{\"nodes\": 5}")
+check_bad("plan_test_problem" ${file})
+file(WRITE ${file} "what is this")
+check_bad("no known format" ${file})
+check(2 plan)
+check(2 plan ${file} --format mine)
+check(2 plan ${file} --threads -1)
+check(2 verify-plan ${file})
+
+file(REMOVE ${file} ${plan} ${svg} ${cluster})

@@ -1,0 +1,254 @@
+// The verifier's own rules against the planner's, on random problems; and plan
+// files with something false in them.
+
+#include "cli/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "cli/verify_rules.h"
+#include "place/planner/problem_testing.h"
+#include "place/planner/random_loads.h"
+#include "place/random_steps.h"
+
+namespace berth::cli {
+namespace {
+
+PlanProblem problem_of_step(place_tests::RandomStep s) {
+  PlanProblem p;
+  p.name = "random";
+  p.graph = std::move(s.graph);
+  p.costs = std::move(s.costs);
+  p.num_groups = p.num_ops();
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    p.names.push_back("n" + std::to_string(i));
+    p.allowed.push_back(~DeviceMask{0});
+    p.group.push_back(i);
+    p.resident_bytes.push_back(i % 3);
+    p.backward.push_back(0);
+  }
+  return p;
+}
+
+PlanProblem random_step_problem(std::mt19937& r, int nodes) {
+  return problem_of_step(place_tests::random_step(
+      r, {.nodes = nodes, .devices = 1 + place_tests::pick(r, 4)}));
+}
+
+PlacePlan plan_of_step(std::mt19937& r, const PlanProblem& p) {
+  return place_tests::random_plan(r, {p.graph, p.costs});
+}
+
+// A problem of the latency of dnn-partitioning: accelerators, then a CPU.
+PlanProblem random_pieces_problem(std::mt19937& r) {
+  testing::ProblemMaker m(PlanModel::kPieces);
+  const int acc = m.device_class("ACC"), cpu = m.device_class("CPU");
+  const int accelerators = 1 + static_cast<int>(r() % 3);
+  for (int d = 0; d < accelerators; ++d) m.device("ACC", acc);
+  m.device("CPU", cpu, 0, CopyRule::kFree, true);
+  const int ops = 3 + static_cast<int>(r() % 12);
+  for (int i = 0; i < ops; ++i) {
+    std::vector<int> inputs;
+    for (int k = static_cast<int>(r() % 3); k > 0 && i > 0; --k) {
+      inputs.push_back(static_cast<int>(r() % static_cast<unsigned>(i)));
+    }
+    std::sort(inputs.begin(), inputs.end());
+    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+    m.op("n" + std::to_string(i),
+         {static_cast<double>(r() % 5), static_cast<double>(r() % 20)}, inputs,
+         0, static_cast<double>(r() % 4));
+    m.hold(i, static_cast<double>(r() % 4));
+  }
+  return m.make();
+}
+
+// The planner's and the verifier's view of one plan.
+void expect_same(const PlanProblem& p, const PlacePlan& plan) {
+  const Evaluation e = evaluate(p, plan);
+  const Recomputed r = recompute(p, plan);
+  EXPECT_DOUBLE_EQ(r.value, e.value);
+  ASSERT_EQ(r.bytes.size(), e.devices.size());
+  for (size_t d = 0; d < r.bytes.size(); ++d) {
+    EXPECT_DOUBLE_EQ(r.bytes[d], e.devices[d].bytes) << "device " << d;
+  }
+}
+
+TEST(VerifyRules, ComputeStepsAndPeaksAsThePlannerDoes) {
+  for (unsigned seed = 0; seed < 1500 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 r(seed);
+    const PlanProblem p =
+        random_step_problem(r, 2 + static_cast<int>(r() % 30));
+    expect_same(p, plan_of_step(r, p));
+  }
+}
+
+TEST(VerifyRules, ComputeLoadsAsThePlannerDoes) {
+  for (unsigned seed = 0; seed < 1500 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 r(seed);
+    const PlanProblem p = planner_tests::random_loads(
+        {.ops = 12, .by_links = seed % 2 == 0, .aliases = seed % 3 == 0}, seed);
+    PlacePlan plan;
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      plan.device.push_back(place_tests::pick(r, p.num_devices()));
+    }
+    expect_same(p, plan);
+  }
+}
+
+TEST(VerifyRules, ComputePiecesAsThePlannerDoes) {
+  int endless = 0;
+  for (unsigned seed = 0; seed < 1500 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 r(seed);
+    const PlanProblem p = random_pieces_problem(r);
+    PlacePlan plan;
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      plan.device.push_back(place_tests::pick(r, p.num_devices()));
+    }
+    endless += std::isinf(evaluate(p, plan).value);
+    expect_same(p, plan);
+  }
+  EXPECT_GT(endless, 0);  // pieces that wait for each other are among them
+}
+
+PlanFile file_of(const PlanProblem& p, const PlanAnswer& a) {
+  PlanFile f;
+  f.plan = a.plan;
+  f.model = p.model;
+  f.status = status_name(a.status);
+  f.value = a.value;
+  f.bound = a.bound.value;
+  f.gap = a.gap();
+  for (const DeviceUse& use : a.evaluation.devices) {
+    f.peak_bytes.push_back(use.bytes);
+  }
+  f.witness = a.bound.witness;
+  // Kinds that nobody checks yet.
+  if (f.witness.kind != "windows") f.bound = 0;
+  return f;
+}
+
+std::string first_wrong(const PlanProblem& p, const PlanFile& f) {
+  for (const Finding& found : verify(p, f)) {
+    if (!found.wrong.empty()) return found.what + ": " + found.wrong;
+  }
+  return "";
+}
+
+// Whether what a file says of its plan is so, by the planner's own functions.
+bool is_true(const PlanProblem& p, const PlanFile& f) {
+  const Evaluation e = evaluate(p, f.plan);
+  if (!e.violations.empty() || std::fabs(e.value - f.value) > 1e-9 * e.value) {
+    return false;
+  }
+  for (size_t d = 0; d < e.devices.size(); ++d) {
+    if (e.devices[d].bytes != f.peak_bytes[d]) return false;
+  }
+  return true;
+}
+
+PlanProblem some_problem(std::mt19937& r, unsigned kind) {
+  if (kind == 0) return random_step_problem(r, 14);
+  if (kind == 1) return random_pieces_problem(r);
+  return planner_tests::random_loads(
+      {.ops = 10, .by_links = kind == 2, .limits = true, .masks = true}, r());
+}
+
+// One number of a list, changed a little or much.
+void disturb(std::mt19937& r, std::vector<double>& numbers) {
+  if (numbers.empty()) return;
+  double& x = numbers[r() % numbers.size()];
+  const double by[] = {0.5, 1.01, 2, -1, 0, 1e9};
+  const double factor = by[r() % 6];
+  x = x == 0 ? factor : x * factor;
+}
+
+TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
+  int rejected = 0, accepted = 0, planned = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 r(seed);
+    const PlanProblem p = some_problem(r, seed % 4);
+    const PlanAnswer a =
+        plan_placement(p, {.moves = 4000, .seed = 1, .threads = 1});
+    if (a.status != PlanStatus::kPlanned) continue;
+    ++planned;
+    const PlanFile good = file_of(p, a);
+    ASSERT_EQ(first_wrong(p, good), "");
+    for (int k = 0; k < 40; ++k) {
+      PlanFile f = good;
+      const uint32_t what = r() % 5;
+      if (what == 0) {
+        f.plan.device[r() % f.plan.device.size()] =
+            place_tests::pick(r, p.num_devices());
+      } else if (what == 1 && f.plan.sequence.size() > 1) {
+        std::swap(f.plan.sequence[r() % f.plan.sequence.size()],
+                  f.plan.sequence[r() % f.plan.sequence.size()]);
+      } else if (what == 2) {
+        f.value *= r() % 2 ? 0.999 : 1.5;
+        f.gap = f.bound > 0 ? f.value / f.bound - 1 : -1;
+      } else if (what == 3) {
+        disturb(r, f.peak_bytes);
+      } else {
+        f.gap += 0.01;
+        if (f.bound <= 0) continue;
+        EXPECT_NE(first_wrong(p, f), "");
+        continue;
+      }
+      bool truth = false;
+      try {
+        truth = is_true(p, f);
+      } catch (const std::exception&) {  // no plan
+      }
+      const std::string wrong = first_wrong(p, f);
+      EXPECT_EQ(wrong.empty(), truth) << what << ": " << wrong;
+      ++(wrong.empty() ? accepted : rejected);
+    }
+  }
+  EXPECT_GT(planned, 30);
+  EXPECT_GT(rejected, 500);
+  EXPECT_LT(accepted, rejected);
+}
+
+TEST(Verify, RejectsBoundsAboveThePlanWhateverTheWitness) {
+  int bounded = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 r(seed);
+    const PlanProblem p = some_problem(r, seed % 4);
+    const PlanAnswer a =
+        plan_placement(p, {.moves = 4000, .seed = 1, .threads = 1});
+    if (a.status != PlanStatus::kPlanned || a.bound.witness.kind.empty()) {
+      continue;
+    }
+    ++bounded;
+    const PlanFile good = file_of(p, a);
+    for (int k = 0; k < 40; ++k) {
+      // A plan of another, lower value is claimed to be ruled out.
+      PlanFile f = good;
+      f.bound = f.witness.target = f.value * (1 + 0.01 * (1 + r() % 50));
+      f.value = f.bound;
+      f.gap = 0;
+      for (uint32_t n = r() % 3; n > 0 && !f.witness.arrays.empty(); --n) {
+        disturb(r, f.witness.arrays[r() % f.witness.arrays.size()].second);
+      }
+      for (const Finding& found : verify(p, f)) {
+        if (found.what == "bound") {
+          EXPECT_NE(found.wrong, "") << f.bound << " " << good.value;
+        }
+      }
+      // A bound above its own witness.
+      f = good;
+      f.bound = f.witness.target * 1.001;
+      EXPECT_NE(first_wrong(p, f), "");
+    }
+  }
+  EXPECT_GT(bounded, 10);
+}
+
+}  // namespace
+}  // namespace berth::cli

@@ -1,0 +1,109 @@
+#include "place/planner/coarsen.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace berth {
+
+namespace {
+
+// Clusters as a forest, with what they add up to.
+class Merger {
+ public:
+  Merger(const LoadProblem& p, double cap)
+      : p_(p), parent_(p.bytes.size()), bytes_(p.bytes), allowed_(p.allowed) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+    double all = 0;
+    for (int32_t u = 0; u < p.num_units(); ++u) {
+      double least = std::numeric_limits<double>::infinity();
+      for (DeviceMask m = p.allowed[u]; m; m &= m - 1) {
+        least = std::min(least, p.work_on(u, std::countr_zero(m)));
+      }
+      work_.push_back(std::isinf(least) ? 0 : least);
+      all += work_.back();
+    }
+    max_work_ = cap * all / static_cast<double>(p.limit.size());
+    max_bytes_ =
+        std::min(1.0, cap) * *std::max_element(p.limit.begin(), p.limit.end());
+  }
+
+  int32_t root(int32_t u) {
+    while (parent_[u] != u) u = parent_[u] = parent_[parent_[u]];
+    return u;
+  }
+
+  void merge(int32_t a, int32_t b) {
+    a = root(a);
+    b = root(b);
+    if (a == b || !(allowed_[a] & allowed_[b])) return;
+    if (max_work_ <= 0 || work_[a] + work_[b] > max_work_) return;
+    if (bytes_[a] + bytes_[b] > max_bytes_) return;
+    parent_[b] = a;
+    work_[a] += work_[b];
+    bytes_[a] += bytes_[b];
+    allowed_[a] &= allowed_[b];
+  }
+
+ private:
+  const LoadProblem& p_;
+  std::vector<int32_t> parent_;
+  std::vector<double> work_, bytes_;
+  std::vector<DeviceMask> allowed_;
+  double max_work_ = 0, max_bytes_ = 0;
+};
+
+// What is saved when a net is inside one cluster.
+std::vector<double> prices_of(const LoadProblem& p) {
+  if (!p.by_links) return p.touch_us;
+  double latency = 0, per_byte = 0;
+  for (size_t link = 0; link < p.latency_us.size(); ++link) {
+    latency += p.latency_us[link];
+    per_byte += p.us_per_byte[link];
+  }
+  std::vector<double> prices;
+  for (int32_t n = 0; n < p.num_nets(); ++n) {
+    prices.push_back(p.copies[n] * latency + p.net_bytes[n] * per_byte);
+  }
+  return prices;
+}
+
+}  // namespace
+
+Clusters cluster_units(const LoadProblem& p, double cap,
+                       std::span<const int32_t> apart, StreamRandom& random) {
+  std::vector<double> price = prices_of(p);
+  for (double& us : price) us *= 0.5 + random.uniform();
+  std::vector<int32_t> order(price.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, [&](int32_t a, int32_t b) {
+    return price[a] != price[b] ? price[a] > price[b] : a < b;
+  });
+  Merger merger(p, cap);
+  for (const int32_t n : order) {
+    const auto pins = p.pins[n];
+    for (size_t k = 1; k < pins.size(); ++k) {
+      if (!apart.empty() && apart[pins[0]] != apart[pins[k]]) continue;
+      merger.merge(pins[0], pins[k]);
+    }
+  }
+  Clusters c;
+  c.of_unit.assign(p.bytes.size(), -1);
+  for (int32_t u = 0; u < p.num_units(); ++u) {
+    int32_t& number = c.of_unit[merger.root(u)];
+    if (number < 0) number = c.count++;
+    c.of_unit[u] = number;
+  }
+  return c;
+}
+
+std::vector<int32_t> project(const Clusters& clusters,
+                             std::span<const int32_t> device) {
+  std::vector<int32_t> fine;
+  for (const int32_t c : clusters.of_unit) fine.push_back(device[c]);
+  return fine;
+}
+
+}  // namespace berth

@@ -1,0 +1,81 @@
+#include "place/planner/linear_orders.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace berth {
+
+namespace {
+
+void shuffle(std::vector<int32_t>& list, size_t begin, StreamRandom& random) {
+  for (size_t i = list.size(); i > begin + 1; --i) {
+    const uint32_t k = random.below(static_cast<uint32_t>(i - begin));
+    std::swap(list[i - 1], list[begin + k]);
+  }
+}
+
+}  // namespace
+
+LinearOrders::LinearOrders(const LoadProblem& problem) : p_(problem) {
+  std::vector<std::vector<int32_t>> before(problem.bytes.size());
+  for (int32_t u = 0; u < problem.num_units(); ++u) {
+    for (const int32_t next : problem.after[u]) before[next].push_back(u);
+  }
+  before_ = Rows<int32_t>(before);
+}
+
+std::vector<int32_t> LinearOrders::make(OrderKind kind,
+                                        StreamRandom& random) const {
+  if (kind != OrderKind::kLazyDepth) {
+    return walk(p_.after, before_, kind, random);
+  }
+  std::vector<int32_t> order =
+      walk(before_, p_.after, OrderKind::kDepthFirst, random);
+  std::ranges::reverse(order);
+  return order;
+}
+
+std::vector<int32_t> LinearOrders::walk(const Rows<int32_t>& after,
+                                        const Rows<int32_t>& before,
+                                        OrderKind kind,
+                                        StreamRandom& random) const {
+  const int32_t n = p_.num_units();
+  std::vector<int32_t> missing, ready, order, rest(static_cast<size_t>(n));
+  for (int32_t u = 0; u < n; ++u) {
+    missing.push_back(static_cast<int32_t>(before[u].size()));
+    if (missing.back() == 0) ready.push_back(u);
+  }
+  shuffle(ready, 0, random);
+  // Where nothing is ready, a cycle: any unit that is left.
+  std::iota(rest.begin(), rest.end(), 0);
+  shuffle(rest, 0, random);
+  size_t first = 0;  // of `ready`, when it is a queue
+  while (static_cast<int32_t>(order.size()) < n) {
+    if (first == ready.size()) {
+      while (missing[rest.back()] < 0) rest.pop_back();
+      ready.push_back(rest.back());
+    }
+    if (kind == OrderKind::kAny) {
+      const auto left = static_cast<uint32_t>(ready.size() - first);
+      std::swap(ready[first + random.below(left)], ready.back());
+    }
+    int32_t u = 0;
+    if (kind == OrderKind::kBreadthFirst) {
+      u = ready[first++];
+    } else {
+      u = ready.back();
+      ready.pop_back();
+    }
+    if (missing[u] < 0) continue;
+    missing[u] = -1;
+    order.push_back(u);
+    const size_t begin = ready.size();
+    for (const int32_t next : after[u]) {
+      if (--missing[next] == 0) ready.push_back(next);
+    }
+    shuffle(ready, begin, random);
+  }
+  return order;
+}
+
+}  // namespace berth
