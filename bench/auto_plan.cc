@@ -274,6 +274,7 @@ int run_net(const std::string& name, double seconds) {
     us = time_steps([&] { step(x).item<float>(); }, seconds).best;
     plan = step.placement().plan;
     predicted = step.placement().estimated_step_us;
+    if (std::getenv("DBG")) std::fprintf(stderr, "%s\n%s\n%s\n", step.text("plan").c_str(), step.placement().str().c_str(), "");
   } catch (const errors::ResourceExhausted& e) {
     plan = e.what();  // it does not fit
   }
