@@ -47,7 +47,8 @@ class AutoPlacer {
     const Placement by_rules = rules();
     find_movable();
     find_costs();
-    std::vector<int64_t> reserve = used_by_others();
+    others_ = used_by_others();
+    std::vector<int64_t> reserve = others_;
     PlanProblem problem = make_problem(reserve);
     PlanAnswer answer = plan_placement(problem, planner_options());
     if (answer.status == PlanStatus::kInfeasible) infeasible(answer);
@@ -289,7 +290,7 @@ class AutoPlacer {
     bool raised = false;
     if (!choice.trial) return raised;
     for (size_t d = 0; d < costs_.devices.size(); ++d) {
-      const int64_t limit = limit_of(p, d) + reserve[d];
+      const int64_t limit = limit_of(p, d) + reserve[d] - others_[d];
       if (limit_of(p, d) <= 0) continue;
       const int64_t over =
           choice.trial->peak_bytes(costs_.devices[d].name) - limit;
@@ -367,7 +368,8 @@ class AutoPlacer {
   std::vector<std::string> names_;          // of nodes, as they came
   std::vector<int32_t> handles_, movable_;  // nodes
   CostTable costs_;
-  std::vector<int32_t> order_;  // as the executor would run one device
+  std::vector<int64_t> others_;  // bytes in use by others, by device
+  std::vector<int32_t> order_;   // as the executor would run one device
 };
 
 }  // namespace
