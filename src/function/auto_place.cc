@@ -28,7 +28,9 @@ namespace {
 constexpr int32_t kMostCompared = 5000;
 constexpr int kMostReplans = 3;
 // By how much a plan must be better than the rules' own to be worth it.
-constexpr double kWorth = 0.01;
+constexpr double kWorth = 0.03;
+
+constexpr double kFetchBytesPerUs = 8e3;
 
 // Moves that suit a graph: well under a second for some hundred ops.
 int64_t default_moves(int32_t ops) {
@@ -129,8 +131,27 @@ class AutoPlacer {
     return used;
   }
 
+  // Cores that read what others wrote fetch it into their caches: no copy, but
+  // it takes them time (docs/benchmarks.md, "Core sets").
+  void price_fetches() {
+    const auto n = costs_.devices.size();
+    for (size_t from = 0; from < n; ++from) {
+      for (size_t to = 0; to < n; ++to) {
+        const auto a = static_cast<int32_t>(from);
+        const auto b = static_cast<int32_t>(to);
+        if (a == b || costs_.class_of(a).type != "CPU" ||
+            costs_.class_of(b).type != "CPU") {
+          continue;
+        }
+        double& rate = costs_.links[from * n + to].bytes_per_us;
+        rate = std::min(rate, kFetchBytesPerUs);
+      }
+    }
+  }
+
   void find_costs() {
     costs_ = kept_costs(graph_);
+    price_fetches();
     GraphProblemOptions free;
     free.keep_scopes = false;
     free.movable = handles_;
