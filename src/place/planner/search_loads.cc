@@ -21,7 +21,7 @@ constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.5;
 constexpr double kFewCoarseEnd = 0.9;  // of few units
 constexpr int kRounds = 40;
 // More are shrunk to about as many before all else.
-constexpr int32_t kManyUnits = 1500;
+constexpr int32_t kManyUnits = 3000;
 
 // Each unit to the device with the least work, of those that it allows; limits
 // do not matter.
@@ -220,6 +220,7 @@ Found search_loads(const PlanProblem& problem, const Budget& budget,
                    uint64_t seed) {
   const LoadProblem p(problem);
   Found found;
+  if (p.num_units() == 0) return found;
   if (std::ranges::count(p.allowed, DeviceMask{0}) > 0) return found;
   LoadSearch search(p, best_candidate(problem, p), budget, seed);
   const LoadPlan best = search.run();
