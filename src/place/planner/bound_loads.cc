@@ -69,7 +69,9 @@ class Prover {
   // Sizes that grow by copies, until targets and cuts fit each other.
   void prove_by_cuts() {
     const int32_t n = p_.num_units();
-    CutSizes cuts(p_, lower_, n <= 2000 ? n : n <= 20000 ? 400 : 200);
+    // Cuts that matter hold about what a device does.
+    const auto devices = static_cast<int32_t>(load_.limit.size());
+    CutSizes cuts(p_, lower_, n <= 1000 ? n : std::max(400, 2 * n / devices));
     for (int round = 0; round < 4 && budget_.spent(0) < 0.5; ++round) {
       const double before = lower_;
       cuts.refine(lower_ * 1.01, budget_, 0.5);
