@@ -144,7 +144,8 @@ class Follow {
     for (int k = 0; k < n_; ++k) {
       const int i = order_[back ? n_ - 1 - k : k];
       for (int d = 0; d < m_; ++d) {
-        double& start = ready_[back][i * m_ + d] = known_[back][i];
+        double& start = ready_[back][i * m_ + d] =
+            time_[i * m_ + d] < kInf ? known_[back][i] : kInf;
         for (const Edge& e : edges_[back][i]) {
           double us = kInf;
           for (int c = 0; c < m_; ++c) {
