@@ -57,7 +57,8 @@ class Follow {
       }
     }
     for (int i = 0; i < n_; ++i) {
-      if (p_.takes_time(i)) bound = std::max(bound, soonest(false, i, true));
+      const double us = soonest(false, i, true);
+      if (us < kInf) bound = std::max(bound, us);
     }
     return bound;
   }
