@@ -164,11 +164,12 @@ void updates_wait_for_their_turn() {
   config::set_device_list("CPUx1,GPUx2");
   const Variable v = with_device(
       "/GPU:0", [] { return Variable(zeros({1 << 20}), {.name = "v"}); });
-  const auto step = [&](const Tensor& x) {
+  const Tensor more = with_device("/GPU:0", [] { return ones({1 << 20}); });
+  const auto step = [&](const Tensor& x, const Tensor& g) {
     Tensor early;
     {
       const auto on = device("/GPU:0");
-      v.assign_add(ones({1 << 20}));
+      v.assign_add(g);
       early = marked(x, 1);
     }
     const auto on = device("/GPU:1");
@@ -176,7 +177,7 @@ void updates_wait_for_their_turn() {
   };
   const auto update_is_first = [&](const placement::Policy& policy) {
     auto f = function(step, {.placement = policy});
-    f(fill({1}, 3.f)).item<float>();
+    f(fill({1}, 3.f), more).item<float>();
     const std::string plan = f.text("plan");
     return plan.find("AssignAddVariableOp") < plan.find(" TestMark ");
   };
