@@ -231,6 +231,17 @@ void scopes_bind() {
   auto freed = function(pinned, {.placement = quick(false)});
   freed(x);
   check(freed.placement().devices.size() >= 2, "scopes are a suggestion");
+  for (const char* where : {"/GPU:0", "/GPU:1", "/CPU:0"}) {
+    auto block = function(
+        [where](const Tensor& x) {
+          const auto keep = placement::contract({.stays_on = where});
+          return marked(marked(x, 1), 2);
+        },
+        {.placement = quick()});
+    block(x);
+    check(block.placement().device_of("TestMark").ends_with(where + 1),
+          "contracts of blocks bind");
+  }
   auto contracted =
       function([](const Tensor& x) { return chains(x); },
                {.contract = placement::Contract{.stays_on = "/GPU:0"},
