@@ -109,7 +109,8 @@ TEST(PlanOrder, AGraphInThePlansOrderIsTheSameGraph) {
         const bool alias = op == "ReadVariableOp" || op == "Identity";
         if (alias && looks[static_cast<size_t>(v.node)]) {
           looks[static_cast<size_t>(i)] = true;
-          EXPECT_TRUE(!written || g[i].name == "w") << g[i].name;
+          const bool takes_time = p.takes_time(number(g[i].name));
+          EXPECT_TRUE(!written || !takes_time || g[i].name == "w");
         }
       }
       if (g[i].op->name() == "ReadVariableOp") {
