@@ -444,7 +444,8 @@ ROWS += [
     ("plan_200k_evaluations_over_ours", "x", 1, 1 / 3, evaluations_row),
     ("plan_10k_ops_by_list", "ms", 50, 20,
      lambda r: planner_row(r, "large", "plan_large_10k", "list_ms")),
-    ("plan_10k_ops", "s", 1.02, 0.5, lambda r: planner_row(r, "large", "plan_large_10k", "seconds")),
+    ("plan_10k_ops", "s", 1.02, 0.5,
+     lambda r: planner_row(r, "large", "plan_large_10k", "seconds")),
     ("plan_100k_ops", "s", 15, 3.1,
      lambda r: planner_row(r, "large", "plan_large_100k", "seconds")),
     # A share: 0.2 is 20 %.
