@@ -128,6 +128,67 @@ TEST(AutoPlace, EachDeviceRunsItsOpsInThePlannedOrder) {
   IN_A_FRESH_PROCESS(runs_in_planned_order("CPU[0],CPU[1-3]", 2));
 }
 
+// One device makes what nobody waits for first, unless somebody plans.
+void order_that_pays() {
+  config::set_device_list("CPUx1,GPUx2");
+  const auto step = [](const Tensor& x) {
+    Tensor late, early;
+    {
+      const auto on = device("/GPU:0");
+      late = marked(x, 1);
+      early = marked(x, 2);
+    }
+    const auto on = device("/GPU:1");
+    return marked(marked(early, 3), 4) + late;
+  };
+  const Tensor x = fill({1}, 3.f);
+  const auto first_of = [&](const placement::Policy& policy) {
+    auto f = function(step, {.placement = policy});
+    marks_run.clear();
+    f(x).item<float>();
+    const auto at = [](int64_t id) {
+      return std::find(marks_run.begin(), marks_run.end(), id);
+    };
+    return at(1) < at(2) ? 1 : 2;
+  };
+  check(first_of("rules") == 1, "program order");
+  check(first_of(quick()) == 2, "the planned order");
+}
+
+TEST(AutoPlace, TheOrderThatPaysIsTheOneThatRuns) {
+  IN_A_FRESH_PROCESS(order_that_pays());
+}
+
+// By rules an update runs as soon as it can.
+void updates_wait_for_their_turn() {
+  config::set_device_list("CPUx1,GPUx2");
+  const Variable v = with_device(
+      "/GPU:0", [] { return Variable(zeros({1 << 20}), {.name = "v"}); });
+  const auto step = [&](const Tensor& x) {
+    Tensor early;
+    {
+      const auto on = device("/GPU:0");
+      v.assign_add(ones({1 << 20}));
+      early = marked(x, 1);
+    }
+    const auto on = device("/GPU:1");
+    return marked(early, 2);
+  };
+  const auto update_is_first = [&](const placement::Policy& policy) {
+    auto f = function(step, {.placement = policy});
+    f(fill({1}, 3.f)).item<float>();
+    const std::string plan = f.text("plan");
+    return plan.find("AssignAddVariableOp") < plan.find(" TestMark ");
+  };
+  check(update_is_first("rules"), "by rules");
+  check(!update_is_first(quick()), "planned");
+  check(v.value().to_vector<float>()[7] == 2, "both were made");
+}
+
+TEST(AutoPlace, UpdatesRunWhereTheyStandInThePlan) {
+  IN_A_FRESH_PROCESS(updates_wait_for_their_turn());
+}
+
 void uses_devices_that_help() {
   config::set_device_list("CPUx1,GPUx2");
   const Tensor x = fill({1}, 3.f);

@@ -18,6 +18,10 @@
 
 namespace berth {
 
+// Up to as many units are a small problem: variety finds its best plan, not
+// refinement.
+inline constexpr int32_t kFewUnits = 24;
+
 // What a stream of a search has, and has done.
 class LoadStream {
  public:

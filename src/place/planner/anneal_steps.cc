@@ -10,8 +10,12 @@ namespace berth {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Moves between two looks at the clock.
-constexpr int64_t kMovesPerLook = 64;
+// Moves between two looks at the clock: fewer where each takes long.
+constexpr int64_t kMovesPerLook = 64, kOpsPerLook = 1 << 16;
+// Moves between two looks at what is critical, and how many of 10 moves begin
+// there.
+constexpr int64_t kMovesPerPath = 16;
+constexpr uint32_t kCritical = 7;
 // The share that limits are broken by, times this, is what it adds to the
 // energy as a share of the step: from a little to more than any step saves.
 constexpr double kOverFirst = 1, kOverLast = 1000;
@@ -29,19 +33,24 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
     if (std::popcount(units.allowed[u]) > 1) movable_.push_back(u);
   }
   device_.resize(static_cast<size_t>(units.num_units));
+  previous_.assign(static_cast<size_t>(p_.num_ops()), -1);
+  last_.resize(static_cast<size_t>(p_.num_devices()));
   resident_.resize(static_cast<size_t>(p_.num_devices()));
+  most_.resize(resident_.size());
   position_.assign(static_cast<size_t>(p_.num_ops()), -1);
 }
 
 double StepAnnealer::start(const PlacePlan& plan) {
   plan_ = plan;
   std::fill(resident_.begin(), resident_.end(), 0);
+  std::fill(most_.begin(), most_.end(), 0);
   for (int32_t u = 0; u < units_.num_units; ++u) {
     // Aliases and sources may be apart from their unit: ops decide.
     const int32_t one =
         units_.ops[u].empty() ? units_.nodes[u][0] : units_.ops[u][0];
     device_[u] = plan_.device[one];
     resident_[device_[u]] += units_.resident_bytes[u];
+    most_[device_[u]] += units_.most_bytes[u];
     for (const int32_t i : units_.nodes[u]) plan_.device[i] = device_[u];
   }
   for (size_t k = 0; k < plan_.sequence.size(); ++k) {
@@ -50,7 +59,6 @@ double StepAnnealer::start(const PlacePlan& plan) {
   us_ = decoder_.decode(plan_);
   over_ = over_limits();
   keep_if_best();
-  find_critical();
   over_weight_ = kOverLast;
   return energy();
 }
@@ -58,16 +66,19 @@ double StepAnnealer::start(const PlacePlan& plan) {
 bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
                        const std::function<double(int64_t)>& spent) {
   if (plan_.sequence.empty()) return false;
+  const int64_t per_look =
+      std::clamp<int64_t>(kOpsPerLook / units_.num_ops, 1, kMovesPerLook);
   int64_t idle = 0;
   double share = spent(moves_);
   double heat = 0;
   for (int64_t k = 0; moves_ < most_moves; ++k) {
-    if (k % kMovesPerLook == 0) {
+    if (k % per_look == 0) {
       share = spent(moves_);
       if (share >= 1) break;
       heat = cooling.hot * std::pow(cooling.cold / cooling.hot, share);
       over_weight_ = kOverFirst * std::pow(kOverLast / kOverFirst, share);
     }
+    if (k % kMovesPerPath == 0) find_critical();
     ++moves_;
     first_ = static_cast<int32_t>(plan_.sequence.size());
     changes_.clear();
@@ -79,7 +90,10 @@ bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
     idle = 0;
     const double limit =
         energy() * (1 - heat * std::log(1 - random_.uniform()));
-    const double us = decoder_.try_from(plan_, first_, limit);
+    // What is held throughout says at once that many plans are none.
+    const double held = units_.limited ? over_limits({}) : 0;
+    const double us =
+        decoder_.try_from(plan_, first_, limit / (1 + over_weight_ * held));
     if (us == kNever) {
       take_back();
       continue;
@@ -102,17 +116,26 @@ bool StepAnnealer::propose() {
   const uint32_t kind = random_.below(100);
   if (movable_.empty()) return units_.ordered && reposition();
   if (!units_.ordered) return kind < 80 ? move_cluster() : swap_devices();
-  if (kind < 50) return move_cluster();
+  // Where limits bind, little can move but in exchange.
+  if (kind < (units_.limited ? 15 : 50)) return move_cluster();
   if (kind < 55) return swap_devices();
   if (kind < 85) return reposition();
   return move_op();
 }
 
 int32_t StepAnnealer::pick_unit() {
+  if (!critical_.empty() && random_.below(10) < kCritical) {
+    const int32_t unit = units_.unit[critical_[random_.below(
+        static_cast<uint32_t>(critical_.size()))]];
+    if (std::popcount(units_.allowed[unit]) > 1) return unit;
+  }
   return movable_[random_.below(static_cast<uint32_t>(movable_.size()))];
 }
 
 int32_t StepAnnealer::pick_op() {
+  if (!critical_.empty() && random_.below(10) < kCritical) {
+    return critical_[random_.below(static_cast<uint32_t>(critical_.size()))];
+  }
   return plan_
       .sequence[random_.below(static_cast<uint32_t>(plan_.sequence.size()))];
 }
@@ -159,7 +182,9 @@ bool StepAnnealer::move_cluster() {
 }
 
 bool StepAnnealer::swap_devices() {
-  const int32_t a = pick_unit(), b = pick_unit();
+  const int32_t a = pick_unit();
+  const int32_t b =
+      movable_[random_.below(static_cast<uint32_t>(movable_.size()))];
   const int32_t da = device_[a], db = device_[b];
   if (da == db || !(units_.allowed[a] & device_bit(db)) ||
       !(units_.allowed[b] & device_bit(da))) {
@@ -232,6 +257,8 @@ void StepAnnealer::give(int32_t unit, int32_t device) {
 void StepAnnealer::set_device(int32_t unit, int32_t device) {
   resident_[device_[unit]] -= units_.resident_bytes[unit];
   resident_[device] += units_.resident_bytes[unit];
+  most_[device_[unit]] -= units_.most_bytes[unit];
+  most_[device] += units_.most_bytes[unit];
   device_[unit] = device;
   for (const int32_t i : units_.nodes[unit]) plan_.device[i] = device;
 }
@@ -261,16 +288,29 @@ void StepAnnealer::take_back() {
 
 // The shares that the plan decoded last is over the limits of devices.
 double StepAnnealer::over_limits() {
-  if (!units_.limited) return 0;
-  const std::span<const int64_t> peaks = decoder_.peak_bytes();
+  if (!units_.limited || fits_surely()) return 0;
+  return over_limits(decoder_.peak_bytes());
+}
+
+double StepAnnealer::over_limits(std::span<const int64_t> peaks) const {
   double over = 0;
   for (size_t d = 0; d < resident_.size(); ++d) {
     const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
     if (limit <= 0) continue;
-    const double bytes = resident_[d] + static_cast<double>(peaks[d]);
+    double bytes = resident_[d];
+    if (!peaks.empty()) bytes += static_cast<double>(peaks[d]);
     over += std::max(bytes / limit - 1, 0.0);
   }
   return over;
+}
+
+// Whether devices could even hold all that their units ever have at once.
+bool StepAnnealer::fits_surely() const {
+  for (size_t d = 0; d < most_.size(); ++d) {
+    const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+    if (limit > 0 && most_[d] + units_.most_workspace > limit) return false;
+  }
+  return true;
 }
 
 void StepAnnealer::keep_if_best() {
@@ -279,6 +319,45 @@ void StepAnnealer::keep_if_best() {
   best_ = plan_;
 }
 
-void StepAnnealer::find_critical() {}
+// Collects a path of ops that nothing but each other delays: who waits for the
+// last, and so on. Only moves of these shorten the step. Copies that wait for
+// each other are not looked at: the latest of all is taken then.
+void StepAnnealer::find_critical() {
+  critical_.clear();
+  std::fill(last_.begin(), last_.end(), -1);
+  int32_t node = -1;
+  const std::span<const Decoder::Span> spans = decoder_.spans();
+  for (const int32_t op : plan_.sequence) {
+    int32_t& last = last_[plan_.device[op]];
+    previous_[op] = last;
+    last = op;
+    if (node < 0 || spans[op].end_us > spans[node].end_us) node = op;
+  }
+  while (node >= 0) {
+    int32_t next = -1;
+    double latest = 0;
+    int ties = 0;
+    const auto look = [&](int32_t other, double end) {
+      if (end < latest || end <= 0) return;
+      ties = end > latest ? 1 : ties + 1;
+      latest = end;
+      if (ties == 1 || random_.below(static_cast<uint32_t>(ties)) == 0) {
+        next = other;
+      }
+    };
+    if (p_.takes_time(node)) {
+      critical_.push_back(node);
+      const int32_t previous = previous_[node];
+      if (previous >= 0) look(previous, spans[previous].end_us);
+    }
+    for (const int32_t v : p_.graph.reads[node]) {
+      const int32_t from = p_.graph.producer[v];
+      look(from, spans[from].end_us + decoder_.copy_us(v, plan_.device[from],
+                                                       plan_.device[node]));
+    }
+    for (const int32_t c : p_.graph.controls[node]) look(c, spans[c].end_us);
+    node = next;
+  }
+}
 
 }  // namespace berth

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "place/decode.h"
@@ -64,6 +65,8 @@ class StepAnnealer {
   void window(int32_t op, int32_t* low, int32_t* high) const;
   void take_back();
   double over_limits();
+  double over_limits(std::span<const int64_t> peaks) const;
+  bool fits_surely() const;
   void keep_if_best();
   void find_critical();
 
@@ -74,11 +77,14 @@ class StepAnnealer {
   PlacePlan plan_, best_;
   double us_ = 0, over_ = 0, over_weight_ = 1, best_us_;
   int64_t moves_ = 0;
-  std::vector<int32_t> device_;    // per unit
-  std::vector<double> resident_;   // per device: bytes
+  std::vector<int32_t> device_;  // per unit
+  // Per device: bytes of its units, residents and all that they may have.
+  std::vector<double> resident_, most_;
   std::vector<int32_t> position_;  // per node
   std::vector<int32_t> movable_;   // units that allow several devices
   std::vector<int32_t> critical_;  // ops of a critical path
+  std::vector<int32_t> previous_;  // per node: the op before it on its device
+  std::vector<int32_t> last_;      // per device
 
   // The move.
   int32_t first_ = 0;

@@ -18,6 +18,7 @@ namespace {
 
 // Shares of a stream's budget.
 constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.5;
+constexpr double kFewCoarseEnd = 0.9;  // of few units
 constexpr int kRounds = 40;
 // Of the cuts alone: steps of theirs that take as long as a move.
 constexpr int64_t kStepsPerMove = 4;
@@ -54,9 +55,11 @@ class StreamSearch {
     cut_orders(p_, kCutsEnd, 64, best_);
     if (best_.device.empty()) best_.device = spread_out(p_);
     const int rounds = num_rounds();
+    const double rounds_end =
+        p_.num_units() <= kFewUnits ? kFewCoarseEnd : kCoarseEnd;
     for (int r = 0; r < rounds; ++r) {
       const double share = static_cast<double>(r + 1) / rounds;
-      coarse_round(r, kCutsEnd + (kCoarseEnd - kCutsEnd) * share);
+      coarse_round(r, kCutsEnd + (rounds_end - kCutsEnd) * share);
       if (stream_.spent() >= 1 || stream_.enough(best_.value)) break;
     }
   }
@@ -110,15 +113,16 @@ class StreamSearch {
   void coarse_round(int round, double end) {
     const double begin = stream_.spent();
     constexpr std::array<double, 5> kCaps = {0.06, 0, 0.12, 0.25, 0.5};
+    const bool few = p_.num_units() <= kFewUnits;  // no clusters
     const double cap =
-        kCaps[static_cast<size_t>(round + number_) % kCaps.size()];
+        few ? 0 : kCaps[static_cast<size_t>(round + number_) % kCaps.size()];
     const Clusters clusters = cluster_units(p_, cap, {}, stream_.random);
     const LoadProblem coarse = contract(p_, clusters.of_unit, clusters.count);
     LoadPlan plan;
     cut_orders(coarse, begin + 0.1 * (end - begin), 16, plan);
     if (plan.device.empty()) plan.device = spread_out(coarse);
-    const double middle = begin + 0.7 * (end - begin);
-    anneal(coarse, {0.6, 3e-4, middle}, plan);
+    const double middle = begin + (few ? 0.95 : 0.7) * (end - begin);
+    anneal(coarse, {0.6, few ? 0.01 : 3e-4, middle}, plan);
     plan.device = project(clusters, plan.device);
     anneal(p_, {0.003, 3e-5, end}, plan);
     swap_devices(plan);

@@ -21,20 +21,24 @@ constexpr double kListShare = 0.25;
 class StepSearch {
  public:
   StepSearch(const StepUnits& units, const Budget& budget, uint64_t seed)
-      : units_(units), budget_(budget) {
-    for (int s = 0; s < budget.num_streams(); ++s) {
-      streams_.push_back(std::make_unique<Stream>(units, seed, s));
-    }
+      : units_(units), budget_(budget), seed_(seed) {
+    streams_.resize(static_cast<size_t>(budget.num_streams()));
   }
 
   Found run() {
-    each_stream([&](Stream& s) { make_lists(s); });
+    run_streams(budget_.num_streams(), budget_.threads(), [&](int number) {
+      auto& s = streams_[static_cast<size_t>(number)];
+      s = std::make_unique<Stream>(units_, seed_, number);
+      make_lists(*s);
+    });
     const Stream* first = nullptr;
     for (const auto& s : streams_) {
       if (!first || s->energy < first->energy) first = s.get();
     }
     const PlacePlan start = first->start;
-    each_stream([&](Stream& s) { anneal(s, start); });
+    run_streams(budget_.num_streams(), budget_.threads(), [&](int number) {
+      anneal(*streams_[static_cast<size_t>(number)], start);
+    });
     return best();
   }
 
@@ -52,12 +56,6 @@ class StepSearch {
     PlacePlan start;
     double energy = std::numeric_limits<double>::infinity();
   };
-
-  template <class Fn>
-  void each_stream(const Fn& fn) {
-    run_streams(budget_.num_streams(), budget_.threads(),
-                [&](int s) { fn(*streams_[static_cast<size_t>(s)]); });
-  }
 
   bool spent(const Stream& s, double share) const {
     const int64_t moves = s.annealer.moves();
@@ -96,7 +94,8 @@ class StepSearch {
     if (spent(s, 1)) return;
     s.annealer.start(start);
     // The fewer ops, the more of the step one of them is.
-    const double hot = 10 / std::pow(units_.num_ops + 3, 1.5);
+    const double hot =
+        (units_.limited ? 30 : 10) / std::pow(units_.num_ops + 3, 1.5);
     const double begin = budget_.spent(s.annealer.moves());
     s.annealer.run({.hot = hot, .cold = hot / 200}, budget_.moves_per_stream(),
                    [&](int64_t moves) {
@@ -119,6 +118,7 @@ class StepSearch {
 
   const StepUnits& units_;
   const Budget& budget_;
+  uint64_t seed_;
   std::vector<std::unique_ptr<Stream>> streams_;
 };
 

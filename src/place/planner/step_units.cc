@@ -136,12 +136,22 @@ void StepUnits::collect_units() {
   std::vector<std::vector<int32_t>> timed(all.size());
   resident_bytes.assign(all.size(), 0);
   held_bytes.assign(all.size(), 0);
+  most_bytes.assign(all.size(), 0);
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     all[unit[i]].push_back(i);
     resident_bytes[unit[i]] += problem.resident_bytes[i];
     double& held = held_bytes[unit[i]];
     held +=
         problem.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
+    double& most = most_bytes[unit[i]];
+    most +=
+        problem.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
+    for (const int64_t b : problem.costs.bytes[i]) {
+      most += static_cast<double>(b);
+    }
+    for (const int32_t v : g.reads[i]) {
+      most += static_cast<double>(problem.costs.bytes.item(v));
+    }
     if (problem.takes_time(i)) {
       timed[unit[i]].push_back(i);
     } else if (g.kind[i] == SimulatedGraph::Kind::kSource) {
@@ -205,7 +215,7 @@ void StepUnits::collect_ops_around() {
 
 void StepUnits::look_at_limits() {
   const CostTable& costs = problem.costs;
-  double most = 0, workspace = 0;
+  double most = 0;
   for (int32_t i = 0; i < problem.num_ops(); ++i) {
     most += problem.resident_bytes[i] +
             static_cast<double>(problem.graph.variable_bytes[i]);
@@ -214,11 +224,11 @@ void StepUnits::look_at_limits() {
     most += static_cast<double>(costs.bytes.item(v));
   }
   for (const int64_t w : costs.workspace) {
-    workspace = std::max(workspace, static_cast<double>(w));
+    most_workspace = std::max(most_workspace, static_cast<double>(w));
   }
   for (const DeviceCost& d : costs.devices) {
     limited |= d.memory_limit > 0 &&
-               most + workspace > static_cast<double>(d.memory_limit);
+               most + most_workspace > static_cast<double>(d.memory_limit);
   }
 }
 

@@ -33,7 +33,10 @@ class StepUnits {
   // Bytes that a unit holds on its device from begin to end: residents; these
   // with variables and arguments.
   std::vector<double> resident_bytes, held_bytes;
-  Rows<int32_t> neighbours;  // units that read its values, or it theirs
+  // Those, and all that its nodes ever write or read.
+  std::vector<double> most_bytes;
+  double most_workspace = 0;  // of any op
+  Rows<int32_t> neighbours;   // units that read its values, or it theirs
 
   // Per node: ops that take time and stand before or behind it, where nothing
   // that takes time stands between.
