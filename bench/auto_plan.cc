@@ -66,25 +66,43 @@ int run_step(const std::string& name, double seconds) {
       {"/physical_device:CPU:0", "CPU"},
       {{.cores = joined(c, 0, 1)}, {.cores = joined(c, 1, 4)}});
   const auto model = make_step_model(name);
+  const auto one_model =
+      with_device("/CPU:1", [&] { return make_step_model(name); });
   auto step =
       function([&](const Tensor& x, const Tensor& y) { return (*model)(x, y); },
-               {.name = name, .placement = placement::Auto{}});
+               {.name = name, .placement = "auto"});
+  auto one = function(
+      [&](const Tensor& x, const Tensor& y) {
+        return with_device("/CPU:1", [&] { return (*one_model)(x, y); });
+      },
+      {.name = name, .placement = "rules"});
   int i = 0;
   const double start = now_seconds();
   step(model->images(0), model->labels(0));
   const double first = now_seconds() - start;
-  const Timed t = time_steps(
-      [&] {
-        ++i;
-        step(model->images(i), model->labels(i)).item<float>();
-      },
-      seconds);
+  const auto time = [&](auto& f) {
+    return time_steps(
+        [&] {
+          ++i;
+          f(model->images(i), model->labels(i)).template item<float>();
+        },
+        seconds / 4);
+  };
+  // In turns: others may want the cores.
+  Timed t{1e300, 1e300}, alone{1e300, 1e300};
+  for (int turn = 0; turn < 4; ++turn) {
+    const Timed a = time(step), b = time(one);
+    t = {std::min(t.best, a.best), std::min(t.tenth, a.tenth)};
+    alone = {std::min(alone.best, b.best), std::min(alone.tenth, b.tenth)};
+  }
   const placement::Report r = step.placement();
   Line("auto_step", kCores)
       .add("case", "step/" + name)
       .add("predicted_us", r.estimated_step_us)
       .add("measured_us", t.tenth)
       .add("best_us", t.best)
+      .add("one_device_us", alone.tenth)
+      .add("one_device_best_us", alone.best)
       .add("error", r.estimated_step_us / t.tenth - 1)
       .add("devices", r.devices.size())
       .add("first_call_s", first)
@@ -274,7 +292,9 @@ int run_net(const std::string& name, double seconds) {
     us = time_steps([&] { step(x).item<float>(); }, seconds).best;
     plan = step.placement().plan;
     predicted = step.placement().estimated_step_us;
-    if (std::getenv("DBG")) std::fprintf(stderr, "%s\n%s\n%s\n", step.text("plan").c_str(), step.placement().str().c_str(), "");
+    if (std::getenv("DBG"))
+      std::fprintf(stderr, "%s\n%s\n%s\n", step.text("plan").c_str(),
+                   step.placement().str().c_str(), "");
   } catch (const errors::ResourceExhausted& e) {
     plan = e.what();  // it does not fit
   }

@@ -28,7 +28,7 @@ namespace {
 constexpr int32_t kMostCompared = 5000;
 constexpr int kMostReplans = 3;
 // By how much a plan must be better than the rules' own to be worth it.
-constexpr double kWorth = 0.03;
+constexpr double kWorth = 0.05;
 
 constexpr double kFetchBytesPerUs = 8e3;
 

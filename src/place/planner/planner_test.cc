@@ -63,7 +63,9 @@ TEST(Planner, AnswersAreNeverWorseThanAnyCandidateNorUnderTheBound) {
       EXPECT_DOUBLE_EQ(evaluate(p, a.plan).value, a.value);
       ASSERT_EQ(a.candidates.size(), 3u);  // one GPU, the CPU, and halves
       for (const PricedCandidate& c : a.candidates) {
-        if (c.violations.empty()) EXPECT_LE(a.value, c.value) << c.name;
+        if (c.violations.empty()) {
+          EXPECT_LE(a.value, c.value) << c.name;
+        }
       }
       EXPECT_GT(a.bound.value, 0);
       EXPECT_LE(a.bound.value, a.value * (1 + 1e-9));
