@@ -29,7 +29,7 @@ class Prover {
 
   Bound prove() {
     if (!prove_simply()) return {};
-    prove_by_cuts(p_.num_units() <= kMostForPatterns ? 0.3 : 1);
+    prove_by_cuts(p_.num_units() <= 1000 ? 0.3 : 0.7);
     prove_by_sets(others_.empty() ? 1 : 0.6);
     for (size_t i = 0; i < others_.size(); ++i) {
       const double share =
@@ -108,8 +108,8 @@ class Prover {
     CutSizes cuts(p_, lower_,
                   n <= 1000 ? n : std::clamp(2 * n / devices, 400, 1000));
     for (int round = 0; round < 3 && budget_.spent(0) < until; ++round) {
-      const double before = lower_;
-      cuts.refine(lower_ * 1.01, budget_, until);
+      const double before = lower_, begun = budget_.spent(0);
+      cuts.refine(lower_ * 1.01, budget_, begun + 0.75 * (until - begun));
       const double proved = greatest(cuts, lower_, until);
       // Less is not worth a proof so much longer.
       if (proved > lower_ * (1 + 1e-4)) note_cuts(cuts, proved);
