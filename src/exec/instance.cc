@@ -81,10 +81,12 @@ void Plan::Impl::resolve(Instance& instance) const {
       case Where::kConst:
         instance.bases[b] = constants[buffer.index].impl()->data();
         break;
-      case Where::kVariable:
-        instance.bases[b] =
-            variable_state(variables[buffer.index].handle).storage->data;
+      case Where::kVariable: {
+        const BlockRef& storage =
+            variable_state(variables[buffer.index].handle).storage;
+        instance.bases[b] = storage ? storage->data : nullptr;
         break;
+      }
       case Where::kArg:
       case Where::kOutput:
         break;

@@ -28,11 +28,13 @@ namespace {
 constexpr int32_t kMostCompared = 5000;
 constexpr int kMostReplans = 3;
 // By how much a plan must be better than the rules' own to be worth it.
-constexpr double kWorth = 0.01;
+constexpr double kWorth = 0.05;
+
+constexpr double kFetchBytesPerUs = 8e3;
 
 // Moves that suit a graph: well under a second for some hundred ops.
 int64_t default_moves(int32_t ops) {
-  return std::clamp<int64_t>(40'000'000 / std::max(ops, 1), 20'000, 400'000);
+  return std::clamp<int64_t>(40'000'000 / std::max(ops, 1), 20'000, 200'000);
 }
 
 class AutoPlacer {
@@ -47,7 +49,8 @@ class AutoPlacer {
     const Placement by_rules = rules();
     find_movable();
     find_costs();
-    std::vector<int64_t> reserve(costs_.devices.size(), 0);
+    others_ = used_by_others();
+    std::vector<int64_t> reserve = others_;
     PlanProblem problem = make_problem(reserve);
     PlanAnswer answer = plan_placement(problem, planner_options());
     if (answer.status == PlanStatus::kInfeasible) infeasible(answer);
@@ -106,8 +109,49 @@ class AutoPlacer {
     }
   }
 
+  // Bytes that are in use on devices with a limit, beside the variables of this
+  // graph.
+  std::vector<int64_t> used_by_others() const {
+    std::vector<int64_t> used(costs_.devices.size(), 0);
+    for (size_t d = 0; d < used.size(); ++d) {
+      if (costs_.devices[d].memory_limit <= 0) continue;
+      Device& device = DeviceManager::get().lookup(
+          DeviceName::parse(costs_.devices[d].name));
+      for (Stream* s : {&device.compute_stream(), &device.copy_stream()}) {
+        finish(s->record());  // what has ended is free
+      }
+      used[d] = static_cast<int64_t>(device.allocator().info().current_bytes);
+      for (const int32_t h : handles_) {
+        const VariableState& v = variable_state(graph_[h].variable);
+        if (v.device == &device)
+          used[d] -= static_cast<int64_t>(v.size_bytes());
+      }
+      used[d] = std::max<int64_t>(used[d], 0);
+    }
+    return used;
+  }
+
+  // Cores that read what others wrote fetch it into their caches: no copy, but
+  // it takes them time (docs/benchmarks.md, "Core sets").
+  void price_fetches() {
+    const auto n = costs_.devices.size();
+    for (size_t from = 0; from < n; ++from) {
+      for (size_t to = 0; to < n; ++to) {
+        const auto a = static_cast<int32_t>(from);
+        const auto b = static_cast<int32_t>(to);
+        if (a == b || costs_.class_of(a).type != "CPU" ||
+            costs_.class_of(b).type != "CPU") {
+          continue;
+        }
+        double& rate = costs_.links[from * n + to].bytes_per_us;
+        rate = std::min(rate, kFetchBytesPerUs);
+      }
+    }
+  }
+
   void find_costs() {
     costs_ = kept_costs(graph_);
+    price_fetches();
     GraphProblemOptions free;
     free.keep_scopes = false;
     free.movable = handles_;
@@ -267,7 +311,7 @@ class AutoPlacer {
     bool raised = false;
     if (!choice.trial) return raised;
     for (size_t d = 0; d < costs_.devices.size(); ++d) {
-      const int64_t limit = limit_of(p, d) + reserve[d];
+      const int64_t limit = limit_of(p, d) + reserve[d] - others_[d];
       if (limit_of(p, d) <= 0) continue;
       const int64_t over =
           choice.trial->peak_bytes(costs_.devices[d].name) - limit;
@@ -345,7 +389,8 @@ class AutoPlacer {
   std::vector<std::string> names_;          // of nodes, as they came
   std::vector<int32_t> handles_, movable_;  // nodes
   CostTable costs_;
-  std::vector<int32_t> order_;  // as the executor would run one device
+  std::vector<int64_t> others_;  // bytes in use by others, by device
+  std::vector<int32_t> order_;   // as the executor would run one device
 };
 
 }  // namespace

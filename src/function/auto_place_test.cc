@@ -13,6 +13,8 @@
 #include "base/fresh_process.h"
 #include "berth/berth.h"
 #include "berth/custom_op.h"
+#include "berth/debugging.h"
+#include "berth/distribute.h"
 #include "device/device_manager.h"
 #include "graph/graph.h"
 #include "graph/graph_text.h"
@@ -128,6 +130,68 @@ TEST(AutoPlace, EachDeviceRunsItsOpsInThePlannedOrder) {
   IN_A_FRESH_PROCESS(runs_in_planned_order("CPU[0],CPU[1-3]", 2));
 }
 
+// One device makes what nobody waits for first, unless somebody plans.
+void order_that_pays() {
+  config::set_device_list("CPUx1,GPUx2");
+  const auto step = [](const Tensor& x) {
+    Tensor late, early;
+    {
+      const auto on = device("/GPU:0");
+      late = marked(x, 1);
+      early = marked(x, 2);
+    }
+    const auto on = device("/GPU:1");
+    return marked(marked(early, 3), 4) + late;
+  };
+  const Tensor x = fill({1}, 3.f);
+  const auto first_of = [&](const placement::Policy& policy) {
+    auto f = function(step, {.placement = policy});
+    marks_run.clear();
+    f(x).item<float>();
+    const auto at = [](int64_t id) {
+      return std::find(marks_run.begin(), marks_run.end(), id);
+    };
+    return at(1) < at(2) ? 1 : 2;
+  };
+  check(first_of("rules") == 1, "program order");
+  check(first_of(quick()) == 2, "the planned order");
+}
+
+TEST(AutoPlace, TheOrderThatPaysIsTheOneThatRuns) {
+  IN_A_FRESH_PROCESS(order_that_pays());
+}
+
+// By rules an update runs as soon as it can.
+void updates_wait_for_their_turn() {
+  config::set_device_list("CPUx1,GPUx2");
+  const Variable v = with_device(
+      "/GPU:0", [] { return Variable(zeros({1 << 20}), {.name = "v"}); });
+  const Tensor more = with_device("/GPU:0", [] { return ones({1 << 20}); });
+  const auto step = [&](const Tensor& x, const Tensor& g) {
+    Tensor early;
+    {
+      const auto on = device("/GPU:0");
+      v.assign_add(g);
+      early = marked(x, 1);
+    }
+    const auto on = device("/GPU:1");
+    return marked(early, 2);
+  };
+  const auto update_is_first = [&](const placement::Policy& policy) {
+    auto f = function(step, {.placement = policy});
+    f(fill({1}, 3.f), more).item<float>();
+    const std::string plan = f.text("plan");
+    return plan.find("AssignAddVariableOp") < plan.find(" TestMark ");
+  };
+  check(update_is_first("rules"), "by rules");
+  check(!update_is_first(quick()), "planned");
+  check(v.value().to_vector<float>()[7] == 2, "both were made");
+}
+
+TEST(AutoPlace, UpdatesRunWhereTheyStandInThePlan) {
+  IN_A_FRESH_PROCESS(updates_wait_for_their_turn());
+}
+
 void uses_devices_that_help() {
   config::set_device_list("CPUx1,GPUx2");
   const Tensor x = fill({1}, 3.f);
@@ -169,6 +233,17 @@ void scopes_bind() {
   auto freed = function(pinned, {.placement = quick(false)});
   freed(x);
   check(freed.placement().devices.size() >= 2, "scopes are a suggestion");
+  for (const char* where : {"/GPU:0", "/GPU:1", "/CPU:0"}) {
+    auto block = function(
+        [where](const Tensor& x) {
+          const auto keep = placement::contract({.stays_on = where});
+          return marked(marked(x, 1), 2);
+        },
+        {.placement = quick()});
+    block(x);
+    check(block.placement().device_of("TestMark").ends_with(where + 1),
+          "contracts of blocks bind");
+  }
   auto contracted =
       function([](const Tensor& x) { return chains(x); },
                {.contract = placement::Contract{.stays_on = "/GPU:0"},
@@ -326,6 +401,55 @@ void limits_are_kept() {
   check(f.placement().device_of("MatMul").ends_with("GPU:1"), "it has room");
 }
 
+void impossible_limits() {
+  config::set_device_list("CPUx1,GPUx2");
+  auto f =
+      function([](const Tensor& x) { return matmul(x, x); },
+               {.name = "tight",
+                .contract = placement::Contract{.peak_memory = {{"", 1000}}},
+                .placement = quick()});
+  refuses<errors::ResourceExhausted>(
+      [&] {
+        f(ones({64, 64}));
+      },
+      "no placement keeps all limits");
+  check(f.num_traces() == 1, "it was traced, and refused");
+}
+
+TEST(AutoPlace, LimitsThatCannotBeKeptAreNamed) {
+  IN_A_FRESH_PROCESS(impossible_limits());
+}
+
+void throughput() {
+  config::set_device_list("CPUx1,GPUx2");
+  placement::Auto busy = quick();
+  busy.objective = placement::Throughput;
+  auto f =
+      function([](const Tensor& x) { return chains(x); }, {.placement = busy});
+  check(f(fill({1}, 3.f)).to_vector<float>() == reference(3), "the result");
+  const placement::Report r = f.placement();
+  check(r.plan.starts_with("Planned load of the busiest device"), r.plan);
+  check(r.devices.size() >= 2, "work is shared");
+}
+
+TEST(AutoPlace, ThroughputIsAnObjectiveToo) {
+  IN_A_FRESH_PROCESS(throughput());
+}
+
+void strategies_place_their_own() {
+  config::set_device_list("CPUx1,GPUx2");
+  config::set_placement_policy(quick());
+  const distribute::MirroredStrategy strategy({"/GPU:0", "/GPU:1"});
+  const auto y = strategy.run(
+      [](const Tensor& x) { return math::reduce_sum(x * x); }, ones({4}));
+  check(debugging::diagnostic_counts().at("plan-under-strategy") == 1, "said");
+  check(debugging::diagnostic_counts().count("planned") == 0, "not planned");
+}
+
+TEST(AutoPlace, StrategiesPlaceTheirOwnSteps) {
+  IN_A_FRESH_PROCESS(strategies_place_their_own());
+}
+
 TEST(AutoPlace, MemoryLimitsAreKept) { IN_A_FRESH_PROCESS(limits_are_kept()); }
 
 void keras_models() {
@@ -342,6 +466,22 @@ void keras_models() {
   for (int k = 0; k < 20; ++k) last = model.train_on_batch(x, y).item<float>();
   check(last < first, "it learns");
   check(!model.placement().plan.empty(), "by a plan");
+}
+
+void sliced_models() {
+  config::set_device_list("CPUx2");
+  keras::Sequential model({keras::Dense(32), keras::Dense(4)});
+  model.build(Shape({-1, 16}));
+  model.compile({.optimizer = "sgd",
+                 .loss = keras::losses::MeanSquaredError(),
+                 .slices = 2,
+                 .placement = quick()});
+  check(model.train_on_batch(ones({8, 16}), zeros({8, 4})).item<float>() > 0,
+        "a loss");
+}
+
+TEST(AutoPlace, SlicedModelsTakeAPolicy) {
+  IN_A_FRESH_PROCESS(sliced_models());
 }
 
 TEST(AutoPlace, KerasModelsCompileWithAPolicy) {

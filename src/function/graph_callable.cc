@@ -85,6 +85,17 @@ void lower_all_collectives(Graph& g) {
   lower_collectives(g);
 }
 
+bool computes_on_cpu_and_others(const Graph& placed) {
+  bool cpu = false, others = false;
+  for (const Node& n : placed.nodes) {
+    if (n.op->kind() != OpKind::kCompute) continue;
+    const bool here = DeviceName::parse(n.assigned).type == "CPU";
+    cpu = cpu || here;
+    others = others || !here;
+  }
+  return cpu && others;
+}
+
 bool is_placeholder(const Node& n) {
   return n.op->kind() == OpKind::kPlaceholder && n.op->name() != "_Transfer";
 }
@@ -219,6 +230,8 @@ void GraphCallable::place(Compiled& c, Graph& g, PlanOptions& options,
   c.placed = place_all(g, places, options_.optimize);
   if (!planned.planned) return;
   options.in_order = true;
+  // Who launches must not compute: others would get their work late.
+  options.host_threads = computes_on_cpu_and_others(c.placed.graph);
   c.certificate = std::move(planned.certificate);
   c.planned_costs = std::move(planned.costs);
   for (PlaceReason& r : c.placed.placement.reasons) {

@@ -38,7 +38,7 @@ Graph tagged(const Graph& graph, const std::vector<std::string>& device) {
     if (!n.variable.defined()) continue;
     const VariableState& v = variable_state(n.variable);
     Device& on = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
-    n.variable = make_variable(on, "on trial", v.dtype, v.shape, false, v.site);
+    n.variable = make_unbacked_variable(on, v.name, v.dtype, v.shape);
   }
   return g;
 }

@@ -318,16 +318,17 @@ class Decoder::Impl {
     events_ = first_event_ = first_ == 0 ? 0 : row_events_[row];
     begin_trial();
     double latest = free_[latest_], left = free_[left_];
-    area_ = area_now();
+    double area = area_now();
     const double most = most_area(stop_above);
     position_ = first_;
     const bool lists = t_.eager != 0 && aliases_;
-    if (lists) find_stands();
+    if (aliases_) find_stands();
     if (first_ == 0 && t_.eager != 0) send_front();
     for (int32_t k = first_; k < t_.num_ops;) {
       const int32_t op = sequence[k];
       const int32_t on = device[op];
       position_ = k;
+      const double before = free_[on];
       double start = 0;
       for (const DecodeTables::Read& r : t_.reads[op]) {
         start = std::max(start, arrive(r, on));
@@ -337,13 +338,13 @@ class Decoder::Impl {
       }
       start = std::max(start, free_[on]);
       const double end = start + t_.us(op, on);
-      area_ += end - free_[on];
+      area += end - before;  // copies to others left out: no more than it is
       left -= t_.least_us[op];
       span_[op] = {start, end};
       free_[on] = end;
       latest = std::max(latest, end);
       ++k;
-      if (end + t_.behind_us[op] > stop_above || area_ + left > most) {
+      if (end + t_.behind_us[op] > stop_above || area + left > most) {
         reached_ = k;
         return kNever;
       }
@@ -379,20 +380,36 @@ class Decoder::Impl {
     }
   }
 
-  // The same for a node that has moved to another device: copies of its inputs
-  // stand behind their producers.
+  // The same for a node that has moved to another device.
   void find_first_of(int32_t node) {
     const Kind kind = t_.graph.kind[node];
     if (kind == Kind::kTransfer) return;
-    if (kind == Kind::kOp && (no_log_ || t_.eager == 0)) return;
-    // Without eager copies nobody knows where aliases stand.
-    if (kind != Kind::kOp && (t_.eager == 0 || t_.reads[node].empty())) {
-      first_ = 0;
+    if (no_log_) {
+      if (kind != Kind::kOp) first_ = 0;
+      return;
     }
-    if (first_ == 0) return;
+    bool copied = false;  // something that it reads, or that it makes
     for (const DecodeTables::Read& r : t_.reads[node]) {
-      first_ = std::min(first_, std::max(0, kept_stand_[r.producer]));
+      if (r.everywhere || !are_apart(node, r.producer)) continue;
+      copied = true;
+      // Eager copies stand behind their producers.
+      if (t_.eager != 0) begin_at(kept_stand_[r.producer]);
     }
+    // What an op makes stands behind it, no earlier than the caller knows.
+    if (kind == Kind::kOp) return;
+    for (const int32_t v : t_.graph.values[node]) {
+      if (t_.graph.everywhere[v]) continue;
+      for (const int32_t r : t_.graph.readers[v]) copied |= are_apart(node, r);
+    }
+    if (copied) begin_at(kept_stand_[node]);
+  }
+  // In the kept plan or in the one tried.
+  bool are_apart(int32_t a, int32_t b) const {
+    return plan_->device[a] != plan_->device[b] ||
+           kept_.device[a] != kept_.device[b];
+  }
+  void begin_at(int32_t position) {
+    first_ = std::min(first_, std::max(0, position));
   }
 
   // Behind which position everything stands, -1: in front; and what takes no
@@ -448,7 +465,9 @@ class Decoder::Impl {
 
   // When a node has ended.
   double done(int32_t node) {
-    if (t_.graph.kind[node] != Kind::kAlias) return span_[node].end_us;
+    if (!aliases_ || t_.graph.kind[node] != Kind::kAlias) {
+      return span_[node].end_us;
+    }
     const size_t slot = alias_slot(node);
     return is_done(slot) ? done_[slot].end_us : settle(node);
   }
@@ -470,7 +489,7 @@ class Decoder::Impl {
   // When what is read is on a device.
   double arrive(const DecodeTables::Read& r, int32_t on) {
     const int32_t home = plan_->device[r.producer];
-    if (home == on || t_.graph.everywhere[r.value]) return done(r.producer);
+    if (home == on || r.everywhere) return done(r.producer);
     const size_t slot = copy_slot(r.value, on);
     // Eager ones have been made.
     if ((t_.eager >> on & 1) != 0 || is_done(slot)) return done_[slot].end_us;
@@ -480,15 +499,12 @@ class Decoder::Impl {
   double copy(int32_t value, int32_t from, int32_t to, double ready) {
     const DecodeTables::Route& route = t_.route(from, to);
     double start = ready;
-    if (!route.free) {
-      for (const int32_t r : route.occupies) start = std::max(start, free_[r]);
+    for (int k = 0; k < route.num_occupied; ++k) {
+      start = std::max(start, free_[route.occupies[k]]);
     }
     const double end = start + t_.copy_us(value, from, to);
-    if (!route.free) {
-      for (const int32_t r : route.occupies) {
-        if (static_cast<size_t>(r) < t_.num_devices) area_ += end - free_[r];
-        free_[r] = end;
-      }
+    for (int k = 0; k < route.num_occupied; ++k) {
+      free_[route.occupies[k]] = end;
     }
     note({value, to, position_, start, end});
     return end;
@@ -503,7 +519,6 @@ class Decoder::Impl {
   std::vector<double> free_;  // per resource; [latest_], [left_]
   size_t latest_ = 0;         // where the latest end of all stands
   size_t left_ = 0;           // where the work stands that is not decoded
-  double area_ = 0;           // area_now(), kept up
   std::vector<Done> done_;    // per slot
 
   // Of the kept plan, and (tried_) of the one tried, from first_ on.
@@ -545,6 +560,9 @@ void Decoder::accept() { impl_->accept(); }
 double Decoder::step_us() const { return impl_->step_us(); }
 std::span<const Decoder::Span> Decoder::spans() const { return impl_->spans(); }
 std::span<const int64_t> Decoder::peak_bytes() { return impl_->peak_bytes(); }
+std::span<const int32_t> Decoder::topological_order() const {
+  return impl_->tables().order;
+}
 double Decoder::path_behind_us(int32_t node) const {
   return impl_->tables().behind_us[static_cast<size_t>(node)];
 }

@@ -4,8 +4,8 @@
 // sequence, and again from a changed position: what a search asks after each
 // move. Buses are ignored: with them a step takes this long at least, and the
 // Simulator says how long. All arrays are made by the constructor: no call
-// allocates. One thread per Decoder; graph and costs are only read and must
-// outlive it.
+// allocates but the first of peak_bytes() and events(). One thread per Decoder;
+// graph and costs are only read and must outlive it.
 
 #ifndef BERTH_PLACE_DECODE_H_
 #define BERTH_PLACE_DECODE_H_
@@ -71,8 +71,11 @@ class Decoder {
   // The most bytes that are live at once on each device, by the simulator's
   // rules, in the plan decoded last; one that is not kept must not have
   // changed since.
-  // O(n log n); the first call allocates.
+  // O(n log n).
   std::span<const int64_t> peak_bytes();
+
+  // All nodes in an order in which none comes before what it waits for.
+  std::span<const int32_t> topological_order() const;
 
   // The least time that passes between the end of this node and the end of any
   // step, on any devices: the longest path of least op times.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
 
 #include "berth/errors.h"
@@ -23,6 +24,18 @@ double time_or_never(double us) {
   return us >= 0 ? us : std::numeric_limits<double>::infinity();
 }
 
+bool numbers_are_an_order(const SimulatedGraph& g) {
+  for (int32_t i = 0; i < g.num_nodes(); ++i) {
+    for (const int32_t v : g.reads[i]) {
+      if (g.producer[v] >= i) return false;
+    }
+    for (const int32_t c : g.controls[i]) {
+      if (c >= i) return false;
+    }
+  }
+  return true;
+}
+
 // The number of the kind of a link, which may be new.
 uint8_t kind_of(const LinkCost& link, std::vector<const LinkCost*>& kinds) {
   size_t k = 1;
@@ -37,13 +50,18 @@ uint8_t kind_of(const LinkCost& link, std::vector<const LinkCost*>& kinds) {
 }  // namespace
 
 std::vector<int32_t> topological_order(const SimulatedGraph& g) {
+  std::vector<int32_t> order;
+  if (numbers_are_an_order(g)) {
+    order.resize(g.kind.size());
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+  }
   std::vector<size_t> missing;
   std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     missing.push_back(g.reads[i].size() + g.controls[i].size());
     if (missing.back() == 0) ready.push(i);
   }
-  std::vector<int32_t> order;
   order.reserve(missing.size());
   const auto arrive = [&](int32_t node) {
     if (--missing[node] == 0) ready.push(node);
@@ -97,7 +115,7 @@ void DecodeTables::add_nodes() {
   for (int32_t i = 0; i < graph.num_nodes(); ++i) {
     row.clear();
     for (const int32_t v : graph.reads[i]) {
-      row.push_back({v, graph.producer[v]});
+      row.push_back({v, graph.producer[v], graph.everywhere[v] != 0});
     }
     reads.add(row);
     num_ops += graph.kind[i] == Kind::kOp;
@@ -147,19 +165,15 @@ void DecodeTables::add_links() {
       if (from == to) continue;
       const LinkCost& link = costs.link(from, to);
       Route& route = routes[static_cast<size_t>(from * devices + to)];
-      const CopyRule rule = costs.devices[to].copies;
-      route.free = rule == CopyRule::kFree;
-      const int32_t own = rule == CopyRule::kOverlap ? devices + to : to;
-      const bool sends = costs.devices[from].copies == CopyRule::kBoth;
-      const auto next = static_cast<int32_t>(groups.size());
-      const int32_t group =
-          link.shared < 0
-              ? own
-              : 2 * devices + groups.emplace(link.shared, next).first->second;
-      route.occupies[0] = own;
-      route.occupies[1] = sends ? from : own;
-      route.occupies[2] = group;
       route.kind = kind_of(link, kinds);
+      const CopyRule rule = costs.devices[to].copies;
+      if (rule == CopyRule::kFree) continue;
+      route.occupy(rule == CopyRule::kOverlap ? devices + to : to);
+      if (costs.devices[from].copies == CopyRule::kBoth) route.occupy(from);
+      if (link.shared < 0) continue;
+      const auto next = static_cast<int32_t>(groups.size());
+      route.occupy(2 * devices +
+                   groups.emplace(link.shared, next).first->second);
     }
   }
   num_groups = static_cast<int32_t>(groups.size());

@@ -22,6 +22,7 @@ struct DecodeTables {
   struct Read {
     int32_t value;
     int32_t producer;
+    bool everywhere;
   };
 
   double us(int32_t node, int32_t device) const {
@@ -37,13 +38,14 @@ struct DecodeTables {
   }
   double slow_copy_us(int32_t value, int32_t from, int32_t to) const;
 
-  // A way from one device to another. What it occupies is three numbers of
-  // resources, some of them the same: computing on device d is d, its copy
-  // engine devices + d; then come groups of links.
+  // A way from one device to another. It occupies numbered resources: computing
+  // on device d is d, its copy engine devices + d; then come groups of links.
   struct Route {
     int32_t occupies[3] = {0, 0, 0};
+    uint8_t num_occupied = 0;
     uint8_t kind = 0;  // of the link; 0: on one device
-    bool free = true;  // occupies nothing
+
+    void occupy(int32_t resource) { occupies[num_occupied++] = resource; }
   };
   const Route& route(int32_t from, int32_t to) const {
     return routes[static_cast<size_t>(from) * num_devices +

@@ -19,6 +19,17 @@ using namespace place_tests;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+void move_with_inputs(const RandomStep& s, int32_t node, int32_t device,
+                      PlacePlan& plan) {
+  plan.device[static_cast<size_t>(node)] = device;
+  for (const int32_t v : s.graph.reads[node]) {
+    const int32_t p = s.graph.producer[static_cast<size_t>(v)];
+    if (s.graph.kind[static_cast<size_t>(p)] != SimulatedGraph::Kind::kOp) {
+      move_with_inputs(s, p, device, plan);
+    }
+  }
+}
+
 // Changes devices of some nodes and the order behind some position, and
 // returns that position.
 int32_t change(std::mt19937& r, const RandomStep& s, PlacePlan& plan) {
@@ -34,6 +45,12 @@ int32_t change(std::mt19937& r, const RandomStep& s, PlacePlan& plan) {
         pick(r, 30) == 0) {
       plan.device[static_cast<size_t>(i)] = pick(r, devices);
     }
+  }
+  // Ops with the arguments and aliases that they read.
+  for (int n = pick(r, 3); n > 0 && first < ops; --n) {
+    const int32_t op =
+        plan.sequence[static_cast<size_t>(first + pick(r, ops - first))];
+    move_with_inputs(s, op, pick(r, devices), plan);
   }
   // Another order behind it: that of a random plan.
   if (pick(r, 2) == 0) {

@@ -203,12 +203,14 @@ std::string transfers_line(const Report& r) {
 
 std::string Report::brief() const {
   std::string s = head(*this) + transfers_line(*this);
+  if (!plan.empty()) s += plan + "\n";
   if (!fallbacks.empty()) s += summary() + "\n";
   return s;
 }
 
 std::string Report::str() const {
   std::string s = head(*this) + transfers_line(*this);
+  if (!plan.empty()) s += plan + "\n";
   if (!transfers.empty()) {
     s += listed(
         Table({"value", "from", "to", "per step", "cause"}), transfers, 3,
@@ -230,6 +232,7 @@ std::string Report::json() const {
             {"steps", steps},
             {"estimated_step_us", time_json(estimated_step_us)},
             {"measured_step_us", time_json(measured_step_us)}};
+  if (!plan.empty()) j["plan"] = plan;
   for (const char* list :
        {"devices", "transfers", "fallbacks", "moved", "ops"}) {
     j[list] = Json::array();

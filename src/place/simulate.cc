@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "place/decode.h"
-#include "place/decode_tables.h"
 #include "place/peak_bytes.h"
 #include "place/simulate_bus.h"
 #include "place/simulate_check.h"
@@ -23,13 +22,13 @@ class Simulator::Impl {
   Impl(const SimulatedGraph& graph, const CostTable& costs)
       : g_(graph),
         costs_(costs),
-        order_(topological_order(graph)),
         decoder_(graph, costs),
         bus_(graph, costs),
-        peak_(graph, costs, order_) {}
+        peak_(graph, costs, decoder_.topological_order()) {}
 
   const Simulation& run(const PlacePlan& plan) {
-    check_sequence(g_, costs_.devices.size(), plan, order_);
+    check_sequence(g_, costs_.devices.size(), plan,
+                   decoder_.topological_order());
     check_kernels(g_, costs_, plan);
     decoder_.decode(plan);
     const auto spans = decoder_.spans();
@@ -103,7 +102,6 @@ class Simulator::Impl {
 
   const SimulatedGraph& g_;
   const CostTable& costs_;
-  const std::vector<int32_t> order_;  // topological
   Decoder decoder_;
   BusLoop bus_;
   PeakBytes peak_;

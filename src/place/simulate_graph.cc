@@ -1,6 +1,7 @@
 // SimulatedGraph: a graph as the simulator walks it.
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "op/op_registry.h"
@@ -54,11 +55,23 @@ void sort_unique(std::vector<int32_t>& list) {
 
 // Per item, the rows that have it.
 Rows<int32_t> inverse(const Rows<int32_t>& rows, int32_t num_items) {
-  std::vector<std::vector<int32_t>> lists(static_cast<size_t>(num_items));
+  std::vector<int32_t> end(static_cast<size_t>(num_items) + 1, 0);
   for (int32_t i = 0; i < rows.size(); ++i) {
-    for (int32_t item : rows[i]) lists[item].push_back(i);
+    for (const int32_t item : rows[i]) ++end[item + 1];
   }
-  return Rows<int32_t>(lists);
+  std::partial_sum(end.begin(), end.end(), end.begin());
+  std::vector<int32_t> begin(end.begin(), end.end() - 1);
+  std::vector<int32_t> all(static_cast<size_t>(end.back()));
+  for (int32_t i = 0; i < rows.size(); ++i) {
+    for (const int32_t item : rows[i]) all[begin[item]++] = i;
+  }
+  Rows<int32_t> inverse;
+  const std::span<const int32_t> list(all);
+  for (int32_t k = 0; k < num_items; ++k) {
+    inverse.add(list.subspan(static_cast<size_t>(end[k]),
+                             static_cast<size_t>(end[k + 1] - end[k])));
+  }
+  return inverse;
 }
 
 }  // namespace

@@ -83,17 +83,24 @@ Tensor make_variable(Device& device, std::string name, DType dtype,
         "Variable '{}' of {} ({}:{}); expected a dtype of numbers or bool",
         name, name_of(dtype), site.file ? site.file : "?", site.line));
   }
+  Tensor handle = make_unbacked_variable(device, std::move(name), dtype, shape);
+  VariableState& state = variable_state(handle);
+  state.trainable = trainable;
+  state.site = site;
+  state.storage =
+      BlockRef::adopt(device.allocator().allocate(state.size_bytes()));
+  return handle;
+}
+
+Tensor make_unbacked_variable(Device& device, std::string name, DType dtype,
+                              const Shape& shape) {
   static std::atomic<uint64_t> serial{0};
   auto state = std::make_unique<VariableState>();
   state->name = std::move(name);
   state->dtype = dtype;
   state->shape = shape;
-  state->trainable = trainable;
   state->device = &device;
-  state->site = site;
   state->serial = ++serial;
-  state->storage =
-      BlockRef::adopt(device.allocator().allocate(state->size_bytes()));
   TensorImpl* impl = new_tensor_impl();
   impl->dtype = resource;
   impl->kind = TensorKind::kVariable;

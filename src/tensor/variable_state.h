@@ -76,6 +76,11 @@ struct VariableState {
 Tensor make_variable(Device& device, std::string name, DType dtype,
                      const Shape& shape, bool trainable, Site site);
 
+// Returns a handle of a variable without storage: for plans that are never
+// run.
+Tensor make_unbacked_variable(Device& device, std::string name, DType dtype,
+                              const Shape& shape);
+
 // Returns the state of a handle of dtype resource.
 // Throws errors::InvalidArgument for another tensor.
 VariableState& variable_state(const Tensor& handle);

@@ -34,10 +34,15 @@ SimDevice::SimDevice(int index, const KernelTable* kernels,
                false, &faults_),
       copy_(this, scheduler_, fmt::format("GPU:{} copy", index), speed, true,
             &faults_),
-      allocator_(this, sim_memory_source(memory_, index), memory_bytes) {}
+      allocator_(this, sim_memory_source(memory_, index), memory_bytes) {
+  if (!real_clock_) return;
+  out_ = std::make_unique<SimStream>(this, scheduler_,
+                                     fmt::format("GPU:{} out", index), speed,
+                                     true, &faults_);
+}
 
-void SimDevice::copy_now(void* target, const void* source, size_t bytes,
-                         const char* what) {
+void SimDevice::copy_now(SimStream& stream, void* target, const void* source,
+                         size_t bytes, const char* what) {
   struct Copy {
     void* target;
     const void* source;
@@ -51,18 +56,18 @@ void SimDevice::copy_now(void* target, const void* source, size_t bytes,
     const auto& [to, from, n] = *static_cast<Copy*>(c);
     std::memcpy(map.translate(to), map.translate(from), n);
   };
-  copy_.launch(work);
-  copy_.synchronize(copy_.record());
+  stream.launch(work);
+  stream.synchronize(stream.record());
 }
 
 void SimDevice::copy_to_host(void* target, const void* source, size_t bytes) {
-  copy_now(target, source, bytes, "CopyToHost");
+  copy_now(out_ ? *out_ : copy_, target, source, bytes, "CopyToHost");
 }
 
 void SimDevice::copy_from_host(void* target, const void* source, size_t bytes) {
   // The memory may have had another owner, whose work is still queued.
   copy_.wait_for_reuse(compute_.record());
-  copy_now(target, source, bytes, "CopyFromHost");
+  copy_now(copy_, target, source, bytes, "CopyFromHost");
 }
 
 double SimDevice::clock_us() {
@@ -73,6 +78,7 @@ double SimDevice::clock_us() {
 void SimDevice::reset_error() {
   compute_.reset_error();
   copy_.reset_error();
+  if (out_) out_->reset_error();
 }
 
 SimDevice& sim_device(Device& device) {

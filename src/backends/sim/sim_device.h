@@ -40,9 +40,9 @@ class SimDevice final : public Device {
   size_t memory_bytes() const { return memory_bytes_; }
 
  private:
-  // One memcpy on the copy stream; blocks until done.
-  void copy_now(void* target, const void* source, size_t bytes,
-                const char* what);
+  // One memcpy on `stream`; blocks until done.
+  void copy_now(SimStream& stream, void* target, const void* source,
+                size_t bytes, const char* what);
 
   const std::shared_ptr<SimMemory> memory_;
   const std::shared_ptr<Scheduler> scheduler_;
@@ -51,6 +51,9 @@ class SimDevice final : public Device {
   FaultPlan faults_;  // guarded by the scheduler
   SimStream compute_;
   SimStream copy_;
+  // With the real clock, copies to the host do not queue behind those that
+  // come in. (Who copies to the host has waited for the bytes.)
+  std::unique_ptr<SimStream> out_;
   Allocator allocator_;
 };
 

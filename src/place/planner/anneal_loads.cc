@@ -36,6 +36,10 @@ class Annealer {
     root_ = s_.root(s_.energy());
     noted_.assign(p_.bytes.size(), 0);
     rank_units();
+    if (p_.num_units() <= kFewUnits) {
+      cuts_ = 20;
+      anywhere_ = 4;
+    }
     note_best();
   }
 
@@ -83,7 +87,7 @@ class Annealer {
     const uint32_t what = bits >> 10 & 127;
     const auto unit = static_cast<int32_t>((bits >> 32) * units_ >> 32);
     threshold_ = s_.power(root_ + temperature_ * x);
-    if (what < 70 && !s_.cut_nets().empty()) {
+    if (what < cuts_ && !s_.cut_nets().empty()) {
       try_cut();
     } else if (what < 92 || p_.nets[unit].empty()) {
       try_unit(unit, bits);
@@ -127,9 +131,9 @@ class Annealer {
     try_move(unit, s_.device(pins[below(pins.size())]));
   }
 
-  // To where a neighbour is; one time in 8, anywhere.
+  // To where a neighbour is, sometimes anywhere.
   void try_unit(int32_t unit, uint64_t bits) {
-    const bool anywhere = (bits >> 17 & 7) == 0 || p_.nets[unit].empty();
+    const bool anywhere = (bits >> 17 & 7) < anywhere_ || p_.nets[unit].empty();
     try_move(unit, anywhere ? static_cast<int32_t>(below(p_.limit.size()))
                             : s_.device(neighbour(unit)));
   }
@@ -220,6 +224,7 @@ class Annealer {
   LoadPlan& best_;
   uint32_t units_;
   double spread_;
+  uint32_t cuts_ = 70, anywhere_ = 1;  // shares of moves, of 128 and of 8
   double root_ = 0, temperature_ = 0, threshold_ = 0;
   std::vector<Step> steps_;
   std::vector<int32_t> by_work_, rank_;  // units, and where each stands

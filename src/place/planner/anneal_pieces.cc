@@ -85,11 +85,53 @@ int32_t PiecesAnneal::device_nearby(int32_t group, StreamRandom& random) const {
         near[random.below(static_cast<uint32_t>(near.size()))];
     return device_[static_cast<size_t>(other)];
   }
-  uint32_t skip =
-      random.below(static_cast<uint32_t>(std::max(std::popcount(mask), 1)));
-  DeviceMask left = mask;
-  while (skip-- > 0) left &= left - 1;
-  return left ? std::countr_zero(left) : -1;
+  return random.below(2) == 0 ? roomiest(mask) : any_of(mask, random);
+}
+
+// A device of a mask; -1: it is empty.
+int32_t PiecesAnneal::any_of(DeviceMask mask, StreamRandom& random) const {
+  if (mask == 0) return -1;
+  uint32_t skip = random.below(static_cast<uint32_t>(std::popcount(mask)));
+  while (skip-- > 0) mask &= mask - 1;
+  return std::countr_zero(mask);
+}
+
+// The accelerator of a mask with the most room; -1: there is none.
+int32_t PiecesAnneal::roomiest(DeviceMask mask) const {
+  int32_t best = -1;
+  for (; mask != 0; mask &= mask - 1) {
+    const auto d = static_cast<size_t>(std::countr_zero(mask));
+    if (p_.is_cpu[d]) continue;
+    const auto room = [&](size_t device) {
+      return p_.limit[device] - held_[device];
+    };
+    if (best < 0 || room(d) > room(static_cast<size_t>(best))) {
+      best = static_cast<int32_t>(d);
+    }
+  }
+  return best;
+}
+
+// All that is connected on one device, to another: what it costs changes only
+// where it meets others there, but room moves.
+bool PiecesAnneal::propose_piece(StreamRandom& random) {
+  const auto first =
+      static_cast<int32_t>(random.below(static_cast<uint32_t>(p_.num_groups)));
+  const int32_t from = device_[static_cast<size_t>(first)];
+  if (p_.is_cpu[static_cast<size_t>(from)]) return false;
+  const int32_t to = any_of(p_.allowed[static_cast<size_t>(first)], random);
+  if (to == from || to < 0) return false;
+  changes_.push_back({first, to});
+  seen_[static_cast<size_t>(first)] = ++tried_;
+  for (size_t k = 0; k < changes_.size(); ++k) {
+    for (const int32_t g : neighbours_[changes_[k].group]) {
+      const auto at = static_cast<size_t>(g);
+      if (device_[at] != from || seen_[at] == tried_) continue;
+      seen_[at] = tried_;
+      changes_.push_back({g, to});
+    }
+  }
+  return true;
 }
 
 // Of groups that move at once: each power of two up to 64 or a quarter of all
@@ -161,9 +203,10 @@ bool PiecesAnneal::propose_swap(StreamRandom& random) {
 
 bool PiecesAnneal::propose(StreamRandom& random) {
   changes_.clear();
-  const uint32_t kind = random.below(16);
-  const bool some = kind < 8    ? propose_cluster(random)
-                    : kind < 15 ? propose_window(random)
+  const uint32_t kind = random.below(17);
+  const bool some = kind < 7    ? propose_cluster(random)
+                    : kind < 14 ? propose_window(random)
+                    : kind < 16 ? propose_piece(random)
                                 : propose_swap(random);
   if (!some) return false;
   for (const Change& c : changes_) {

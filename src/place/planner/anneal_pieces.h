@@ -46,9 +46,12 @@ class PiecesAnneal {
   bool propose(StreamRandom& random);
   bool propose_cluster(StreamRandom& random);
   bool propose_window(StreamRandom& random);
+  bool propose_piece(StreamRandom& random);
   bool propose_swap(StreamRandom& random);
   uint32_t random_size(StreamRandom& random) const;
   int32_t device_nearby(int32_t group, StreamRandom& random) const;
+  int32_t any_of(DeviceMask mask, StreamRandom& random) const;
+  int32_t roomiest(DeviceMask mask) const;
   void apply();
   void undo();
   void put(int32_t group, int32_t device);

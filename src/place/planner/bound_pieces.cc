@@ -16,10 +16,11 @@ namespace {
 
 constexpr uint64_t kSeed = 1;
 // What a piece's cut and a path count as.
-constexpr int64_t kMovesOfCut = 20, kMovesOfPath = 20;
+constexpr int64_t kMovesOfCut = 10, kMovesOfPath = 10;
+constexpr int kVain = 30;  // paths that give no more, before it ends
 // Of all pieces of a path, times ops and edges: bounds what a checker does.
 constexpr double kWork = 3e9;
-constexpr double kRounding = 1e-9;  // of sums; shaved off
+constexpr double kRounding = 3e-10;  // of sums; shaved off
 
 class Prover {
  public:
@@ -36,11 +37,12 @@ class Prover {
     StreamRandom random(kSeed, 0);
     const auto more = [&] { return budget.spent(moves_ += kMovesOfCut) < 1; };
     for (int k = 0; k == 0 || budget.spent(moves_ += kMovesOfPath) < 1; ++k) {
+      if (k > PathPieces::kRules + 2 * better_at_ + kVain) return;
       for (int32_t v = 0; v < p_.num_ops; ++v) {
-        const double some = k < 4 ? 1 : random.uniform();
-        weight_[static_cast<size_t>(v)] = some * weight(v, k % 4);
+        const double some = k < PathPieces::kRules ? 1 : random.uniform();
+        weight_[static_cast<size_t>(v)] = some * paths_.weight(v, k);
       }
-      try_path(paths_.longest(weight_), random, more);
+      if (try_path(paths_.longest(weight_), random, more)) better_at_ = k;
     }
   }
 
@@ -62,7 +64,7 @@ class Prover {
  private:
   // A path that is too long for all its pieces: a part of it, and what the
   // other ops take at their best place.
-  void try_path(std::vector<int32_t> path, StreamRandom& random,
+  bool try_path(std::vector<int32_t> path, StreamRandom& random,
                 const std::function<bool()>& more) {
     const auto length =
         static_cast<int32_t>(std::min(path.size(), static_cast<size_t>(most_)));
@@ -76,23 +78,12 @@ class Prover {
     }
     value += paths_.least({path.begin() + begin, path.begin() + begin + length},
                           more);
-    if (value <= value_) return;
+    if (value <= value_) return false;
     value_ = value;
     path_ = std::move(path);
     part_ = {begin, begin + length};
     cuts_ = paths_.cuts();
-  }
-
-  double weight(int32_t v, int rule) const {
-    const auto at = static_cast<size_t>(v);
-    if (rule == 1) return p_.bytes[at];
-    if (rule == 3) return 1;
-    double least = std::numeric_limits<double>::infinity();
-    for (int32_t d = 0; d < p_.num_devices; ++d) {
-      least = std::min(least, p_.time_of(v, d));
-    }
-    if (!std::isfinite(least)) least = 0;
-    return rule == 0 ? least : least + p_.touch[at];
+    return true;
   }
 
   const PiecesProblem& p_;
@@ -103,6 +94,7 @@ class Prover {
   std::pair<int32_t, int32_t> part_;
   std::vector<PathPieces::Cut> cuts_;
   int64_t moves_ = 0;
+  int better_at_ = 0;  // the path that gave most
   double value_ = 0;
 };
 

@@ -13,8 +13,9 @@ namespace berth {
 namespace {
 
 constexpr double kRounding = 1e-9;    // taken off what is proved
-constexpr double kWorkPerMove = 200;  // when moves are counted, not seconds
-constexpr int kRounds = 60;           // of weights
+constexpr double kWorkPerMove = 400;  // when moves are counted, not seconds
+constexpr double kWorkPerSecond = 8e7;
+constexpr int kRounds = 60;  // of weights
 
 // What a unit of time on each kind of device counts, so that the least count of
 // all ops is a large share of what all devices can do in a unit: each op goes
@@ -89,18 +90,21 @@ Witness witness_of(const PlanProblem& p, const StepGraph& g,
 
 }  // namespace
 
-// Nothing is deduced from `upper`.
-Bound bound_steps(const PlanProblem& p, const Budget& budget, double) {
+// Nothing is deduced from `upper`, but that it is enough.
+Bound bound_steps(const PlanProblem& p, const Budget& budget, double upper) {
   const StepGraph graph(p);
   const std::vector<double> weight = choose_weights(graph);
   Windows windows(graph, weight);
+  // A part of what a thread can do: where more work shows nothing more, the
+  // search has better uses for it.
   const double most = budget.counts_moves()
                           ? kWorkPerMove *
                                 static_cast<double>(budget.moves_per_stream()) *
                                 Budget::kStreams
-                          : std::numeric_limits<double>::infinity();
+                          : kWorkPerSecond * budget.seconds_left();
   const double value = windows.deduce([&] {
-    return static_cast<double>(windows.work()) > most ||
+    return windows.bound() >= upper ||
+           static_cast<double>(windows.work()) > most ||
            (!budget.counts_moves() && budget.spent(0) >= 1);
   }) * (1 - kRounding);
   Bound b;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr int32_t kMostParts = 512;
+constexpr int32_t kMostOnCpu = 64;  // parts in a row, seen together
 constexpr int32_t kOnCpu = -1, kUnused = -2;
 
 // Strongly connected components, in an order in which none comes before what
@@ -96,7 +97,8 @@ PiecesChain::PiecesChain(const PiecesProblem& p)
       block_of_(static_cast<size_t>(p.num_groups)),
       part_of_(static_cast<size_t>(p.num_ops)),
       last_reader_(static_cast<size_t>(p.num_ops)),
-      marked_(static_cast<size_t>(p.num_ops)) {
+      marked_(static_cast<size_t>(p.num_ops)),
+      rest_(static_cast<size_t>(p.num_ops)) {
   for (int32_t d = 0; d < p.num_devices; ++d) {
     if (!p.is_cpu[static_cast<size_t>(d)]) {
       most_bytes_ = std::max(most_bytes_, p.limit[static_cast<size_t>(d)]);
@@ -104,6 +106,7 @@ PiecesChain::PiecesChain(const PiecesProblem& p)
   }
   find_blocks();
   connect_blocks();
+  find_cpus();
 }
 
 void PiecesChain::find_blocks() {
@@ -198,6 +201,7 @@ void PiecesChain::lay_out(const std::vector<int32_t>& order) {
       }
     }
   }
+  for (std::vector<int32_t>& ops : parts_) std::sort(ops.begin(), ops.end());
   for (int32_t v = 0; v < p_.num_ops; ++v) {
     int32_t& last = last_reader_[static_cast<size_t>(v)];
     last = -1;
@@ -227,29 +231,56 @@ void PiecesChain::grow(Segment& s, int32_t begin, int32_t end) {
   }
 }
 
-// One op after another on the best CPU; infinite: none is allowed.
-double PiecesChain::on_cpu(int32_t part, int32_t* cpu) const {
-  double best = kInfinite;
-  for (int32_t d = 0; d < p_.num_devices; ++d) {
-    if (!p_.is_cpu[static_cast<size_t>(d)]) continue;
-    double sum = 0;
-    for (const int32_t v : parts_[static_cast<size_t>(part)]) {
-      const auto g = static_cast<size_t>(p_.group[static_cast<size_t>(v)]);
-      sum += p_.allowed[g] & device_bit(d) ? p_.time_of(v, d) : kInfinite;
+// Adds part `begin` in front of ops on CPUs that end before `end`. Returns how
+// long they take together: CPUs stand for as many cores as are needed.
+double PiecesChain::grow_on_cpu(int32_t begin, int32_t end) {
+  double longest = 0;
+  const std::vector<int32_t>& ops = parts_[static_cast<size_t>(begin)];
+  for (auto v = ops.rbegin(); v != ops.rend(); ++v) {
+    double rest = 0;
+    for (const int32_t r : p_.readers[*v]) {
+      if (part_of_[static_cast<size_t>(r)] < end) {
+        rest = std::max(rest, rest_[static_cast<size_t>(r)]);
+      }
     }
-    if (sum >= best) continue;
-    best = sum;
-    *cpu = d;
+    const auto at = static_cast<size_t>(*v);
+    const int32_t cpu = cpu_of_[static_cast<size_t>(p_.group[at])];
+    rest_[at] = cpu < 0 ? kInfinite : p_.time_of(*v, cpu) + rest;
+    longest = std::max(longest, rest_[at]);
   }
-  return best;
+  return longest;
+}
+
+// Per group the fastest CPU that it allows, -1: none.
+void PiecesChain::find_cpus() {
+  for (int32_t g = 0; g < p_.num_groups; ++g) {
+    double best = kInfinite;
+    int32_t cpu = -1;
+    for (int32_t d = 0; d < p_.num_devices; ++d) {
+      if (!p_.is_cpu[static_cast<size_t>(d)] ||
+          !(p_.allowed[static_cast<size_t>(g)] & device_bit(d))) {
+        continue;
+      }
+      double sum = 0;
+      for (const int32_t v : p_.ops_of[g]) sum += p_.time_of(v, d);
+      if (sum >= best) continue;
+      best = sum;
+      cpu = d;
+    }
+    cpu_of_.push_back(cpu);
+  }
 }
 
 void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
   const auto most = static_cast<int32_t>(devices.size());
-  int32_t cpu = 0;
-  const double cpu_time = on_cpu(end - 1, &cpu);
-  for (int32_t a = 0; a <= most; ++a) {
-    step(a, end) = {step(a, end - 1).cost + cpu_time, end - 1, kOnCpu};
+  double longest = 0;
+  for (int32_t begin = end - 1;
+       begin >= std::max(end - kMostOnCpu, 0) && longest < kInfinite; --begin) {
+    longest = std::max(longest, grow_on_cpu(begin, end));
+    for (int32_t a = 0; a <= most; ++a) {
+      const double cost = step(a, begin).cost + longest;
+      if (cost < step(a, end).cost) step(a, end) = {cost, begin, kOnCpu};
+    }
   }
   Segment s;
   s.work.assign(static_cast<size_t>(p_.num_devices), 0);
@@ -280,11 +311,10 @@ std::vector<int32_t> PiecesChain::walk_back(int32_t used) {
       --used;
       continue;
     }
-    int32_t on = s.on;
-    if (s.on == kOnCpu) on_cpu(s.from, &on);
     for (int32_t k = s.from; k < at; ++k) {
       for (const int32_t v : parts_[static_cast<size_t>(k)]) {
-        device[static_cast<size_t>(p_.group[static_cast<size_t>(v)])] = on;
+        const auto g = static_cast<size_t>(p_.group[static_cast<size_t>(v)]);
+        device[g] = s.on == kOnCpu ? cpu_of_[g] : s.on;
       }
     }
     at = s.from;

@@ -1,5 +1,5 @@
 // Chains: plans that cut a linear order of all ops into pieces, one for each
-// accelerator, with ops on CPUs between them.
+// accelerator, with ops on CPUs between them, which run beside each other.
 //
 // For one order the best such plan is found exactly, as if pieces ran one after
 // another: that is what they do where a graph is close to a chain. Internal to
@@ -50,7 +50,8 @@ class PiecesChain {
   void lay_out(const std::vector<int32_t>& order);
   void grow(Segment& segment, int32_t begin, int32_t end);
   void extend(const std::vector<int32_t>& devices, int32_t end);
-  double on_cpu(int32_t part, int32_t* cpu) const;
+  void find_cpus();
+  double grow_on_cpu(int32_t begin, int32_t end);
   Step& step(int32_t used, int32_t at) {
     return steps_[static_cast<size_t>(used) * stride_ +
                   static_cast<size_t>(at)];
@@ -60,6 +61,7 @@ class PiecesChain {
   const PiecesProblem& p_;
   Rows<int32_t> blocks_;           // groups
   std::vector<int32_t> block_of_;  // per group
+  std::vector<int32_t> cpu_of_;    // per group; -1: none
   Rows<int32_t> after_, before_;   // per block: blocks
   double most_bytes_ = 0;          // of any accelerator
 
@@ -68,6 +70,7 @@ class PiecesChain {
   std::vector<int32_t> part_of_;             // per op
   std::vector<int32_t> last_reader_;         // per op: a part
   std::vector<int32_t> marked_;              // per op: counted as input at
+  std::vector<double> rest_;                 // per op: to the end on CPUs
   std::vector<Step> steps_;
   size_t stride_ = 0;
 };

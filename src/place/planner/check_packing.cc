@@ -16,6 +16,7 @@ namespace berth {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kGrid = 20000;  // loads that are told apart
 using Numbers = std::vector<double>;
 
 // A value that several groups hold, its producer's first, and what a device of
@@ -302,9 +303,14 @@ class Check {
           }
         }
         std::sort(all.begin(), all.end());
+        // Of about the same load: the least load and the most worth of them.
         for (const Label& l : all) {
-          if (now[s].empty() || l.second > now[s].back().second) {
-            now[s].push_back(l);
+          if (now[s].empty() || l.first > now[s].back().first + t_ / kGrid) {
+            if (now[s].empty() || l.second > now[s].back().second) {
+              now[s].push_back(l);
+            }
+          } else {
+            now[s].back().second = std::max(now[s].back().second, l.second);
           }
         }
       }

@@ -26,6 +26,7 @@ constexpr double kRounding = 1e-12;     // share of a limit
 constexpr int64_t kShrinkSteps = 2e7;   // ops looked at to make a set smaller
 constexpr int kExactGroups = 40;        // that are packed by trying
 constexpr int64_t kExactNodes = 50000;  // tried for one set
+constexpr size_t kMasks = 64;           // told apart
 constexpr int kNamed = 4;               // ops named in a sentence
 
 std::string text_of(double bytes) {
@@ -92,8 +93,21 @@ class Feasible {
       if (!groups_[g].empty() && room_for(all_of(g)) == 0) return too_large(g);
     }
     for (const DeviceMask among : subsets()) {
-      Infeasible found = too_much(among);
-      if (!found.any()) found = too_many(among);
+      double room = 0, sum = 0, largest = 0;
+      for (DeviceMask m = among; m; m &= m - 1) {
+        room += limit(std::countr_zero(m));
+      }
+      for (const BoundTo& b : bound_) {
+        if (b.devices & ~among) continue;
+        sum += b.sum;
+        largest = std::max(largest, b.largest);
+      }
+      Infeasible found;
+      if (exceeds(sum, room)) found = too_much(among, room);
+      // Devices are left with less than one of a size each, or fit all.
+      if (!found.any() && sum + largest * std::popcount(among) > room) {
+        found = too_many(among);
+      }
       if (found.any()) return found;
     }
     return does_not_pack();
@@ -235,14 +249,22 @@ class Feasible {
 
   // Sets of limited devices that some groups cannot leave.
   std::vector<DeviceMask> subsets() {
-    std::vector<DeviceMask> masks;
     for (int32_t g = 0; g < p_.num_groups; ++g) {
       const DeviceMask mask = allowed_[static_cast<size_t>(g)];
-      if (!groups_[g].empty() && !(mask & ~limited_)) masks.push_back(mask);
+      if (groups_[g].empty() || (mask & ~limited_)) continue;
+      const auto known =
+          std::find_if(bound_.begin(), bound_.end(), [&](const BoundTo& b) {
+            return b.devices == mask || bound_.size() == kMasks;
+          });
+      BoundTo& to = known == bound_.end() ? bound_.emplace_back() : *known;
+      // Of very many masks, some count for all of them together.
+      to.devices |= mask;
+      const double sum = kept(all_of(g));
+      to.sum += sum;
+      to.largest = std::max(to.largest, sum);
     }
-    std::sort(masks.begin(), masks.end());
-    masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
-    if (masks.size() > 64) masks.resize(64);
+    std::vector<DeviceMask> masks;
+    for (const BoundTo& b : bound_) masks.push_back(b.devices);
     // Unions of two, and of all.
     const size_t n = masks.size();
     DeviceMask all = 0;
@@ -299,18 +321,15 @@ class Feasible {
     return ops;
   }
 
-  Infeasible too_much(DeviceMask among) const {
-    double room = 0, sum = 0;
-    for (DeviceMask m = among; m; m &= m - 1) {
-      room += limit(std::countr_zero(m));
-    }
+  Infeasible too_much(DeviceMask among, double room) const {
+    double sum = 0;
     Ops ops;
     for (const int32_t g : bound_to(among)) {
       for (const int32_t i : groups_[g]) {
         if (needs_.kept(i) > 0) ops.push_back(i);
       }
     }
-    if (!exceeds(kept(ops), room)) return {};
+    if (!exceeds(kept(ops), room)) return {};  // but for rounding
     std::stable_sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) {
       return needs_.kept(a) > needs_.kept(b);
     });
@@ -461,6 +480,12 @@ class Feasible {
   Rows<int32_t> groups_;
   std::vector<DeviceMask> allowed_, own_mask_;
   DeviceMask limited_ = 0;
+
+  struct BoundTo {  // what must be on these devices
+    DeviceMask devices = 0;
+    double sum = 0, largest = 0;
+  };
+  std::vector<BoundTo> bound_;
 };
 
 }  // namespace

@@ -108,6 +108,9 @@ void FrontierSearch::gather(const FrontierQuery& q, int32_t state,
 
 void FrontierSearch::keep_best(const FrontierQuery& q, int32_t state) {
   double best = -kInfinity;
+  if (highest_ > lowest_) {
+    work_ += static_cast<int64_t>(highest_ - lowest_) / 4;
+  }
   for (size_t b = lowest_; b <= highest_ && b < buckets_.size(); ++b) {
     Label& label = buckets_[b];
     if (label.worth > best) {
@@ -166,7 +169,8 @@ bool FrontierSearch::step(const FrontierQuery& q, size_t number) {
 
 std::vector<Worth> FrontierSearch::run(const FrontierQuery& q) {
   choose_prices(q);
-  buckets_.assign(static_cast<size_t>(q.grid) + 2, {kInfinity, -kInfinity, 0});
+  // Those that were used have been emptied.
+  buckets_.resize(static_cast<size_t>(q.grid) + 2, {kInfinity, -kInfinity, 0});
   before_.assign(1, {0, 0, 0});
   before_begin_ = {0, 1};
   before_at_ = 0;

@@ -86,6 +86,15 @@ double PathPieces::least_time(int32_t op) const {
   return least;
 }
 
+double PathPieces::weight(int32_t op, int rule) const {
+  const auto at = static_cast<size_t>(op);
+  if (rule % kRules == 1) return p_.bytes[at];
+  if (rule % kRules == 3) return 1;
+  double least = least_time(op);
+  if (!std::isfinite(least)) least = 0;
+  return rule % kRules == 0 ? least : least + p_.touch[at];
+}
+
 // Of pieces that begin at `begin`, added at their last op: transfers of values
 // with one end surely inside and one surely outside.
 void PathPieces::add_transfers(int32_t begin) {
@@ -222,6 +231,29 @@ double PathPieces::least(const std::vector<int32_t>& path,
   double value = cheapest();
   while (std::isfinite(value) && cut_cheapest(more)) value = cheapest();
   return value;
+}
+
+std::vector<std::vector<int32_t>> PathPieces::cheapest_pieces() {
+  std::vector<std::vector<int32_t>> pieces;
+  size_t k = path_.size();
+  bool cpu = on_cpu_[k].cost < in_piece_[k].cost;
+  while (k > 0) {
+    const Step& step = cpu ? on_cpu_[k] : in_piece_[k];
+    cpu = step.after_cpu;
+    if (step.begin < 0) {
+      --k;
+      continue;
+    }
+    const auto last = static_cast<int32_t>(k) - 1;
+    double price = 0, bytes = 0;
+    for (const Cut& c : cuts_) {
+      if (c.begin == step.begin && c.last == last) price = c.price;
+    }
+    piece_cut_.least(labels_, step.begin, last, price, &bytes);
+    pieces.push_back(piece_cut_.members());
+    k = static_cast<size_t>(step.begin);
+  }
+  return pieces;
 }
 
 }  // namespace berth

@@ -25,6 +25,11 @@ class PathPieces {
  public:
   explicit PathPieces(const PiecesProblem& problem);
 
+  // Weights by which paths may be long: by number of the rule, modulo kRules,
+  // time at best, bytes, time and transfers, or ops.
+  static constexpr int kRules = 4;
+  double weight(int32_t op, int rule) const;
+
   // Returns the longest path under weights per op.
   std::vector<int32_t> longest(const std::vector<double>& weight) const;
 
@@ -43,6 +48,11 @@ class PathPieces {
     double price;         // of a byte
   };
   const std::vector<Cut>& cuts() const { return cuts_; }
+
+  // Of the last least(): the pieces of the cheapest way, with what belongs to
+  // them at the price of their cut. No plan: pieces may exceed limits, and
+  // share ops.
+  std::vector<std::vector<int32_t>> cheapest_pieces();
 
  private:
   struct Kind {  // accelerators that are alike

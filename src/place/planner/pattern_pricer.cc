@@ -14,8 +14,10 @@ constexpr int32_t kWidth = 16;   // open nets, at most
 constexpr int kRoughGrid = 100;  // at first
 constexpr int kLeastRoughGrid = 1600;
 constexpr int64_t kFewStates = 1000;  // not to be so rough with
-constexpr int kFineGrids[] = {1000, 4000, 16000};
-constexpr double kSure = 1 + 1e-9;  // margin of a proof over rounding
+constexpr int kFineGrid = 1000;       // at first; then four times as fine each
+constexpr int kFinestGrid = 256'000;
+constexpr int64_t kMuchWork = 20'000'000;  // not to be done fourfold
+constexpr double kSure = 1 + 2e-5;         // margin of a proof, for its checker
 
 // The greatest value below which `worth` is more than all devices hold, by
 // their staircases; at most `most`.
@@ -98,7 +100,7 @@ bool PatternPricer::find_on(size_t kind, std::span<const double> worth,
   q.worth = worth;
   q.most = target_;
   q.grid =
-      graphs_[kind]->num_states() < kFewStates ? kFineGrids[0] / 4 : kRoughGrid;
+      graphs_[kind]->num_states() < kFewStates ? kFineGrid / 4 : kRoughGrid;
   q.real = true;
   q.stop = stop_;
   for (const double margin : {1.02, 1.0}) {
@@ -169,8 +171,10 @@ bool PatternPricer::prove_on(int grid, std::span<const double> worth,
 ProvedWorth PatternPricer::prove(std::span<const double> worth,
                                  const PricedWorth& rough) {
   ProvedWorth proved;
-  for (const int grid : kFineGrids) {
+  for (int grid = kFineGrid; grid <= kFinestGrid; grid *= 4) {
+    const int64_t before = work();
     if (!prove_on(grid, worth, rough, proved)) break;
+    if (grid >= 16 * kFineGrid && work() - before > kMuchWork) break;
   }
   return proved;
 }

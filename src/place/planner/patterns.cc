@@ -101,6 +101,11 @@ class WorthLp {
       objective[static_cast<size_t>(group_[u])] += scale_[u];
       objective[groups_] += base_[u];
     }
+    // Equal groups tie, and ties make the simplex go in circles.
+    for (size_t g = 0; g < groups_; ++g) {
+      const double part = std::fmod(static_cast<double>(g) * 0.618034, 1.0);
+      objective[g] *= 1 + 1e-6 * part;
+    }
     std::vector<std::pair<int32_t, double>> row;
     for (size_t k = 0; k < kinds; ++k) {
       upper[groups_ + 1 + k] = 1.0 / p_.kinds[k].count;
@@ -142,32 +147,56 @@ class Patterns {
     sort_places();
   }
 
-  // Per size of groups: a target that is too high says about what can be
-  // reached, since ratios fall as targets rise; then that is proved.
+  // Per size of groups: between what is proved and targets that failed. A
+  // failure says about how far one gets, since ratios fall as targets rise.
   PatternProof prove() {
-    double low = o_.lower, step = 0.05;
-    int tries = 0;
-    num_groups_ = std::min(kFirstGroups, center_.size());
+    double low = o_.lower, step = first_step();
+    double failed = 0;  // with groups of this size; 0: nothing yet
+    num_groups_ =
+        std::clamp(center_.size() / 5, kFirstGroups, 4 * kFirstGroups);
+    num_groups_ = std::min(num_groups_, center_.size());
+    int failures = 0;
+    double restarted = low;  // at this value
     while (!over() && low < o_.upper) {
-      const double target = std::min(low * (1 + step), o_.upper * kProved);
+      double target = low * (1 + step);
+      if (failures > 0) {
+        target = (low + failed) / 2;
+        if (failures == 1) {
+          target =
+              std::min(failed * best_.ratio * 0.999, 0.3 * low + 0.7 * failed);
+          target = std::max(target, 0.8 * low + 0.2 * failed);
+        }
+      }
+      target = std::min(target, o_.upper * kProved);
       if (!pricer_.aim_at(target, o_.most_states)) break;
       const bool reached = improve();
       if (reached) keep_proof();
       low = std::max(low, proof_.value);
-      const double left = target * best_.ratio * 0.9995 / low - 1;
-      if (reached && low >= target * (1 - 1e-9)) {
-        step = std::min(step * 1.5, 0.05);
-        tries = 0;
-      } else if (left > 5e-4 && ++tries < 4) {
-        step = reached ? step / 2 : std::min(left, step * 0.9);
-      } else if (num_groups_ < center_.size()) {
-        num_groups_ = std::min(num_groups_ * 2, center_.size());
-        step = 0.01;
-        tries = 0;
-      } else {
-        step /= 2;
-        if (step < 1e-4) break;
+      const bool proved = low >= target * (1 - 1e-9);
+      if (proved && failures == 0) {
+        step = std::min(std::max(best_.ratio - 1, step * 1.5), 0.05);
+        continue;
       }
+      if (!proved) failed = target;
+      if (!proved) ++failures;
+      const double width = failed / low - 1;
+      const bool last = num_groups_ >= center_.size();
+      // Far off, no smaller groups would help: there is a step in what fits.
+      const bool exact = last || best_.ratio < 0.95;
+      if (width > (exact ? 1e-4 : 0.004) && failures < (exact ? 20 : 4)) {
+        continue;
+      }
+      if (last) {
+        // What failed once may be reached from a better center.
+        if (low <= restarted * (1 + 1e-5)) break;
+        restarted = low;
+        step = 0.01;
+        failures = 0;
+        continue;
+      }
+      num_groups_ = std::min(num_groups_ * 2, center_.size());
+      step = std::clamp(width, 0.002, 0.02);
+      failures = 0;
     }
     if (over() && best_.ratio > 0.99) keep_proof();
     proof_.order = pricer_.order();
@@ -181,8 +210,22 @@ class Patterns {
   }
   // What is left is for the proof of what was found.
   bool over() const {
-    if (!budget_.counts_moves()) return budget_.spent(0) >= o_.until * 0.88;
-    return budget_.spent((pricer_.work() + work_) / kWorkPerMove) >= o_.until;
+    return spent() >= o_.until * (budget_.counts_moves() ? 1 : 0.88);
+  }
+
+  double spent() const {
+    return budget_.spent(
+        budget_.counts_moves() ? (pricer_.work() + work_) / kWorkPerMove : 0);
+  }
+
+  // Targets that are far take many searches: nearer ones where these are slow.
+  double first_step() {
+    if (!pricer_.aim_at(o_.lower * 1.01, o_.most_states)) return 0.05;
+    const double before = spent();
+    best_ = pricer_.find(center_, std::vector<double>(kinds_, 0));
+    const double searches =
+        (o_.until - before) / std::max(spent() - before, 1e-9);
+    return std::clamp(0.05 * searches / 60, 0.008, 0.05);
   }
 
   void keep_proof() {

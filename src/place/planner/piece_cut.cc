@@ -9,7 +9,7 @@ namespace berth {
 namespace {
 
 constexpr int32_t kInside = 0, kOutside = 1;  // nodes of the flow
-constexpr int64_t kMostUnits = int64_t{1} << 42;
+constexpr int64_t kMostUnits = int64_t{1} << 49;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr int kDoublings = 8, kTangents = 4;
 
@@ -161,6 +161,15 @@ double PieceCut::least(const PathLabels& labels, int32_t begin, int32_t last,
   }
   return static_cast<double>(flow) / scale_ +
          (price > 0 ? price * (inside_bytes_ - most_bytes_) : 0);
+}
+
+std::vector<int32_t> PieceCut::members() const {
+  std::vector<int32_t> ops;
+  for (int32_t v = 0; v < p_.num_ops; ++v) {
+    const int32_t node = node_[static_cast<size_t>(v)];
+    if (node != kOutside && flow_.on_source_side(node)) ops.push_back(v);
+  }
+  return ops;
 }
 
 // Concave in the price; its slope is what the cheapest piece holds too much.

@@ -47,6 +47,9 @@ class PieceCut {
   double least(const PathLabels& labels, int32_t begin, int32_t last,
                double price, double* bytes);
 
+  // Of the last least(): the ops of the cheapest piece.
+  std::vector<int32_t> members() const;
+
   // The same at the price that gives most.
   double best(const PathLabels& labels, int32_t begin, int32_t last,
               double* price);

@@ -3,20 +3,25 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "place/planner/anneal_pieces.h"
 #include "place/planner/formats.h"
 #include "place/planner/models.h"
+#include "place/planner/path_pieces.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kChains = 0.2;        // share of the budget
+// Shares of the budget: when paths and chains end.
+constexpr double kPaths = 0.06, kChains = 0.12;
+constexpr int64_t kMovesOfCut = 10;    // that the cut of one piece counts as
+constexpr size_t kLongestPath = 1000;  // of an exact way along it
 constexpr int64_t kMovesOfChain = 64;  // that one order counts as
-constexpr size_t kStarts = 3;
-constexpr int kRounds = 6;
+constexpr size_t kStarts = 2;
+constexpr int kRounds = 2;  // few and long: short ones end in valleys
 
 struct Searched {
   PiecesPlan best;
@@ -30,12 +35,14 @@ class Stream {
       : problem_(problem),
         p_(p),
         budget_(budget),
+        stream_(stream),
         random_(seed, static_cast<uint64_t>(stream)),
         chain_(p),
         anneal_(p, chain_) {}
 
   Searched run() {
     add_candidates();
+    add_path();
     for (int round = 0; round == 0 || budget_.spent(moves_) < kChains;
          ++round) {
       add_chain();
@@ -56,6 +63,9 @@ class Stream {
 
   void add_start(const std::vector<int32_t>& device) {
     const double value = anneal_.start(device);
+    for (const PiecesPlan& s : starts_) {
+      if (s.value == value) return;
+    }
     starts_.push_back({device, value});
     if (starts_.size() <= kStarts) return;
     starts_.erase(
@@ -78,6 +88,65 @@ class Stream {
       first.push_back(mask ? std::countr_zero(mask) : 0);
     }
     add_start(first);
+  }
+
+  // What the bound's cheapest way along a path does, as far as there is room;
+  // what is beside it on CPUs.
+  void add_path() {
+    PathPieces paths(p_);
+    std::vector<double> weight;
+    for (int32_t v = 0; v < p_.num_ops; ++v) {
+      weight.push_back(paths.weight(v, stream_));
+    }
+    const std::vector<int32_t> path = paths.longest(weight);
+    if (path.size() > kLongestPath) return;
+    const double value = paths.least(path, [&] {
+      moves_ += kMovesOfCut;
+      return budget_.spent(moves_) < kPaths;
+    });
+    if (std::isfinite(value)) add_start(fill(paths.cheapest_pieces()));
+  }
+
+  std::vector<int32_t> fill(const std::vector<std::vector<int32_t>>& pieces) {
+    std::vector<int32_t> device(static_cast<size_t>(p_.num_groups), -1);
+    std::vector<double> room = p_.limit;
+    int32_t before = -1;  // its neighbour would join it there
+    for (const std::vector<int32_t>& ops : pieces) {
+      double bytes = 0;
+      std::vector<int32_t> groups;
+      DeviceMask mask = ~DeviceMask{0};
+      for (const int32_t v : ops) {
+        const int32_t g = p_.group[static_cast<size_t>(v)];
+        int32_t& d = device[static_cast<size_t>(g)];
+        if (d != -1) continue;
+        d = -2;  // taken
+        groups.push_back(g);
+        mask &= p_.allowed[static_cast<size_t>(g)];
+        bytes += p_.group_bytes[static_cast<size_t>(g)];
+      }
+      int32_t on = -1;
+      for (int32_t d = 0; d < p_.num_devices; ++d) {
+        const auto at = static_cast<size_t>(d);
+        if (p_.is_cpu[at] || !(mask & device_bit(d)) || d == before) continue;
+        if (on < 0 || room[at] > room[static_cast<size_t>(on)]) on = d;
+      }
+      before = on;
+      if (on >= 0) room[static_cast<size_t>(on)] -= bytes;
+      for (const int32_t g : groups) device[static_cast<size_t>(g)] = on;
+    }
+    for (int32_t g = 0; g < p_.num_groups; ++g) {
+      int32_t& d = device[static_cast<size_t>(g)];
+      if (d < 0) d = home(p_.allowed[static_cast<size_t>(g)]);
+    }
+    return device;
+  }
+
+  // A CPU of the mask, or else any of it.
+  int32_t home(DeviceMask mask) const {
+    for (int32_t d = 0; d < p_.num_devices; ++d) {
+      if (p_.is_cpu[static_cast<size_t>(d)] && (mask & device_bit(d))) return d;
+    }
+    return mask ? std::countr_zero(mask) : 0;
   }
 
   void add_chain() {
@@ -119,6 +188,7 @@ class Stream {
   const PlanProblem& problem_;
   const PiecesProblem& p_;
   const Budget& budget_;
+  const int stream_;
   StreamRandom random_;
   PiecesChain chain_;
   PiecesAnneal anneal_;

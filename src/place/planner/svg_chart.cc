@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <tuple>
 
 namespace berth {
 
@@ -150,23 +151,55 @@ class Drawing {
 
   void draw_boxes() {
     const bool tips = c_.boxes.size() <= kMostTips;
-    double done[2] = {-1, -1};  // the end of what was drawn last, its row
-    size_t done_at[2] = {0, 0};
-    for (const bool outlined : {false, true}) {  // outlines lie on top
-      for (size_t k = 0; k < c_.boxes.size(); ++k) {
-        const Chart::Box& b = c_.boxes[k];
-        if (b.outlined != outlined) continue;
-        const double left = x(b.begin), right = x(b.end);
-        const size_t at = b.lane * kMostRows + row_[k];
-        // Tiny ones in a row: one in a while is enough.
-        if (right - left < kThinnest && done_at[outlined] == at &&
-            right - done[outlined] < kThinnest) {
-          continue;
-        }
-        done[outlined] = right;
-        done_at[outlined] = at;
-        draw_box(b, row_[k], left, std::max(right - left, kThinnest), tips);
+    double done = -1;  // the end of what was drawn last, and its row
+    size_t done_at = 0;
+    for (size_t k = 0; k < c_.boxes.size(); ++k) {
+      const Chart::Box& b = c_.boxes[k];
+      const double left = x(b.begin), right = x(b.end);
+      const size_t at = b.lane * kMostRows + row_[k];
+      // Tiny ones in a row: one in a while is enough.
+      if (right - left < kThinnest && done_at == at &&
+          right - done < kThinnest) {
+        continue;
       }
+      done = right;
+      done_at = at;
+      draw_box(b, row_[k], left, std::max(right - left, kThinnest), tips);
+    }
+    draw_outlines();
+  }
+
+  // On top; one around boxes that touch.
+  void draw_outlines() {
+    std::vector<size_t> order;
+    for (size_t k = 0; k < c_.boxes.size(); ++k) {
+      if (c_.boxes[k].outlined) order.push_back(k);
+    }
+    const auto key = [&](size_t k) {
+      return std::tuple(c_.boxes[k].lane, row_[k], c_.boxes[k].begin);
+    };
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return key(a) < key(b); });
+    for (size_t k = 0; k < order.size();) {
+      const Chart::Box& first = c_.boxes[order[k]];
+      const size_t row = row_[order[k]];
+      double right = x(first.end);
+      for (++k; k < order.size(); ++k) {
+        const Chart::Box& next = c_.boxes[order[k]];
+        if (next.lane != first.lane || row_[order[k]] != row ||
+            x(next.begin) > right + 0.5) {
+          break;
+        }
+        right = std::max(right, x(next.end));
+      }
+      const Place& lane = lanes_[first.lane];
+      const double height = lane.height / static_cast<double>(lane.rows);
+      fmt::format_to(to_,
+                     "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" "
+                     "height=\"{:.1f}\" fill=\"none\" stroke=\"#b3261e\" "
+                     "stroke-width=\"1.5\" pointer-events=\"none\"/>\n",
+                     x(first.begin), lane.y + height * static_cast<double>(row),
+                     std::max(right - x(first.begin), kThinnest), height);
     }
   }
 
@@ -180,9 +213,7 @@ class Drawing {
                    "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" "
                    "height=\"{:.1f}\" fill=\"{}\"{}",
                    left, y, width, height, b.hatched ? "url(#hatch)" : b.fill,
-                   b.outlined ? " stroke=\"#b3261e\" stroke-width=\"1.5\""
-                   : wide     ? " stroke=\"#fff\" stroke-width=\"0.6\""
-                              : "");
+                   wide ? " stroke=\"#fff\" stroke-width=\"0.6\"" : "");
     if (tips && !b.tip.empty()) {
       fmt::format_to(to_, "><title>{}</title></rect>\n", xml_text(b.tip));
     } else {
@@ -200,6 +231,7 @@ class Drawing {
   void draw_marks() {
     size_t k = 0;
     for (const Chart::Mark& m : c_.marks) {
+      if (!std::isfinite(m.at)) continue;
       const double at = x(m.at);
       fmt::format_to(to_,
                      "<path d=\"M{:.1f} {:.1f}V{:.1f}\" stroke=\"#222\" "

@@ -18,9 +18,9 @@ constexpr double kNear = 1e-9;        // of times that should be equal
 constexpr double kShave = 1e-10;      // of what is deduced
 constexpr size_t kThresholds = 32;    // times looked at, on each side
 constexpr double kLooks = 5e5;        // ops times cuts of one kind
-constexpr size_t kTargets = 500;
-constexpr size_t kSizes = 2;      // by which ops are counted
-constexpr double kLarge = 0.995;  // share of the work: the largest ops
+constexpr size_t kTargets = 300;      // ops that are looked at
+constexpr size_t kSizes = 2;          // by which ops are counted
+constexpr double kLarge = 0.995;      // share of the work: the largest ops
 
 // Keeps at most `most`, spread evenly; near ones count as one.
 void thin_out(std::vector<double>& v, size_t most, double near) {
@@ -76,7 +76,6 @@ void Windows::propagate(bool back) {
 double Windows::path_bound() const {
   double bound = 0;
   for (int32_t i = 0; i < g_.num_ops(); ++i) {
-    if (!(g_.least[static_cast<size_t>(i)] > 0)) continue;
     double through = kInfinity;
     for (size_t k = 0; k < kinds_; ++k) {
       through = std::min(
@@ -87,51 +86,87 @@ double Windows::path_bound() const {
   return bound;
 }
 
-double Windows::deduce(const std::function<bool()>& stop) {
+double Windows::deduce(std::function<bool()> stop) {
+  stop_ = std::move(stop);
   bound_ = path_bound();
+  count_work();
   close();
   const std::vector<int32_t> targets = choose_targets();
   for (const bool back : {false, true}) {
     for (size_t k = 0; k < targets.size(); ++k) {
       const int32_t op = targets[back ? targets.size() - 1 - k : k];
       if ((back ? g_.out : g_.in)[op].size() < 2) continue;
-      if (stop()) return bound_;
+      if (stop_()) return bound_;
       if (strengthen(back, op)) bound_ = std::max(bound_, path_bound());
     }
-    if (stop()) return bound_;
+    if (stop_()) return bound_;
     close();
   }
   return bound_;
 }
 
-// Where much comes together, in order; of many, those with the most edges.
+// Where ops come together, in order; of many, those that stand beside few
+// others, by number of ops before them.
 std::vector<int32_t> Windows::choose_targets() const {
-  const auto edges = [&](int32_t op) {
-    return std::max(g_.in[op].size(), g_.out[op].size());
-  };
-  std::vector<size_t> most;
-  for (const int32_t op : g_.order) most.push_back(edges(op));
-  size_t at_least = 2;
-  if (most.size() > kTargets) {
-    std::nth_element(most.begin(), most.begin() + kTargets, most.end(),
-                     std::greater<>());
-    at_least = std::max(at_least, most[kTargets]);
-  }
-  std::vector<int32_t> targets;
+  std::vector<size_t> depth(lag_.size(), 0), width(lag_.size() + 1, 0);
+  std::vector<std::pair<size_t, size_t>> found;  // width, position in the order
   for (const int32_t op : g_.order) {
-    if (edges(op) >= at_least) targets.push_back(op);
+    size_t& d = depth[static_cast<size_t>(op)];
+    for (const int32_t e : g_.in[op]) {
+      const StepGraph::Edge& edge = g_.edges[static_cast<size_t>(e)];
+      d = std::max(d, depth[static_cast<size_t>(edge.from)] + 1);
+    }
+    ++width[d];
   }
-  if (targets.size() > 2 * kTargets) targets.clear();  // none stands out
+  for (size_t at = 0; at < g_.order.size(); ++at) {
+    const int32_t op = g_.order[at];
+    if (g_.in[op].size() < 2 && g_.out[op].size() < 2) continue;
+    found.emplace_back(width[depth[static_cast<size_t>(op)]], at);
+  }
+  std::sort(found.begin(), found.end());
+  if (found.size() > kTargets) found.resize(kTargets);
+  std::vector<size_t> places;
+  for (const auto& [beside, at] : found) places.push_back(at);
+  std::sort(places.begin(), places.end());
+  std::vector<int32_t> targets;
+  for (const size_t at : places) targets.push_back(g_.order[at]);
   return targets;
+}
+
+// What all devices must do at least: what close() would find, at once.
+void Windows::count_work() {
+  double sum = 0, capacity = 0;
+  uint64_t used = 0;
+  for (int32_t i = 0; i < g_.num_ops(); ++i) {
+    double least = kInfinity;
+    for (size_t k = 0; k < kinds_; ++k) {
+      least = std::min(least, weight_[k] * g_.time_on(i, k));
+    }
+    if (!(least > 0)) continue;
+    sum += least;
+    used |= g_.kinds[static_cast<size_t>(i)];
+  }
+  for (uint64_t k = used; k; k &= k - 1) {
+    const auto kind = static_cast<size_t>(std::countr_zero(k));
+    capacity += weight_[kind] * std::popcount(g_.kind_devices[kind]);
+  }
+  const double t = sum / capacity * (1 - kShave);
+  if (!(t > bound_ && t < kInfinity)) return;
+  set_target(false, -1);
+  join(t);
+  if (excess({}, t) > 0) add_bound(t, {});
+}
+
+void Windows::add_bound(double t, const Cut& cut) {
+  steps_.push_back({false, -1, t, cut.from, cut.until, cut.size});
+  bound_ = t;
 }
 
 // What must be done in the whole step.
 void Windows::close() {
   set_target(false, -1);
   const double t = improve(bound_);
-  if (!(t > bound_ * (1 + kWorthwhile / 10))) return;
-  steps_.push_back({false, -1, t, best_.from, best_.until, best_.size});
-  bound_ = t;
+  if (t > bound_ * (1 + kWorthwhile / 10)) add_bound(t, best_);
 }
 
 bool Windows::strengthen(bool back, int32_t op) {
@@ -383,6 +418,8 @@ bool Windows::best_cut(double t, Cut& best) {
   double most = 0;
   join(t);
   for (const Cut& cut : cuts_) {
+    if (cut.from + cut.until >= t) continue;
+    if (stop_()) break;
     const double over = excess(cut, t);
     if (!(over > most)) continue;
     most = over;
@@ -400,11 +437,11 @@ double Windows::latest_refuted(const Cut& cut, double low) {
     return excess(cut, t) > 0;
   };
   double high = low * 1.01;
-  for (int k = 0; refuted(high); ++k, high *= 1.1) {
+  for (int k = 0; !stop_() && refuted(high); ++k, high *= 1.1) {
     low = high;
     if (k == 200) return low;  // no plan is possible at all
   }
-  while (high - low > low * 1e-11) {
+  while (high - low > low * 1e-11 && !stop_()) {
     const double middle = low + (high - low) / 2;
     if (!(middle > low && middle < high)) break;
     (refuted(middle) ? low : high) = middle;

@@ -36,9 +36,9 @@ class Windows {
   // `weight`: per kind of device, what a unit of its time counts.
   Windows(const StepGraph& graph, std::vector<double> weight);
 
-  // Deduces until `stop`, asked between deductions, or nothing more follows.
-  // Returns the bound, which holds at any time.
-  double deduce(const std::function<bool()>& stop);
+  // Deduces until `stop`, asked often, or nothing more follows. Returns the
+  // bound, which holds at any time.
+  double deduce(std::function<bool()> stop);
 
   double bound() const { return bound_; }
   const std::vector<Step>& steps() const { return steps_; }
@@ -63,6 +63,8 @@ class Windows {
   std::vector<int32_t> choose_targets() const;
   bool strengthen(bool back, int32_t op);
   void close();
+  void count_work();
+  void add_bound(double t, const Cut& cut);
 
   void set_target(bool back, int32_t op);
   void set_lags(int32_t target);
@@ -88,6 +90,7 @@ class Windows {
   std::vector<double> ready_[2];           // [op * kinds + kind]
   std::vector<double> known_[2];           // per op: deduced
   std::vector<double> start_[2], end_[2];  // per op: least over kinds
+  std::function<bool()> stop_;
   double bound_ = 0;
   std::vector<Step> steps_;
   int64_t work_ = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <random>
 
@@ -56,6 +57,7 @@ TEST(BoundSteps, IsAboveNoPlanOfSmallProblems) {
     compare(r, 4 + pick(r, 2), 3, false, gaps);
     compare(r, 4 + pick(r, 3), 2, true, gaps);
     compare(r, 4 + pick(r, 2), 3, true, gaps);
+    if (k % 50 == 0) compare(r, 4, 10, false, gaps);  // of many kinds
   }
   ASSERT_GT(gaps.count, 4000);
   RecordProperty("mean gap, %", std::to_string(100 * gaps.sum / gaps.count));
@@ -205,6 +207,18 @@ void mutate(std::mt19937& r, int ops, double best, Witness& w) {
   x = pick(r, 3) == 0 ? pick(r, 8) : x * (0.5 + pick(r, 1000) / 700.0);
 }
 
+TEST(CheckWindows, FollowsWhatIsProvedOfLargerProblems) {
+  std::mt19937 r(99);
+  for (int k = 0; k < 300; ++k) {
+    const PlanProblem p = testing::random_step_problem(
+        r, 8 + pick(r, 40), 2 + pick(r, 4), k % 3 != 0);
+    const Bound b = bound_steps(p, Budget::of_moves(1000000, 1), 1e300);
+    if (b.value > 0) {
+      ASSERT_EQ(check_windows(p, b.witness), "") << k;
+    }
+  }
+}
+
 TEST(CheckWindows, RejectsWhatClaimsTooMuch) {
   std::mt19937 r(11);
   int tried = 0;
@@ -213,7 +227,7 @@ TEST(CheckWindows, RejectsWhatClaimsTooMuch) {
         r, 4 + pick(r, 3), 2 + pick(r, 2), k % 2 == 0);
     const double best = shortest(p);
     if (!(best > 0 && best < 1e9)) continue;
-    const Bound b = bound_steps(p, Budget::of_moves(100000, 1), best);
+    const Bound b = bound_steps(p, Budget::of_moves(100000, 1), 2 * best);
     if (!(b.value > 0)) continue;
     Witness more = b.witness;
     more.target = b.value * (1 + 1e-6);
