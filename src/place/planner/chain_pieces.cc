@@ -11,7 +11,9 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr int32_t kMostParts = 512;
 constexpr int32_t kMostOnCpu = 64;  // parts in a row, seen together
-constexpr int32_t kOnCpu = -1, kUnused = -2;
+constexpr int32_t kOnCpu = -1, kUnused = -2, kFork = -3;
+constexpr int32_t kMostInFork = 48;  // parts
+constexpr int32_t kMostBranches = 4;
 
 // Strongly connected components, in an order in which none comes before what
 // it reads (Tarjan, without recursion).
@@ -98,7 +100,8 @@ PiecesChain::PiecesChain(const PiecesProblem& p)
       part_of_(static_cast<size_t>(p.num_ops)),
       last_reader_(static_cast<size_t>(p.num_ops)),
       marked_(static_cast<size_t>(p.num_ops)),
-      rest_(static_cast<size_t>(p.num_ops)) {
+      rest_(static_cast<size_t>(p.num_ops)),
+      root_(static_cast<size_t>(p.num_ops)) {
   for (int32_t d = 0; d < p.num_devices; ++d) {
     if (!p.is_cpu[static_cast<size_t>(d)]) {
       most_bytes_ = std::max(most_bytes_, p.limit[static_cast<size_t>(d)]);
@@ -107,6 +110,17 @@ PiecesChain::PiecesChain(const PiecesProblem& p)
   find_blocks();
   connect_blocks();
   find_cpus();
+  for (int32_t d = 0, first = -1; d < p.num_devices; ++d) {
+    if (p.is_cpu[static_cast<size_t>(d)]) continue;
+    if (first < 0) first = d;
+    alike_ &=
+        p.limit[static_cast<size_t>(d)] == p.limit[static_cast<size_t>(first)];
+    for (int32_t v = 0; v < p.num_ops && alike_; ++v) {
+      const DeviceMask mask = p.allowed[static_cast<size_t>(p.group[v])];
+      alike_ = p.time_of(v, d) == p.time_of(v, first) &&
+               !(mask & device_bit(d)) == !(mask & device_bit(first));
+    }
+  }
 }
 
 void PiecesChain::find_blocks() {
@@ -271,15 +285,149 @@ void PiecesChain::find_cpus() {
   }
 }
 
+int32_t PiecesChain::root(int32_t op) {
+  while (root_[static_cast<size_t>(op)] != op) {
+    int32_t& next = root_[static_cast<size_t>(op)];
+    next = root_[static_cast<size_t>(next)];
+    op = next;
+  }
+  return op;
+}
+
+// Adds a part to the branches behind it, which end before `end`. Returns
+// whether there are two or more, but not many.
+bool PiecesChain::join(int32_t part, int32_t end) {
+  const auto unite = [&](int32_t a, int32_t b) {
+    a = root(a);
+    b = root(b);
+    if (a == b) return;
+    root_[static_cast<size_t>(b)] = a;
+    --num_branches_;
+  };
+  const std::vector<int32_t>& ops = parts_[static_cast<size_t>(part)];
+  for (const int32_t v : ops) root_[static_cast<size_t>(v)] = v;
+  num_branches_ += static_cast<int32_t>(ops.size());
+  for (const int32_t v : ops) {
+    for (const int32_t r : p_.readers[v]) {
+      if (part_of_[static_cast<size_t>(r)] < end) unite(v, r);
+    }
+    const auto group = p_.ops_of[p_.group[static_cast<size_t>(v)]];
+    unite(v, group[0]);
+  }
+  return num_branches_ >= 2 && num_branches_ <= kMostBranches;
+}
+
+// Fills branches_, of the parts from `begin` to before `end`.
+void PiecesChain::find_branches(int32_t begin, int32_t end) {
+  branches_.clear();
+  std::vector<int32_t> roots;
+  for (int32_t k = begin; k < end; ++k) {
+    for (const int32_t v : parts_[static_cast<size_t>(k)]) {
+      const int32_t r = root(v);
+      const auto at = std::find(roots.begin(), roots.end(), r);
+      const auto which = static_cast<size_t>(at - roots.begin());
+      if (at == roots.end()) {
+        roots.push_back(r);
+        branches_.emplace_back();
+      }
+      branches_[which].ops.push_back(v);
+    }
+  }
+  std::vector<int32_t> inputs;
+  for (Branch& b : branches_) {
+    inputs.clear();
+    b.work.assign(static_cast<size_t>(p_.num_devices), 0);
+    for (const int32_t v : b.ops) {
+      const auto at = static_cast<size_t>(v);
+      if (last_reader_[at] >= end) b.transfers += p_.touch[at];
+      for (const int32_t u : p_.inputs[v]) {
+        if (part_of_[static_cast<size_t>(u)] < begin) inputs.push_back(u);
+      }
+      for (int32_t d = 0; d < p_.num_devices; ++d) {
+        b.work[static_cast<size_t>(d)] += p_.time_of(v, d);
+      }
+      b.bytes += p_.bytes[at];
+      b.on_cpu = std::max(b.on_cpu, rest_[at]);
+      b.allowed &= p_.allowed[static_cast<size_t>(p_.group[at])];
+    }
+    std::sort(inputs.begin(), inputs.end());
+    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+    for (const int32_t u : inputs) {
+      b.transfers += p_.touch[static_cast<size_t>(u)];
+    }
+  }
+}
+
+// The best way for branches side by side with one accelerator or two: each on
+// CPUs, on the first or on the second (digits 0, 1 and 2 of the code).
+PiecesChain::Fork PiecesChain::best_fork(int32_t first, int32_t second) const {
+  Fork best;
+  int32_t codes = 1;
+  for (size_t k = 0; k < branches_.size(); ++k) codes *= 3;
+  const int32_t device[3] = {-1, first, second};
+  for (int32_t code = 1; code < codes; ++code) {
+    double time[3] = {0, 0, 0}, bytes[3] = {0, 0, 0};
+    bool good = true;
+    int32_t rest = code, used = 0;
+    for (const Branch& b : branches_) {
+      const int32_t slot = rest % 3;
+      rest /= 3;
+      used = std::max(used, slot);
+      if (slot == 0) {
+        time[0] = std::max(time[0], b.on_cpu);
+        continue;
+      }
+      if (device[slot] < 0) {
+        good = false;
+        break;
+      }
+      const auto d = static_cast<size_t>(device[slot]);
+      time[slot] += b.transfers + b.work[d];
+      bytes[slot] += b.bytes;
+      good &=
+          (b.allowed & device_bit(device[slot])) && bytes[slot] <= p_.limit[d];
+    }
+    const double cost = std::max({time[0], time[1], time[2]});
+    const auto at = static_cast<size_t>(used) - 1;
+    if (good && cost < best.cost[at]) {
+      best.cost[at] = cost;
+      best.code[at] = code;
+    }
+  }
+  return best;
+}
+
+void PiecesChain::add_forks(const std::vector<int32_t>& devices, int32_t begin,
+                            int32_t end) {
+  find_branches(begin, end);
+  Fork fork;
+  for (int32_t a = 1; a <= static_cast<int32_t>(devices.size()); ++a) {
+    if (a <= 2 || !alike_) {
+      fork = best_fork(devices[static_cast<size_t>(a) - 1],
+                       a == 1 ? -1 : devices[static_cast<size_t>(a) - 2]);
+    }
+    for (int32_t used = 1; used <= std::min(a, 2); ++used) {
+      const auto at = static_cast<size_t>(used) - 1;
+      const double cost = step(a - used, begin).cost + fork.cost[at];
+      if (cost >= step(a, end).cost) continue;
+      step(a, end) = {cost, begin, kFork, fork.code[at]};
+    }
+  }
+}
+
 void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
   const auto most = static_cast<int32_t>(devices.size());
   double longest = 0;
+  num_branches_ = 0;
   for (int32_t begin = end - 1;
        begin >= std::max(end - kMostOnCpu, 0) && longest < kInfinite; --begin) {
     longest = std::max(longest, grow_on_cpu(begin, end));
     for (int32_t a = 0; a <= most; ++a) {
       const double cost = step(a, begin).cost + longest;
-      if (cost < step(a, end).cost) step(a, end) = {cost, begin, kOnCpu};
+      if (cost < step(a, end).cost) step(a, end) = {cost, begin, kOnCpu, 0};
+    }
+    if (begin >= end - kMostInFork && join(begin, end)) {
+      add_forks(devices, begin, end);
     }
   }
   Segment s;
@@ -292,18 +440,23 @@ void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
       const auto at = static_cast<size_t>(d);
       if (s.bytes > p_.limit[at] || !(s.allowed & device_bit(d))) continue;
       const double cost = step(a - 1, begin).cost + s.work[at] + s.in + s.out;
-      if (cost < step(a, end).cost) step(a, end) = {cost, begin, d};
+      if (cost < step(a, end).cost) step(a, end) = {cost, begin, d, 0};
     }
   }
   for (int32_t a = 1; a <= most; ++a) {
     if (step(a - 1, end).cost <= step(a, end).cost) {
-      step(a, end) = {step(a - 1, end).cost, end, kUnused};
+      step(a, end) = {step(a - 1, end).cost, end, kUnused, 0};
     }
   }
 }
 
 std::vector<int32_t> PiecesChain::walk_back(int32_t used) {
-  std::vector<int32_t> device(static_cast<size_t>(p_.num_groups), 0);
+  std::vector<int32_t> slot(static_cast<size_t>(p_.num_groups), kOnCpu);
+  const auto put = [&](const std::vector<int32_t>& ops, int32_t at) {
+    for (const int32_t v : ops) {
+      slot[static_cast<size_t>(p_.group[static_cast<size_t>(v)])] = at;
+    }
+  };
   auto at = static_cast<int32_t>(parts_.size());
   while (at > 0) {
     const Step s = step(used, at);
@@ -311,16 +464,26 @@ std::vector<int32_t> PiecesChain::walk_back(int32_t used) {
       --used;
       continue;
     }
-    for (int32_t k = s.from; k < at; ++k) {
-      for (const int32_t v : parts_[static_cast<size_t>(k)]) {
-        const auto g = static_cast<size_t>(p_.group[static_cast<size_t>(v)]);
-        device[g] = s.on == kOnCpu ? cpu_of_[g] : s.on;
+    if (s.on == kFork) {
+      num_branches_ = 0;
+      for (int32_t k = at - 1; k >= s.from; --k) join(k, at);
+      find_branches(s.from, at);
+      int32_t rest = s.code, most = 0;
+      for (const Branch& b : branches_) {
+        if (rest % 3 > 0) put(b.ops, used - rest % 3);
+        most = std::max(most, rest % 3);
+        rest /= 3;
+      }
+      used -= most;
+    } else if (s.on != kOnCpu) {
+      --used;
+      for (int32_t k = s.from; k < at; ++k) {
+        put(parts_[static_cast<size_t>(k)], used);
       }
     }
     at = s.from;
-    used -= s.on != kOnCpu;
   }
-  return device;
+  return slot;
 }
 
 std::vector<int32_t> PiecesChain::best_plan(
@@ -328,9 +491,9 @@ std::vector<int32_t> PiecesChain::best_plan(
   lay_out(order);
   std::fill(marked_.begin(), marked_.end(), -1);
   stride_ = parts_.size() + 1;
-  steps_.assign((devices.size() + 1) * stride_, {kInfinite, -1, kUnused});
+  steps_.assign((devices.size() + 1) * stride_, {kInfinite, -1, kUnused, 0});
   for (int32_t a = 0; a <= static_cast<int32_t>(devices.size()); ++a) {
-    step(a, 0) = {0, 0, kUnused};
+    step(a, 0) = {0, 0, kUnused, 0};
   }
   for (int32_t end = 1; end <= static_cast<int32_t>(parts_.size()); ++end) {
     extend(devices, end);

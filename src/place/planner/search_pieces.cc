@@ -158,10 +158,29 @@ class Stream {
       std::swap(devices[k - 1],
                 devices[random_.below(static_cast<uint32_t>(k))]);
     }
+    // Every other time as if there were half as many more; pieces are then put
+    // together where there is room.
+    const size_t real = devices.size();
+    const bool packed = random_.below(2) == 0;
+    for (size_t k = 0; packed && k < real / 2; ++k) {
+      devices.push_back(devices[k]);
+    }
     moves_ += kMovesOfChain;
-    const std::vector<int32_t> plan =
+    const std::vector<int32_t> slot =
         chain_.best_plan(chain_.random_order(random_), devices);
-    if (!plan.empty()) add_start(plan);
+    if (slot.empty()) return;
+    std::vector<std::vector<int32_t>> pieces(devices.size());
+    std::vector<int32_t> device;
+    for (int32_t g = 0; g < p_.num_groups; ++g) {
+      const int32_t s = slot[static_cast<size_t>(g)];
+      device.push_back(s < 0 ? chain_.cpu_of(g)
+                             : devices[static_cast<size_t>(s)]);
+      if (s < 0) continue;
+      const auto ops = p_.ops_of[g];
+      std::vector<int32_t>& piece = pieces[static_cast<size_t>(s)];
+      piece.insert(piece.end(), ops.begin(), ops.end());
+    }
+    add_start(packed ? fill(pieces) : device);
   }
 
   // The best plan or another start, heated less and less.
