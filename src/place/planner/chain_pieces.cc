@@ -14,6 +14,7 @@ constexpr int32_t kMostOnCpu = 64;  // parts in a row, seen together
 constexpr int32_t kOnCpu = -1, kUnused = -2, kFork = -3;
 constexpr int32_t kMostInFork = 48;  // parts
 constexpr int32_t kMostBranches = 4;
+constexpr int32_t kMostForForks = 4000;  // ops: beyond, orders take too long
 
 // Strongly connected components, in an order in which none comes before what
 // it reads (Tarjan, without recursion).
@@ -426,7 +427,8 @@ void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
       const double cost = step(a, begin).cost + longest;
       if (cost < step(a, end).cost) step(a, end) = {cost, begin, kOnCpu, 0};
     }
-    if (begin >= end - kMostInFork && join(begin, end)) {
+    if (p_.num_ops <= kMostForForks && begin >= end - kMostInFork &&
+        join(begin, end)) {
       add_forks(devices, begin, end);
     }
   }
