@@ -41,10 +41,13 @@ class PiecesChain {
   const Rows<int32_t>& blocks() const { return blocks_; }  // their groups
 
  private:
+  static constexpr int32_t kOnCpu = -1, kUnused = -2, kFork = -3;
+  static constexpr int32_t kMostBranches = 4;
+
   struct Step {  // the best end at a position with some accelerators used
     double cost;
     int32_t from;  // position where the last piece begins
-    int32_t on;    // device; -1: CPUs; -2: as with one less; -3: a fork
+    int32_t on;    // device, kOnCpu, kUnused: as with one less, or kFork
     int32_t code;  // of a fork: where its branches are
   };
   struct Segment {

@@ -1,10 +1,9 @@
-// The search of the third model: chains over many orders, then annealing from
-// the best of them and from what others planned.
+// The search of the third model: the bound's way along a path and chains over
+// many orders, then annealing from the best of them and of what others planned.
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "place/planner/anneal_pieces.h"
 #include "place/planner/formats.h"
@@ -90,8 +89,7 @@ class Stream {
     add_start(first);
   }
 
-  // What the bound's cheapest way along a path does, as far as there is room;
-  // what is beside it on CPUs.
+  // What the bound's cheapest way along a path does.
   void add_path() {
     PathPieces paths(p_);
     std::vector<double> weight;
@@ -107,6 +105,7 @@ class Stream {
     if (std::isfinite(value)) add_start(fill(paths.cheapest_pieces()));
   }
 
+  // Pieces where there is most room, in turn; what is in none on CPUs.
   std::vector<int32_t> fill(const std::vector<std::vector<int32_t>>& pieces) {
     std::vector<int32_t> device(static_cast<size_t>(p_.num_groups), -1);
     std::vector<double> room = p_.limit;
