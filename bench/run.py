@@ -320,6 +320,27 @@ def shares_row(runner):
     return 1 / best["speed_up"], {"examples": best["examples"]}
 
 
+def planner_row(runner, model, bench, value, of=lambda v: v):
+    """The planner on public, layered or large inputs, for a second on up to 4 threads."""
+    lines = runner.ours("bench_planner", "--seconds", 1, "--cores", min(4, runner.allowed),
+                        "--model", model)
+    return of(field(lines, bench, value)), {
+        k: v for k, v in lines[bench].items() if k in ("inputs", "ops", "value", "gap")}
+
+
+def evaluations_row(runner):
+    """200,000 evaluations of a search per second and thread, on 200 ops, over what there are."""
+    lines = runner.ours("bench_simulate")
+    return 200e3 / field(lines, "evaluations", "per_second"), {}
+
+
+def auto_plan_row(runner, value, of=lambda v: v):
+    """Real steps by the planner: against their prediction, and against the best by hand."""
+    if runner.allowed < 4:
+        raise Skipped(f"needs 4 cores, {runner.allowed} allowed")
+    return of(field(runner.ours("bench_auto_plan"), "auto_plan", value)), {}
+
+
 def busy_row(runner, model, cores):
     """Median step with two spinning processes beside it over the median without."""
     def median():
@@ -406,6 +427,34 @@ ROWS += [
 for _model in ("mlp", "cnn"):
     ROWS.append((f"{_model}_equal_bits_on_4_replicas", "x", 1.3, 1.1,
                  lambda r, m=_model: equal_bits_row(r, m)))
+ROWS += [
+    # Against the values and bounds of docs/benchmarks.md, the worst input; and against the
+    # experts' splits and the dynamic program of the inputs' authors.
+    ("plan_throughput_over_known", "x", 1.005, 1,
+     lambda r: planner_row(r, "throughput", "plan_throughput_all", "value_over_known")),
+    ("plan_throughput_known_bound_over_bound", "x", 1.005, 1,
+     lambda r: planner_row(r, "throughput", "plan_throughput_all", "known_bound_over_bound")),
+    ("plan_over_experts_and_authors", "x", 1, 1,
+     lambda r: planner_row(r, "throughput", "plan_throughput_all", "over_expert_and_authors")),
+    ("plan_latency_over_known", "x", 1.01, 1,
+     lambda r: planner_row(r, "latency", "plan_latency_all", "value_over_known")),
+    # Reported: no must.
+    ("plan_layered_gap", "", 1, 0.05,
+     lambda r: planner_row(r, "layered", "plan_layered_all", "gap")),
+    ("plan_200k_evaluations_over_ours", "x", 1, 1 / 3, evaluations_row),
+    ("plan_10k_ops_by_list", "ms", 50, 20,
+     lambda r: planner_row(r, "large", "plan_large_10k", "list_ms")),
+    ("plan_10k_ops", "s", 1.02, 0.5,
+     lambda r: planner_row(r, "large", "plan_large_10k", "seconds")),
+    ("plan_100k_ops", "s", 15, 3.1,
+     lambda r: planner_row(r, "large", "plan_large_100k", "seconds")),
+    # A share: 0.2 is 20 %.
+    ("auto_plan_step_error", "", 0.20, 0.10, lambda r: auto_plan_row(r, "step_error")),
+    ("auto_plan_over_best_by_hand", "x", 1.02, 1, lambda r: auto_plan_row(r, "slowest")),
+    # Of six nets, those that are not 1.2 times as fast.
+    ("auto_plan_not_faster_by_a_fifth", "", 6, 3,
+     lambda r: auto_plan_row(r, "faster_by_a_fifth", lambda n: 6 - n)),
+]
 for _model in MODELS:
     ROWS.append((f"{_model}_slow_down_with_2_busy", "x", 4, 2.5,
                  lambda r, m=_model: busy_row(r, m, 4)))

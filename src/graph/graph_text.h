@@ -41,7 +41,8 @@ struct DeviceDecl {
   std::string name;                          // as written
   std::optional<int64_t> memory_limit = {};  // bytes
   std::string device_class = {};             // "": that of its type
-  // What copies keep busy: "overlap", "receiving", "both"; "": unsaid.
+  // What copies keep busy: "overlap", "receiving", "both", "free"; "":
+  // unsaid.
   std::string copies = {};
 };
 

@@ -7,52 +7,17 @@
 #ifndef BERTH_PLACE_PLANNER_ANNEAL_LOADS_H_
 #define BERTH_PLACE_PLANNER_ANNEAL_LOADS_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <span>
-#include <vector>
 
-#include "place/planner/budget.h"
 #include "place/planner/load_state.h"
+#include "place/planner/load_stream.h"
 
 namespace berth {
 
 // Up to as many units are a small problem: variety finds its best plan, not
 // refinement.
 inline constexpr int32_t kFewUnits = 24;
-
-// What a stream of a search has, and has done.
-class LoadStream {
- public:
-  LoadStream(const Budget& budget, uint64_t seed, int number)
-      : random(seed, static_cast<uint64_t>(number)),
-        budget_(budget),
-        limit_(budget.moves_per_stream()) {}
-
-  StreamRandom random;
-
-  int64_t moves() const { return moves_; }
-  int64_t moves_left() const { return limit_ - moves_; }
-  // 1 or more: stop.
-  double spent() const { return budget_.spent(moves_); }
-  bool enough(double value) const { return budget_.enough(value); }
-  // Takes up to `wanted` moves from the budget, and says how many.
-  int64_t take(int64_t wanted) {
-    wanted = std::min(wanted, limit_ - moves_);
-    moves_ += wanted;
-    return wanted;
-  }
-
- private:
-  const Budget& budget_;
-  int64_t moves_ = 0, limit_;
-};
-
-struct LoadPlan {
-  std::vector<int32_t> device;  // per unit; empty: none
-  double value = std::numeric_limits<double>::infinity();
-};
 
 struct Cooling {
   double hot = 0.03;     // temperatures, as shares of the load

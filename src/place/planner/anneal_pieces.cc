@@ -203,10 +203,10 @@ bool PiecesAnneal::propose_swap(StreamRandom& random) {
 
 bool PiecesAnneal::propose(StreamRandom& random) {
   changes_.clear();
-  const uint32_t kind = random.below(16);
+  const uint32_t kind = random.below(17);
   const bool some = kind < 7    ? propose_cluster(random)
                     : kind < 14 ? propose_window(random)
-                    : kind < 15 ? propose_piece(random)
+                    : kind < 16 ? propose_piece(random)
                                 : propose_swap(random);
   if (!some) return false;
   for (const Change& c : changes_) {

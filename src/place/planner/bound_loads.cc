@@ -24,12 +24,23 @@ class Prover {
   Prover(const PlanProblem& problem, const Budget& budget, double upper)
       : load_(problem), budget_(budget), upper_(upper), p_(load_, {}) {
     for (const PackingKind& k : p_.kinds) counts_.push_back(k.count);
+    choose_others();
   }
 
   Bound prove() {
     if (!prove_simply()) return {};
-    prove_by_cuts();
-    prove_by_sets();
+    prove_by_cuts(0.5);
+    prove_by_sets(others_.empty() ? 1 : 0.6);
+    for (size_t i = 0; i < others_.size(); ++i) {
+      const double share =
+          static_cast<double>(i + 1) / static_cast<double>(others_.size());
+      p_ = PackingProblem(load_, {.copies = others_[i].copies,
+                                  .memory = others_[i].memory,
+                                  .memory_at = lower_});
+      begin_worth();
+      prove_by_cuts(0.6 + 0.4 * share);
+      prove_by_sets(0.6 + 0.4 * share);
+    }
     return std::move(bound_);
   }
 
@@ -66,13 +77,38 @@ class Prover {
     return true;
   }
 
+  // Averages that look at copy engines and memory too, where these are used.
+  void choose_others() {
+    const auto devices = static_cast<int32_t>(load_.limit.size());
+    const bool engines =
+        std::any_of(load_.receiver.begin(), load_.receiver.end(),
+                    [&](LoadMachine m) { return m >= devices; });
+    const double bytes =
+        std::accumulate(load_.bytes.begin(), load_.bytes.end(), 0.0);
+    const double limits =
+        std::accumulate(load_.limit.begin(), load_.limit.end(), 0.0);
+    if (engines) {
+      for (const double c : {0.3, 0.6}) others_.push_back({.copies = c});
+    }
+    if (bytes > 0.4 * limits) {
+      for (const double m : {0.2, 0.5}) others_.push_back({.memory = m});
+    }
+  }
+
+  // Worth to begin with, by sizes alone.
+  void begin_worth() {
+    worth_ = worth_of_all(p_.size, prove_by_sum(p_.size, counts_).prices);
+  }
+
   // Sizes that grow by copies, until targets and cuts fit each other.
-  void prove_by_cuts() {
+  void prove_by_cuts(double until) {
     const int32_t n = p_.num_units();
-    CutSizes cuts(p_, lower_, n <= 2000 ? n : n <= 20000 ? 400 : 200);
-    for (int round = 0; round < 4 && budget_.spent(0) < 0.5; ++round) {
+    // Cuts that matter hold about what a device does.
+    const auto devices = static_cast<int32_t>(load_.limit.size());
+    CutSizes cuts(p_, lower_, n <= 1000 ? n : std::max(400, 2 * n / devices));
+    for (int round = 0; round < 4 && budget_.spent(0) < until; ++round) {
       const double before = lower_;
-      cuts.refine(lower_ * 1.01, budget_, 0.5);
+      cuts.refine(lower_ * 1.01, budget_, until);
       const double proved = greatest(cuts, lower_);
       if (proved > lower_) note_cuts(cuts, proved);
       if (lower_ <= before * (1 + 1e-3)) break;
@@ -118,11 +154,12 @@ class Prover {
     worth_ = std::move(worth);
   }
 
-  void prove_by_sets() {
+  void prove_by_sets(double until) {
     if (p_.num_units() > kMostForPatterns) return;
     PatternOptions o;
     o.lower = lower_;
     o.upper = upper_;
+    o.until = until;
     const PatternProof proof = prove_by_patterns(p_, worth_, budget_, o);
     if (proof.value <= lower_) return;
     state(proof.value, "packing by patterns with their copies");
@@ -184,10 +221,11 @@ class Prover {
   const LoadProblem load_;
   const Budget& budget_;
   const double upper_;
-  const PackingProblem p_;
-  std::vector<double> counts_;  // of devices, per kind
-  double lower_ = 0;            // proved
-  std::vector<double> worth_;   // per unit, by sizes
+  PackingProblem p_;
+  std::vector<PackingWeights> others_;  // to look at as well
+  std::vector<double> counts_;          // of devices, per kind
+  double lower_ = 0;                    // proved
+  std::vector<double> worth_;           // per unit, by sizes
   Bound bound_;
 };
 

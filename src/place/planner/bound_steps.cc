@@ -13,7 +13,7 @@ namespace berth {
 namespace {
 
 constexpr double kRounding = 1e-9;    // taken off what is proved
-constexpr double kWorkPerMove = 200;  // when moves are counted, not seconds
+constexpr double kWorkPerMove = 400;  // when moves are counted, not seconds
 constexpr double kWorkPerSecond = 8e7;
 constexpr int kRounds = 60;  // of weights
 

@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kMaxStates = 64;
+// Piece ends that take as long as a move, and between looks at the budget.
+constexpr int64_t kStepsPerMove = 4, kStepsBetweenLooks = 1024;
 
 // May a unit be on either, or neither?
 bool equally_allowed(const LoadProblem& p, int32_t a, int32_t b) {
@@ -170,15 +172,16 @@ bool ChainCutter::relax(const Piece& piece, int32_t begin, int32_t end,
 }
 
 std::vector<int32_t> ChainCutter::cut(std::span<const int32_t> order,
-                                      double below, StreamRandom& random,
-                                      int64_t* steps) {
-  if (!by_counts_) make_arcs_by_list(random);
+                                      double below, LoadStream& stream,
+                                      double end) {
+  if (!by_counts_) make_arcs_by_list(stream.random);
   const auto n = static_cast<int32_t>(order.size());
   cells_.assign((order.size() + 1) * num_states_, {kInfinity, -1, -1});
   loads_.resize(kinds_.size());
   std::ranges::fill(stamp_, -1);
   cell(0, 0).value = 0;
   Piece piece;
+  int64_t steps = 0;
   const auto last = static_cast<int32_t>(num_states_) - 1;
   for (int32_t a = 0; a <= n; ++a) {
     for (int32_t s = 1; s <= last && !by_counts_; ++s) {
@@ -193,14 +196,20 @@ std::vector<int32_t> ChainCutter::cut(std::span<const int32_t> order,
       }
     }
     if (open_arcs_.empty()) continue;
+    if (steps >= kStepsBetweenLooks) {
+      stream.take(steps / kStepsPerMove);
+      steps = 0;
+      if (stream.spent() >= end) return {};
+    }
     piece = Piece();
     piece.work.assign(p_.num_classes, 0);
     for (int32_t b = a; b < n; ++b) {
       grow(piece, order[b], a);
-      ++*steps;
+      ++steps;
       if (!relax(piece, a, b + 1, below)) break;
     }
   }
+  stream.take(steps / kStepsPerMove + 1);
   int32_t best = 0;
   for (int32_t s = 1; s <= last; ++s) {
     if (cell(n, s).value < cell(n, best).value) best = s;

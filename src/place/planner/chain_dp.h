@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "place/planner/budget.h"
+#include "place/planner/load_stream.h"
 #include "place/planner/loads.h"
 
 namespace berth {
@@ -23,10 +23,11 @@ class ChainCutter {
   explicit ChainCutter(const LoadProblem& problem);
 
   // Returns the device per unit of the best cut, or nothing when none has a
-  // value below `below` (as far as it can tell) and keeps limits and masks.
-  // Adds to `*steps` the piece ends that it priced.
+  // value below `below` (as far as it can tell) and keeps limits and masks, or
+  // when the stream has spent the share `end` of its budget. Piece ends that
+  // are priced count as moves, several as one.
   std::vector<int32_t> cut(std::span<const int32_t> order, double below,
-                           StreamRandom& random, int64_t* steps);
+                           LoadStream& stream, double end);
 
  private:
   // Devices that are equal in all that a piece's load depends on.

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
 
 #include "place/planner/check.h"
@@ -223,39 +224,51 @@ double Path::least(const std::vector<double>& cuts) const {
 std::string Path::check(const Witness& w) {
   std::map<std::string, std::vector<double>> a(w.arrays.begin(),
                                                w.arrays.end());
-  const std::vector<double>& part = a["part"];
+  const auto whole = [](double v, double end) {
+    return v >= 0 && v < end && v == std::floor(v);
+  };
   for (const double v : a["path"]) {
-    if (!(v >= 0) || v >= p_.num_ops() || v != std::floor(v)) {
-      return "its path has numbers that are no ops";
-    }
-    if (!path_.empty() && !reads(v, path_.back())) {
+    if (!whole(v, p_.num_ops())) return "its path names what is no op";
+    if (!path_.empty() && !reads(static_cast<int>(v), path_.back())) {
       return "its path is none: an op does not read from the one before";
     }
-    path_.push_back(v);
+    path_.push_back(static_cast<int>(v));
   }
-  if (part.size() != 2 || !(part[0] >= 0) || !(part[1] <= path_.size()) ||
-      !(part[0] <= part[1]) || part[0] != std::floor(part[0]) ||
-      part[1] != std::floor(part[1])) {
+  const auto length = static_cast<double>(path_.size());
+  const std::vector<double>&part = a["part"], &cuts = a["cuts"];
+  if (part.size() != 2 || !whole(part[0], length + 1) ||
+      !whole(part[1], length + 1) || part[0] > part[1]) {
     return "its part does not lie in its path";
   }
-  for (size_t k = 2; k < a["cuts"].size(); k += 3) {
-    if (!(a["cuts"][k] >= 0)) return "a price of a byte is below 0";
+  // With more, rounding would decide.
+  const double most =
+      1e7 * w.target / (1 + std::reduce(bytes_.begin(), bytes_.end()));
+  for (size_t k = 0; k < cuts.size(); k += 3) {
+    if (k + 2 >= cuts.size() || !whole(cuts[k], length) ||
+        !whole(cuts[k + 1], length) || !(cuts[k + 2] >= 0) ||
+        !(cuts[k + 2] <= most)) {
+      return "its cuts are no triples of places and a price";
+    }
   }
-  if (a["cuts"].size() % 3 != 0) return "its cuts are no triples";
   double rest = 0;
   for (size_t k = 0; k < path_.size(); ++k) {
-    if (k < part[0] || k >= part[1])
+    if (static_cast<double>(k) < part[0] || static_cast<double>(k) >= part[1]) {
       rest += std::min(time(path_[k], true), time(path_[k], false));
+    }
   }
-  set_sides(part[0], part[1]);
-  const double least = rest + this->least(a["cuts"]);
-  if (least >= w.target * (1 - 1e-9)) return "";
-  return fmt::format("its path takes {} at least, not {}", least, w.target);
+  set_sides(static_cast<int>(part[0]), static_cast<int>(part[1]));
+  rest += least(cuts);
+  if (rest >= w.target * (1 - 1e-9)) return "";
+  return fmt::format("its path takes {} at least, not {}", rest, w.target);
 }
 
 }  // namespace
 
 std::string check_pieces(const PlanProblem& p, const Witness& w) {
+  if (p.model != PlanModel::kPieces || p.free_of_touch.empty() ||
+      p.touch_us.size() != p.names.size()) {
+    return "it is about another model";
+  }
   return Path(p).check(w);
 }
 

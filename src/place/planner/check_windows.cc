@@ -57,7 +57,8 @@ class Follow {
       }
     }
     for (int i = 0; i < n_; ++i) {
-      if (p_.takes_time(i)) bound = std::max(bound, soonest(false, i, true));
+      const double us = soonest(false, i, true);
+      if (us < kInf) bound = std::max(bound, us);
     }
     return bound;
   }
@@ -144,7 +145,8 @@ class Follow {
     for (int k = 0; k < n_; ++k) {
       const int i = order_[back ? n_ - 1 - k : k];
       for (int d = 0; d < m_; ++d) {
-        double& start = ready_[back][i * m_ + d] = known_[back][i];
+        double& start = ready_[back][i * m_ + d] =
+            time_[i * m_ + d] < kInf ? known_[back][i] : kInf;
         for (const Edge& e : edges_[back][i]) {
           double us = kInf;
           for (int c = 0; c < m_; ++c) {

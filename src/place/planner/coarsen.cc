@@ -70,10 +70,9 @@ std::vector<double> prices_of(const LoadProblem& p) {
   return prices;
 }
 
-}  // namespace
-
-Clusters cluster_units(const LoadProblem& p, double cap,
-                       std::span<const int32_t> apart, StreamRandom& random) {
+// Merges along nets, the costliest first.
+void merge_nets(const LoadProblem& p, std::span<const int32_t> apart,
+                StreamRandom& random, Merger& merger) {
   std::vector<double> price = prices_of(p);
   for (double& us : price) us *= 0.5 + random.uniform();
   std::vector<int32_t> order(price.size());
@@ -81,7 +80,6 @@ Clusters cluster_units(const LoadProblem& p, double cap,
   std::ranges::sort(order, [&](int32_t a, int32_t b) {
     return price[a] != price[b] ? price[a] > price[b] : a < b;
   });
-  Merger merger(p, cap);
   for (const int32_t n : order) {
     const auto pins = p.pins[n];
     for (size_t k = 1; k < pins.size(); ++k) {
@@ -89,12 +87,40 @@ Clusters cluster_units(const LoadProblem& p, double cap,
       merger.merge(pins[0], pins[k]);
     }
   }
+}
+
+Clusters clusters_of(const LoadProblem& p, Merger& merger) {
   Clusters c;
   c.of_unit.assign(p.bytes.size(), -1);
   for (int32_t u = 0; u < p.num_units(); ++u) {
     int32_t& number = c.of_unit[merger.root(u)];
     if (number < 0) number = c.count++;
     c.of_unit[u] = number;
+  }
+  return c;
+}
+
+}  // namespace
+
+Clusters cluster_units(const LoadProblem& p, double cap,
+                       std::span<const int32_t> apart, StreamRandom& random) {
+  Merger merger(p, cap);
+  merge_nets(p, apart, random, merger);
+  return clusters_of(p, merger);
+}
+
+Clusters shrink(const LoadProblem& p, int32_t count, StreamRandom& random) {
+  // Clusters end up half full or more.
+  double cap = 1.5 * static_cast<double>(p.limit.size()) / count;
+  Clusters c = cluster_units(p, cap, {}, random);
+  for (; c.count > count && cap < 0.25; cap *= 1.5) {
+    Merger merger(p, cap);
+    merge_nets(p, {}, random, merger);
+    c = clusters_of(p, merger);
+    if (c.count <= count) break;
+    // What nothing holds together: by number, as the user wrote it.
+    for (int32_t u = 1; u < p.num_units(); ++u) merger.merge(u - 1, u);
+    c = clusters_of(p, merger);
   }
   return c;
 }

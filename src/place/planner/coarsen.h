@@ -27,6 +27,10 @@ struct Clusters {
 Clusters cluster_units(const LoadProblem& problem, double cap,
                        std::span<const int32_t> apart, StreamRandom& random);
 
+// Returns clusters of a large problem, about `count` of them.
+Clusters shrink(const LoadProblem& problem, int32_t count,
+                StreamRandom& random);
+
 // Returns the plan of a problem from that of its clusters.
 std::vector<int32_t> project(const Clusters& clusters,
                              std::span<const int32_t> device);

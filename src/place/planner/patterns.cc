@@ -150,7 +150,7 @@ class Patterns {
   // Per size of groups: between what is proved and targets that failed. A
   // failure says about how far one gets, since ratios fall as targets rise.
   PatternProof prove() {
-    double low = o_.lower, step = 0.05;
+    double low = o_.lower, step = first_step();
     double failed = 0;  // with groups of this size; 0: nothing yet
     num_groups_ =
         std::clamp(center_.size() / 5, kFirstGroups, 4 * kFirstGroups);
@@ -210,8 +210,22 @@ class Patterns {
   }
   // What is left is for the proof of what was found.
   bool over() const {
-    if (!budget_.counts_moves()) return budget_.spent(0) >= o_.until * 0.88;
-    return budget_.spent((pricer_.work() + work_) / kWorkPerMove) >= o_.until;
+    return spent() >= o_.until * (budget_.counts_moves() ? 1 : 0.88);
+  }
+
+  double spent() const {
+    return budget_.spent(
+        budget_.counts_moves() ? (pricer_.work() + work_) / kWorkPerMove : 0);
+  }
+
+  // Targets that are far take many searches: nearer ones where these are slow.
+  double first_step() {
+    if (!pricer_.aim_at(o_.lower * 1.01, o_.most_states)) return 0.05;
+    const double before = spent();
+    best_ = pricer_.find(center_, std::vector<double>(kinds_, 0));
+    const double searches =
+        (o_.until - before) / std::max(spent() - before, 1e-9);
+    return std::clamp(0.05 * searches / 60, 0.008, 0.05);
   }
 
   void keep_proof() {

@@ -162,7 +162,7 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
       best.evaluation = std::move(e);
     }
   }
-  if (answer.plan.device.empty()) return;
+  if (answer.plan.device.empty() && p.num_ops() > 0) return;
   answer.status = PlanStatus::kPlanned;
   // Loads ask for no order.
   if (answer.plan.sequence.empty()) answer.plan.sequence = order_of_ops(p);

@@ -20,10 +20,8 @@ namespace {
 constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.5;
 constexpr double kFewCoarseEnd = 0.9;  // of few units
 constexpr int kRounds = 40;
-// Of the cuts alone: steps of theirs that take as long as a move.
-constexpr int64_t kStepsPerMove = 4;
-// Above, cuts of whole orders take too long, and so do coarse problems.
-constexpr int32_t kManyUnits = 2000;
+// More are shrunk to about as many before all else.
+constexpr int32_t kManyUnits = 3000;
 
 // Each unit to the device with the least work, of those that it allows; limits
 // do not matter.
@@ -52,16 +50,7 @@ class StreamSearch {
 
   // The first half: a good plan of its own.
   void explore() {
-    cut_orders(p_, kCutsEnd, 64, best_);
-    if (best_.device.empty()) best_.device = spread_out(p_);
-    const int rounds = num_rounds();
-    const double rounds_end =
-        p_.num_units() <= kFewUnits ? kFewCoarseEnd : kCoarseEnd;
-    for (int r = 0; r < rounds; ++r) {
-      const double share = static_cast<double>(r + 1) / rounds;
-      coarse_round(r, kCutsEnd + (rounds_end - kCutsEnd) * share);
-      if (stream_.spent() >= 1 || stream_.enough(best_.value)) break;
-    }
+    p_.num_units() > kManyUnits ? explore_shrunk() : explore_all();
   }
 
   // The other half: from the best plan of all streams.
@@ -74,17 +63,39 @@ class StreamSearch {
   const LoadPlan& best() const { return best_; }
 
  private:
+  void explore_all() {
+    cut_orders(p_, kCutsEnd, 64, best_);
+    if (best_.device.empty()) best_.device = spread_out(p_);
+    const int rounds = num_rounds();
+    const double rounds_end =
+        p_.num_units() <= kFewUnits ? kFewCoarseEnd : kCoarseEnd;
+    for (int r = 0; r < rounds; ++r) {
+      const double share = static_cast<double>(r + 1) / rounds;
+      const double end = kCutsEnd + (rounds_end - kCutsEnd) * share;
+      if (stream_.enough(best_.value)) break;
+      if (stream_.spent() < end) coarse_round(r, end);
+    }
+  }
+
+  void explore_shrunk() {
+    if (best_.device.empty()) best_.device = spread_out(p_);
+    const Clusters clusters = shrink(p_, kManyUnits, stream_.random);
+    const LoadProblem small = contract(p_, clusters.of_unit, clusters.count);
+    StreamSearch search(small, {}, stream_, number_);
+    search.explore_all();
+    if (!(search.best().value < best_.value)) return;
+    best_ = {project(clusters, search.best().device), search.best().value};
+  }
+
   void cut_orders(const LoadProblem& p, double end, int count, LoadPlan& best) {
     ChainCutter cutter(p);
     const LinearOrders orders(p);
     for (int k = 0; k < count && stream_.spent() < end; ++k) {
       const auto kind = static_cast<OrderKind>(
           (k + number_) % static_cast<int>(OrderKind::kCount));
-      int64_t steps = 0;
       LoadPlan plan;
       plan.device = cutter.cut(orders.make(kind, stream_.random), best.value,
-                               stream_.random, &steps);
-      stream_.take(steps / kStepsPerMove + 1);
+                               stream_, end);
       if (plan.device.empty()) continue;
       plan.value = load_value(p, plan.device);
       if (plan.value < best.value) best = std::move(plan);
@@ -92,7 +103,8 @@ class StreamSearch {
   }
 
   void anneal(const LoadProblem& p, const Cooling& cooling, LoadPlan& plan) {
-    LoadState state(p, scale());
+    const double highest = std::ranges::max(machine_loads(p, plan.device));
+    LoadState state(p, highest > 0 ? highest : 1);
     state.set(plan.device);
     anneal_loads(state, cooling, stream_, plan);
   }
@@ -102,12 +114,6 @@ class StreamSearch {
     const double moves = static_cast<double>(stream_.moves_left());
     const double least = 400 + 40 * static_cast<double>(p_.num_units());
     return static_cast<int>(std::clamp(moves / least, 1.0, 1.0 * kRounds));
-  }
-
-  // What loads are about to be.
-  double scale() const {
-    if (std::isfinite(best_.value) && best_.value > 0) return best_.value;
-    return 1;
   }
 
   void coarse_round(int round, double end) {
@@ -214,6 +220,7 @@ Found search_loads(const PlanProblem& problem, const Budget& budget,
                    uint64_t seed) {
   const LoadProblem p(problem);
   Found found;
+  if (p.num_units() == 0) return found;
   if (std::ranges::count(p.allowed, DeviceMask{0}) > 0) return found;
   LoadSearch search(p, best_candidate(problem, p), budget, seed);
   const LoadPlan best = search.run();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "place/planner/loads.h"
 #include "place/planner/models.h"
 #include "place/planner/random_loads.h"
@@ -111,6 +113,27 @@ TEST(SearchLoads, IsNoWorseThanACandidate) {
   p.candidates.push_back({"good", good.plan});
   const Found f = search_loads(p, Budget::of_moves(8, 1), 2);
   EXPECT_LE(f.value, good.value);
+}
+
+TEST(SearchLoads, LargeProblemsAreSearchedOnSmallerOnes) {
+  RandomLoads o;
+  o.ops = 6000;
+  o.devices = 9;
+  o.classes = 2;
+  for (const bool by_links : {false, true}) {
+    o.by_links = by_links;
+    const PlanProblem p = random_loads(o, 9);
+    const Found f = search_loads(p, Budget::of_moves(400000, 4), 1);
+    ASSERT_TRUE(f.any());
+    const Evaluation e = evaluate(p, f.plan);
+    EXPECT_TRUE(e.violations.empty());
+    // Not far from equal shares, or it would not be spread at all.
+    double work = 0;
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      work += std::min(p.costs.times[2 * i].us, p.costs.times[2 * i + 1].us);
+    }
+    EXPECT_LT(e.value, 2 * work / 9);
+  }
 }
 
 TEST(SearchLoads, EndsWithAPlanThatIsEnough) {

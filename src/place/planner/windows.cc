@@ -76,7 +76,6 @@ void Windows::propagate(bool back) {
 double Windows::path_bound() const {
   double bound = 0;
   for (int32_t i = 0; i < g_.num_ops(); ++i) {
-    if (!(g_.least[static_cast<size_t>(i)] > 0)) continue;
     double through = kInfinity;
     for (size_t k = 0; k < kinds_; ++k) {
       through = std::min(

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <random>
 
@@ -204,6 +205,18 @@ void mutate(std::mt19937& r, int ops, double best, Witness& w) {
       w.arrays[static_cast<size_t>(pick(r, 7))].second;
   double& x = column[r() % column.size()];
   x = pick(r, 3) == 0 ? pick(r, 8) : x * (0.5 + pick(r, 1000) / 700.0);
+}
+
+TEST(CheckWindows, FollowsWhatIsProvedOfLargerProblems) {
+  std::mt19937 r(99);
+  for (int k = 0; k < 300; ++k) {
+    const PlanProblem p = testing::random_step_problem(
+        r, 8 + pick(r, 40), 2 + pick(r, 4), k % 3 != 0);
+    const Bound b = bound_steps(p, Budget::of_moves(1000000, 1), 1e300);
+    if (b.value > 0) {
+      ASSERT_EQ(check_windows(p, b.witness), "") << k;
+    }
+  }
 }
 
 TEST(CheckWindows, RejectsWhatClaimsTooMuch) {
