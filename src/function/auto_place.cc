@@ -27,8 +27,9 @@ namespace {
 // Graphs of more nodes are not compiled on trial but for their costs.
 constexpr int32_t kMostCompared = 5000;
 constexpr int kMostReplans = 3;
-// By how much a plan must be better than the rules' own to be worth it.
-constexpr double kWorth = 0.05;
+// By how much a plan must be better than a simple one to be worth it: core sets
+// that wait for each other do worse than predicted when others want the cores.
+constexpr double kWorth = 0.01, kWorthOfCores = 0.05;
 
 constexpr double kFetchBytesPerUs = 8e3;
 
@@ -247,17 +248,29 @@ class AutoPlacer {
     if (answer.source != "search" || graph_.size() > kMostCompared) {
       return best;
     }
+    const double worth = uses_core_sets(p, best.plan) ? kWorthOfCores : kWorth;
     for (const PlanCandidate& c : simple_plans(p)) {
       const Evaluation e = evaluate(p, c.plan);
       if (!e.violations.empty()) continue;
       Choice other = compiled(p, c.plan, c.name);
       other.planned = e.value;
       if (other.predicted_us > 0 && best.predicted_us > 0 &&
-          other.predicted_us < best.predicted_us * (1 + kWorth)) {
+          other.predicted_us < best.predicted_us * (1 + worth)) {
         best = std::move(other);
       }
     }
     return best;
+  }
+
+  bool uses_core_sets(const PlanProblem& p, const PlacePlan& plan) const {
+    DeviceMask cpus = 0;
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      const int32_t d = plan.device[static_cast<size_t>(i)];
+      if (p.takes_time(i) && p.costs.class_of(d).type == "CPU") {
+        cpus |= device_bit(d);
+      }
+    }
+    return std::popcount(cpus) > 1;
   }
 
   // The scopes as written, and the best single device.
