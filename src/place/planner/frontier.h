@@ -86,7 +86,10 @@ struct FoundSet {
 
 class FrontierSearch {
  public:
-  explicit FrontierSearch(const FrontierGraph& graph);
+  explicit FrontierSearch(const FrontierGraph& graph) { reset(graph); }
+
+  // Goes on with another graph, in the same memory.
+  void reset(const FrontierGraph& graph);
 
   // Returns a rising staircase that begins at (0, least): a set of a load below
   // that of the next step is worth at most what a step says (when `real`: of
@@ -121,7 +124,7 @@ class FrontierSearch {
               double worth);
   void keep_best(const FrontierQuery& query, int32_t state);
 
-  const FrontierGraph& g_;
+  const FrontierGraph* g_ = nullptr;
   double price_ = 0;  // of load, that the last run found best
   double prices_[kPrices] = {};
   std::vector<double> rest_[kPrices];  // per state

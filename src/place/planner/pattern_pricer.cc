@@ -15,7 +15,7 @@ constexpr int kRoughGrid = 100;          // at first
 constexpr int kLeastRoughGrid = 1600;
 constexpr int64_t kFewStates = 1000;  // not to be so rough with
 constexpr int kFineGrid = 1000;       // at first; then four times as fine each
-constexpr int kFinestGrid = 256'000;
+constexpr int kFinestGrid = 64'000;
 constexpr int64_t kMuchWork = 20'000'000;  // not to be done fourfold
 constexpr double kSure = 1 + 2e-5;         // margin of a proof, for its checker
 
@@ -62,9 +62,7 @@ PatternPricer::PatternPricer(const PackingProblem& problem,
       found_(problem.num_kinds()) {}
 
 bool PatternPricer::aim_at(double target, int64_t most_states) {
-  work_ = work();
   target_ = target;
-  searches_.clear();
   graphs_.clear();
   std::vector<double> size(static_cast<size_t>(p_.num_units()));
   for (size_t k = 0; k < p_.num_kinds(); ++k) {
@@ -80,7 +78,11 @@ bool PatternPricer::aim_at(double target, int64_t most_states) {
     }
     if (!graph->complete()) return false;
     graphs_.push_back(std::move(graph));
-    searches_.push_back(std::make_unique<FrontierSearch>(*graphs_.back()));
+    if (searches_.size() == k) {
+      searches_.push_back(std::make_unique<FrontierSearch>(*graphs_.back()));
+    } else {
+      searches_[k]->reset(*graphs_.back());
+    }
   }
   return true;
 }
@@ -123,14 +125,15 @@ bool PatternPricer::find_on(size_t kind, std::span<const double> worth,
 
 PricedWorth PatternPricer::find(std::span<const double> worth,
                                 std::span<const double> least) {
-  PricedWorth priced;
+  PricedWorth priced = {0, std::vector<double>(p_.num_kinds(), 0)};
+  if (graphs_.size() < p_.num_kinds()) return priced;  // too large
   double devices = 0;
   for (size_t k = 0; k < p_.num_kinds(); ++k) {
     double price = 0;
     if (!find_on(k, worth, least[k], &price)) {
-      return {0, std::vector<double>(p_.num_kinds(), 0)};
+      return {0, std::vector<double>(p_.num_kinds(), 0)};  // stopped
     }
-    priced.prices.push_back(price);
+    priced.prices[k] = price;
     devices += p_.kinds[k].count * price;
   }
   const double all = std::accumulate(worth.begin(), worth.end(), 0.0);
@@ -170,6 +173,7 @@ bool PatternPricer::prove_on(int grid, std::span<const double> worth,
 ProvedWorth PatternPricer::prove(std::span<const double> worth,
                                  const PricedWorth& rough) {
   ProvedWorth proved;
+  if (graphs_.size() < p_.num_kinds()) return proved;  // too large
   for (int grid = kFineGrid; grid <= kFinestGrid; grid *= 4) {
     const int64_t before = work();
     if (!prove_on(grid, worth, rough, proved)) break;
