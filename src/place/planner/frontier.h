@@ -36,6 +36,8 @@ class FrontierGraph {
 
   // False: there are more states than were allowed.
   bool complete() const { return complete_; }
+  // All nets are in it.
+  bool whole() const { return whole_; }
   int64_t num_states() const { return begin_.back(); }
 
   struct Edge {
@@ -58,7 +60,7 @@ class FrontierGraph {
   std::vector<int32_t> begin_;  // per step, the first state
   std::vector<int32_t> edges_begin_;
   std::vector<Edge> edges_;
-  bool complete_ = true;
+  bool complete_ = true, whole_ = true;
 };
 
 // A step of a staircase: sets of at least this load may be worth this.
