@@ -36,7 +36,7 @@ class Prover {
           static_cast<double>(i + 1) / static_cast<double>(others_.size());
       p_ = PackingProblem(load_, {.copies = others_[i].copies,
                                   .memory = others_[i].memory,
-                                  .memory_at = lower_});
+                                  .memory_at = lower_ * (1 - 2 * kShaved)});
       begin_worth();
       prove_by_cuts(0.6 + 0.4 * share);
       prove_by_sets(0.6 + 0.4 * share);

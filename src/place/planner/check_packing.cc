@@ -17,6 +17,8 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kGrid = 20000;  // loads that are told apart
+constexpr size_t kMostStates = 1000000;
+constexpr size_t kMostLabels = 20000000;
 using Numbers = std::vector<double>;
 
 // A value that several groups hold, its producer's first, and what a device of
@@ -263,6 +265,7 @@ class Check {
     }
     if (int(order.size()) != n_) return "the order lacks groups";
     const std::vector<Layer> layers = all_layers(k, at, order);
+    if (layers.empty()) return "the order has too many states";
     const double price = a_.at("price")[k];
     const Numbers& worth = a_.at("worth");
     // What may still come, by some prices of load: any bound is valid.
@@ -286,6 +289,7 @@ class Check {
     }
     using Label = std::pair<double, double>;  // load, worth
     std::vector<std::vector<Label>> before = {{{0, 0}}}, now;
+    size_t labels = 0;
     for (int i = 0; i < n_; ++i) {
       now.assign(layers[i].size(), {});
       for (size_t s = 0; s < now.size(); ++s) {
@@ -302,6 +306,7 @@ class Check {
             if (most > price) all.push_back(next);
           }
         }
+        if ((labels += all.size()) > kMostLabels) return "too many sets";
         std::sort(all.begin(), all.end());
         // Of about the same load: the least load and the most worth of them.
         for (const Label& l : all) {
@@ -344,8 +349,13 @@ class Check {
       nets.push_back(std::move(n));
     }
     std::vector<Layer> layers;
-    std::map<int, char> none;
-    std::map<std::map<int, char>, int> states = {{none, 0}}, next;
+    using State = std::map<int, char>;
+    struct To {
+      int number;
+      double least;  // load to be there
+    };
+    std::map<State, To> states = {{State(), {0, 0}}}, next;
+    size_t all = 0;
     for (int i = 0; i < n_; ++i) {
       const int u = order[i];
       next.clear();
@@ -359,12 +369,17 @@ class Check {
             load += take(nets[n], k, u == nets[n].pins[0], in, after[n]);
             if (last[n] == i) after.erase(n);
           }
-          const auto to =
-              next.emplace(std::move(after), int(layers[i].size())).first;
+          const double sum = from.least + load;
+          if (sum > t_ * (1 + 1e-9)) continue;
+          To& to = next.try_emplace(std::move(after),
+                                    To{int(layers[i].size()), kInf})
+                       .first->second;
+          to.least = std::min(to.least, sum);
           layers[i].resize(next.size());
-          layers[i][to->second].push_back({from, in, load});
+          layers[i][to.number].push_back({from.number, in, load});
         }
       }
+      if ((all += next.size()) > kMostStates) return {};
       states.swap(next);
     }
     return layers;

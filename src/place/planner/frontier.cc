@@ -112,6 +112,7 @@ class FrontierGraph::Builder {
               open.begin(), open.end(),
               [&](int32_t a, int32_t b) { return cost(a) < cost(b); });
           stays[*cheapest] = 0;
+          g_.whole_ = false;
           open.erase(cheapest);
         }
       }

@@ -36,6 +36,8 @@ class FrontierGraph {
 
   // False: there are more states than were allowed.
   bool complete() const { return complete_; }
+  // All nets are in it.
+  bool whole() const { return whole_; }
   int64_t num_states() const { return begin_.back(); }
 
   struct Edge {
@@ -58,7 +60,7 @@ class FrontierGraph {
   std::vector<int32_t> begin_;  // per step, the first state
   std::vector<int32_t> edges_begin_;
   std::vector<Edge> edges_;
-  bool complete_ = true;
+  bool complete_ = true, whole_ = true;
 };
 
 // A step of a staircase: sets of at least this load may be worth this.
@@ -86,7 +88,10 @@ struct FoundSet {
 
 class FrontierSearch {
  public:
-  explicit FrontierSearch(const FrontierGraph& graph);
+  explicit FrontierSearch(const FrontierGraph& graph) { reset(graph); }
+
+  // Goes on with another graph, in the same memory.
+  void reset(const FrontierGraph& graph);
 
   // Returns a rising staircase that begins at (0, least): a set of a load below
   // that of the next step is worth at most what a step says (when `real`: of
@@ -121,7 +126,7 @@ class FrontierSearch {
               double worth);
   void keep_best(const FrontierQuery& query, int32_t state);
 
-  const FrontierGraph& g_;
+  const FrontierGraph* g_ = nullptr;
   double price_ = 0;  // of load, that the last run found best
   double prices_[kPrices] = {};
   std::vector<double> rest_[kPrices];  // per state

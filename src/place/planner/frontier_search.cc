@@ -17,14 +17,15 @@ constexpr uint32_t kIn = uint32_t{1} << 31;
 
 }  // namespace
 
-FrontierSearch::FrontierSearch(const FrontierGraph& graph) : g_(graph) {
-  const size_t steps = g_.order().size();
-  load_out_.assign(static_cast<size_t>(g_.num_states()), kInfinity);
-  for (int32_t s = g_.states_begin(steps); s < g_.states_end(steps); ++s) {
+void FrontierSearch::reset(const FrontierGraph& graph) {
+  g_ = &graph;
+  const size_t steps = g_->order().size();
+  load_out_.assign(static_cast<size_t>(g_->num_states()), kInfinity);
+  for (int32_t s = g_->states_begin(steps); s < g_->states_end(steps); ++s) {
     load_out_[s] = 0;
   }
-  for (int32_t s = g_.num_states() - 1; s > 0; --s) {
-    for (const FrontierGraph::Edge& e : g_.edges_to(s)) {
+  for (int32_t s = g_->num_states() - 1; s > 0; --s) {
+    for (const FrontierGraph::Edge& e : g_->edges_to(s)) {
       if (!e.in) load_out_[e.from] = load_out_[s] + e.load;
     }
   }
@@ -33,15 +34,15 @@ FrontierSearch::FrontierSearch(const FrontierGraph& graph) : g_(graph) {
 // Per state, what is to come is worth at most, less `price` per load.
 void FrontierSearch::find_rest(std::span<const double> worth, double price,
                                std::vector<double>& rest) const {
-  rest.assign(static_cast<size_t>(g_.num_states()), -kInfinity);
-  const size_t steps = g_.order().size();
-  for (int32_t s = g_.states_begin(steps); s < g_.states_end(steps); ++s) {
+  rest.assign(static_cast<size_t>(g_->num_states()), -kInfinity);
+  const size_t steps = g_->order().size();
+  for (int32_t s = g_->states_begin(steps); s < g_->states_end(steps); ++s) {
     rest[s] = 0;
   }
   for (size_t step = steps; step > 0; --step) {
-    const double w = worth[static_cast<size_t>(g_.order()[step - 1])];
-    for (int32_t s = g_.states_begin(step); s < g_.states_end(step); ++s) {
-      for (const FrontierGraph::Edge& e : g_.edges_to(s)) {
+    const double w = worth[static_cast<size_t>(g_->order()[step - 1])];
+    for (int32_t s = g_->states_begin(step); s < g_->states_end(step); ++s) {
+      for (const FrontierGraph::Edge& e : g_->edges_to(s)) {
         const double r = rest[s] + (e.in ? w : 0) - price * e.load;
         if (r > rest[e.from]) rest[e.from] = r;
       }
@@ -75,7 +76,7 @@ void FrontierSearch::choose_prices(const FrontierQuery& q) {
     least = at;
     best = prices_[i];
   }
-  work_ += static_cast<int64_t>(kPrices) * g_.num_states();
+  work_ += static_cast<int64_t>(kPrices) * g_->num_states();
   price_ = best;
 }
 
@@ -83,7 +84,7 @@ void FrontierSearch::choose_prices(const FrontierQuery& q) {
 void FrontierSearch::gather(const FrontierQuery& q, int32_t state,
                             int32_t first, double worth) {
   const double per_load = q.grid / q.most;
-  for (const FrontierGraph::Edge& e : g_.edges_to(state)) {
+  for (const FrontierGraph::Edge& e : g_->edges_to(state)) {
     const int32_t from = e.from - first;
     const double added = e.in ? worth : 0;
     const uint32_t bit = e.in ? kIn : 0;
@@ -129,8 +130,8 @@ void FrontierSearch::keep_best(const FrontierQuery& q, int32_t state) {
 // Sets whose last unit is that of step `number`, with nothing more in: the best
 // of each part of the order.
 void FrontierSearch::note_endings(const FrontierQuery& q, size_t number) {
-  Ending& best = endings_[(number - 1) * kEndings / g_.order().size()];
-  const int32_t first = g_.states_begin(number);
+  Ending& best = endings_[(number - 1) * kEndings / g_->order().size()];
+  const int32_t first = g_->states_begin(number);
   for (size_t s = 0; s + 1 < now_begin_.size(); ++s) {
     const double out = load_out_[static_cast<size_t>(first) + s];
     for (int32_t i = now_begin_[s]; i < now_begin_[s + 1]; ++i) {
@@ -145,11 +146,11 @@ void FrontierSearch::note_endings(const FrontierQuery& q, size_t number) {
 }
 
 bool FrontierSearch::step(const FrontierQuery& q, size_t number) {
-  const double w = q.worth[static_cast<size_t>(g_.order()[number - 1])];
-  const int32_t first = g_.states_begin(number - 1);
+  const double w = q.worth[static_cast<size_t>(g_->order()[number - 1])];
+  const int32_t first = g_->states_begin(number - 1);
   now_.clear();
   now_begin_.assign(1, 0);
-  for (int32_t s = g_.states_begin(number); s < g_.states_end(number); ++s) {
+  for (int32_t s = g_->states_begin(number); s < g_->states_end(number); ++s) {
     lowest_ = buckets_.size();
     highest_ = 0;
     gather(q, s, first, w);
@@ -170,14 +171,17 @@ bool FrontierSearch::step(const FrontierQuery& q, size_t number) {
 std::vector<Worth> FrontierSearch::run(const FrontierQuery& q) {
   choose_prices(q);
   // Those that were used have been emptied.
-  buckets_.resize(static_cast<size_t>(q.grid) + 2, {kInfinity, -kInfinity, 0});
+  const size_t buckets = static_cast<size_t>(q.grid) + 2;
+  if (buckets_.size() < buckets) {
+    buckets_.resize(buckets, {kInfinity, -kInfinity, 0});
+  }
   before_.assign(1, {0, 0, 0});
   before_begin_ = {0, 1};
   before_at_ = 0;
   parents_.assign(1, 0);
   // Part by part, then of all.
   endings_.assign(kEndings + 1, {0, 0, 0, q.least});
-  const size_t steps = g_.order().size();
+  const size_t steps = g_->order().size();
   for (size_t i = 1; i <= steps; ++i) {
     if (!step(q, i)) {
       endings_.clear();
@@ -207,7 +211,7 @@ std::vector<FoundSet> FrontierSearch::found() const {
     uint32_t at = ending.at;
     for (size_t step = ending.step; step > 0; --step) {
       const uint32_t from = parents_[at];
-      if (from & kIn) set.units.push_back(g_.order()[step - 1]);
+      if (from & kIn) set.units.push_back(g_->order()[step - 1]);
       at = from & ~kIn;
     }
     sets.push_back(std::move(set));

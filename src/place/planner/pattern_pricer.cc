@@ -9,13 +9,13 @@ namespace berth {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kOrders = 48;              // that are tried
-constexpr int32_t kWidths[] = {16, 10};  // open nets, at most
-constexpr int kRoughGrid = 100;          // at first
+constexpr int kOrders = 48;      // that are tried
+constexpr int32_t kWidth = 16;   // open nets, at most
+constexpr int kRoughGrid = 100;  // at first
 constexpr int kLeastRoughGrid = 1600;
 constexpr int64_t kFewStates = 1000;  // not to be so rough with
 constexpr int kFineGrid = 1000;       // at first; then four times as fine each
-constexpr int kFinestGrid = 256'000;
+constexpr int kFinestGrid = 64'000;
 constexpr int64_t kMuchWork = 20'000'000;  // not to be done fourfold
 constexpr double kSure = 1 + 2e-5;         // margin of a proof, for its checker
 
@@ -62,25 +62,24 @@ PatternPricer::PatternPricer(const PackingProblem& problem,
       found_(problem.num_kinds()) {}
 
 bool PatternPricer::aim_at(double target, int64_t most_states) {
-  work_ = work();
   target_ = target;
-  searches_.clear();
   graphs_.clear();
   std::vector<double> size(static_cast<size_t>(p_.num_units()));
   for (size_t k = 0; k < p_.num_kinds(); ++k) {
     for (size_t u = 0; u < size.size(); ++u) {
       size[u] = p_.size_on(static_cast<int32_t>(u), k);
     }
-    std::unique_ptr<FrontierGraph> graph;
-    for (const int32_t width : kWidths) {
-      graph = std::make_unique<FrontierGraph>(p_, k, order_, size, true, target,
-                                              width, most_states);
-      work_ += graph->num_states() * 4;
-      if (graph->complete() || stop_()) break;
-    }
-    if (!graph->complete()) return false;
+    auto graph = std::make_unique<FrontierGraph>(p_, k, order_, size, true,
+                                                 target, kWidth, most_states);
+    work_ += graph->num_states() * 4;
+    // Whoever checks a proof does it with all nets.
+    if (!graph->complete() || !graph->whole()) return false;
     graphs_.push_back(std::move(graph));
-    searches_.push_back(std::make_unique<FrontierSearch>(*graphs_.back()));
+    if (searches_.size() == k) {
+      searches_.push_back(std::make_unique<FrontierSearch>(*graphs_.back()));
+    } else {
+      searches_[k]->reset(*graphs_.back());
+    }
   }
   return true;
 }
@@ -123,14 +122,15 @@ bool PatternPricer::find_on(size_t kind, std::span<const double> worth,
 
 PricedWorth PatternPricer::find(std::span<const double> worth,
                                 std::span<const double> least) {
-  PricedWorth priced;
+  PricedWorth priced = {0, std::vector<double>(p_.num_kinds(), 0)};
+  if (graphs_.size() < p_.num_kinds()) return priced;  // too large
   double devices = 0;
   for (size_t k = 0; k < p_.num_kinds(); ++k) {
     double price = 0;
     if (!find_on(k, worth, least[k], &price)) {
-      return {0, std::vector<double>(p_.num_kinds(), 0)};
+      return {0, std::vector<double>(p_.num_kinds(), 0)};  // stopped
     }
-    priced.prices.push_back(price);
+    priced.prices[k] = price;
     devices += p_.kinds[k].count * price;
   }
   const double all = std::accumulate(worth.begin(), worth.end(), 0.0);
@@ -170,6 +170,7 @@ bool PatternPricer::prove_on(int grid, std::span<const double> worth,
 ProvedWorth PatternPricer::prove(std::span<const double> worth,
                                  const PricedWorth& rough) {
   ProvedWorth proved;
+  if (graphs_.size() < p_.num_kinds()) return proved;  // too large
   for (int grid = kFineGrid; grid <= kFinestGrid; grid *= 4) {
     const int64_t before = work();
     if (!prove_on(grid, worth, rough, proved)) break;

@@ -72,7 +72,7 @@ class PatternPricer {
   std::vector<std::unique_ptr<FrontierGraph>> graphs_;  // per kind
   std::vector<std::unique_ptr<FrontierSearch>> searches_;
   std::vector<std::vector<FoundSet>> found_;  // per kind
-  int64_t work_ = 0;                          // of searches that are gone
+  int64_t work_ = 0;                          // beside that of searches
 };
 
 }  // namespace berth
