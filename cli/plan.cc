@@ -79,8 +79,8 @@ std::vector<WhatIf> ask(const PlanProblem& p, const PlanAnswer& a,
   return answers;
 }
 
-int plan(const Options& o) {
-  const PlanInput input = read_plan_input(o.input);
+int plan(const Options& o, PlanInput& input) {
+  read_plan_input(o.input, input);
   const PlanProblem& p = input.problem;
   const PlanAnswer answer = plan_placement(p, o.planner);
   Json document = plan_json(p, answer, o.planner);
@@ -104,12 +104,14 @@ int plan(const Options& o) {
 }
 
 int run(Options& o) {
+  PlanInput input;
   const auto fail = [&](const char* kind, const std::exception& e) {
-    if (o.json) print_error(kind, e, nullptr);
+    const Graph* graph = input.graph ? &input.graph->text.graph : nullptr;
+    if (o.json) print_error(kind, e, graph);
   };
   try {
     read_effort(o.effort, o.planner);
-    return plan(o);
+    return plan(o, input);
   } catch (const UsageError& e) {
     fail("BadInput", e);
     throw;

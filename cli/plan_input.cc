@@ -80,9 +80,9 @@ CostTable costs_of_input(const PlaceInput& in,
   return costs;
 }
 
-PlanInput of_graph(const PlanInputOptions& o, const std::string& text) {
+void read_graph(const PlanInputOptions& o, const std::string& text,
+                PlanInput& input) {
   const auto cluster = as_usage([&] { return cluster_of(o); });
-  PlanInput input;
   input.graph = std::make_unique<PlaceInput>(
       parse_place_input(o.file, text, devices_of(o, cluster)));
   const PlaceInput& in = *input.graph;
@@ -93,7 +93,6 @@ PlanInput of_graph(const PlanInputOptions& o, const std::string& text) {
   input.problem =
       problem_of(in.text.graph, in.options, std::move(costs), options);
   if (input.problem.name.empty()) input.problem.name = base_name(o.file);
-  return input;
 }
 
 // How many devices of doppler's type a list names; 0: the file says.
@@ -109,8 +108,8 @@ int doppler_devices(const std::string& list) {
   return static_cast<int>(names.size());
 }
 
-PlanInput of_public_file(const PlanInputOptions& o, const std::string& text,
-                         const std::string& format) {
+void read_public_file(const PlanInputOptions& o, const std::string& text,
+                      const std::string& format, PlanInput& input) {
   const std::string name = base_name(o.file);
   if (format != "doppler" && !o.devices.empty()) {
     throw UsageError(
@@ -118,7 +117,6 @@ PlanInput of_public_file(const PlanInputOptions& o, const std::string& text,
         "of this format are its own, or those of --cluster");
   }
   const bool load = o.objective == "throughput";
-  PlanInput input;
   if (format == "doppler") {
     if (load) {
       throw UsageError(
@@ -131,7 +129,6 @@ PlanInput of_public_file(const PlanInputOptions& o, const std::string& text,
         text, name, load ? Objective::kThroughput : Objective::kLatency);
   }
   if (const auto cluster = cluster_of(o)) use_cluster(*cluster, input.problem);
-  return input;
 }
 
 }  // namespace
@@ -155,15 +152,16 @@ void PlanInputOptions::add_to(CLI::App& command) {
                    "devices that nodes ask for are a candidate, no condition");
 }
 
-PlanInput read_plan_input(const PlanInputOptions& o) {
+void read_plan_input(const PlanInputOptions& o, PlanInput& input) {
   const std::string text = read_file(o.file);
   const std::string format =
       o.format == "auto" ? guess_format(o.file, text) : o.format;
-  PlanInput input = format == "berth" ? of_graph(o, text) : as_usage([&] {
-    return of_public_file(o, text, format);
-  });
+  if (format == "berth") {
+    read_graph(o, text, input);
+  } else {
+    as_usage([&] { read_public_file(o, text, format, input); });
+  }
   check_problem(input.problem);
-  return input;
 }
 
 }  // namespace berth::cli

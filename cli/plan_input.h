@@ -30,8 +30,9 @@ struct PlanInput {
   PlanProblem problem;
 };
 
-// Throws UsageError: no such file, no such format, what a reader throws.
-PlanInput read_plan_input(const PlanInputOptions& options);
+// Throws UsageError: no such file, no such format, what a reader throws; and
+// what problem_of() throws, the graph in `input` by then.
+void read_plan_input(const PlanInputOptions& options, PlanInput& input);
 
 }  // namespace berth::cli
 

@@ -83,6 +83,27 @@ check(0 plan ${file} --cluster ${cluster} ${effort} --json)
 expect_json("${out}" 6.0 value)
 expect_json("${out}" 0.0 devices 0 busy)
 
+# Memory that no plan fits in, requests that contradict each other.
+string(REPLACE "bytes 0" "bytes 5000" heavy "${graph}")
+string(REPLACE "device \"GPU:1\"" "device \"GPU:1\" memory 4096" heavy "${heavy}")
+file(WRITE ${file} "${heavy}")
+check(1 plan ${file} ${effort})
+expect("${out}" "No plan is possible: ")
+file(WRITE ${file} "berth-graph 1
+op Var () -> (v)
+op Use (a: resource read, b: resource read) -> ()
+kernel Var on GPU
+kernel Use on GPU
+device \"GPU:0\"
+device \"GPU:1\"
+node v = Var() -> resource[] on \"/GPU:0\" from v (net.cc:1)
+node w = Var() -> resource[] on \"/GPU:1\" from w (net.cc:2)
+node u = Use(v:0, w:0)
+")
+check(1 plan ${file} ${effort} --json)
+expect_json("${out}" InvalidArgument error kind)
+expect("${out}" "\"kind\": \"resource_edge\"")
+
 # Throughput, a chain: b on the CPU is 4.5, the others pay 1 for what they send
 # or fetch, 4 each. With b on an accelerator some device has 5 or more.
 set(chain "{\"maxSizePerFPGA\": 10, \"maxFPGAs\": 2, \"maxCPUs\": 1, \"nodes\": [

@@ -19,7 +19,8 @@ struct Options {
 };
 
 int run(const Options& o) {
-  const PlanInput input = read_plan_input(o.input);
+  PlanInput input;
+  read_plan_input(o.input, input);
   PlanFile file;
   try {
     file = read_plan(input.problem, read_file(o.plan), o.plan);

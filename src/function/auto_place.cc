@@ -27,8 +27,10 @@ namespace {
 // Graphs of more nodes are not compiled on trial but for their costs.
 constexpr int32_t kMostCompared = 5000;
 constexpr int kMostReplans = 3;
-// By how much a plan must be better than the rules' own to be worth it.
-constexpr double kWorth = 0.05;
+constexpr const char* kCoarse = "layers kept together";
+// By how much a plan must be better than a simple one to be worth it: core sets
+// that wait for each other do worse than predicted when others want the cores.
+constexpr double kWorth = 0.01, kWorthOfCores = 0.05;
 
 constexpr double kFetchBytesPerUs = 8e3;
 
@@ -52,22 +54,28 @@ class AutoPlacer {
     others_ = used_by_others();
     std::vector<int64_t> reserve = others_;
     PlanProblem problem = make_problem(reserve);
-    PlanAnswer answer = plan_placement(problem, planner_options());
+    PlanAnswer answer = plan(problem, reserve);
     if (answer.status == PlanStatus::kInfeasible) infeasible(answer);
     if (answer.status == PlanStatus::kNothingFound) {
       nothing_found(problem, answer);
       return {};
     }
-    Choice choice = choose(problem, answer);
-    for (int k = 0; k < kMostReplans; ++k) {
-      if (!raise_reserve(problem, choice, reserve)) break;
+    const Bound proved = answer.bound;  // with the limits as they are
+    Choice choice, last;
+    for (int k = 0; k <= kMostReplans; ++k) {
+      last = choose(problem, answer, reserve, choice);
+      const auto over = overshoot(problem, last, reserve);
+      if (over.empty()) break;
+      for (size_t d = 0; d < over.size(); ++d) reserve[d] += over[d];
       PlanProblem tighter = make_problem(reserve);
-      PlanAnswer again = plan_placement(tighter, planner_options());
+      PlanAnswer again = plan(tighter, reserve);
       if (again.status != PlanStatus::kPlanned) break;
-      choice = choose(tighter, again);
       problem = std::move(tighter);
       answer = std::move(again);
     }
+    // None fits: the executor will say so.
+    if (choice.plan.device.empty()) choice = std::move(last);
+    answer.bound = proved;
     AutoPlaced result;
     result.costs = apply(problem, choice.plan);
     result.planned = true;
@@ -207,8 +215,24 @@ class AutoPlacer {
     return names_of(p, device);
   }
 
-  PlanProblem make_problem(const std::vector<int64_t>& reserve) const {
+  // A search among fewer decisions first: where it ends is a start.
+  PlanAnswer plan(PlanProblem& p, const std::vector<int64_t>& reserve) const {
+    PlannerOptions o = planner_options();
+    o.moves /= 2;
+    o.seconds /= 2;
+    o.prove = false;
+    PlanAnswer coarse = plan_placement(make_problem(reserve, true), o);
+    if (coarse.status == PlanStatus::kPlanned) {
+      p.candidates.push_back({kCoarse, std::move(coarse.plan)});
+    }
+    o.prove = true;
+    return plan_placement(p, o);
+  }
+
+  PlanProblem make_problem(const std::vector<int64_t>& reserve,
+                           bool coarse = false) const {
     GraphProblemOptions o;
+    o.coarse = coarse;
     o.model = options_.how.objective == placement::Throughput
                   ? PlanModel::kLoad
                   : PlanModel::kStep;
@@ -240,29 +264,62 @@ class AutoPlacer {
   }
 
   // The answer, or the plan of the rules when it is as fast once compiled.
-  Choice choose(const PlanProblem& p, const PlanAnswer& answer) const {
+  // Returns what is predicted to be fastest, and keeps in `fitting` the fastest
+  // so far of those that exactly keep the limits of memory.
+  Choice choose(const PlanProblem& p, const PlanAnswer& answer,
+                const std::vector<int64_t>& reserve, Choice& fitting) const {
     Choice best =
         compiled(p, settled_order(p, answer.plan, answer.value), answer.source);
     best.planned = answer.value;
-    if (answer.source != "search" || graph_.size() > kMostCompared) {
-      return best;
-    }
+    const double worth = uses_core_sets(p, best.plan) ? kWorthOfCores : kWorth;
+    keep_fitting(p, best, reserve, 0, fitting);
+    if (graph_.size() > kMostCompared) return best;
     for (const PlanCandidate& c : simple_plans(p)) {
       const Evaluation e = evaluate(p, c.plan);
-      if (!e.violations.empty()) continue;
+      if (!e.violations.empty() || c.name == answer.source) continue;
       Choice other = compiled(p, c.plan, c.name);
+      if (other.predicted_us <= 0) continue;
       other.planned = e.value;
-      if (other.predicted_us > 0 && best.predicted_us > 0 &&
-          other.predicted_us < best.predicted_us * (1 + kWorth)) {
+      keep_fitting(p, other, reserve, worth, fitting);
+      if (other.predicted_us < best.predicted_us * (1 + worth)) {
         best = std::move(other);
       }
     }
     return best;
   }
 
-  // The scopes as written, and the best single device.
+  // Keeps the choice, without its trial, when it fits and is faster.
+  void keep_fitting(const PlanProblem& p, const Choice& c,
+                    const std::vector<int64_t>& reserve, double worth,
+                    Choice& fitting) const {
+    if (!overshoot(p, c, reserve).empty()) return;
+    if (!fitting.plan.device.empty() &&
+        c.predicted_us >= fitting.predicted_us * (1 + worth)) {
+      return;
+    }
+    fitting.plan = c.plan;
+    fitting.source = c.source;
+    fitting.planned = c.planned;
+    fitting.predicted_us = c.predicted_us;
+  }
+
+  bool uses_core_sets(const PlanProblem& p, const PlacePlan& plan) const {
+    DeviceMask cpus = 0;
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      const int32_t d = plan.device[static_cast<size_t>(i)];
+      if (p.takes_time(i) && p.costs.class_of(d).type == "CPU") {
+        cpus |= device_bit(d);
+      }
+    }
+    return std::popcount(cpus) > 1;
+  }
+
+  // The scopes as written, layers kept together, and the best single device.
   std::vector<PlanCandidate> simple_plans(const PlanProblem& p) const {
     std::vector<PlanCandidate> plans = {p.candidates[0]};
+    if (p.candidates.back().name == kCoarse) {
+      plans.push_back(p.candidates.back());
+    }
     const std::vector<DeviceMask> allowed = allowed_of_groups(p);
     double least = std::numeric_limits<double>::infinity();
     PlanCandidate one;
@@ -304,22 +361,20 @@ class AutoPlacer {
     return c;
   }
 
-  // True when the exact plan of memory exceeds a limit that the simulator kept:
-  // the device is to have less.
-  bool raise_reserve(const PlanProblem& p, const Choice& choice,
-                     std::vector<int64_t>& reserve) const {
-    bool raised = false;
-    if (!choice.trial) return raised;
-    for (size_t d = 0; d < costs_.devices.size(); ++d) {
+  // Bytes by which the exact plan of memory exceeds limits that the simulator
+  // kept, by device; empty: none.
+  std::vector<int64_t> overshoot(const PlanProblem& p, const Choice& choice,
+                                 const std::vector<int64_t>& reserve) const {
+    std::vector<int64_t> over(costs_.devices.size(), 0);
+    bool any = false;
+    for (size_t d = 0; choice.trial && d < over.size(); ++d) {
       const int64_t limit = limit_of(p, d) + reserve[d] - others_[d];
       if (limit_of(p, d) <= 0) continue;
-      const int64_t over =
-          choice.trial->peak_bytes(costs_.devices[d].name) - limit;
-      if (over <= 0) continue;
-      reserve[d] += over;
-      raised = true;
+      over[d] = std::max<int64_t>(
+          choice.trial->peak_bytes(costs_.devices[d].name) - limit, 0);
+      any = any || over[d] > 0;
     }
-    return raised;
+    return any ? over : std::vector<int64_t>{};
   }
 
   static int64_t limit_of(const PlanProblem& p, size_t device) {

@@ -264,6 +264,9 @@ class Follow {
 std::string check_windows(const PlanProblem& p, const Witness& w) {
   std::map<std::string, std::vector<double>> columns(w.arrays.begin(),
                                                      w.arrays.end());
+  for (const char* name : {"back", "value", "from", "until", "size"}) {
+    columns[name];  // one that is missing has no length
+  }
   const std::vector<double>& weight = columns["weight"];
   const size_t n = columns["op"].size();
   for (const auto& [name, column] : columns) {

@@ -71,7 +71,8 @@ std::vector<int32_t> PathPieces::longest(
     if (length[at] > length[static_cast<size_t>(last)]) last = v;
   }
   std::vector<int32_t> path;
-  for (int32_t v = last; v >= 0; v = before[static_cast<size_t>(v)]) {
+  for (int32_t v = p_.num_ops > 0 ? last : -1; v >= 0;
+       v = before[static_cast<size_t>(v)]) {
     path.push_back(v);
   }
   std::reverse(path.begin(), path.end());

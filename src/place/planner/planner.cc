@@ -162,7 +162,7 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
       best.evaluation = std::move(e);
     }
   }
-  if (answer.plan.device.empty() && p.num_ops() > 0) return;
+  if (answer.plan.device.empty()) return;
   answer.status = PlanStatus::kPlanned;
   // Loads ask for no order.
   if (answer.plan.sequence.empty()) answer.plan.sequence = order_of_ops(p);
@@ -182,6 +182,9 @@ PlanAnswer plan_placement(PlanProblem p, const PlannerOptions& o) {
   answer.conflict = prove_infeasible(p);
   if (answer.conflict.any()) {
     answer.status = PlanStatus::kInfeasible;
+  } else if (p.num_ops() == 0) {  // nothing to search among
+    answer.status = PlanStatus::kPlanned;
+    answer.evaluation = evaluate(p, {});
   } else {
     find_plan(p, o, budget, answer);
   }

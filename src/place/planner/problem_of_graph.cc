@@ -128,6 +128,7 @@ class Maker {
     allow_arguments();
     for (const ParsedContract& c : options_.contracts) restrict_to(c);
     restrict_to_blocks();
+    if (options_.coarse) p_.candidates.clear();
     join_units();
     number_groups();
     return std::move(p_);
@@ -341,6 +342,7 @@ class Maker {
         join(i, n.inputs[0].node);
         continue;
       }
+      if (options_.coarse) join_variables(i);
       if (!fusible(n)) continue;
       for (const ValueRef& v : n.inputs) {
         const Node& from = graph_[v.node];
@@ -352,6 +354,22 @@ class Maker {
         } else if (coarse && v == n.inputs[0]) {
           join(i, v.node);
         }
+      }
+    }
+  }
+
+  // Joins an op with the variables that it reads.
+  void join_variables(int32_t i) {
+    int64_t made = 0;
+    for (const int64_t bytes : p_.costs.bytes[i]) made += bytes;
+    for (const ValueRef& v : graph_[i].inputs) {
+      int32_t from = v.node;
+      while (graph_[from].op->kind() == OpKind::kAlias) {
+        from = graph_[from].inputs[0].node;
+      }
+      if (graph_[from].op->kind() == OpKind::kReadVariable &&
+          p_.costs.bytes[from][0] > made) {
+        join(i, from);
       }
     }
   }

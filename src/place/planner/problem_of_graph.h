@@ -30,6 +30,9 @@ struct GraphProblemOptions {
   // The order of candidates, of nodes that take time: any that can be; empty:
   // as the executor would run the graph.
   std::vector<int32_t> order = {};
+  // Ops also go with a variable that they read when it has more bytes than what
+  // they make; no candidates. Fewer decisions: for the start of a search.
+  bool coarse = false;
   // Those of the whole step; contracts of blocks stand in the graph.
   std::vector<ParsedContract> contracts = {};
 };

@@ -209,7 +209,8 @@ class Question {
   }
 
   void memory() {
-    const auto [name, size] = cut("=");
+    const auto [name, text] = cut("=");
+    const std::string& size = text;  // for the lambda
     const double bytes =
         quantity([&] { return parse_quantity(size, Quantity::kBytes); });
     if (bytes < 1) fail("a limit of 0 means none");
