@@ -57,8 +57,7 @@ TEST(Cluster, NamesWhatIsWrongAndWhere) {
     EXPECT_NE(error.find(part), std::string::npos) << text << "\n" << error;
   };
   expect("", "c.json: line 1, column 1");
-  expect("{\n \"devices\": [,]}",
-         "c.json: line 2, column 14");
+  expect("{\n \"devices\": [,]}", "c.json: line 2, column 14");
   expect("[]", "the document: found an array of 0, expected an object");
   expect("{}", "has no \"devices\"");
   expect(R"({"devices": []})", "devices: found an array of 0");
