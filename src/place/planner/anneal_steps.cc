@@ -28,7 +28,8 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
       p_(units.problem),
       random_(random),
       decoder_(units.problem.graph, units.problem.costs),
-      best_us_(kNever) {
+      best_us_(kNever),
+      high_(units.num_ops) {
   for (int32_t u = 0; u < units.num_units; ++u) {
     if (std::popcount(units.allowed[u]) > 1) movable_.push_back(u);
   }
@@ -65,7 +66,7 @@ double StepAnnealer::start(const PlacePlan& plan) {
 
 bool StepAnnealer::run(Cooling cooling, int64_t most_moves,
                        const std::function<double(int64_t)>& spent) {
-  if (plan_.sequence.empty()) return false;
+  if (low_ >= high_) return false;
   const int64_t per_look =
       std::clamp<int64_t>(kOpsPerLook / units_.num_ops, 1, kMovesPerLook);
   int64_t idle = 0;
@@ -136,8 +137,8 @@ int32_t StepAnnealer::pick_op() {
   if (!critical_.empty() && random_.below(10) < kCritical) {
     return critical_[random_.below(static_cast<uint32_t>(critical_.size()))];
   }
-  return plan_
-      .sequence[random_.below(static_cast<uint32_t>(plan_.sequence.size()))];
+  const uint32_t at = random_.below(static_cast<uint32_t>(high_ - low_));
+  return plan_.sequence[static_cast<size_t>(low_) + at];
 }
 
 // A device for a unit: mostly that of a neighbour; -1: the one that it has.
@@ -197,8 +198,8 @@ bool StepAnnealer::swap_devices() {
 
 // Between the last op that it waits for and the first that waits for it.
 void StepAnnealer::window(int32_t op, int32_t* low, int32_t* high) const {
-  *low = 0;
-  *high = static_cast<int32_t>(plan_.sequence.size()) - 1;
+  *low = low_;
+  *high = high_ - 1;
   for (const int32_t b : units_.before[op]) {
     *low = std::max(*low, position_[b] + 1);
   }
@@ -346,7 +347,9 @@ void StepAnnealer::find_critical() {
       }
     };
     if (p_.takes_time(node)) {
-      critical_.push_back(node);
+      if (position_[node] >= low_ && position_[node] < high_) {
+        critical_.push_back(node);
+      }
       const int32_t previous = previous_[node];
       if (previous >= 0) look(previous, spans[previous].end_us);
     }

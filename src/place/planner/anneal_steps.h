@@ -27,6 +27,9 @@ class StepAnnealer {
   // limits.
   double start(const PlacePlan& plan);
 
+  // From now on only ops at positions `first` to `last` - 1 change theirs.
+  void free_only(int32_t first, int32_t last) { low_ = first, high_ = last; }
+
   // Moves until `spent` (asked every few moves with the moves so far) is 1,
   // with thresholds that are shares of the energy, `hot` at first and `cold`
   // at last. Returns false when there is nothing to move.
@@ -81,6 +84,7 @@ class StepAnnealer {
   // Per device: bytes of its units, residents and all that they may have.
   std::vector<double> resident_, most_;
   std::vector<int32_t> position_;  // per node
+  int32_t low_ = 0, high_ = 0;     // positions that may change
   std::vector<int32_t> movable_;   // units that allow several devices
   std::vector<int32_t> critical_;  // ops of a critical path
   std::vector<int32_t> previous_;  // per node: the op before it on its device

@@ -29,7 +29,7 @@ class Prover {
 
   Bound prove() {
     if (!prove_simply()) return {};
-    prove_by_cuts(0.5);
+    prove_by_cuts(p_.num_units() <= 1000 ? 0.3 : 0.7);
     prove_by_sets(others_.empty() ? 1 : 0.6);
     for (size_t i = 0; i < others_.size(); ++i) {
       const double share =
@@ -105,18 +105,21 @@ class Prover {
     const int32_t n = p_.num_units();
     // Cuts that matter hold about what a device does.
     const auto devices = static_cast<int32_t>(load_.limit.size());
-    CutSizes cuts(p_, lower_, n <= 1000 ? n : std::max(400, 2 * n / devices));
-    for (int round = 0; round < 4 && budget_.spent(0) < until; ++round) {
-      const double before = lower_;
-      cuts.refine(lower_ * 1.01, budget_, until);
-      const double proved = greatest(cuts, lower_);
-      if (proved > lower_) note_cuts(cuts, proved);
+    CutSizes cuts(p_, lower_,
+                  n <= 1000 ? n : std::clamp(2 * n / devices, 400, 1000));
+    for (int round = 0; round < 3 && budget_.spent(0) < until; ++round) {
+      const double before = lower_, begun = budget_.spent(0);
+      cuts.refine(lower_ * 1.01, budget_, begun + 0.75 * (until - begun));
+      const double proved = greatest(cuts, lower_, until);
+      // Less is not worth a proof so much longer.
+      if (proved > lower_ * (1 + 1e-4)) note_cuts(cuts, proved);
       if (lower_ <= before * (1 + 1e-3)) break;
     }
   }
 
-  // The greatest T that the known cuts prove; `from`: none.
-  double greatest(const CutSizes& cuts, double from) const {
+  // The greatest T that the known cuts prove; `from`: none. About that when
+  // time is up.
+  double greatest(const CutSizes& cuts, double from, double until) const {
     const auto proved = [&](double target) {
       return prove_by_sum(shares_at(cuts, target), counts_).worth > 1;
     };
@@ -125,7 +128,7 @@ class Prover {
       low = high;
       high *= 1.1;
     }
-    while (high > low * (1 + 1e-5)) {
+    while (high > low * (1 + 1e-5) && budget_.spent(0) < until) {
       const double middle = (low + high) / 2;
       (proved(middle) ? low : high) = middle;
     }

@@ -26,7 +26,7 @@ void expect_valid(Payment payment, int count, double* mean_gap) {
     if (std::isinf(best)) continue;
     const double infinity = std::numeric_limits<double>::infinity();
     for (const double upper : {1.3 * best, infinity}) {
-      const Bound b = bound_loads(p, Budget::of_moves(8000, 1), upper);
+      const Bound b = bound_loads(p, Budget::of_moves(4000, 1), upper);
       ASSERT_LE(b.value, best * (1 + 1e-9))
           << "seed " << seed << " by " << b.how;
       if (b.value > 0) {

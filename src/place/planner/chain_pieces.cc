@@ -10,8 +10,9 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr int32_t kMostParts = 512;
-constexpr int32_t kMostOnCpu = 64;  // parts in a row, seen together
-constexpr int32_t kOnCpu = -1, kUnused = -2;
+constexpr int32_t kMostOnCpu = 64;       // parts in a row, seen together
+constexpr int32_t kMostInFork = 48;      // parts
+constexpr int32_t kMostForForks = 4000;  // ops: beyond, orders take too long
 
 // Strongly connected components, in an order in which none comes before what
 // it reads (Tarjan, without recursion).
@@ -98,7 +99,8 @@ PiecesChain::PiecesChain(const PiecesProblem& p)
       part_of_(static_cast<size_t>(p.num_ops)),
       last_reader_(static_cast<size_t>(p.num_ops)),
       marked_(static_cast<size_t>(p.num_ops)),
-      rest_(static_cast<size_t>(p.num_ops)) {
+      rest_(static_cast<size_t>(p.num_ops)),
+      root_(static_cast<size_t>(p.num_ops)) {
   for (int32_t d = 0; d < p.num_devices; ++d) {
     if (!p.is_cpu[static_cast<size_t>(d)]) {
       most_bytes_ = std::max(most_bytes_, p.limit[static_cast<size_t>(d)]);
@@ -107,6 +109,17 @@ PiecesChain::PiecesChain(const PiecesProblem& p)
   find_blocks();
   connect_blocks();
   find_cpus();
+  for (int32_t d = 0, first = -1; d < p.num_devices; ++d) {
+    if (p.is_cpu[static_cast<size_t>(d)]) continue;
+    if (first < 0) first = d;
+    alike_ &=
+        p.limit[static_cast<size_t>(d)] == p.limit[static_cast<size_t>(first)];
+    for (int32_t v = 0; v < p.num_ops && alike_; ++v) {
+      const DeviceMask mask = p.allowed[static_cast<size_t>(p.group[v])];
+      alike_ = p.time_of(v, d) == p.time_of(v, first) &&
+               !(mask & device_bit(d)) == !(mask & device_bit(first));
+    }
+  }
 }
 
 void PiecesChain::find_blocks() {
@@ -274,12 +287,17 @@ void PiecesChain::find_cpus() {
 void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
   const auto most = static_cast<int32_t>(devices.size());
   double longest = 0;
+  num_branches_ = 0;
   for (int32_t begin = end - 1;
        begin >= std::max(end - kMostOnCpu, 0) && longest < kInfinite; --begin) {
     longest = std::max(longest, grow_on_cpu(begin, end));
     for (int32_t a = 0; a <= most; ++a) {
       const double cost = step(a, begin).cost + longest;
-      if (cost < step(a, end).cost) step(a, end) = {cost, begin, kOnCpu};
+      if (cost < step(a, end).cost) step(a, end) = {cost, begin, kOnCpu, 0};
+    }
+    if (p_.num_ops <= kMostForForks && begin >= end - kMostInFork &&
+        join(begin, end)) {
+      add_forks(devices, begin, end);
     }
   }
   Segment s;
@@ -292,18 +310,23 @@ void PiecesChain::extend(const std::vector<int32_t>& devices, int32_t end) {
       const auto at = static_cast<size_t>(d);
       if (s.bytes > p_.limit[at] || !(s.allowed & device_bit(d))) continue;
       const double cost = step(a - 1, begin).cost + s.work[at] + s.in + s.out;
-      if (cost < step(a, end).cost) step(a, end) = {cost, begin, d};
+      if (cost < step(a, end).cost) step(a, end) = {cost, begin, d, 0};
     }
   }
   for (int32_t a = 1; a <= most; ++a) {
     if (step(a - 1, end).cost <= step(a, end).cost) {
-      step(a, end) = {step(a - 1, end).cost, end, kUnused};
+      step(a, end) = {step(a - 1, end).cost, end, kUnused, 0};
     }
   }
 }
 
 std::vector<int32_t> PiecesChain::walk_back(int32_t used) {
-  std::vector<int32_t> device(static_cast<size_t>(p_.num_groups), 0);
+  std::vector<int32_t> slot(static_cast<size_t>(p_.num_groups), kOnCpu);
+  const auto put = [&](const std::vector<int32_t>& ops, int32_t at) {
+    for (const int32_t v : ops) {
+      slot[static_cast<size_t>(p_.group[static_cast<size_t>(v)])] = at;
+    }
+  };
   auto at = static_cast<int32_t>(parts_.size());
   while (at > 0) {
     const Step s = step(used, at);
@@ -311,16 +334,26 @@ std::vector<int32_t> PiecesChain::walk_back(int32_t used) {
       --used;
       continue;
     }
-    for (int32_t k = s.from; k < at; ++k) {
-      for (const int32_t v : parts_[static_cast<size_t>(k)]) {
-        const auto g = static_cast<size_t>(p_.group[static_cast<size_t>(v)]);
-        device[g] = s.on == kOnCpu ? cpu_of_[g] : s.on;
+    if (s.on == kFork) {
+      num_branches_ = 0;
+      for (int32_t k = at - 1; k >= s.from; --k) join(k, at);
+      find_branches(s.from, at);
+      int32_t rest = s.code, most = 0;
+      for (const Branch& b : branches_) {
+        if (rest % 3 > 0) put(b.ops, used - rest % 3);
+        most = std::max(most, rest % 3);
+        rest /= 3;
+      }
+      used -= most;
+    } else if (s.on != kOnCpu) {
+      --used;
+      for (int32_t k = s.from; k < at; ++k) {
+        put(parts_[static_cast<size_t>(k)], used);
       }
     }
     at = s.from;
-    used -= s.on != kOnCpu;
   }
-  return device;
+  return slot;
 }
 
 std::vector<int32_t> PiecesChain::best_plan(
@@ -328,9 +361,9 @@ std::vector<int32_t> PiecesChain::best_plan(
   lay_out(order);
   std::fill(marked_.begin(), marked_.end(), -1);
   stride_ = parts_.size() + 1;
-  steps_.assign((devices.size() + 1) * stride_, {kInfinite, -1, kUnused});
+  steps_.assign((devices.size() + 1) * stride_, {kInfinite, -1, kUnused, 0});
   for (int32_t a = 0; a <= static_cast<int32_t>(devices.size()); ++a) {
-    step(a, 0) = {0, 0, kUnused};
+    step(a, 0) = {0, 0, kUnused, 0};
   }
   for (int32_t end = 1; end <= static_cast<int32_t>(parts_.size()); ++end) {
     extend(devices, end);

@@ -9,6 +9,7 @@
 #define BERTH_PLACE_PLANNER_CHAIN_PIECES_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "place/planner/budget.h"
@@ -26,18 +27,28 @@ class PiecesChain {
   // Returns a random order of the blocks, by one of several rules.
   std::vector<int32_t> random_order(StreamRandom& random) const;
 
-  // Returns a device per group: the best plan along `order`, with accelerators
-  // in the order `devices`; empty: none keeps the limits.
+  // Returns a slot per group, the place of its accelerator in `devices`, or -1:
+  // on its CPU. The best plan along `order` with the accelerators in this
+  // order; one that is there twice has twice its room. Empty: there is none.
   std::vector<int32_t> best_plan(const std::vector<int32_t>& order,
                                  const std::vector<int32_t>& devices);
+
+  // Returns the CPU that suits a group; -1: it allows none.
+  int32_t cpu_of(int32_t group) const {
+    return cpu_of_[static_cast<size_t>(group)];
+  }
 
   const Rows<int32_t>& blocks() const { return blocks_; }  // their groups
 
  private:
+  static constexpr int32_t kOnCpu = -1, kUnused = -2, kFork = -3;
+  static constexpr int32_t kMostBranches = 4;
+
   struct Step {  // the best end at a position with some accelerators used
     double cost;
     int32_t from;  // position where the last piece begins
-    int32_t on;    // device; -1: the CPU of the last part; -2: as with one less
+    int32_t on;    // device, kOnCpu, kUnused: as with one less, or kFork
+    int32_t code;  // of a fork: where its branches are
   };
   struct Segment {
     double in = 0, out = 0, bytes = 0;
@@ -57,12 +68,24 @@ class PiecesChain {
                   static_cast<size_t>(at)];
   }
   std::vector<int32_t> walk_back(int32_t used);
+  bool join(int32_t part, int32_t end);
+  int32_t root(int32_t op);
+  void find_branches(int32_t begin, int32_t end);
+  struct Fork {  // with one accelerator and with two
+    double cost[2] = {std::numeric_limits<double>::infinity(),
+                      std::numeric_limits<double>::infinity()};
+    int32_t code[2] = {0, 0};
+  };
+  Fork best_fork(int32_t first, int32_t second) const;
+  void add_forks(const std::vector<int32_t>& devices, int32_t begin,
+                 int32_t end);
 
   const PiecesProblem& p_;
   Rows<int32_t> blocks_;           // groups
   std::vector<int32_t> block_of_;  // per group
   std::vector<int32_t> cpu_of_;    // per group; -1: none
   Rows<int32_t> after_, before_;   // per block: blocks
+  bool alike_ = true;              // all accelerators
   double most_bytes_ = 0;          // of any accelerator
 
   // Of one order: parts of one or more blocks, so that they are not too many.
@@ -71,6 +94,16 @@ class PiecesChain {
   std::vector<int32_t> last_reader_;         // per op: a part
   std::vector<int32_t> marked_;              // per op: counted as input at
   std::vector<double> rest_;                 // per op: to the end on CPUs
+  // Ops of a segment that are connected in it, by one of them.
+  std::vector<int32_t> root_;
+  int32_t num_branches_ = 0;
+  struct Branch {
+    std::vector<int32_t> ops;
+    std::vector<double> work;  // per device
+    double transfers = 0, bytes = 0, on_cpu = 0;
+    DeviceMask allowed = ~DeviceMask{0};
+  };
+  std::vector<Branch> branches_;
   std::vector<Step> steps_;
   size_t stride_ = 0;
 };

@@ -13,7 +13,9 @@ namespace berth {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kMostSteps = 8;  // flows per unit and target
+constexpr int kMostSteps = 8;       // flows per unit and target
+constexpr int kMovesPerUnit = 100;  // what its flows take, by moves
+constexpr int kLeastUnits = 200;    // by moves
 
 }  // namespace
 
@@ -78,6 +80,7 @@ class CutSizes::Worker {
     for (const int32_t n : p_.nets[unit]) {
       if (seen_[static_cast<size_t>(n)]) continue;
       if (p_.in_of(n, k_) <= 0 && p_.out_of(n, k_) <= 0) continue;
+      if (p_.pins[n].size() > static_cast<size_t>(ball_)) continue;
       size_t added = 0;
       for (const int32_t u : p_.pins[n]) added += local_[u] < 0;
       if (units_.size() + added > static_cast<size_t>(ball_)) continue;
@@ -204,20 +207,29 @@ CutSizes::CutSizes(const PackingProblem& problem, double scale, int32_t ball)
 }
 
 int64_t CutSizes::refine(double target, const Budget& budget, double until) {
-  constexpr size_t kChunk = 16;
-  const size_t chunks = (by_size_.size() + kChunk - 1) / kChunk;
+  constexpr size_t kChunk = 4;
+  const bool counts = budget.counts_moves();
+  // By moves, how many is known before: it is the same for any threads.
+  const double moves = counts
+                           ? until * Budget::kStreams *
+                                 static_cast<double>(budget.moves_per_stream())
+                           : 0;
+  const size_t count =
+      counts
+          ? std::min(by_size_.size(),
+                     static_cast<size_t>(kLeastUnits + moves / kMovesPerUnit))
+          : by_size_.size();
+  const size_t chunks = (count + kChunk - 1) / kChunk;
   std::atomic<size_t> next = 0;
   std::atomic<int64_t> flows = 0;
-  const bool counts = budget.counts_moves();
   const auto work = [&](int) {
     Worker worker(*this);
     while (true) {
       const size_t chunk = next++;
       if (chunk >= chunks) return;
-      // By moves: what comes first is done, whoever does it.
-      if (!counts && budget.spent(0) >= until) return;
-      const size_t end = std::min((chunk + 1) * kChunk, by_size_.size());
+      const size_t end = std::min((chunk + 1) * kChunk, count);
       for (size_t i = chunk * kChunk; i < end; ++i) {
+        if (!counts && budget.spent(0) >= until) return;
         const auto at = static_cast<size_t>(by_size_[i]);
         flows += worker.improve(static_cast<int32_t>(at / p_.num_kinds()),
                                 at % p_.num_kinds(), target, known_[at]);

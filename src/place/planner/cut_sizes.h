@@ -29,8 +29,9 @@ class CutSizes {
   CutSizes(const PackingProblem& problem, double scale, int32_t ball);
 
   // Looks for the best q at T = `target`, for all units and kinds; of large
-  // units first. Ends early when the budget, as a share of it `until`, is
-  // spent: a move is one flow. Returns the flows that it took.
+  // units first. Ends early when the share `until` of the budget is spent; by
+  // moves looks at so many units that this is about what it takes. Returns the
+  // flows that it took.
   int64_t refine(double target, const Budget& budget, double until);
 
   // Returns the inflated size at T = `target`, infinite: does not fit; *q, when

@@ -9,6 +9,8 @@ namespace berth {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr size_t kMostLooked = 256;    // candidates, or nets of one
+constexpr int32_t kMostSteps = 60000;  // of all tries together
 
 // Grows an order from one unit, each time by the one that opens the fewest
 // nets.
@@ -24,7 +26,7 @@ class OrderMaker {
     }
   }
 
-  // Returns the sum of 2^open, or infinity once it is `most`.
+  // Returns about the sum of 2^open, or infinity once it is `most`.
   double grow(int32_t start, double most) {
     const auto n = static_cast<size_t>(p_.num_units());
     order_.clear();
@@ -46,8 +48,8 @@ class OrderMaker {
         near_[fresh] = 1;
       }
       open += take_best();
-      sum += std::ldexp(1.0, std::min(open, 1000));
-      if (sum >= most) return kInfinity;
+      sum += std::ldexp(1.0, std::clamp(open, 0, 500));
+      if (most < kInfinity && sum >= most) return kInfinity;
     }
     return sum;
   }
@@ -56,7 +58,8 @@ class OrderMaker {
  private:
   int32_t change(int32_t unit) const {
     int32_t c = 0;
-    for (const int32_t n : p_.nets[unit]) {
+    const auto nets = p_.nets[unit];
+    for (const int32_t n : nets.first(std::min(nets.size(), kMostLooked))) {
       if (!paid_[n]) continue;
       const int32_t size = static_cast<int32_t>(p_.pins[n].size());
       c += (left_[n] == size) - (left_[n] == 1);
@@ -68,7 +71,7 @@ class OrderMaker {
   int32_t take_best() {
     size_t best = 0;
     int32_t least = std::numeric_limits<int32_t>::max();
-    for (size_t i = 0; i < candidates_.size(); ++i) {
+    for (size_t i = 0; i < std::min(candidates_.size(), kMostLooked); ++i) {
       const int32_t c = change(candidates_[i]);
       if (c >= least) continue;
       least = c;
@@ -81,7 +84,7 @@ class OrderMaker {
     order_.push_back(unit);
     for (const int32_t n : p_.nets[unit]) {
       if (!paid_[n]) continue;
-      --left_[n];
+      if (left_[n]-- < static_cast<int32_t>(p_.pins[n].size())) continue;
       for (const int32_t u : p_.pins[n]) {
         if (near_[u]) continue;
         near_[u] = 1;
@@ -103,14 +106,13 @@ std::vector<int32_t> frontier_order(const PackingProblem& p, int tries) {
   std::vector<int32_t> best;
   double least = kInfinity;
   const int32_t n = p.num_units();
+  tries = std::min(tries, kMostSteps / std::max(n, 1) + 1);
   const int32_t stride = std::max(n / std::max(tries, 1), 1);
   for (int32_t start = 0; start < n; start += stride) {
     const double sum = maker.grow(start, least);
-    if (sum < least || best.empty()) {
-      if (best.empty() && !(sum < least)) continue;
-      least = sum;
-      best = maker.order();
-    }
+    if (!(sum < least)) continue;
+    least = sum;
+    best = maker.order();
   }
   return best;
 }

@@ -5,6 +5,13 @@
 
 namespace berth {
 
+namespace {
+
+// What a device that needs twice its limit adds to its load, in scales.
+constexpr double kPenalty = 5;
+
+}  // namespace
+
 LoadState::LoadState(const LoadProblem& problem, double scale, int squarings)
     : p_(problem),
       scale_(scale),
@@ -18,13 +25,8 @@ LoadState::LoadState(const LoadProblem& problem, double scale, int squarings)
   powers_.resize(machines);
   delta_.assign(machines, 0);
   changed_.assign(machines, 0);
-  set_penalty(2);
-}
-
-void LoadState::set_penalty(double scales) {
-  penalty_.clear();
   for (const double limit : p_.limit) {
-    penalty_.push_back(std::isinf(limit) ? 0 : scales * 10 * scale_ / limit);
+    penalty_.push_back(std::isinf(limit) ? 0 : kPenalty * scale_ / limit);
   }
 }
 
@@ -57,7 +59,9 @@ void LoadState::set(std::span<const int32_t> device) {
 double LoadState::power_of(LoadMachine machine, double load,
                            double bytes) const {
   if (machine < devices_ && bytes > p_.limit[machine]) {
-    load += (bytes - p_.limit[machine]) * penalty_[machine];
+    // More than any other, however little it computes.
+    load = std::max(load, scale_) +
+           (bytes - p_.limit[machine]) * penalty_[machine];
   }
   return power(load / scale_);
 }

@@ -23,8 +23,6 @@ class LoadState {
   // is 2 to the `squarings`.
   LoadState(const LoadProblem& problem, double scale, int squarings = 4);
 
-  // What a device's limit exceeded by a tenth adds to its load, in scales.
-  void set_penalty(double scales);
   void set(std::span<const int32_t> device);
 
   const LoadProblem& problem() const { return p_; }

@@ -9,9 +9,9 @@ namespace berth {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kOrders = 48;      // that are tried
-constexpr int32_t kWidth = 16;   // open nets, at most
-constexpr int kRoughGrid = 100;  // at first
+constexpr int kOrders = 48;              // that are tried
+constexpr int32_t kWidths[] = {16, 10};  // open nets, at most
+constexpr int kRoughGrid = 100;          // at first
 constexpr int kLeastRoughGrid = 1600;
 constexpr int64_t kFewStates = 1000;  // not to be so rough with
 constexpr int kFineGrid = 1000;       // at first; then four times as fine each
@@ -72,13 +72,12 @@ bool PatternPricer::aim_at(double target, int64_t most_states) {
       size[u] = p_.size_on(static_cast<int32_t>(u), k);
     }
     std::unique_ptr<FrontierGraph> graph;
-    int32_t width = kWidth;
-    do {
+    for (const int32_t width : kWidths) {
       graph = std::make_unique<FrontierGraph>(p_, k, order_, size, true, target,
                                               width, most_states);
       work_ += graph->num_states() * 4;
-      width -= 4;
-    } while (!graph->complete() && width > 0);
+      if (graph->complete() || stop_()) break;
+    }
     if (!graph->complete()) return false;
     graphs_.push_back(std::move(graph));
     searches_.push_back(std::make_unique<FrontierSearch>(*graphs_.back()));

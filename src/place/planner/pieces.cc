@@ -17,7 +17,8 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr size_t kLanes = 8;  // depths that are raised at once
 
 // A fixed number of them: one instruction.
-inline void raise(int16_t* __restrict row, const int16_t* __restrict from) {
+template <class Depth>
+void raise(Depth* __restrict row, const Depth* __restrict from) {
   for (size_t k = 0; k < kLanes; ++k) row[k] = std::max(row[k], from[k]);
 }
 
@@ -96,7 +97,6 @@ PiecesEvaluator::PiecesEvaluator(const PiecesProblem& p)
     : p_(p),
       width_((static_cast<size_t>(p.num_devices) + kLanes - 1) / kLanes *
              kLanes),
-      depth_(static_cast<size_t>(p.num_ops) * width_),
       piece_(static_cast<size_t>(p.num_ops)),
       by_depth_(static_cast<size_t>(p.num_devices)) {}
 
@@ -112,19 +112,22 @@ int32_t PiecesEvaluator::new_piece(int32_t device) {
 
 // Depths per device: how many pieces of it a path has been in, at most. In an
 // op's own piece they are what its pieces are numbered by.
-void PiecesEvaluator::cut(std::span<const int32_t> device) {
+template <class Depth>
+void PiecesEvaluator::cut(std::span<const int32_t> device,
+                          std::vector<Depth>& depths) {
+  depths.resize(static_cast<size_t>(p_.num_ops) * width_);
   num_pieces_ = 0;
   for (auto& list : by_depth_) list.clear();
   for (int32_t v = 0; v < p_.num_ops; ++v) {
     const int32_t d = device[static_cast<size_t>(v)];
-    int16_t* row = &depth_[static_cast<size_t>(v) * width_];
-    std::fill(row, row + width_, int16_t{0});
-    int16_t own = 1;
+    Depth* row = &depths[static_cast<size_t>(v) * width_];
+    std::fill(row, row + width_, Depth{0});
+    Depth own = 1;
     for (const int32_t u : p_.inputs[v]) {
-      const int16_t* from = &depth_[static_cast<size_t>(u) * width_];
+      const Depth* from = &depths[static_cast<size_t>(u) * width_];
       for (size_t k = 0; k < width_; k += kLanes) raise(row + k, from + k);
       const bool comes_back = device[static_cast<size_t>(u)] != d;
-      own = std::max(own, static_cast<int16_t>(from[d] + comes_back));
+      own = std::max(own, static_cast<Depth>(from[d] + comes_back));
     }
     int32_t& piece = piece_[static_cast<size_t>(v)];
     if (p_.is_cpu[static_cast<size_t>(d)]) {
@@ -195,7 +198,11 @@ double PiecesEvaluator::follow() {
 }
 
 double PiecesEvaluator::value(std::span<const int32_t> device) {
-  cut(device);
+  if (p_.num_ops <= std::numeric_limits<int16_t>::max()) {
+    cut(device, short_depths_);
+  } else {
+    cut(device, depths_);
+  }
   connect();
   return follow();
 }

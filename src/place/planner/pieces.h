@@ -92,14 +92,17 @@ class PiecesEvaluator {
     int32_t to, next;
   };
 
-  void cut(std::span<const int32_t> device);
+  template <class Depth>
+  void cut(std::span<const int32_t> device, std::vector<Depth>& depths);
   void connect();
   double follow();
   int32_t new_piece(int32_t device);
 
   const PiecesProblem& p_;
-  size_t width_;                // of a row of depths
-  std::vector<int16_t> depth_;  // [op * width + device]
+  size_t width_;  // of a row of depths
+  // [op * width + device]; short ones where there are few ops.
+  std::vector<int16_t> short_depths_;
+  std::vector<int32_t> depths_;
   std::vector<int32_t> piece_;  // per op
   // Pieces of a device by depth; -1: none.
   std::vector<std::vector<int32_t>> by_depth_;

@@ -232,6 +232,24 @@ TEST(Pieces, APathThatComesBackBeginsAnotherPiece) {
   EXPECT_EQ(e.violations[0], "ACC:0 needs 110 bytes; its limit is 100");
 }
 
+TEST(Pieces, CountAsDeepAsAChainIsLong) {
+  ProblemMaker m(PlanModel::kPieces);
+  const int slow = m.device_class("CPU"), fast = m.device_class("ACC");
+  m.device("ACC:0", fast, 0);
+  m.device("CPU", slow, 0, CopyRule::kReceiving, true);
+  constexpr int kOps = 70'000;
+  PlacePlan plan;
+  for (int i = 0; i < kOps; ++i) {
+    m.op("", {10, 1}, i > 0 ? std::vector<int>{i - 1} : std::vector<int>{}, 0,
+         0.5);
+    plan.device.push_back(i % 2);
+  }
+  // Pairs of 1 on the accelerator, 0.5 received and sent, and 10 on the CPU;
+  // nothing is received by the first.
+  EXPECT_DOUBLE_EQ(evaluate_pieces(m.make(), plan).value,
+                   12.0 * kOps / 2 - 0.5);
+}
+
 TEST(Pieces, PiecesThatWaitForEachOtherAreNoPlan) {
   ProblemMaker m(PlanModel::kPieces);
   const int fast = m.device_class("ACC");

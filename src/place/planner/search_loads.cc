@@ -17,7 +17,7 @@ namespace berth {
 namespace {
 
 // Shares of a stream's budget.
-constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.5;
+constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.4;
 constexpr double kFewCoarseEnd = 0.9;  // of few units
 constexpr int kRounds = 40;
 // More are shrunk to about as many before all else.
@@ -50,6 +50,11 @@ class StreamSearch {
 
   // The first half: a good plan of its own.
   void explore() {
+    LoadPlan spread{spread_out(p_)};
+    spread.value = load_value(p_, spread.device);
+    if (best_.device.empty() || spread.value < best_.value) {
+      best_ = std::move(spread);
+    }
     p_.num_units() > kManyUnits ? explore_shrunk() : explore_all();
   }
 
@@ -57,7 +62,7 @@ class StreamSearch {
   void refine(const LoadPlan& start) {
     if (start.value < best_.value) best_ = start;
     const bool known = std::isfinite(best_.value);
-    anneal(p_, {known ? 0.003 : 0.3, 3e-5, 1}, best_);
+    anneal(p_, {known ? 0.002 : 0.3, 2e-5, 1}, best_);
   }
 
   const LoadPlan& best() const { return best_; }
@@ -65,7 +70,6 @@ class StreamSearch {
  private:
   void explore_all() {
     cut_orders(p_, kCutsEnd, 64, best_);
-    if (best_.device.empty()) best_.device = spread_out(p_);
     const int rounds = num_rounds();
     const double rounds_end =
         p_.num_units() <= kFewUnits ? kFewCoarseEnd : kCoarseEnd;
@@ -78,10 +82,10 @@ class StreamSearch {
   }
 
   void explore_shrunk() {
-    if (best_.device.empty()) best_.device = spread_out(p_);
     const Clusters clusters = shrink(p_, kManyUnits, stream_.random);
     const LoadProblem small = contract(p_, clusters.of_unit, clusters.count);
     StreamSearch search(small, {}, stream_, number_);
+    search.best_.device = spread_out(small);
     search.explore_all();
     if (!(search.best().value < best_.value)) return;
     best_ = {project(clusters, search.best().device), search.best().value};

@@ -1,10 +1,9 @@
-// The search of the third model: chains over many orders, then annealing from
-// the best of them and from what others planned.
+// The search of the third model: the bound's way along a path and chains over
+// many orders, then annealing from the best of them and of what others planned.
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "place/planner/anneal_pieces.h"
 #include "place/planner/formats.h"
@@ -16,10 +15,10 @@ namespace berth {
 namespace {
 
 // Shares of the budget: when paths and chains end.
-constexpr double kPaths = 0.06, kChains = 0.12;
-constexpr int64_t kMovesOfCut = 10;    // that the cut of one piece counts as
-constexpr size_t kLongestPath = 1000;  // of an exact way along it
-constexpr int64_t kMovesOfChain = 64;  // that one order counts as
+constexpr double kPaths = 0.06, kChains = 0.3;
+constexpr int64_t kMovesOfCut = 10;     // that the cut of one piece counts as
+constexpr size_t kLongestPath = 1000;   // of an exact way along it
+constexpr int64_t kMovesOfChain = 500;  // that one order counts as
 constexpr size_t kStarts = 2;
 constexpr int kRounds = 2;  // few and long: short ones end in valleys
 
@@ -90,8 +89,7 @@ class Stream {
     add_start(first);
   }
 
-  // What the bound's cheapest way along a path does, as far as there is room;
-  // what is beside it on CPUs.
+  // What the bound's cheapest way along a path does.
   void add_path() {
     PathPieces paths(p_);
     std::vector<double> weight;
@@ -107,6 +105,7 @@ class Stream {
     if (std::isfinite(value)) add_start(fill(paths.cheapest_pieces()));
   }
 
+  // Pieces where there is most room, in turn; what is in none on CPUs.
   std::vector<int32_t> fill(const std::vector<std::vector<int32_t>>& pieces) {
     std::vector<int32_t> device(static_cast<size_t>(p_.num_groups), -1);
     std::vector<double> room = p_.limit;
@@ -158,10 +157,29 @@ class Stream {
       std::swap(devices[k - 1],
                 devices[random_.below(static_cast<uint32_t>(k))]);
     }
+    // Every other time as if there were half as many more; pieces are then put
+    // together where there is room.
+    const size_t real = devices.size();
+    const bool packed = random_.below(2) == 0;
+    for (size_t k = 0; packed && k < real / 2; ++k) {
+      devices.push_back(devices[k]);
+    }
     moves_ += kMovesOfChain;
-    const std::vector<int32_t> plan =
+    const std::vector<int32_t> slot =
         chain_.best_plan(chain_.random_order(random_), devices);
-    if (!plan.empty()) add_start(plan);
+    if (slot.empty()) return;
+    std::vector<std::vector<int32_t>> pieces(devices.size());
+    std::vector<int32_t> device;
+    for (int32_t g = 0; g < p_.num_groups; ++g) {
+      const int32_t s = slot[static_cast<size_t>(g)];
+      device.push_back(s < 0 ? chain_.cpu_of(g)
+                             : devices[static_cast<size_t>(s)]);
+      if (s < 0) continue;
+      const auto ops = p_.ops_of[g];
+      std::vector<int32_t>& piece = pieces[static_cast<size_t>(s)];
+      piece.insert(piece.end(), ops.begin(), ops.end());
+    }
+    add_start(packed ? fill(pieces) : device);
   }
 
   // The best plan or another start, heated less and less.

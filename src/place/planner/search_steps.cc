@@ -9,6 +9,8 @@
 #include "place/planner/list_schedule.h"
 #include "place/planner/models.h"
 #include "place/planner/step_units.h"
+#include "place/planner/window_search.h"
+#include "place/planner/window_steps.h"
 
 namespace berth {
 
@@ -17,6 +19,8 @@ namespace {
 // Plans made by rules, per stream, and the share of the budget for them.
 constexpr int kListPlans = 24;
 constexpr double kListShare = 0.25;
+// From so many ops on, parts of the plan are annealed: whole decodes are slow.
+constexpr int32_t kWindowed = 700;
 
 class StepSearch {
  public:
@@ -36,6 +40,10 @@ class StepSearch {
       if (!first || s->energy < first->energy) first = s.get();
     }
     const PlacePlan start = first->start;
+    if (units_.num_ops >= kWindowed && has_windows(units_) &&
+        std::isfinite(first->energy)) {
+      return by_windows(start);
+    }
     run_streams(budget_.num_streams(), budget_.threads(), [&](int number) {
       anneal(*streams_[static_cast<size_t>(number)], start);
     });
@@ -102,6 +110,16 @@ class StepSearch {
                      if (budget_.enough(s.annealer.best_us())) return 1.0;
                      return (budget_.spent(moves) - begin) / (1 - begin);
                    });
+  }
+
+  Found by_windows(const PlacePlan& start) {
+    std::vector<int64_t> moves;
+    for (const auto& s : streams_) moves.push_back(s->annealer.moves());
+    Found found;
+    found.plan = start;
+    found.value = search_windows(units_, budget_, seed_, found.plan, moves);
+    for (const int64_t m : moves) found.moves += m;
+    return found;
   }
 
   Found best() const {
