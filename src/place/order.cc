@@ -52,8 +52,14 @@ class Orderer {
           work_.is_transfer[i];
       floats_[i] =
           work_.is_transfer[i] || (!in_order_ && !read[i] && updates(n));
-      late_[i] = in_order_ && work_.is_transfer[i] && is_cpu(n.assigned);
     }
+  }
+
+  // CPUs make the copies that they read. And who launches a copy of what a CPU
+  // computes waits until it has: it must not be in the way of other work.
+  bool is_late(const Node& transfer, bool there) const {
+    const Node& from = graph_[transfer.inputs[0].node];
+    return is_cpu(transfer.assigned) || (is_cpu(from.assigned) && !there);
   }
 
   static bool is_cpu(const std::string& device) {
@@ -82,6 +88,7 @@ class Orderer {
     for (int32_t c : n.controls) wait_for(c);
     sort_unique(waits);
     if (!work_.runs[i]) return;
+    late_[i] = in_order_ && work_.is_transfer[i] && is_late(n, waits.empty());
     std::vector<int32_t> after = waits;
     add_accesses(i, after);
     sort_unique(after);

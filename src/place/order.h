@@ -27,8 +27,8 @@ struct Work {
 // Program order, but updates of variables and transfers come right behind the
 // last node they wait for. Accesses of one variable keep their order.
 // `in_order`: program order is a plan's. Updates stay where they are, and
-// transfers to CPUs, which make them themselves, come right before the first
-// node that waits for them.
+// transfers to CPUs, which make them themselves, and of what CPUs compute come
+// right before the first node that waits for them.
 Work find_work(const Graph& graph, bool in_order = false);
 
 }  // namespace berth

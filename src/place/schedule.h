@@ -65,7 +65,8 @@ struct Schedule {
 // input exists. _Arg, Const, VarHandleOp and _HandOver are no steps. Waits are
 // transitively reduced: leaving out any one leaves some edge uncovered.
 // `in_order`: program order is a plan's; updates stay where they are, and
-// transfers to CPUs come right before their first reader.
+// transfers to CPUs, or of what these compute, come right before their first
+// reader.
 Schedule make_schedule(const Graph& graph, bool in_order = false);
 
 // One line per step: "3 GPU:0 dense/MatMul wait 1,2", "4 GPU:1/copy ..."; then
