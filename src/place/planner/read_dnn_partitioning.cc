@@ -22,6 +22,8 @@ using Json = nlohmann::json;
 
 constexpr double kNever = 1e30;  // the authors' infinity
 constexpr double kMostBytes = 1e18;
+// A limit below is as one of nothing, and no unit becomes infinite.
+constexpr double kLeastBytes = 1e-200;
 constexpr double kSameCost = 1e-6;  // costs of one op's edges may differ by
 
 // Fields of one JSON object at a path of the file.
@@ -230,11 +232,12 @@ void set_limit(PlanProblem& p, const File& f) {
              fmt::format("have sizes of {:g} in all; expected {:g} at most",
                          total, kMostBytes));
   }
-  const double limit = f.limit > kMostBytes ? 0 : f.limit;
+  const bool none = f.limit < kLeastBytes;
+  const double limit = none || f.limit > kMostBytes ? 0 : f.limit;
   while (limit * unit != std::floor(limit * unit)) unit *= 2;
   for (size_t i = 0; i < f.size.size(); ++i) {
     p.resident_bytes[i] = std::min(f.size[i] * unit, 4 * kMostBytes);
-    if (f.limit > 0 || f.size[i] == 0) continue;
+    if (!none || f.size[i] == 0) continue;
     for (int32_t d = 0; d < p.num_devices(); ++d) {
       if (p.costs.devices[static_cast<size_t>(d)].device_class ==
           kAccelerator) {
