@@ -71,13 +71,11 @@ class Prover {
     const auto most_begin = static_cast<int32_t>(path.size()) - length;
     const auto begin = static_cast<int32_t>(
         random.below(static_cast<uint32_t>(most_begin) + 1));
-    double value = 0;
-    for (int32_t k = 0; k < static_cast<int32_t>(path.size()); ++k) {
-      if (k >= begin && k < begin + length) continue;
-      value += paths_.least_time(path[static_cast<size_t>(k)]);
-    }
-    value += paths_.least({path.begin() + begin, path.begin() + begin + length},
-                          more);
+    const auto from = path.begin() + begin, to = from + length;
+    std::vector<int32_t> others(path.begin(), from);
+    others.insert(others.end(), to, path.end());
+    double value = paths_.least({from, to}, more, others);
+    for (const int32_t v : others) value += paths_.least_time(v);
     if (value <= value_) return false;
     value_ = value;
     path_ = std::move(path);

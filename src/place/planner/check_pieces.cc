@@ -65,7 +65,10 @@ struct Network {
 class Path {
  public:
   explicit Path(const PlanProblem& p)
-      : p_(p), allowed_(allowed_of_groups(p)), bytes_(p.num_groups, 0) {
+      : p_(p),
+        allowed_(allowed_of_groups(p)),
+        bytes_(p.num_groups, 0),
+        elsewhere_(p.names.size(), 0) {
     for (int v = 0; v < p.num_ops(); ++v) {
       bytes_[p.group[v]] += p.resident_bytes[v];
     }
@@ -91,7 +94,8 @@ class Path {
 
   const PlanProblem& p_;
   const std::vector<DeviceMask> allowed_;
-  std::vector<double> bytes_;  // per group
+  std::vector<double> bytes_;    // per group
+  std::vector<char> elsewhere_;  // per op: whose time is counted as it is
   std::vector<int> path_, from_, to_;
 };
 
@@ -180,6 +184,7 @@ double Path::cost(int first, int last, const double* price) const {
       for (int d = 0; d < p_.num_devices(); ++d) {
         if (!p_.free_of_touch[d]) best = std::min(best, p_.costs.time(v, d).us);
       }
+      if (elsewhere_[v]) best = 0;
       net.add(node[v], 1,
               best + (held[p_.group[v]] ? 0 : *price * p_.resident_bytes[v]));
     }
@@ -254,6 +259,7 @@ std::string Path::check(const Witness& w) {
   for (size_t k = 0; k < path_.size(); ++k) {
     if (static_cast<double>(k) < part[0] || static_cast<double>(k) >= part[1]) {
       rest += std::min(time(path_[k], true), time(path_[k], false));
+      elsewhere_[path_[k]] = 1;
     }
   }
   set_sides(static_cast<int>(part[0]), static_cast<int>(part[1]));

@@ -104,6 +104,31 @@ TEST(DnnPartitioning, OpsWithoutNamesOfTheirOwnAreNamedById) {
   EXPECT_EQ(clash.names, (std::vector<std::string>{"7", "5", "9"}));
 }
 
+TEST(DnnPartitioning, WhatFitsExactlyFitsInAnyOrderOfAdding) {
+  const PlanProblem p = read(
+      R"({"maxSizePerFPGA": 0.6, "maxFPGAs": 1, "maxCPUs": 1, "nodes": [
+      {"id": 0, "supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 1,
+       "isBackwardNode": 0, "size": 0.1},
+      {"id": 1, "supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 1,
+       "isBackwardNode": 0, "size": 0.2},
+      {"id": 2, "supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 1,
+       "isBackwardNode": 0, "size": 0.3}], "edges": []})");
+  const auto limit = static_cast<double>(p.costs.devices[0].memory_limit);
+  const std::vector<double>& b = p.resident_bytes;
+  EXPECT_LE(b[0] + b[1] + b[2], limit);
+  EXPECT_LE(b[2] + b[1] + b[0], limit);
+  EXPECT_GT(b[0] + b[1] + b[2], limit * (1 - 1e-9));
+}
+
+TEST(DnnPartitioning, LimitsTooSmallToScaleHoldNothing) {
+  const PlanProblem p = read(with(kSmall, "100.0", "5e-324"));
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    if (p.resident_bytes[i] > 0) {
+      EXPECT_EQ(p.allowed[i] & 1, 0u) << i;
+    }
+  }
+}
+
 TEST(DnnPartitioning, LimitsThatAreNoWholeBytesAreScaledExactly) {
   const PlanProblem p = read(with(kSmall, "100.0", "60.25"));
   EXPECT_EQ(p.costs.devices[0].memory_limit, 241);

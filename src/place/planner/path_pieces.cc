@@ -209,8 +209,10 @@ bool PathPieces::cut_cheapest(const std::function<bool()>& more) {
 }
 
 double PathPieces::least(const std::vector<int32_t>& path,
-                         const std::function<bool()>& more) {
+                         const std::function<bool()>& more,
+                         const std::vector<int32_t>& others) {
   path_ = path;
+  piece_cut_.set_counted(others);
   labels_ = labels_of(p_, path);
   cuts_.clear();
   pieces_.clear();

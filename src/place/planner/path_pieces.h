@@ -35,9 +35,11 @@ class PathPieces {
 
   // Returns a lower bound on the time in which the ops of a path can be done:
   // ops of the PiecesProblem, each an input of the next. Cuts as long as more()
-  // says so, asked before each, and as long as they help.
+  // says so, asked before each, and as long as they help. What the ops of
+  // `others` take, which may be in the same pieces, is not in it.
   double least(const std::vector<int32_t>& path,
-               const std::function<bool()>& more);
+               const std::function<bool()>& more,
+               const std::vector<int32_t>& others = {});
 
   // Returns what an op takes at its best place.
   double least_time(int32_t op) const;

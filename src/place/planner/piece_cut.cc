@@ -52,6 +52,7 @@ bool in_one_piece(const PiecesProblem& p, int32_t input, int32_t op) {
 PieceCut::PieceCut(const PiecesProblem& p)
     : p_(p),
       work_(static_cast<size_t>(p.num_ops), kInfinite),
+      counted_(static_cast<size_t>(p.num_ops), 0),
       node_(static_cast<size_t>(p.num_ops)),
       seen_(static_cast<size_t>(p.num_groups), 0) {
   double sum = 1;
@@ -68,6 +69,11 @@ PieceCut::PieceCut(const PiecesProblem& p)
     }
   }
   scale_ = static_cast<double>(kMostUnits) / sum;
+}
+
+void PieceCut::set_counted(const std::vector<int32_t>& ops) {
+  std::fill(counted_.begin(), counted_.end(), 0);
+  for (const int32_t v : ops) counted_[static_cast<size_t>(v)] = 1;
 }
 
 // Rounded down, as all that a lower bound is made of.
@@ -97,9 +103,10 @@ void PieceCut::add_ops(const PathLabels& labels, int32_t begin, int32_t last,
     const auto at = static_cast<size_t>(v);
     if (node_[at] >= 0) continue;
     node_[at] = flow_.add_node();
-    const bool counted = seen_[static_cast<size_t>(p_.group[at])] == cuts_;
-    const double bytes = counted ? 0 : p_.bytes[at];
-    flow_.add_arcs(node_[at], kOutside, units(work_[at] + price * bytes), 0);
+    const bool held = seen_[static_cast<size_t>(p_.group[at])] == cuts_;
+    const double bytes = held ? 0 : p_.bytes[at];
+    const double work = counted_[at] ? 0 : work_[at];
+    flow_.add_arcs(node_[at], kOutside, units(work + price * bytes), 0);
   }
 }
 

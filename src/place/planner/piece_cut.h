@@ -40,6 +40,9 @@ class PieceCut {
  public:
   explicit PieceCut(const PiecesProblem& problem);
 
+  // From here on the work of these ops is free: it is counted elsewhere.
+  void set_counted(const std::vector<int32_t>& ops);
+
   // Returns what the free ops add at least to the cost of a piece: their work,
   // or the transfers that cut them off; where each byte that the piece holds
   // over the limit of any accelerator costs `price` more, and each below it as
@@ -63,6 +66,7 @@ class PieceCut {
 
   const PiecesProblem& p_;
   std::vector<double> work_;  // per op, on the best accelerator
+  std::vector<char> counted_;
   std::vector<std::pair<int32_t, int32_t>> ties_;  // ops of one piece
   double most_bytes_ = 0;                          // of any accelerator
   double scale_ = 1;                               // units of the flow

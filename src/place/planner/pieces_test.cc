@@ -14,6 +14,7 @@
 #include "berth/errors.h"
 #include "place/planner/check.h"
 #include "place/planner/models.h"
+#include "place/planner/path_pieces.h"
 #include "place/planner/problem_testing.h"
 
 namespace berth {
@@ -361,6 +362,33 @@ TEST(CheckPieces, RejectsMutatedWitnesses) {
     }
   }
   EXPECT_GT(raised, 200);
+}
+
+// Of a path that is too long for all its pieces, an op outside of the part may
+// be in a piece of the part: its time must count once.
+TEST(BoundPieces, CountAnOpOutsideOfThePartOnce) {
+  ProblemMaker m(PlanModel::kPieces);
+  const int slow = m.device_class("CPU"), fast = m.device_class("ACC");
+  m.device("ACC:0", fast);
+  m.device("CPU", slow, 0, CopyRule::kReceiving, true);
+  m.op("a", {90, 10}, {}, 0, 50);
+  m.op("b", {90, 10}, {0}, 0, 50);
+  m.op("c", {90, 10}, {0, 1}, 0, 0);
+  const PlanProblem p = m.make();
+  ASSERT_DOUBLE_EQ(least_value(p), 30);
+  const PiecesProblem pieces(p);
+  PathPieces paths(pieces);
+  const auto more = [] { return true; };
+  EXPECT_NEAR(paths.least({0, 1}, more, {2}), 20, 1e-6);
+  EXPECT_NEAR(paths.least({0, 1}, more), 30, 1e-6);
+  const Witness w = {
+      "pieces",
+      30 * (1 - 1e-8),
+      {{"path", {0, 1, 2}}, {"part", {0, 2}}, {"cuts", {0, 1, 0}}}};
+  EXPECT_EQ(check_pieces(p, w), "");
+  Witness twice = w;
+  twice.target = 31;
+  EXPECT_NE(check_pieces(p, twice), "");
 }
 
 TEST(BoundPieces, AreThatOfTheOnlyPlanOfAChain) {

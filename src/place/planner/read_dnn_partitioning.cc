@@ -22,6 +22,9 @@ using Json = nlohmann::json;
 
 constexpr double kNever = 1e30;  // the authors' infinity
 constexpr double kMostBytes = 1e18;
+// A limit below is as one of nothing, and no unit becomes infinite.
+constexpr double kLeastBytes = 1e-200;
+constexpr double kSumRounding = 1e-12;
 constexpr double kSameCost = 1e-6;  // costs of one op's edges may differ by
 
 // Fields of one JSON object at a path of the file.
@@ -230,11 +233,19 @@ void set_limit(PlanProblem& p, const File& f) {
              fmt::format("have sizes of {:g} in all; expected {:g} at most",
                          total, kMostBytes));
   }
-  const double limit = f.limit > kMostBytes ? 0 : f.limit;
+  const bool none = f.limit < kLeastBytes;
+  const double limit = none || f.limit > kMostBytes ? 0 : f.limit;
   while (limit * unit != std::floor(limit * unit)) unit *= 2;
+  // Sums of whole numbers are exact. Of others, the order of adding must not
+  // decide what fits exactly.
+  const bool exact = total * unit <= 0x1p53 &&
+                     std::all_of(f.size.begin(), f.size.end(), [&](double s) {
+                       return s * unit == std::floor(s * unit);
+                     });
+  const double as = exact ? unit : unit * (1 - kSumRounding);
   for (size_t i = 0; i < f.size.size(); ++i) {
-    p.resident_bytes[i] = std::min(f.size[i] * unit, 4 * kMostBytes);
-    if (f.limit > 0 || f.size[i] == 0) continue;
+    p.resident_bytes[i] = std::min(f.size[i] * as, 4 * kMostBytes);
+    if (!none || f.size[i] == 0) continue;
     for (int32_t d = 0; d < p.num_devices(); ++d) {
       if (p.costs.devices[static_cast<size_t>(d)].device_class ==
           kAccelerator) {
