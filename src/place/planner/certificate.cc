@@ -44,16 +44,21 @@ std::string certificate(const PlanProblem& p, const PlanAnswer& a) {
       "Planned {}: {}",
       p.model == PlanModel::kLoad ? "load of the busiest device" : "step",
       amount(a.value, p.time_unit));
-  if (a.bound.value <= 0)
+  if (a.value <= 0) return text + "; no plan is better";
+  if (a.bound.value <= 0) {
     return text + "; nothing was proved about better ones";
+  }
   text +=
       fmt::format("; with these costs, links and limits no plan is under {}",
                   amount(a.bound.value, p.time_unit));
   text += a.gap() < 1e-6
-              ? " (none is better"
+              ? " (none is better, to six digits"
               : fmt::format(" (at most {:.2g} % better exists", 100 * a.gap());
-  return text + fmt::format("; covers {}; proof: {}, {:.2g} s together)",
-                            covered(p.model), a.bound.how, a.seconds);
+  const std::string effort = a.in_moves
+                                 ? fmt::format("{} moves", a.moves)
+                                 : fmt::format("{:.2g} s together", a.seconds);
+  return text + fmt::format("; covers {}; proof: {}; {})", covered(p.model),
+                            a.bound.how, effort);
 }
 
 }  // namespace berth

@@ -179,6 +179,7 @@ PlanAnswer plan_placement(PlanProblem p, const PlannerOptions& o) {
                                     : Budget::of_seconds(o.seconds, threads);
   check_problem(p);
   PlanAnswer answer;
+  answer.in_moves = budget.counts_moves();
   answer.conflict = prove_infeasible(p);
   if (answer.conflict.any()) {
     answer.status = PlanStatus::kInfeasible;

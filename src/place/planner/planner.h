@@ -98,8 +98,9 @@ struct PlanAnswer {
   Bound bound;
   std::vector<PricedCandidate> candidates;
   Infeasible conflict;
-  double seconds = 0;  // value and bound together
-  int64_t moves = 0;
+  double seconds = 0;     // value and bound together
+  int64_t moves = 0;      // tried by the search
+  bool in_moves = false;  // the effort was stated in them
 
   // At most this share better exists; 0: proved best.
   double gap() const { return bound.value > 0 ? value / bound.value - 1 : -1; }

@@ -122,6 +122,38 @@ TEST(Planner, SaysSoWhenNothingIsFoundAndNothingProved) {
             "impossible; more effort may find one");
 }
 
+TEST(Planner, CertificatesNameValueBoundGapCoverAndEffort) {
+  ProblemMaker m(PlanModel::kLoad);
+  m.device("GPU:0", m.device_class("GPU"));
+  PlanProblem p = m.make();
+  PlanAnswer a;
+  a.status = PlanStatus::kPlanned;
+  EXPECT_EQ(certificate(p, a),
+            "Planned load of the busiest device: 0 us; no plan is better");
+  a.value = 2020;
+  EXPECT_EQ(certificate(p, a),
+            "Planned load of the busiest device: 2.02 ms; nothing was proved "
+            "about better ones");
+  a.bound.value = 2000;
+  a.bound.how = "sums";
+  a.in_moves = true;
+  a.moves = 800;
+  EXPECT_EQ(certificate(p, a),
+            "Planned load of the busiest device: 2.02 ms; with these costs, "
+            "links and limits no plan is under 2 ms (at most 1 % better "
+            "exists; covers all placements, ops as given; proof: sums; 800 "
+            "moves)");
+  a.in_moves = false;
+  a.seconds = 0.5;
+  a.bound.value = a.value;
+  p.time_unit = "";
+  EXPECT_EQ(certificate(p, a),
+            "Planned load of the busiest device: 2020; with these costs, links "
+            "and limits no plan is under 2020 (none is better, to six digits; "
+            "covers all placements, ops as given; proof: sums; 0.5 s "
+            "together)");
+}
+
 TEST(Planner, AnEmptyGraphIsPlannedAtOnce) {
   for (const PlanModel model : kModels) {
     ProblemMaker m(model);
