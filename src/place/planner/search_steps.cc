@@ -107,8 +107,11 @@ class StepSearch {
     const double begin = budget_.spent(s.annealer.moves());
     s.annealer.run({.hot = hot, .cold = hot / 200}, budget_.moves_per_stream(),
                    [&](int64_t moves) {
-                     if (budget_.enough(s.annealer.best_us())) return 1.0;
-                     return (budget_.spent(moves) - begin) / (1 - begin);
+                     const double gone = budget_.spent(moves);
+                     if (gone >= 1 || budget_.enough(s.annealer.best_us())) {
+                       return 1.0;
+                     }
+                     return (gone - begin) / (1 - begin);
                    });
   }
 
