@@ -145,9 +145,9 @@ void PlanInputOptions::add_to(CLI::App& command) {
                      "CPUx2,GPUx2");
   command
       .add_option("--objective", objective,
-                  "the end of a step, or the load of the busiest device")
-      ->check(CLI::IsMember({"latency", "throughput"}))
-      ->capture_default_str();
+                  "the end of a step (if nothing else is said), or the load of "
+                  "the busiest device")
+      ->check(CLI::IsMember({"latency", "throughput"}));
   command.add_flag("--free-scopes", free_scopes,
                    "devices that nodes ask for are a candidate, no condition");
 }

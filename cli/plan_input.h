@@ -18,7 +18,7 @@ struct PlanInputOptions {
   std::string file;
   std::string format = "auto";
   std::string cluster, devices;
-  std::string objective = "latency";
+  std::string objective;  // "": latency, or that of the plan to verify
   bool free_scopes = false;
 
   void add_to(CLI::App& command);

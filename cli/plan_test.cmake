@@ -117,7 +117,7 @@ expect_json("${out}" 4.5 value)
 expect_json("${out}" CPU:0 ops 1 device)
 expect_json("${out}" 8 ops 1 id)
 expect_json("${out}" 6.0 devices 0 peak_bytes)
-check(0 verify-plan ${file} ${plan} --objective throughput)
+check(0 verify-plan ${file} ${plan})  # of the objective that it states
 expect("${out}" "bound: verified")
 file(READ ${plan} kept)
 foreach(change "\"value\": 4.5|\"value\": 4.4" "\"device\":\"CPU:0\"|\"device\":\"ACC:0\""
@@ -127,7 +127,7 @@ foreach(change "\"value\": 4.5|\"value\": 4.4" "\"device\":\"CPU:0\"|\"device\":
   file(WRITE ${plan} "${false}")
   check("1;2" verify-plan ${file} ${plan} --objective throughput)
 endforeach()
-check(2 verify-plan ${file} ${plan})
+check(2 verify-plan ${file} ${plan} --objective latency)
 expect("${err}" "rules: found \"load\", expected \"pieces\"")
 
 # A split of others, and one that breaks a limit.

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/plan_input.h"
 #include "cli/verify.h"
+#include "place/planner/json_field.h"
 
 namespace berth::cli {
 
@@ -18,12 +19,23 @@ struct Options {
   std::string plan;
 };
 
-int run(const Options& o) {
+// The objective of a plan file; "": it names none.
+std::string objective_of(const std::string& text, const std::string& name) {
+  const nlohmann::json document = parse_json(text, name);
+  const auto objective = Field(document, name).find("objective");
+  return objective ? objective->text() : "";
+}
+
+int run(Options o) {
   PlanInput input;
-  read_plan_input(o.input, input);
   PlanFile file;
+  const std::string text = read_file(o.plan);
   try {
-    file = read_plan(input.problem, read_file(o.plan), o.plan);
+    if (o.input.objective.empty()) {
+      o.input.objective = objective_of(text, o.plan);
+    }
+    read_plan_input(o.input, input);
+    file = read_plan(input.problem, text, o.plan);
   } catch (const errors::InvalidArgument& e) {
     throw UsageError(e.what());
   }

@@ -159,7 +159,8 @@ void read_node(const Fields& node, Objective objective, PlanProblem& p,
       (!latency || node.find("isBackwardNode")) && node.flag("isBackwardNode");
   if (latency && backward) {
     node.bad("isBackwardNode",
-             "0: the latency of this format is that of inference");
+             "0: the latency of this format is that of inference; training "
+             "has throughput (--objective throughput)");
   }
   p.backward.push_back(backward);
 }
