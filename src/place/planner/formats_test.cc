@@ -88,7 +88,8 @@ TEST(DnnPartitioning, LatencyHasOneCpuAndNoBackwardNodes) {
   EXPECT_EQ(p.costs.devices[2].name, "CPU");
   EXPECT_EQ(failure(kSmall, Objective::kLatency),
             "small.json: nodes[2].isBackwardNode is true; expected 0: the "
-            "latency of this format is that of inference");
+            "latency of this format is that of inference; training "
+            "has throughput (--objective throughput)");
   EXPECT_EQ(failure(text),
             "small.json: nodes[2].isBackwardNode is missing; expected true, "
             "false, 1 or 0");
