@@ -99,6 +99,10 @@ const char* model_name(PlanModel model) {
   return model == PlanModel::kLoad ? "throughput" : "latency";
 }
 
+int64_t limit_of(const PlanProblem& problem, double bytes) {
+  return static_cast<int64_t>(std::min(bytes * problem.bytes_scale, 0x1p62));
+}
+
 std::vector<DeviceMask> allowed_of_groups(const PlanProblem& p) {
   const DeviceMask all =
       p.num_devices() == 64 ? ~DeviceMask{0} : device_bit(p.num_devices()) - 1;
