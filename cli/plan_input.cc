@@ -161,7 +161,7 @@ void read_plan_input(const PlanInputOptions& o, PlanInput& input) {
   } else {
     as_usage([&] { read_public_file(o, text, format, input); });
   }
-  check_problem(input.problem);
+  as_usage([&] { check_problem(input.problem); });
 }
 
 }  // namespace berth::cli

@@ -47,7 +47,7 @@ class Verifier {
                      : fmt::format("the file says {}, by the rules it is {}",
                                    f_.value, now.value));
     say("bytes and limits", memory(now.bytes));
-    if (f_.bound > 0) say("gap", gap());
+    if (f_.bound > 0 || f_.gap >= 0) say("gap", gap());
     if (f_.bound > 0) say("bound", bound());
     return found_;
   }
@@ -122,6 +122,7 @@ class Verifier {
   }
 
   std::string gap() const {
+    if (!(f_.bound > 0)) return "the file says one, without a bound";
     const double gap = f_.value / f_.bound - 1;
     if (f_.bound > f_.value * (1 + kRounding)) return "the bound is above";
     if (std::fabs(gap - f_.gap) <= kRounding) return "";

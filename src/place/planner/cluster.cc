@@ -355,7 +355,10 @@ void use_cluster(const Cluster& cluster, PlanProblem& p) {
     DeviceCost device = old.devices[model];
     device.name = DeviceName::parse(asked.name).short_str();
     device.device_class = asked.device_class;
-    if (asked.memory_limit > 0) device.memory_limit = asked.memory_limit;
+    if (asked.memory_limit > 0) {
+      device.memory_limit =
+          limit_of(p, static_cast<double>(asked.memory_limit));
+    }
     now.devices.push_back(device);
     if (!free.empty()) p.free_of_touch.push_back(free[model]);
     for (size_t i = 0; i < allowed.size(); ++i) {

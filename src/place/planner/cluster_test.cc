@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/errors.h"
+#include "place/planner/formats.h"
 #include "place/planner/problem_testing.h"
 
 namespace berth {
@@ -133,6 +134,22 @@ TEST(Cluster, ReplacesTheDevicesOfAProblem) {
   EXPECT_EQ(p.free_of_touch, (std::vector<uint8_t>{1, 0, 0}));
   EXPECT_EQ(p.allowed[1], DeviceMask{1});
   check_problem(p);
+}
+
+// A limit of 60.25 is 241 quarters, and 60 of a cluster are 240.
+TEST(Cluster, LimitsAreMeasuredAsThoseOfTheFile) {
+  PlanProblem p = read_dnn_partitioning(
+      R"({"maxSizePerFPGA": 60.25, "maxFPGAs": 1, "maxCPUs": 1, "nodes": [
+      {"id": 0, "supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 1,
+       "isBackwardNode": 0, "size": 50}], "edges": []})",
+      "file", Objective::kThroughput);
+  use_cluster(
+      read_cluster(R"({"devices": [{"name": "ACC:0", "memory_bytes": 60}]})",
+                   "c.json"),
+      p);
+  EXPECT_EQ(p.costs.devices[0].memory_limit, 240);
+  EXPECT_EQ(p.resident_bytes[0], 200);
+  EXPECT_EQ(limit_of(p, 1e30), int64_t{1} << 62);
 }
 
 TEST(Cluster, OfAnotherTypeIsRefused) {

@@ -11,6 +11,8 @@ namespace berth {
 
 namespace {
 
+constexpr double kMostUs = 1e30;  // sums and products of more could overflow
+
 [[noreturn]] void fail(const PlanProblem& p, const std::string& what) {
   throw errors::InvalidArgument(fmt::format("plan \"{}\": {}", p.name, what));
 }
@@ -55,15 +57,28 @@ void check_numbers(const PlanProblem& p) {
     }
     for (size_t c = 0; c < classes; ++c) {
       const double us = p.costs.times[at * classes + c].us;
-      if (!(us >= 0)) {
-        fail(p, fmt::format("op \"{}\" takes {} on \"{}\"; expected 0 or more",
-                            p.names[at], us, p.costs.classes[c].name));
+      if (!(us >= 0) || (std::isfinite(us) && us > kMostUs)) {
+        fail(p, fmt::format("op \"{}\" takes {} on \"{}\"; expected 0 to {:g}",
+                            p.names[at], us, p.costs.classes[c].name, kMostUs));
       }
     }
     if (!(p.resident_bytes[at] >= 0) || std::isinf(p.resident_bytes[at])) {
       fail(p, fmt::format("op \"{}\" holds {} bytes; expected 0 or more",
                           p.names[at], p.resident_bytes[at]));
     }
+  }
+}
+
+void check_links(const PlanProblem& p) {
+  int64_t most = 0;
+  for (int32_t v = 0; v < p.costs.bytes.num_items(); ++v) {
+    most = std::max(most, p.costs.bytes.item(v));
+  }
+  for (const LinkCost& link : p.costs.links) {
+    const double us = link.time_us(most);
+    if (us >= 0 && us <= kMostUs) continue;
+    fail(p, fmt::format("{} bytes take {} on a link; expected 0 to {:g}", most,
+                        us, kMostUs));
   }
 }
 
@@ -99,6 +114,10 @@ const char* model_name(PlanModel model) {
   return model == PlanModel::kLoad ? "throughput" : "latency";
 }
 
+int64_t limit_of(const PlanProblem& problem, double bytes) {
+  return static_cast<int64_t>(std::min(bytes * problem.bytes_scale, 0x1p62));
+}
+
 std::vector<DeviceMask> allowed_of_groups(const PlanProblem& p) {
   const DeviceMask all =
       p.num_devices() == 64 ? ~DeviceMask{0} : device_bit(p.num_devices()) - 1;
@@ -125,6 +144,7 @@ Rows<int32_t> ops_of_groups(const PlanProblem& p) {
 void check_problem(const PlanProblem& p) {
   check_sizes(p);
   check_numbers(p);
+  check_links(p);
   check_order(p);
 }
 

@@ -57,6 +57,10 @@ struct PlanProblem {
   std::vector<double> touch_us;
   std::vector<uint8_t> free_of_touch;  // per device
 
+  // What a file's bytes were multiplied by, so that limits are whole numbers:
+  // limits from elsewhere are, too.
+  double bytes_scale = 1;
+
   std::vector<PlanCandidate> candidates;
 
   int32_t num_ops() const { return graph.num_nodes(); }
@@ -67,6 +71,9 @@ struct PlanProblem {
     return graph.kind[static_cast<size_t>(op)] == SimulatedGraph::Kind::kOp;
   }
 };
+
+// Returns a limit of so many bytes, as devices of the problem have it.
+int64_t limit_of(const PlanProblem& problem, double bytes);
 
 // Returns, per group, the devices that all its ops allow and have kernels on.
 std::vector<DeviceMask> allowed_of_groups(const PlanProblem& problem);

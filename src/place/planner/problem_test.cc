@@ -56,6 +56,12 @@ TEST(PlanProblem, RefusesWhatDoesNotFitTogetherAndNamesIt) {
   p.costs.times[2].us = std::nan("");
   EXPECT_NE(failure(p).find("op \"b\" takes nan"), std::string::npos);
   p = two_ops();
+  p.costs.times[2].us = 1e308;
+  EXPECT_NE(failure(p).find("op \"b\" takes 1e+308"), std::string::npos);
+  p = two_ops();
+  p.costs.links[1].latency_us = 1e308;
+  EXPECT_NE(failure(p).find("take 1e+308 on a link"), std::string::npos);
+  p = two_ops();
   p.group[1] = 9;
   EXPECT_NE(failure(p).find("op \"b\" is in group 9 of 2"), std::string::npos);
   p = two_ops();

@@ -237,6 +237,7 @@ void set_limit(PlanProblem& p, const File& f) {
   const bool none = f.limit < kLeastBytes;
   const double limit = none || f.limit > kMostBytes ? 0 : f.limit;
   while (limit * unit != std::floor(limit * unit)) unit *= 2;
+  p.bytes_scale = unit;
   // Sums of whole numbers are exact. Of others, the order of adding must not
   // decide what fits exactly.
   const bool exact = total * unit <= 0x1p53 &&

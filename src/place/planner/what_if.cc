@@ -215,7 +215,7 @@ class Question {
         quantity([&] { return parse_quantity(size, Quantity::kBytes); });
     if (bytes < 1) fail("a limit of 0 means none");
     c_.problem.costs.devices[static_cast<size_t>(device(name))].memory_limit =
-        static_cast<int64_t>(std::min(bytes, 0x1p62));
+        limit_of(c_.problem, bytes);
   }
 
   // The device gets a class of its own.
