@@ -165,7 +165,7 @@ class Step {
       }
       behind[place[i]].push_back(i);
     }
-    for (const int32_t i : behind[0]) send(i);
+    for (const int32_t i : behind[0]) stand(i);
     for (size_t k = 0; k < plan_.sequence.size(); ++k) {
       const int32_t op = plan_.sequence[k], d = plan_.device[op];
       double start = inputs_of(op);
@@ -173,7 +173,7 @@ class Step {
       compute_[d] = end_[op] = start + p_.costs.time(op, d).us;
       start_[op] = start;
       send(op);
-      for (const int32_t i : behind[k + 1]) send(i);
+      for (const int32_t i : behind[k + 1]) stand(i);
     }
     Recomputed r;
     for (const int32_t i : order) r.value = std::max(r.value, end(i));
@@ -233,6 +233,20 @@ class Step {
     return end;
   }
 
+  // A node that takes no time, at its place. It ends now, unless it needs a
+  // copy that stands further behind.
+  void stand(int32_t i) {
+    bool here = true;
+    for (const int32_t v : g_.reads[i]) {
+      const int32_t from = g_.producer[v];
+      here = here && end_[from] >= 0 &&
+             (plan_.device[from] == plan_.device[i] || g_.everywhere[v]);
+    }
+    for (const int32_t c : g_.controls[i]) here = here && end_[c] >= 0;
+    if (here) end(i);
+    send(i);
+  }
+
   // To the devices that need not stop for it.
   void send(int32_t i) {
     for (const int32_t v : g_.values[i]) {
@@ -268,19 +282,21 @@ std::vector<double> Step::peaks() {
     changes[d].emplace_back(to, 0, -bytes);
   };
   // The end of the last that reads a value, or a name of it, on a device.
-  const auto last_use = [&](int32_t v, int32_t d, auto&& self) -> double {
+  const auto last_use = [&](int32_t value, int32_t d) {
     double last = 0;
-    for (const int32_t r : g_.readers[v]) {
-      if (plan_.device[r] != d) continue;
-      last = std::max(last, end(r));
-      if (g_.alias_of[r] != v) continue;
-      for (const int32_t named : g_.values[r]) {
-        last = std::max(last, self(named, d, self));
+    std::vector<int32_t> names = {value};
+    for (size_t k = 0; k < names.size(); ++k) {
+      const int32_t v = names[k];
+      for (const int32_t r : g_.readers[v]) {
+        if (plan_.device[r] != d) continue;
+        last = std::max(last, end(r));
+        if (g_.alias_of[r] != v) continue;
+        for (const int32_t named : g_.values[r]) names.push_back(named);
       }
+      if (plan_.device[g_.producer[v]] != d) continue;
+      if (g_.lives_on[v]) last = kInfinity;
+      for (const auto& [to, copy] : copies_[v]) last = std::max(last, copy.end);
     }
-    if (plan_.device[g_.producer[v]] != d) return last;
-    if (g_.lives_on[v]) last = kInfinity;
-    for (const auto& [to, copy] : copies_[v]) last = std::max(last, copy.end);
     return last;
   };
   for (int32_t v = 0; v < static_cast<int32_t>(copies_.size()); ++v) {
@@ -289,7 +305,7 @@ std::vector<double> Step::peaks() {
     if (g_.alias_of[i] < 0) {
       const bool stays = !p_.takes_time(i);
       hold(home, bytes, stays ? -1 : start_[i],
-           stays ? kInfinity : std::max(end(i), last_use(v, home, last_use)));
+           stays ? kInfinity : std::max(end(i), last_use(v, home)));
       std::set<int32_t> on;
       for (const int32_t r : g_.readers[v]) on.insert(plan_.device[r]);
       for (const int32_t d : on) {
@@ -298,8 +314,7 @@ std::vector<double> Step::peaks() {
       }
     }
     for (const auto& [to, copy] : copies_[v]) {
-      hold(to, bytes, copy.start,
-           std::max(copy.end, last_use(v, to, last_use)));
+      hold(to, bytes, copy.start, std::max(copy.end, last_use(v, to)));
     }
   }
   std::vector<double> peak(changes.size());

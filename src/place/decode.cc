@@ -472,18 +472,49 @@ class Decoder::Impl {
     return is_done(slot) ? done_[slot].end_us : settle(node);
   }
 
+  bool waits_for_settling(int32_t node) const {
+    return t_.graph.kind[node] == Kind::kAlias && !is_done(alias_slot(node));
+  }
+
+  // Chains of aliases may be longer than the stack: each frame is an alias and
+  // how much of what it waits for is there.
   double settle(int32_t alias) {
-    const int32_t on = plan_->device[alias];
-    double at = 0;
-    for (const DecodeTables::Read& r : t_.reads[alias]) {
-      at = std::max(at, arrive(r, on));
+    settling_.assign(1, {alias, 0, 0});
+    while (true) {
+      Settling& s = settling_.back();
+      const int32_t on = plan_->device[s.alias];
+      const auto& reads = t_.reads[s.alias];
+      const auto& controls = t_.graph.controls[s.alias];
+      if (s.next < reads.size()) {
+        const DecodeTables::Read& r = reads[s.next];
+        if (needs_end(r, on) && waits_for_settling(r.producer)) {
+          settling_.push_back({r.producer, 0, 0});
+          continue;
+        }
+        s.at = std::max(s.at, arrive(r, on));
+        ++s.next;
+      } else if (s.next < reads.size() + controls.size()) {
+        const int32_t c = controls[s.next - reads.size()];
+        if (waits_for_settling(c)) {
+          settling_.push_back({c, 0, 0});
+          continue;
+        }
+        s.at = std::max(s.at, done(c));
+        ++s.next;
+      } else {
+        const double at = s.at;
+        note({s.alias, -1, position_, at, at});
+        span_[s.alias] = {at, at};
+        settling_.pop_back();
+        if (settling_.empty()) return at;
+      }
     }
-    for (const int32_t c : t_.graph.controls[alias]) {
-      at = std::max(at, done(c));
-    }
-    note({alias, -1, position_, at, at});
-    span_[alias] = {at, at};
-    return at;
+  }
+
+  // Whether arrive() asks when the producer has ended.
+  bool needs_end(const DecodeTables::Read& r, int32_t on) const {
+    if (plan_->device[r.producer] == on || r.everywhere) return true;
+    return (t_.eager >> on & 1) == 0 && !is_done(copy_slot(r.value, on));
   }
 
   // When what is read is on a device.
@@ -513,6 +544,13 @@ class Decoder::Impl {
   const DecodeTables t_;
   bool aliases_ = false;  // there are some
   bool no_log_ = false;   // copies are what they are: run_free()
+
+  struct Settling {
+    int32_t alias;
+    size_t next;  // of its reads, then of its controls
+    double at;
+  };
+  std::vector<Settling> settling_;
 
   // Of the plan decoded last.
   std::vector<Span> span_;    // per node

@@ -4,6 +4,7 @@
 
 #include "berth/errors.h"
 #include "place/planner/models.h"
+#include "place/planner/problem_testing.h"
 
 namespace berth {
 namespace {
@@ -78,6 +79,27 @@ TEST(EvaluateSteps, NamesTheOpsOfAnOrderThatCannotBe) {
               std::string::npos)
         << e.what();
   }
+}
+
+TEST(EvaluateSteps, ChainsOfAliasesMayBeLongerThanTheStack) {
+  constexpr int kAliases = 200'000;
+  testing::ProblemMaker m(PlanModel::kStep);
+  m.device("GPU:0", m.device_class("GPU"));
+  for (int i = 0; i < kAliases + 2; ++i) {
+    m.op("op" + std::to_string(i), {3},
+         i == 0 ? std::vector<int>{} : std::vector<int>{i - 1}, 8);
+  }
+  PlanProblem p = m.make();
+  for (int32_t i = 1; i <= kAliases; ++i) {
+    p.graph.kind[i] = SimulatedGraph::Kind::kAlias;
+    p.graph.alias_of[i] = i - 1;
+  }
+  p.graph.finish();
+  const PlacePlan plan = {std::vector<int32_t>(kAliases + 2, 0),
+                          {0, kAliases + 1}};
+  const Evaluation e = evaluate(p, plan);
+  EXPECT_EQ(e.value, 6);
+  EXPECT_EQ(e.devices[0].bytes, 16);
 }
 
 }  // namespace
