@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "place/planner/frontier.h"
 
@@ -9,7 +11,6 @@ namespace berth {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr size_t kMostLooked = 256;    // candidates, or nets of one
 constexpr int32_t kMostSteps = 60000;  // of all tries together
 
 // Grows an order from one unit, each time by the one that opens the fewest
@@ -28,24 +29,14 @@ class OrderMaker {
 
   // Returns about the sum of 2^open, or infinity once it is `most`.
   double grow(int32_t start, double most) {
-    const auto n = static_cast<size_t>(p_.num_units());
-    order_.clear();
-    taken_.assign(n, 0);
-    near_.assign(n, 0);
-    left_.clear();
-    for (int32_t i = 0; i < p_.pins.size(); ++i) {
-      left_.push_back(static_cast<int32_t>(p_.pins[i].size()));
-    }
-    candidates_.assign(1, start);
-    near_[start] = 1;
+    reset();
+    reach(start);
     double sum = 0;
-    int32_t open = 0;
-    size_t fresh = 0;
-    while (order_.size() < n) {
+    int32_t open = 0, fresh = 0;
+    while (order_.size() < place_.size()) {
       if (candidates_.empty()) {
         while (taken_[fresh]) ++fresh;
-        candidates_.push_back(static_cast<int32_t>(fresh));
-        near_[fresh] = 1;
+        reach(fresh);
       }
       open += take_best();
       sum += std::ldexp(1.0, std::clamp(open, 0, 500));
@@ -56,47 +47,73 @@ class OrderMaker {
   const std::vector<int32_t>& order() const { return order_; }
 
  private:
-  int32_t change(int32_t unit) const {
-    int32_t c = 0;
-    const auto nets = p_.nets[unit];
-    for (const int32_t n : nets.first(std::min(nets.size(), kMostLooked))) {
-      if (!paid_[n]) continue;
-      const int32_t size = static_cast<int32_t>(p_.pins[n].size());
-      c += (left_[n] == size) - (left_[n] == 1);
+  void reset() {
+    const auto n = static_cast<size_t>(p_.num_units());
+    order_.clear();
+    reached_.clear();
+    candidates_.clear();
+    taken_.assign(n, 0);
+    place_.assign(n, -1);
+    change_.assign(n, 0);
+    left_.clear();
+    for (int32_t i = 0; i < p_.pins.size(); ++i) {
+      left_.push_back(static_cast<int32_t>(p_.pins[i].size()));
+      if (!paid_[i]) continue;
+      for (const int32_t u : p_.pins[i]) change_[u] += change_of(i);
     }
-    return c;
   }
 
-  // Of equal ones the one that was reached first.
+  // How many more nets are open when a unit of this one comes next.
+  int32_t change_of(int32_t net) const {
+    const auto size = static_cast<int32_t>(p_.pins[net].size());
+    return (left_[net] == size) - (left_[net] == 1);
+  }
+
+  // Of equal ones the one that was reached first; and of those that open none.
+  std::pair<int32_t, int32_t> key(int32_t unit) const {
+    return {std::max(change_[unit], -1), place_[unit]};
+  }
+
+  void reach(int32_t unit) {
+    place_[unit] = static_cast<int32_t>(reached_.size());
+    reached_.push_back(unit);
+    candidates_.insert(key(unit));
+  }
+
+  // Returns how many more nets are open then.
   int32_t take_best() {
-    size_t best = 0;
-    int32_t least = std::numeric_limits<int32_t>::max();
-    for (size_t i = 0; i < std::min(candidates_.size(), kMostLooked); ++i) {
-      const int32_t c = change(candidates_[i]);
-      if (c >= least) continue;
-      least = c;
-      best = i;
-      if (c < 0) break;
-    }
-    const int32_t unit = candidates_[best];
-    candidates_.erase(candidates_.begin() + static_cast<std::ptrdiff_t>(best));
+    const int32_t unit = reached_[candidates_.begin()->second];
+    const int32_t change = change_[unit];
+    candidates_.erase(candidates_.begin());
     taken_[unit] = 1;
     order_.push_back(unit);
     for (const int32_t n : p_.nets[unit]) {
-      if (!paid_[n]) continue;
-      if (left_[n]-- < static_cast<int32_t>(p_.pins[n].size())) continue;
-      for (const int32_t u : p_.pins[n]) {
-        if (near_[u]) continue;
-        near_[u] = 1;
-        candidates_.push_back(u);
-      }
+      if (paid_[n]) take_pin(n);
     }
-    return least;
+    return change;
+  }
+
+  void take_pin(int32_t net) {
+    const bool first = left_[net] == static_cast<int32_t>(p_.pins[net].size());
+    const int32_t before = change_of(net);
+    --left_[net];
+    const int32_t more = change_of(net) - before;
+    if (more == 0 && !first) return;
+    for (const int32_t u : p_.pins[net]) {
+      const bool candidate = place_[u] >= 0 && !taken_[u];
+      if (candidate) candidates_.erase(key(u));
+      change_[u] += more;
+      if (candidate) candidates_.insert(key(u));
+      if (place_[u] < 0) reach(u);
+    }
   }
 
   const PackingProblem& p_;
-  std::vector<uint8_t> paid_, taken_, near_;
-  std::vector<int32_t> left_, candidates_, order_;
+  std::vector<uint8_t> paid_, taken_;
+  std::vector<int32_t> left_;    // per net: units that are not taken
+  std::vector<int32_t> change_;  // per unit: of open nets, were it the next
+  std::vector<int32_t> place_, reached_, order_;
+  std::set<std::pair<int32_t, int32_t>> candidates_;  // keys
 };
 
 }  // namespace
