@@ -13,6 +13,9 @@ namespace berth {
 namespace {
 
 // Ops of a window: more where there are few. Moves in one, in the first rounds.
+// Decodes of the whole plan that a budget in seconds keeps back to put windows
+// together.
+constexpr double kTrials = 25;
 constexpr int32_t kWindow = 256, kLongWindow = 400, kLongBelow = 4000;
 constexpr int64_t kMovesInWindow = 1000, kMostTimesMoves = 8;
 constexpr int kRoundsPerTime = 4;
@@ -41,7 +44,12 @@ class Rounds {
   }
 
   double run() {
+    const double left = budget_.seconds_left();
     step_us_ = kept_.decode(plan_);
+    if (!budget_.counts_moves() && left > 0) {
+      const double one = (left - budget_.seconds_left()) / left;
+      until_ = 1 - std::min(kTrials * one, 0.3);
+    }
     for (int round = 0; !all_spent(); ++round) {
       const int64_t before = total_moves();
       one_round(round);
@@ -52,7 +60,7 @@ class Rounds {
 
  private:
   bool spent(size_t stream) const {
-    return budget_.spent(moves_[stream]) >= 1 ||
+    return budget_.spent(moves_[stream]) >= until_ ||
            moves_[stream] >= budget_.moves_per_stream();
   }
   bool all_spent() const {
@@ -108,7 +116,7 @@ class Rounds {
     const int64_t before = moves_[stream];
     most = std::min(most, budget_.moves_per_stream() - before);
     annealer.run({.hot = hot, .cold = hot / 200}, most, [&](int64_t moves) {
-      if (budget_.spent(before + moves) >= 1) return 1.0;
+      if (budget_.spent(before + moves) >= until_) return 1.0;
       return static_cast<double>(moves) / static_cast<double>(most);
     });
     moves_[stream] = before + annealer.moves();
@@ -121,7 +129,7 @@ class Rounds {
   // half and then the other.
   void try_parts(const std::vector<std::optional<Part>>& parts, size_t begin,
                  size_t end) {
-    if (begin == end) return;
+    if (begin == end || budget_.seconds_left() <= 0) return;
     trial_ = plan_;
     for (size_t k = begin; k < end; ++k) {
       put_back(units_, parts[k]->window, parts[k]->better, trial_);
@@ -146,6 +154,7 @@ class Rounds {
   Decoder kept_;
   PlacePlan trial_;
   double step_us_ = 0;
+  double until_ = 1;  // the share of the budget that windows may use
   std::vector<StreamRandom> random_;
 };
 
