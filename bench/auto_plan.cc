@@ -321,7 +321,10 @@ nlohmann::json child(const std::string& program, const std::string& name,
   if (pclose(pipe) != 0) return {};
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
-  return nlohmann::json::parse(text, nullptr, false);
+  // The last line is the case's.
+  while (text.ends_with('\n')) text.pop_back();
+  return nlohmann::json::parse(text.substr(text.rfind('\n') + 1), nullptr,
+                               false);
 }
 
 int run_devices(const std::string& program, const std::string& name,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -30,7 +31,7 @@ constexpr int kMostReplans = 3;
 constexpr const char* kCoarse = "layers kept together";
 // By how much a plan must be better than a simple one to be worth it: core sets
 // that wait for each other do worse than predicted when others want the cores.
-constexpr double kWorth = 0.01, kWorthOfCores = 0.05;
+constexpr double kWorth = 0.01, kWorthOfCores = 0.15;
 
 constexpr double kFetchBytesPerUs = 8e3;
 
@@ -314,18 +315,19 @@ class AutoPlacer {
     return std::popcount(cpus) > 1;
   }
 
-  // The scopes as written, layers kept together, and the best single device.
+  // The scopes as written, layers kept together, and of each class of devices
+  // the best one alone.
   std::vector<PlanCandidate> simple_plans(const PlanProblem& p) const {
     std::vector<PlanCandidate> plans = {p.candidates[0]};
     if (p.candidates.back().name == kCoarse) {
       plans.push_back(p.candidates.back());
     }
     const std::vector<DeviceMask> allowed = allowed_of_groups(p);
-    double least = std::numeric_limits<double>::infinity();
-    PlanCandidate one;
+    std::map<int32_t, std::pair<double, PlanCandidate>> one;  // per class
     for (int32_t d = 0; d < p.num_devices(); ++d) {
+      const DeviceCost& device = p.costs.devices[static_cast<size_t>(d)];
       PlanCandidate c;
-      c.name = "one device, " + p.costs.devices[static_cast<size_t>(d)].name;
+      c.name = "one device, " + device.name;
       c.plan.sequence = p.candidates[0].plan.sequence;
       for (const int32_t group : p.group) {
         const DeviceMask mask = allowed[static_cast<size_t>(group)];
@@ -333,11 +335,16 @@ class AutoPlacer {
                                                      : std::countr_zero(mask));
       }
       const Evaluation e = evaluate(p, c.plan);
-      if (!e.violations.empty() || e.value >= least) continue;
-      least = e.value;
-      one = std::move(c);
+      if (!e.violations.empty()) continue;
+      const auto [at, fresh] =
+          one.try_emplace(device.device_class, e.value, std::move(c));
+      if (!fresh && e.value < at->second.first) {
+        at->second = {e.value, std::move(c)};
+      }
     }
-    if (!one.plan.device.empty()) plans.push_back(std::move(one));
+    for (auto& [device_class, best] : one) {
+      plans.push_back(std::move(best.second));
+    }
     return plans;
   }
 
