@@ -86,6 +86,7 @@ Line& add(Line& line, const PlanAnswer& a) {
 
 // The value of the experts' split of an input; 0: there is none.
 double expert_value(const PlanProblem& p, const std::string& name) {
+  if (!name.starts_with("LayerGraphs-")) return 0;  // experts split layers
   std::string file = name.substr(name.find('-') + 1) + ".json";
   std::filesystem::path path = inputs() / "experts" / file;
   if (!std::filesystem::exists(path)) {  // forward ops decide for backward ones
