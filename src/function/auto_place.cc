@@ -29,9 +29,10 @@ namespace {
 constexpr int32_t kMostCompared = 5000;
 constexpr int kMostReplans = 3;
 constexpr const char* kCoarse = "layers kept together";
-// By how much a plan must be better than a simple one to be worth it: core sets
-// that wait for each other do worse than predicted when others want the cores.
-constexpr double kWorth = 0.01, kWorthOfCores = 0.15;
+// By how much a plan must be better than a simple one to be worth it. Core sets
+// that wait for each other do worse than predicted when others want the cores:
+// a share, and so much for each value that one set waits for.
+constexpr double kWorth = 0.01, kWorthOfCores = 0.1, kWaitUs = 5;
 
 constexpr double kFetchBytesPerUs = 8e3;
 
@@ -272,7 +273,7 @@ class AutoPlacer {
     Choice best =
         compiled(p, settled_order(p, answer.plan, answer.value), answer.source);
     best.planned = answer.value;
-    const double worth = uses_core_sets(p, best.plan) ? kWorthOfCores : kWorth;
+    const double worth = worth_of(p, best);
     keep_fitting(p, best, reserve, 0, fitting);
     if (graph_.size() > kMostCompared) return best;
     for (const PlanCandidate& c : simple_plans(p)) {
@@ -304,15 +305,27 @@ class AutoPlacer {
     fitting.predicted_us = c.predicted_us;
   }
 
-  bool uses_core_sets(const PlanProblem& p, const PlacePlan& plan) const {
+  // The share by which a simple plan may be slower than this one.
+  static double worth_of(const PlanProblem& p, const Choice& c) {
     DeviceMask cpus = 0;
-    for (int32_t i = 0; i < p.num_ops(); ++i) {
-      const int32_t d = plan.device[static_cast<size_t>(i)];
-      if (p.takes_time(i) && p.costs.class_of(d).type == "CPU") {
-        cpus |= device_bit(d);
+    for (int32_t d = 0; d < p.num_devices(); ++d) {
+      if (p.costs.class_of(d).type == "CPU") cpus |= device_bit(d);
+    }
+    int waits = 0;
+    const SimulatedGraph& g = p.graph;
+    for (int32_t v = 0; v < static_cast<int32_t>(g.producer.size()); ++v) {
+      const int32_t home = c.plan.device[static_cast<size_t>(g.producer[v])];
+      if (g.everywhere[v] || !p.takes_time(g.producer[v])) continue;
+      DeviceMask readers = 0;
+      for (const int32_t r : g.readers[v]) {
+        readers |= device_bit(c.plan.device[static_cast<size_t>(r)]);
+      }
+      if (cpus & device_bit(home)) {
+        waits += std::popcount(readers & cpus & ~device_bit(home));
       }
     }
-    return std::popcount(cpus) > 1;
+    if (waits == 0 || !(c.predicted_us > 0)) return kWorth;
+    return kWorthOfCores + waits * kWaitUs / c.predicted_us;
   }
 
   // The scopes as written, layers kept together, and of each class of devices
