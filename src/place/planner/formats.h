@@ -10,11 +10,12 @@
 
 #include <string>
 
+#include "berth/placement_policy.h"
 #include "place/planner/problem.h"
 
 namespace berth {
 
-enum class Objective : uint8_t { kLatency, kThroughput };
+using placement::Objective;
 
 // Reads the JSON of "dnn-partitioning" (Tarnawski et al., NeurIPS 2020).
 // Devices are "ACC:0", ... and, for throughput, as many of "CPU:0", ... as it
