@@ -21,6 +21,7 @@
 #include "bench_common.h"
 #include "berth/berth.h"
 #include "berth/custom_op.h"
+#include "cases.h"
 #include "step_models.h"
 
 using namespace berth;
@@ -307,26 +308,6 @@ int run_net(const std::string& name, double seconds) {
   return 0;
 }
 
-// The last line that a case printed; empty when it failed.
-nlohmann::json child(const std::string& program, const std::string& name,
-                     double seconds) {
-  const std::string command = "'" + program + "' --model '" + name +
-                              "' --seconds " + std::to_string(seconds) +
-                              " 2>/dev/null";
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return {};
-  std::string text;
-  std::array<char, 4096> part;
-  while (std::fgets(part.data(), part.size(), pipe)) text += part.data();
-  if (pclose(pipe) != 0) return {};
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-  // The last line is the case's.
-  while (text.ends_with('\n')) text.pop_back();
-  return nlohmann::json::parse(text.substr(text.rfind('\n') + 1), nullptr,
-                               false);
-}
-
 int run_devices(const std::string& program, const std::string& name,
                 double seconds) {
   Line line("auto_devices", kCores);
@@ -334,7 +315,8 @@ int run_devices(const std::string& program, const std::string& name,
   double best = 1e300;
   std::string best_name;
   const auto time_of = [&](const std::string& how) {
-    const auto l = child(program, "net/" + name + "/" + how, seconds);
+    const auto l =
+        run_child(program, "net/" + name + "/" + how, seconds, " 2>/dev/null");
     const double us = l.is_object() ? l["us"].get<double>() : -1;
     line.add(how + "_us", us);
     return us;
@@ -357,7 +339,8 @@ int run_all(const std::string& program, double seconds) {
   double worst_error = 0, slowest = 1e300;
   int faster = 0, failed = 0;
   for (const char* name : kSteps) {
-    const auto line = child(program, std::string("step/") + name, seconds);
+    const auto line = run_child(program, std::string("step/") + name, seconds,
+                                " 2>/dev/null");
     failed += !line.is_object();
     if (line.is_object()) {
       worst_error =
@@ -365,7 +348,8 @@ int run_all(const std::string& program, double seconds) {
     }
   }
   for (const char* name : kNets) {
-    const auto line = child(program, std::string("devices/") + name, seconds);
+    const auto line = run_child(program, std::string("devices/") + name,
+                                seconds, " 2>/dev/null");
     failed += !line.is_object();
     if (!line.is_object()) continue;
     const double up = line["speed_up"].get<double>();
@@ -388,9 +372,7 @@ int main(int argc, char** argv) {
   if (!use_cores(kCores)) {
     return skip("auto_plan", kCores, "fewer than 4 cores");
   }
-  unsetenv("HOME");  // nothing that other runs measured
-  unsetenv("XDG_CACHE_HOME");
-  unsetenv("BERTH_CACHE_DIR");
+  forget_kept_costs();
   const std::string& name = args.model;
   if (name.starts_with("step/")) return run_step(name.substr(5), args.seconds);
   if (name.starts_with("net/")) return run_net(name.substr(4), args.seconds);

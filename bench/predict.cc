@@ -13,6 +13,7 @@
 #include "bench_common.h"
 #include "berth/berth.h"
 #include "berth/distribute.h"
+#include "cases.h"
 
 using namespace berth;
 using namespace berth_bench;
@@ -128,22 +129,6 @@ int run_case(const std::string& name, double seconds) {
   return 0;
 }
 
-// The last line that a case printed; empty when it failed.
-nlohmann::json child(const std::string& program, const std::string& name,
-                     double seconds) {
-  const std::string command = "'" + program + "' --model '" + name +
-                              "' --seconds " + std::to_string(seconds);
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return {};
-  std::string text;
-  std::array<char, 4096> part;
-  while (std::fgets(part.data(), part.size(), pipe)) text += part.data();
-  if (pclose(pipe) != 0) return {};
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-  return nlohmann::json::parse(text, nullptr, false);
-}
-
 double median_of(std::vector<double> v) {
   if (v.empty()) return -1;
   std::sort(v.begin(), v.end());
@@ -157,16 +142,14 @@ int main(int argc, char** argv) {
   if (!use_cores(kCores)) {
     return skip("predict", kCores, "fewer than 4 cores");
   }
-  unsetenv("HOME");  // nothing that other runs measured
-  unsetenv("XDG_CACHE_HOME");
-  unsetenv("BERTH_CACHE_DIR");
+  forget_kept_costs();
   if (!args.model.empty()) return run_case(args.model, args.seconds);
   std::vector<double> errors, median_errors;
   int failed = 0;
   for (const char* devices : kDevices) {
     for (const char* model : kModels) {
-      const nlohmann::json line =
-          child(argv[0], std::string(model) + "/" + devices, args.seconds / 4);
+      const nlohmann::json line = run_child(
+          argv[0], std::string(model) + "/" + devices, args.seconds / 4);
       if (!line.is_object()) {
         ++failed;
         continue;

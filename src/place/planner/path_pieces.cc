@@ -178,32 +178,36 @@ double PathPieces::cheapest() {
   return std::min(in_piece_.back().cost, on_cpu_.back().cost);
 }
 
-// Cuts the pieces of the cheapest way that are not yet; false: all are.
-bool PathPieces::cut_cheapest(const std::function<bool()>& more) {
-  bool some = false;
+std::vector<std::pair<int32_t, int32_t>> PathPieces::cheapest_way() const {
+  std::vector<std::pair<int32_t, int32_t>> pieces;
   size_t k = path_.size();
   bool cpu = on_cpu_[k].cost < in_piece_[k].cost;
   while (k > 0) {
     const Step& step = cpu ? on_cpu_[k] : in_piece_[k];
     cpu = step.after_cpu;
-    if (step.begin < 0) {
-      --k;
-      continue;
+    if (step.begin >= 0) {
+      pieces.emplace_back(step.begin, static_cast<int32_t>(k) - 1);
     }
-    const auto begin = static_cast<size_t>(step.begin);
-    Piece& piece = pieces_[begin][k - 1 - begin];
-    if (!piece.is_cut) {
-      if (!more()) return false;
-      piece.is_cut = some = true;
-      Cut cut{step.begin, static_cast<int32_t>(k) - 1, 0};
-      const double add =
-          piece_cut_.best(labels_, cut.begin, cut.last, &cut.price);
-      if (add > 0) {
-        piece.cost += add;
-        cuts_.push_back(cut);
-      }
+    k = step.begin >= 0 ? static_cast<size_t>(step.begin) : k - 1;
+  }
+  return pieces;
+}
+
+// Cuts the pieces of the cheapest way that are not yet; false: all are.
+bool PathPieces::cut_cheapest(const std::function<bool()>& more) {
+  bool some = false;
+  for (const auto& [begin, last] : cheapest_way()) {
+    Piece& piece =
+        pieces_[static_cast<size_t>(begin)][static_cast<size_t>(last - begin)];
+    if (piece.is_cut) continue;
+    if (!more()) return false;
+    piece.is_cut = some = true;
+    Cut cut{begin, last, 0};
+    const double add = piece_cut_.best(labels_, begin, last, &cut.price);
+    if (add > 0) {
+      piece.cost += add;
+      cuts_.push_back(cut);
     }
-    k = begin;
   }
   return some;
 }
@@ -238,23 +242,13 @@ double PathPieces::least(const std::vector<int32_t>& path,
 
 std::vector<std::vector<int32_t>> PathPieces::cheapest_pieces() {
   std::vector<std::vector<int32_t>> pieces;
-  size_t k = path_.size();
-  bool cpu = on_cpu_[k].cost < in_piece_[k].cost;
-  while (k > 0) {
-    const Step& step = cpu ? on_cpu_[k] : in_piece_[k];
-    cpu = step.after_cpu;
-    if (step.begin < 0) {
-      --k;
-      continue;
-    }
-    const auto last = static_cast<int32_t>(k) - 1;
+  for (const auto& [begin, last] : cheapest_way()) {
     double price = 0, bytes = 0;
     for (const Cut& c : cuts_) {
-      if (c.begin == step.begin && c.last == last) price = c.price;
+      if (c.begin == begin && c.last == last) price = c.price;
     }
-    piece_cut_.least(labels_, step.begin, last, price, &bytes);
+    piece_cut_.least(labels_, begin, last, price, &bytes);
     pieces.push_back(piece_cut_.members());
-    k = static_cast<size_t>(step.begin);
   }
   return pieces;
 }

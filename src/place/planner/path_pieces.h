@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "place/planner/piece_cut.h"
@@ -75,6 +76,9 @@ class PathPieces {
   void add_pieces(int32_t begin);
   void add_transfers(int32_t begin);
   double cheapest();
+  // The pieces of the cheapest way, the last first: their first and last
+  // places on the path.
+  std::vector<std::pair<int32_t, int32_t>> cheapest_way() const;
   bool cut_cheapest(const std::function<bool()>& more);
 
   const PiecesProblem& p_;

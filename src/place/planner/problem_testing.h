@@ -49,7 +49,6 @@ class ProblemMaker {
   }
   void allow(int op, DeviceMask devices) { p_.allowed[op] = devices; }
   void hold(int op, double bytes) { p_.resident_bytes[op] = bytes; }
-  void mark_backward(int op) { p_.backward[op] = 1; }
   void together(int a, int b) {
     const int from = p_.group[b], to = p_.group[a];
     for (int32_t& g : p_.group) g = g == from ? to : g;
