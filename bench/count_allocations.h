@@ -13,6 +13,8 @@ inline std::atomic<long> g_allocations{0};
 inline long allocations() { return g_allocations.load(); }
 }  // namespace berth_bench
 
+// Sanitizers bring allocators of their own: under them nothing is counted.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // glibc's own entry points, under the names it keeps for interposers.
 extern "C" {
 void* __libc_malloc(size_t);
@@ -46,5 +48,6 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
   return *out ? 0 : 12;
 }
 }
+#endif
 
 #endif  // BERTH_BENCH_COUNT_ALLOCATIONS_H_

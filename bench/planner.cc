@@ -11,7 +11,7 @@
 #include <map>
 
 #include "bench_common.h"
-#include "place/planner/formats.h"
+#include "cli/planner/formats.h"
 #include "place/planner/layered_testing.h"
 #include "place/planner/list_schedule.h"
 

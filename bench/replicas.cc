@@ -61,8 +61,7 @@ class Watched final : public GraphRewrite {
   template <class Step>
   Split split(int steps, Step&& step) const {
     const auto exchanges = [](const Node& n) {
-      return n.name.find("/all_reduce") != std::string::npos ||
-             n.outputs.empty();  // writes a variable
+      return n.collective || n.outputs.empty();  // writes a variable
     };
     Split best;
     best.step = 1e9;

@@ -148,6 +148,12 @@ def chain_row(runner):
     return best, {}
 
 
+def compile_row(runner):
+    line = "compile_ops_all", "worst_seconds"
+    return min(field(runner.ours("bench_compile_ops", fresh=True), *line)
+               for _ in range(runner.options.rounds)), {}
+
+
 def first_call_row(runner, model):
     best = min(field(runner.ours("bench_first_call", "--model", model, fresh=True),
                      "first_call", "best_ms")
@@ -373,6 +379,7 @@ ROWS = [
     ("resnet18_peak_memory_over_bound", "x", 1.10, 1.03, lambda r: memory_row(r, "resnet18")),
     ("cnn_first_call", "ms", 100, 20, lambda r: first_call_row(r, "cnn")),
     ("resnet18_first_call", "ms", 300, 60, lambda r: first_call_row(r, "resnet18")),
+    ("compile_100k_ops", "s", 2, 1, compile_row),
 ]
 ROWS += [
     (f"{_bench}_{_nodes // 1000}k_nodes", "ms", _must, _must / 5,

@@ -23,7 +23,7 @@ namespace berth::cli {
 
 namespace {
 
-struct Options {
+struct CalibrateArguments {
   bool json = false, quick = false;
   std::vector<std::string> ops;
 };
@@ -305,7 +305,7 @@ void choose(std::vector<Case>& cases, const std::vector<std::string>& ops) {
   });
 }
 
-void run(const Options& o) {
+void run(const CalibrateArguments& o) {
   std::vector<Case> cases = common_ops();
   choose(cases, o.ops);
   MeasureOptions options;
@@ -327,7 +327,7 @@ void run(const Options& o) {
 }  // namespace
 
 void add_calibrate(CLI::App& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateArguments>();
   CLI::App* calibrate = program.add_subcommand(
       "calibrate",
       "Measures devices, links and common ops, so that estimates fit");

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,11 +12,14 @@
 
 #include "base/bytes_text.h"
 #include "base/core_set.h"
+#include "base/environment.h"
+#include "base/pretended_cores.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "cli/commands.h"
 #include "device/cpu_layout.h"
 #include "device/device_manager.h"
+#include "device/plugin.h"
 
 namespace berth::cli {
 
@@ -25,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct DevicesArguments {
   std::string devices;
   bool json = false, why = false;
 };
@@ -52,8 +54,8 @@ std::string count(size_t n, const char* what) {
 
 // "BERTH_SIM=GPUx2", or "" when it is not set.
 std::string setting(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value && *value ? fmt::format("{}={}", variable, value) : "";
+  const std::string value = environment(variable);
+  return value.empty() ? "" : fmt::format("{}={}", variable, value);
 }
 
 // Knows how the answers came about; made before the devices are, whose
@@ -74,7 +76,10 @@ class Survey {
     for (const auto& d : config::list_physical_devices()) {
       all.push_back(
           {d.name, d.device_type,
-           d.device_type == "CPU" ? why_cores() : why_simulated(), d.simulated,
+           d.device_type == "CPU" ? why_cores()
+           : d.simulated          ? why_simulated()
+                                  : "a backend found it",
+           d.simulated,
            std::find(visible.begin(), visible.end(), d) != visible.end()});
     }
     return all;
@@ -102,24 +107,32 @@ class Survey {
   }
 
   std::vector<Absent> absent() const {
-    if (config_.simulated_gpus > 0) return {};
+    std::vector<Absent> all;
     BackendRegistry registry;
     register_all_backends(registry);
+    for (const PluginReport& p : add_plugins(registry)) {
+      if (!p.why.empty()) all.push_back({p.path, p.why});
+    }
+    if (config_.simulated_gpus > 0) return all;
     std::string built;
     for (const auto& b : registry.backends()) {
       built += std::string(built.empty() ? "" : ", ") + b->name();
     }
-    return {{"GPU", fmt::format("this build has no backend for GPUs (it has: "
-                                "{}); {}",
-                                built,
-                                list_.empty()
-                                    ? "BERTH_SIM is not set: BERTH_SIM=GPUx2 "
-                                      "simulates two"
-                                    : "--devices " + list_ + " names none")}};
+    const std::string simulated =
+        list_.empty() ? "BERTH_SIM is not set: BERTH_SIM=GPUx2 simulates two"
+                      : "--devices " + list_ + " names none";
+    all.push_back(
+        {"GPU", fmt::format("this build has no backend for GPUs (it has: "
+                            "{}); {}",
+                            built, simulated)});
+    return all;
   }
 
  private:
   std::string why_cores() const {
+    if (pretended_cores()) {
+      return setting("BERTH_CORES") + ": the machine may have others";
+    }
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     std::string s =
         fmt::format("the machine has {}, this process may use {}",
@@ -231,7 +244,7 @@ std::unique_ptr<Survey> survey(const std::string& list) {
   }
 }
 
-void run(const Options& o) {
+void run(const DevicesArguments& o) {
   const auto s = survey(o.devices);
   if (o.json) {
     fmt::print("{}\n",
@@ -245,7 +258,7 @@ void run(const Options& o) {
 }  // namespace
 
 void add_devices(CLI::App& program) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<DevicesArguments>();
   CLI::App* devices = program.add_subcommand(
       "devices", "Lists the devices of a process of this machine");
   devices->add_option("--devices", o->devices,

@@ -19,16 +19,17 @@ namespace berth::cli {
 
 namespace {
 
-struct Options {
+struct OpsArguments {
   std::string device;
   bool markdown = false, json = false;
 };
 
 // One op, as all three forms show it.
-struct Row {
+struct OpRow {
   std::string name, gradient, split, doc;
   std::vector<std::string> inputs, attrs;
-  std::map<std::string, std::vector<std::string>> dtypes;  // by device type
+  // By device type; those of `loops` have the plain reference loops alone.
+  std::map<std::string, std::vector<std::string>> dtypes, loops;
 };
 
 std::string type_of(const AttrValue& v) {
@@ -64,10 +65,10 @@ std::vector<std::string> support(const Device& device, const OpDef& op) {
     case OpKind::kCall:
     case OpKind::kControl:
       return {"engine"};
-    case OpKind::kPlaceholder:
-      return {"graphs only"};
     case OpKind::kCompute:
       break;
+    default:
+      return {"graphs only"};
   }
   std::vector<std::string> dtypes;
   for (int d = 1; d < kNumDTypes; ++d) {
@@ -82,8 +83,29 @@ std::vector<std::string> support(const Device& device, const OpDef& op) {
   return dtypes;
 }
 
-Row row_of(const OpDef& op, const std::vector<const Device*>& devices) {
-  Row row;
+// Those of the dtypes for which the device has no kernel of its own. A
+// simulated one stands for another, whose kernels are not here.
+std::vector<std::string> by_loops(const Device& device, const OpDef& op,
+                                  const std::vector<std::string>& dtypes) {
+  std::vector<std::string> loops;
+  if (device.simulated()) return loops;
+  for (const std::string& name : dtypes) {
+    for (const KernelDef& k : device.kernels().candidates(op)) {
+      bool takes = false;
+      for (int d = 1; d < kNumDTypes; ++d) {
+        const auto dtype = static_cast<DType>(d);
+        takes |= name == name_of(dtype) && (k.dtypes & dtype_bit(dtype)) != 0;
+      }
+      if (!takes) continue;
+      if (k.label == "reference" || k.label == "widened") loops.push_back(name);
+      break;
+    }
+  }
+  return loops;
+}
+
+OpRow row_of(const OpDef& op, const std::vector<const Device*>& devices) {
+  OpRow row;
   row.name = op.name();
   row.doc = op.doc();
   row.split = op.split() ? "yes" : "no";
@@ -93,7 +115,10 @@ Row row_of(const OpDef& op, const std::vector<const Device*>& devices) {
     row.attrs.push_back(a.name + ": " + type_of(a.default_value) +
                         (a.required ? "" : "?"));
   }
-  for (const Device* d : devices) row.dtypes[d->type()] = support(*d, op);
+  for (const Device* d : devices) {
+    const auto& dtypes = row.dtypes[d->type()] = support(*d, op);
+    row.loops[d->type()] = by_loops(*d, op, dtypes);
+  }
   return row;
 }
 
@@ -120,6 +145,18 @@ std::string cell(const std::vector<std::string>& list) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
+// "float32; loops: int32": what takes which dtype.
+std::string kernels_text(const OpRow& row, const std::string& device) {
+  const std::vector<std::string>& loops = row.loops.at(device);
+  std::vector<std::string> own = row.dtypes.at(device);
+  std::erase_if(own, [&](const std::string& dtype) {
+    return std::find(loops.begin(), loops.end(), dtype) != loops.end();
+  });
+  std::string s = cell(own);
+  if (!loops.empty()) s += (s.empty() ? "loops: " : "; loops: ") + cell(loops);
+  return s;
+}
+
 std::string escaped(std::string s) {
   for (size_t at = 0; (at = s.find('|', at)) != s.npos; at += 2) {
     s.insert(at, "\\");
@@ -127,16 +164,18 @@ std::string escaped(std::string s) {
   return s;
 }
 
-void print_markdown(const std::vector<Row>& rows,
+void print_markdown(const std::vector<OpRow>& rows,
                     const std::vector<const Device*>& devices) {
   fmt::print(
       "# Ops\n\n"
       "What `berth ops --markdown` prints: {} ops. Per device type: the dtypes "
       "that a\nkernel takes, or how else the op is done (`by parts`: composed "
-      "of other ops;\n`engine`, `alias`: without a kernel). An attribute with "
-      "`?` has a default; an input\nwith `...` may repeat, one with `?` may be "
-      "absent. Gradient: a rule of its own, or\nthat of its parts. Split: "
-      "whether it says how to compute it in parts.\n\n",
+      "of other ops;\n`engine`, `alias`: without a kernel). For those behind "
+      "`loops:` the device has no\nkernel of its own: plain reference loops "
+      "stand in. An attribute with `?` has a\ndefault; an input with `...` may "
+      "repeat, one with `?` may be absent. Gradient: a\nrule of its own, or "
+      "that of its parts. Split: whether it says how to compute it in\n"
+      "parts.\n\n",
       rows.size());
   std::string head = "| op | inputs | attributes |", line = "|---|---|---|";
   for (const Device* d : devices) {
@@ -145,23 +184,24 @@ void print_markdown(const std::vector<Row>& rows,
     line += "---|";
   }
   fmt::print("{} gradient | split | what |\n{}---|---|---|\n", head, line);
-  for (const Row& r : rows) {
+  for (const OpRow& r : rows) {
     std::string s =
         fmt::format("| {} | {} | {} |", r.name, cell(r.inputs), cell(r.attrs));
     for (const Device* d : devices) {
-      s += fmt::format(" {} |", cell(r.dtypes.at(d->type())));
+      s += fmt::format(" {} |", kernels_text(r, d->type()));
     }
     fmt::print("{} {} | {} | {} |\n", s, r.gradient, r.split, escaped(r.doc));
   }
 }
 
-void print_json(const std::vector<Row>& rows) {
+void print_json(const std::vector<OpRow>& rows) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const Row& r : rows) {
+  for (const OpRow& r : rows) {
     all.push_back({{"op", r.name},
                    {"inputs", r.inputs},
                    {"attributes", r.attrs},
                    {"dtypes", r.dtypes},
+                   {"loops", r.loops},
                    {"gradient", r.gradient},
                    {"split", r.split == "yes"},
                    {"doc", r.doc}});
@@ -169,27 +209,27 @@ void print_json(const std::vector<Row>& rows) {
   fmt::print("{}\n", all.dump(2));
 }
 
-void print_text(const std::vector<Row>& rows) {
-  for (const Row& r : rows) {
+void print_text(const std::vector<OpRow>& rows) {
+  for (const OpRow& r : rows) {
     fmt::print("{}({})", r.name, cell(r.inputs));
     if (!r.attrs.empty()) fmt::print(" {{{}}}", cell(r.attrs));
     fmt::print("\n");
     for (const auto& [type, dtypes] : r.dtypes) {
-      fmt::print("    {}: {}\n", type, cell(dtypes));
+      fmt::print("    {}: {}\n", type, kernels_text(r, type));
     }
     fmt::print("    gradient: {}; split: {}\n", r.gradient, r.split);
     if (!r.doc.empty()) fmt::print("    {}\n", r.doc);
   }
 }
 
-void run(const Options& o) {
+void run(const OpsArguments& o) {
   const std::vector<const Device*> devices = choose(o.device);
-  std::vector<Row> rows;
+  std::vector<OpRow> rows;
   for (const OpDef* op : OpRegistry::get().all()) {
     rows.push_back(row_of(*op, devices));
   }
   std::sort(rows.begin(), rows.end(),
-            [](const Row& a, const Row& b) { return a.name < b.name; });
+            [](const OpRow& a, const OpRow& b) { return a.name < b.name; });
   if (o.markdown) {
     print_markdown(rows, devices);
   } else if (o.json) {
@@ -202,7 +242,7 @@ void run(const Options& o) {
 }  // namespace
 
 void add_ops(CLI::App& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpsArguments>();
   CLI::App* ops =
       program.add_subcommand("ops", "Lists the ops and what computes them");
   ops->add_option("--device", options->device,

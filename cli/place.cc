@@ -17,7 +17,7 @@ namespace berth::cli {
 
 namespace {
 
-struct Options {
+struct PlaceArguments {
   std::string graph, devices, explain;
   std::string soft = "warn", policy = "default";
   bool json = false, partition = false, simulate = false;
@@ -62,7 +62,7 @@ config::SoftPlacement soft_policy(const std::string& name) {
                         : config::SoftPlacement::kSilent;
 }
 
-void place_text(const Options& o, PlaceInput& input) {
+void place_text(const PlaceArguments& o, PlaceInput& input) {
   input.options.soft = soft_policy(o.soft);
   if (o.policy == "tensorflow") input.options.policy = PlacePolicy::kTensorFlow;
   Graph& graph = input.text.graph;
@@ -91,7 +91,7 @@ void place_text(const Options& o, PlaceInput& input) {
   }
 }
 
-void run(const Options& o) {
+void run(const PlaceArguments& o) {
   PlaceInput input;
   const auto fail = [&](const char* kind, const std::exception& e) {
     if (o.json) print_error(kind, e, &input.text.graph);
@@ -117,7 +117,7 @@ void run(const Options& o) {
 }  // namespace
 
 void add_place(CLI::App& program) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PlaceArguments>();
   CLI::App* place = program.add_subcommand(
       "place", "Places a graph text (docs/graph-format.md) on devices");
   place->add_option("graph", o->graph, "the file; - is standard input")

@@ -56,6 +56,22 @@ check(0 ${graph} --devices CPUx2,GPUx2 --simulate)
 expect("${out}" "simulated: step ")
 check(0 ${graph} --devices CPUx2,GPUx2 --policy tensorflow --soft silent)
 
+# A cluster of 4,096 devices, the last of which is asked for.
+file(WRITE ${WORK}/place_test_many.txt "${ops}
+node a = Make() -> float32[4] on \"/GPU:4094\"
+node b = OnGpu(a:0) -> float32[4]
+node c = One(b:0) -> float32[4] on \"/CPU:0\"
+return c:0
+")
+foreach(policy default tensorflow)
+  check(0 ${WORK}/place_test_many.txt --devices CPUx1,GPUx4095 --policy ${policy})
+  expect("${out}" "a: (Make): ${gpu}:4094\n" "c: (One): ${cpu}:0")
+endforeach()
+check(0 ${WORK}/place_test_many.txt --devices CPUx1,GPUx4095)
+expect("${out}" "b: (OnGpu): ${gpu}:0\n")
+check(2 ${WORK}/place_test_many.txt --devices CPUx1,GPUx4096)
+expect("${err}" "expected at most 4096")
+
 # A request that cannot be obeyed.
 check(1 ${graph} --devices CPUx2 --soft error)
 expect("${err}" "\"/GPU:1\"" "c")
@@ -101,7 +117,7 @@ check(2 ${graph} --soft loud)
 check(2 ${graph} --policy mine)
 check(2 ${graph} --devices CPUxx)
 check(2 ${graph} --devices ,)
-check(2 ${graph} --devices CPUx60,GPUx60)
+check(2 ${graph} --devices CPUx60,GPUx4060)
 check(2 ${graph} --explain nobody)
 expect("${err}" "nobody")
 check(2 ${graph} --no-such-flag)

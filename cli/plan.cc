@@ -12,8 +12,9 @@
 #include "cli/place_output.h"
 #include "cli/plan_input.h"
 #include "cli/plan_output.h"
+#include "cli/planner/plan_svg.h"
+#include "cli/whole_number.h"
 #include "place/planner/plan_file.h"
-#include "place/planner/plan_svg.h"
 #include "place/planner/units.h"
 #include "place/planner/what_if.h"
 
@@ -21,7 +22,7 @@ namespace berth::cli {
 
 namespace {
 
-struct Options {
+struct PlanArguments {
   PlanInputOptions input;
   PlannerOptions planner;
   std::string effort = "1s", svg, out, compare;
@@ -66,7 +67,7 @@ void write_file(const std::string& path, const std::string& text) {
 }
 
 std::vector<WhatIf> ask(const PlanProblem& p, const PlanAnswer& a,
-                        const Options& o) {
+                        const PlanArguments& o) {
   std::vector<WhatIf> answers;
   if (a.status != PlanStatus::kPlanned) return answers;
   try {
@@ -79,7 +80,7 @@ std::vector<WhatIf> ask(const PlanProblem& p, const PlanAnswer& a,
   return answers;
 }
 
-int plan(const Options& o, PlanInput& input) {
+int plan(const PlanArguments& o, PlanInput& input) {
   read_plan_input(o.input, input);
   const PlanProblem& p = input.problem;
   const PlanAnswer answer = plan_placement(p, o.planner);
@@ -103,7 +104,7 @@ int plan(const Options& o, PlanInput& input) {
   return answer.status == PlanStatus::kPlanned ? 0 : 1;
 }
 
-int run(Options& o) {
+int run(PlanArguments& o) {
   PlanInput input;
   const auto fail = [&](const char* kind, const std::exception& e) {
     const Graph* graph = input.graph ? &input.graph->text.graph : nullptr;
@@ -130,7 +131,7 @@ int run(Options& o) {
 }  // namespace
 
 void add_plan(CLI::App& program) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PlanArguments>();
   CLI::App* plan = program.add_subcommand(
       "plan", "Finds where and in which order a graph runs best, with a proof");
   o->input.add_to(*plan);
@@ -138,6 +139,7 @@ void add_plan(CLI::App& program) {
                    "for plan and proof together: 1s, 500ms, moves=100000")
       ->capture_default_str();
   plan->add_option("--seed", o->planner.seed, "of the search")
+      ->check(whole_number<uint64_t>())
       ->capture_default_str();
   plan->add_option("--threads", o->planner.threads,
                    "0: as many as there are cores, at most 8")

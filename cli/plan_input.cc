@@ -6,9 +6,9 @@
 
 #include "berth/errors.h"
 #include "cli/commands.h"
+#include "cli/planner/formats.h"
 #include "place/place_text.h"
 #include "place/planner/cluster.h"
-#include "place/planner/formats.h"
 #include "place/planner/problem_of_graph.h"
 
 namespace berth::cli {

@@ -9,7 +9,7 @@
 #include "berth/errors.h"
 #include "cli/commands.h"
 #include "cli/place_input.h"
-#include "place/planner/formats.h"
+#include "cli/planner/formats.h"
 #include "place/planner/plan_file.h"
 #include "place/planner/plan_view.h"
 #include "place/planner/units.h"

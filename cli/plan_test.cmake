@@ -7,15 +7,7 @@ set(svg ${WORK}/plan_test.svg)
 set(cluster ${WORK}/plan_test_cluster.json)
 set(effort --effort moves=20000 --threads 2)
 
-function(check wanted command)
-  execute_process(COMMAND ${BERTH} ${command} ${ARGN} OUTPUT_VARIABLE out
-    ERROR_VARIABLE err RESULT_VARIABLE status)
-  if(NOT ";${wanted};" MATCHES ";${status};")
-    message(FATAL_ERROR "berth ${command} ${ARGN}: exit code ${status}, expected ${wanted}\n${out}\n${err}")
-  endif()
-  set(out "${out}" PARENT_SCOPE)
-  set(err "${err}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/berth_check.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/expect.cmake)
 
 # Latency: b and c run side by side, d where c ran. c cannot start before 15 on

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/planner/pieces.h"
 #include "cli/verify_rules.h"
 #include "place/planner/check.h"
 
@@ -36,6 +37,10 @@ class Verifier {
       say("plan", "the file has none: " + f_.status);
       return found_;
     }
+    say("status",
+        f_.status == status_name(PlanStatus::kPlanned)
+            ? ""
+            : fmt::format("the file says \"{}\" and has a plan", f_.status));
     say("devices, kernels, groups", places());
     const std::string order =
         p_.model == PlanModel::kStep ? sequence() : "";  // others have none
@@ -64,8 +69,8 @@ class Verifier {
       int32_t& group = of_group[p_.group[i]];
       if (group < 0) group = d;
       const char* wrong =
-          group != d                              ? "is apart from its group"
-          : !(p_.allowed[i] & DeviceMask{1} << d) ? "may not be there"
+          group != d              ? "is apart from its group"
+          : !p_.allowed[i].has(d) ? "may not be there"
           : p_.takes_time(i) && std::isinf(p_.costs.time(i, d).us)
               ? "has no kernel there"
               : nullptr;

@@ -14,7 +14,7 @@ namespace berth::cli {
 
 namespace {
 
-struct Options {
+struct VerifyArguments {
   PlanInputOptions input;
   std::string plan;
 };
@@ -26,7 +26,7 @@ std::string objective_of(const std::string& text, const std::string& name) {
   return objective ? objective->text() : "";
 }
 
-int run(Options o) {
+int run(VerifyArguments o) {
   PlanInput input;
   PlanFile file;
   const std::string text = read_file(o.plan);
@@ -51,7 +51,7 @@ int run(Options o) {
 }  // namespace
 
 void add_verify_plan(CLI::App& program) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<VerifyArguments>();
   CLI::App* verify = program.add_subcommand(
       "verify-plan", "Checks value, limits and proof of a plan file");
   o->input.add_to(*verify);

@@ -346,7 +346,7 @@ Recomputed recompute(const PlanProblem& p, const PlacePlan& plan) {
   switch (p.model) {
     case PlanModel::kLoad:
       return loads(p, plan);
-    case PlanModel::kPieces:
+    case PlanModel::kOther:
       return pieces(p, plan);
     case PlanModel::kStep:
       return Step(p, plan).run();

@@ -3,11 +3,13 @@
 
 #include "cli/verify.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
+#include "cli/planner/pieces.h"
 #include "cli/verify_rules.h"
 #include "place/planner/problem_testing.h"
 #include "place/planner/random_loads.h"
@@ -24,7 +26,7 @@ PlanProblem problem_of_step(place_tests::RandomStep s) {
   p.num_groups = p.num_ops();
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     p.names.push_back("n" + std::to_string(i));
-    p.allowed.push_back(~DeviceMask{0});
+    p.allowed.push_back(~DeviceSet{0});
     p.group.push_back(i);
     p.resident_bytes.push_back(i % 3);
     p.backward.push_back(0);
@@ -43,7 +45,7 @@ PlacePlan plan_of_step(std::mt19937& r, const PlanProblem& p) {
 
 // A problem of the latency of dnn-partitioning: accelerators, then a CPU.
 PlanProblem random_pieces_problem(std::mt19937& r) {
-  testing::ProblemMaker m(PlanModel::kPieces);
+  testing::ProblemMaker m(PlanModel::kOther, &kPiecesRules);
   const int acc = m.device_class("ACC"), cpu = m.device_class("CPU");
   const int accelerators = 1 + static_cast<int>(r() % 3);
   for (int d = 0; d < accelerators; ++d) m.device("ACC", acc);
@@ -209,6 +211,20 @@ TEST(Verify, AcceptsWhatThePlannerSaysAndRejectsWhatIsFalse) {
   EXPECT_GT(planned, 30);
   EXPECT_GT(rejected, 500);
   EXPECT_LT(accepted, rejected);
+}
+
+TEST(Verify, RejectsAPlanWhoseStatusSaysThatThereIsNone) {
+  std::mt19937 r(1);
+  const PlanProblem p = some_problem(r, 1);
+  PlanFile f =
+      file_of(p, plan_placement(p, {.moves = 1000, .seed = 1, .threads = 1}));
+  ASSERT_EQ(first_wrong(p, f), "");
+  for (const char* status : {"infeasible", "nothing found"}) {
+    f.status = status;
+    EXPECT_EQ(
+        first_wrong(p, f),
+        fmt::format("status: the file says \"{}\" and has a plan", status));
+  }
 }
 
 TEST(Verify, RejectsBoundsAboveThePlanWhateverTheWitness) {

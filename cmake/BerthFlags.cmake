@@ -6,14 +6,22 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
-if(BERTH_SANITIZE)
+# Seconds that a suite of tests may take, and one of the conformance programs.
+set(BERTH_TEST_LIMIT 300)
+set(BERTH_CONFORMANCE_LIMIT 600)
+if(BERTH_SANITIZE)  # five to ten times as slow
   set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
+  set(BERTH_TEST_LIMIT 1200)
+  set(BERTH_CONFORMANCE_LIMIT 2400)
 endif()
 
 # Warnings are errors; results must not depend on how an expression is contracted.
 function(berth_flags target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Werror -Wno-missing-field-initializers
     -ffp-contract=off -fno-semantic-interposition)
+  if(BERTH_UNITY)  # GCC takes a source of a unity build for a header
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
   if(BERTH_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer
       -fno-sanitize-recover=all)

@@ -3,8 +3,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 install(TARGETS berth EXPORT berthTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/berth DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated/include/berth/op
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berth)
+install(DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated/include/berth
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT berthTargets NAMESPACE berth:: FILE berthTargets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/berthConfig.cmake

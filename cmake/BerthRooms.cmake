@@ -1,5 +1,27 @@
 # A room is a folder of src/: its sources go into libberth.so, its *_test.cc files into one test
 # program. Sources are globbed so that adding a file never touches CMake.
+#
+# Sources of one room are compiled a few at a time (a unity build), since a third of the time is
+# headers: names in anonymous namespaces differ within a room. -DBERTH_UNITY=OFF compiles one by
+# one, which is quicker for whoever edits the same few files again and again.
+option(BERTH_UNITY "Compile several sources of a room at once" ON)
+set(BERTH_UNITY_SOURCES 8 CACHE STRING "How many sources are compiled at once")
+
+# berth_unity(TARGET NAME SOURCES...): groups of neighbours, NAME_0, NAME_1, ...
+function(berth_unity target name)
+  if(NOT BERTH_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  list(LENGTH ARGN count)
+  math(EXPR groups "(${count} + ${BERTH_UNITY_SOURCES} - 1) / ${BERTH_UNITY_SOURCES}")
+  set(index 0)
+  foreach(source ${ARGN})
+    math(EXPR group "${index} * ${groups} / ${count}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${group})
+    math(EXPR index "${index} + 1")
+  endforeach()
+endfunction()
 
 function(berth_room target path)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/${path}/*.cc)
@@ -7,8 +29,9 @@ function(berth_room target path)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   target_sources(${target} PRIVATE ${sources})
+  string(REPLACE "/" "_" name ${path})
+  berth_unity(${target} ${name} ${sources})
   if(BERTH_BUILD_TESTS AND tests)
-    string(REPLACE "/" "_" name ${path})
     set(berth_test_labels unit)
     berth_test(${name}_test ${tests})
   endif()
@@ -21,20 +44,38 @@ function(berth_test name)
     set(berth_test_labels suite)
   endif()
   add_executable(${name} ${ARGN})
+  berth_unity(${name} ${name} ${ARGN})
   berth_flags(${name})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+  target_include_directories(${name} PRIVATE ${berth_SOURCE_DIR}/src ${berth_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE berth GTest::gtest GTest::gtest_main fmt::fmt
     nlohmann_json::nlohmann_json ZLIB::ZLIB)
-  gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 300 LABELS "${berth_test_labels}"
-      ENVIRONMENT "BERTH_CACHE_DIR=${CMAKE_BINARY_DIR}/test_cache")
+  berth_suites(${name} ${BERTH_TEST_LIMIT} ${berth_test_labels} BERTH_CACHE_DIR=${CMAKE_BINARY_DIR}/test_cache)
+endfunction()
+
+# berth_suites(PROGRAM TIMEOUT LABEL VARIABLE=VALUE...): each test suite of a gtest program is a
+# ctest test, listed by the program once it is built.
+function(berth_suites program timeout label)
+  set(tests ${CMAKE_CURRENT_BINARY_DIR}/${program}_suites.cmake)
+  set(script ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/list_suites.py)
+  add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${tests}
+    COMMAND ${Python3_EXECUTABLE} ${script} $<TARGET_FILE:${program}> ${program} ${tests}
+      ${timeout} ${label} ${ARGN} VERBATIM)
+  set_property(TARGET ${program} APPEND PROPERTY LINK_DEPENDS ${script})
+  set(include ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake)
+  file(WRITE ${include} "if(EXISTS \"${tests}\")
+  include(\"${tests}\")
+else()
+  add_test(${program}_is_not_built ${program}_is_not_built)
+endif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include})
 endfunction()
 
 # Every room, then every backend. A backend exports `register_<name>(BackendRegistry&)`; the list
 # of calls is generated here, so adding a backend edits no other room. A backend folder may have a
-# rules.cmake for files that need flags of their own.
+# rules.cmake for files that need flags of their own; one with a CMakeLists.txt is a plug-in, built
+# by that file.
 function(berth_all_rooms target)
-  foreach(room base device tensor op ops eager graph expr autodiff passes place place/planner exec function
+  foreach(room base device tensor op program ops eager graph expr autodiff passes place place/planner exec function
       collective data io distribute keras keras/layers profiler)
     berth_room(${target} ${room})
   endforeach()
@@ -43,12 +84,16 @@ function(berth_all_rooms target)
   set(declarations "")
   set(calls "")
   if(BERTH_BUILD_FUZZ)
-    # Readers need no backend; the loops of this one are written for GCC.
-    list(REMOVE_ITEM backends cpu)
+    # Readers need no backend; the loops of cpu, which sim runs, are written for GCC.
+    list(REMOVE_ITEM backends cpu sim)
   endif()
   foreach(backend ${backends})
     file(GLOB has_code ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/${backend}/*.cc)
-    if(NOT has_code OR backend STREQUAL "cuda")
+    if(NOT has_code)
+      continue()
+    endif()
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/${backend}/CMakeLists.txt)
+      set_property(GLOBAL APPEND PROPERTY BERTH_PLUGIN_FOLDERS src/backends/${backend})
       continue()
     endif()
     berth_room(${target} backends/${backend})

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/reference/reference.h"
+#include "bench/count_allocations.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "op/dispatcher.h"
@@ -104,6 +105,59 @@ DType kernel_dtype_of(const HostCall& call, const Arrays& in) {
   return kernel_dtype(specs_of(call, in), infer_on_host(call, in));
 }
 
+namespace {
+
+// A bound kernel with what one run of it needs.
+struct KernelRun {
+  KernelRun(const HostCall& c, const BoundKernel& k, Arrays* in,
+            Arrays* outputs)
+      : call(c),
+        kernel(k),
+        scratch(
+            uint8,
+            {kernel.state ? static_cast<int64_t>(kernel.state->scratch_bytes())
+                          : 0}) {
+    context.pool = call.pool;
+    context.slices = call.slices;
+    context.scratch = scratch.data();
+    context.slice_origin = call.slice_origin;
+    context.unsplit = call.unsplit;
+    for (Array& a : *in) in_views.push_back(a.view());
+    for (Array& a : *outputs) out_views.push_back(a.view());
+  }
+
+  void operator()() const {
+    kernel.run({call.op, call.attrs, in_views.data(), out_views.data(),
+                static_cast<int>(in_views.size()),
+                static_cast<int>(out_views.size()), &context});
+  }
+
+  const HostCall& call;
+  const BoundKernel& kernel;
+  Array scratch;
+  KernelContext context;
+  std::vector<View> in_views, out_views;
+};
+
+// The libraries behind these allocate by themselves.
+bool allocates(const KernelDef& kernel) {
+  return kernel.label == "lapack" || kernel.label == "conv";
+}
+
+void check_warm_run(const KernelRun& run) {
+  if (allocates(*run.kernel.def)) return;
+  const long before = berth_bench::allocations();
+  run();
+  const long n = berth_bench::allocations() - before;
+  if (n == 0) return;
+  throw errors::Internal(fmt::format(
+      "{}: a warm run of its kernel \"{}\" asks the system's allocator {} "
+      "times; expected 0: backends/reference/scratch.h",
+      run.call.op->name(), run.kernel.def->label, n));
+}
+
+}  // namespace
+
 Arrays run_on_host(const KernelTable& table, const HostCall& call, Arrays* in) {
   const std::vector<SpecView> specs = specs_of(call, *in);
   const std::vector<OutSpec> out_specs = infer_on_host(call, *in);
@@ -125,24 +179,11 @@ Arrays run_on_host(const KernelTable& table, const HostCall& call, Arrays* in) {
         fmt::format("{}: no kernel for these inputs", call.op->name()));
   }
   const Arrays before = *in;
-  Array scratch(
-      uint8,
-      {kernel.state ? static_cast<int64_t>(kernel.state->scratch_bytes()) : 0});
-  KernelContext context;
-  context.pool = call.pool;
-  context.slices = call.slices;
-  context.scratch = scratch.data();
-  context.slice_origin = call.slice_origin;
-  context.unsplit = call.unsplit;
-  std::vector<View> in_views, out_views;
-  for (Array& a : *in) in_views.push_back(a.view());
-  for (Array& a : outputs) out_views.push_back(a.view());
-  kernel.run({call.op, call.attrs, in_views.data(), out_views.data(),
-              static_cast<int>(in->size()), static_cast<int>(outputs.size()),
-              &context});
+  const KernelRun run(call, kernel, in, &outputs);
+  run();
   check_guards(call, *in, "input");
   check_guards(call, outputs, "output");
-  if (!scratch.guards_intact()) {
+  if (!run.scratch.guards_intact()) {
     throw errors::Internal(fmt::format(
         "{}: the kernel wrote outside its scratch", call.op->name()));
   }
@@ -153,6 +194,10 @@ Arrays run_on_host(const KernelTable& table, const HostCall& call, Arrays* in) {
       throw errors::Internal(
           fmt::format("{}: the kernel changed input {}", call.op->name(), i));
     }
+  }
+  if (call.check_warm_run) {
+    Arrays inputs = *in, results = outputs;
+    check_warm_run({call, kernel, &inputs, &results});
   }
   return outputs;
 }

@@ -27,6 +27,8 @@ struct HostCall {
   int slices = 1;
   int64_t slice_origin = 0;
   const Shape* unsplit = nullptr;
+  // Runs the kernel once more: then it may not ask the system's allocator.
+  bool check_warm_run = false;
 };
 
 // Returns a call of a case.
@@ -34,7 +36,7 @@ HostCall host_call(const Case& c, const AttrsRef& attrs);
 
 // Returns the outputs. Throws errors::Unimplemented when the table has no
 // kernel and there is no decomposition, errors::Internal when a kernel writes
-// outside its buffers.
+// outside its buffers or allocates where it may not.
 Arrays run_on_host(const KernelTable& table, const HostCall& call, Arrays* in);
 
 // Returns what a shape rule sees of the inputs; `in` must outlive it.

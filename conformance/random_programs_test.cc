@@ -13,7 +13,7 @@
 #include "berth/function.h"
 #include "berth/ops/math.h"
 #include "conformance/programs/random_program.h"
-#include "exec/regions.h"
+#include "function/graph_rewrite.h"
 
 namespace berth::conformance {
 
@@ -34,12 +34,21 @@ struct Mode {
 using Numbers = std::vector<std::vector<double>>;
 using Body = std::function<Tensors(const Tensors&)>;
 
+// Whatever can be cut into slices is, however small.
+class CutEverything final : public GraphRewrite {
+ public:
+  void apply(Graph&) const override {}
+  CutRule cut_rule() const override { return kCutEverything; }
+};
+
 Body body_of(const Program& p, const World& w, How how) {
   auto fn = [&p, &w](const Tensors& in) { return run_program(p, w, in); };
   if (how == How::kEager) return fn;
   const bool cut = how == How::kThreeSlices || how == How::kRegions;
-  return function(
-      fn, {.slices = cut ? 3 : 0, .optimize = how != How::kUnoptimized});
+  FunctionOptions options{.slices = cut ? 3 : 0,
+                          .optimize = how != How::kUnoptimized};
+  if (how == How::kRegions) options.rewrite = std::make_shared<CutEverything>();
+  return function(fn, options);
 }
 
 // Results, and gradients of the call when `taped`.
@@ -62,16 +71,7 @@ Tensors call(const Body& body, const World& w, const Tensors& in, bool taped,
   return results;
 }
 
-// While it lives, whatever can be cut into slices is, however small.
-class CutEverything {
- public:
-  CutEverything() { region_costs() = {0, -1e9, 0, 1e9, 1e9}; }
-  ~CutEverything() { region_costs() = {}; }
-};
-
 Numbers run(const Program& p, const Mode& mode, bool taped) {
-  std::unique_ptr<CutEverything> cut;
-  if (mode.how == How::kRegions) cut = std::make_unique<CutEverything>();
   std::unique_ptr<DeviceGuard> on;
   if (*mode.device) {
     on = std::make_unique<DeviceGuard>(mode.device, Site::here());

@@ -20,7 +20,6 @@ namespace berth::conformance {
 namespace {
 
 constexpr int8_t kWhole = SplitSignature::kWhole;
-constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
 constexpr int kSlices = 4;
 constexpr int kUneven = 6;         // a tree that is not full
 constexpr int64_t kExamples = 13;  // at least
@@ -80,7 +79,8 @@ class Slices {
           paste(&whole, parts[p][o], rule_.outputs[o], begin(ranges[p].first));
         }
       }
-      if (rule_.outputs[o] == kPartialSum) whole = add_up(ranges, parts, o);
+      if (rule_.outputs[o] == SplitSignature::kPartialSum)
+        whole = add_up(ranges, parts, o);
       all.push_back(std::move(whole));
     }
     return all;

@@ -14,8 +14,6 @@ namespace berth::conformance {
 
 namespace {
 
-constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
-
 struct SplitRun {
   const Case& c;
   const KernelTable& table;
@@ -99,7 +97,7 @@ void run_part(const SplitRun& run, const SplitSignature& rule, int64_t begin,
     Array& sum = all->outputs[i];
     if (rule.outputs[i] >= 0) {
       paste(&sum, out[i], rule.outputs[i], begin);
-    } else if (rule.outputs[i] == kPartialSum && begin > 0) {
+    } else if (rule.outputs[i] == SplitSignature::kPartialSum && begin > 0) {
       for (int64_t e = 0; e < sum.parts(); ++e) {
         sum.set(e, sum.at(e) + out[i].at(e));
       }
@@ -142,7 +140,7 @@ void run_rule(const SplitRun& run, const SplitSignature& rule,
     // Parts of an elementwise op have the bits of the whole. Where a kernel
     // adds up floats, vector lanes may fall differently in a part.
     const bool exact =
-        rule.outputs[i] != kPartialSum &&
+        rule.outputs[i] != SplitSignature::kPartialSum &&
         (run.c.def().elementwise() || !is_inexact(run.outputs[i].dtype));
     const Tolerance t =
         exact ? Tolerance{} : slack_of(run.c, run.outputs[i].dtype);

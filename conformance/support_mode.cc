@@ -16,7 +16,7 @@ namespace {
 
 // Ops that no case can call alone, or that only passes make.
 bool exempt(const OpDef& op) {
-  return op.kind() == OpKind::kPlaceholder || op.kind() == OpKind::kCall ||
+  return op.graph_only() || op.kind() == OpKind::kCall ||
          op.kind() == OpKind::kControl ||  // random programs check these
          op.name().starts_with('_');
 }
@@ -51,7 +51,7 @@ std::string support(const Device& device, const OpDef& op) {
   if (op.kind() == OpKind::kReadVariable) return "engine";
   if (op.kind() == OpKind::kCall) return "function";
   if (op.kind() == OpKind::kControl) return "engine";
-  if (op.kind() == OpKind::kPlaceholder) return "graph only";
+  if (op.graph_only()) return "graph only";
   std::map<std::string, std::string> ways;
   for (const DType d : kRunTypes) {
     if (!(dtypes_of_op(op) & dtype_bit(d))) continue;

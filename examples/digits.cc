@@ -20,6 +20,7 @@
 #include <string>
 
 #include "berth/berth.h"
+#include "cli/whole_number.h"
 #include "example.h"
 
 namespace {
@@ -187,6 +188,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app.add_option("--seed", o.seed, "of weights, order and dropout")
+      ->check(berth::cli::whole_number<int64_t>())
       ->capture_default_str();
   app.add_option("--batch-size", o.batch_size, "images per step")
       ->check(CLI::Range(1, 1 << 20))

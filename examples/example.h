@@ -13,6 +13,7 @@
 #include <string>
 
 #include "berth/berth.h"
+#include "cli/whole_number.h"
 
 namespace example {
 
@@ -28,22 +29,19 @@ inline std::string devices_text() {
   return s;
 }
 
-inline std::string bytes_text(size_t bytes) {
-  const auto b = static_cast<double>(bytes);
-  return b < 1e6 ? fmt::format("{:.1f} kB", b / 1e3)
-                 : fmt::format("{:.1f} MB", b / 1e6);
-}
-
 // The plan of a training step, in four lines.
 inline void print_plan(const berth::FunctionPlanInfo& p) {
+  const auto mib = [](size_t bytes) {
+    return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20);
+  };
   fmt::print(
       "plan of the step:\n"
       "  ops:     {} as traced, {} after optimisation\n"
       "  regions: {}\n"
       "  memory:  {} at its peak, {} is the least possible\n"
       "  copied:  {} between devices, in {} transfers\n",
-      p.ops_traced, p.ops, p.regions, bytes_text(p.peak_bytes),
-      bytes_text(p.bound_bytes), bytes_text(p.copied_bytes), p.transfers);
+      p.ops_traced, p.ops, p.regions, mib(p.peak_bytes), mib(p.bound_bytes),
+      mib(p.copied_bytes), p.transfers);
   std::fflush(stdout);
 }
 
@@ -64,6 +62,7 @@ inline void add_flags(CLI::App* app, Options* o) {
   app->add_option("--steps", o->steps, "end after so many steps")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app->add_option("--seed", o->seed, "of weights and order")
+      ->check(berth::cli::whole_number<int64_t>())
       ->capture_default_str();
   app->add_option("--batch-size", o->batch_size, "images per step")
       ->check(CLI::Range(1, 1 << 20))

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "berth/errors.h"
+#include "cli/planner/formats.h"
+#include "cli/planner/plan_svg.h"
 #include "cli/verify.h"
 #include "place/planner/cluster.h"
-#include "place/planner/formats.h"
 #include "place/planner/plan_file.h"
-#include "place/planner/plan_svg.h"
 #include "place/planner/problem_testing.h"
 #include "place/planner/what_if.h"
 

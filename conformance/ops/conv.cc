@@ -129,7 +129,7 @@ void add_depthwise(Cases& cases) {
       .types(dtype_bit(float64));
 }
 
-void add_perf(Cases& cases) {
+void add_conv_perf(Cases& cases) {
   const Conv v{
       "mnist_32", {64, 28, 28, 1}, {3, 3, 1, 32}, {64, 26, 26, 32}, "VALID"};
   const Conv w{
@@ -189,7 +189,7 @@ void add_conv_cases(Cases& cases) {
       .types(dtype_bit(float64))
       .attr("strides", Ints{1, 1, 1, 1})
       .attr("padding", std::string("VALID"));
-  add_perf(cases);
+  add_conv_perf(cases);
 }
 
 }  // namespace berth::conformance

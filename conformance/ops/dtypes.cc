@@ -14,10 +14,10 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr DTypeSet kWhole = kInt8Type;
+constexpr DTypeSet kNewWhole = kInt8Type;
 constexpr DTypeSet kFractions = kHalfTypes | kComplexTypes;
-constexpr DTypeSet kNew = kFractions | kWhole;
-constexpr DTypeSet kOrdered = kHalfTypes | kWhole;
+constexpr DTypeSet kNew = kFractions | kNewWhole;
+constexpr DTypeSet kOrdered = kHalfTypes | kNewWhole;
 const char* const kNarrow = "differences vanish in the rounding to 16 bits";
 
 void add(Cases& cases, const char* op, DTypeSet types, std::vector<Input> in,
@@ -41,7 +41,7 @@ void add_arithmetic(Cases& cases) {
       .add("Mul", "wraps",
            {Input({4}).of({127, -128, 100, -1}),
             Input({4}).of({2, -1, 100, -128})})
-      .types(kWhole);
+      .types(kNewWhole);
   for (const char* op : {"Neg", "Square"}) {
     add(cases, op, kNew, {Input({3, 7})});
   }
@@ -149,13 +149,13 @@ void add_sums(Cases& cases) {
     add(cases, op, kOrdered, {Input({3, 5}).distinct()}, rows);
     cases.add(op, "nothing_of_int8", {Input({2, 0})})
         .attr("axis", Ints{1})
-        .types(kWhole);
+        .types(kNewWhole);
   }
   add(cases, "ArgMax", kOrdered, {Input({3, 5}).distinct()},
       {{"axis", int64_t{1}}});
   cases.add("Sum", "int8_wraps", {Input({3, 40}).of({100, 27, -5})})
       .attr("axis", Ints{1})
-      .types(kWhole)
+      .types(kNewWhole)
       .skip(Mode::kSplit, "the sum of parts is taken without wrapping");
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
@@ -173,7 +173,7 @@ void add_sums(Cases& cases) {
   add(cases, "MatMul", kNew, {Input({2, 3, 4}), Input({4, 5})});
 }
 
-void add_perf(Cases& cases) {
+void add_dtypes_perf(Cases& cases) {
   const auto add = [&](const char* op, std::vector<Input> in) -> Case& {
     return cases.add(op, "halves_perf", std::move(in))
         .types(kHalfTypes)
@@ -184,7 +184,7 @@ void add_perf(Cases& cases) {
   add("MatMul", {Input({256, 256}), Input({256, 256})});
 }
 
-void add_updates(Cases& cases) {
+void add_assigned(Cases& cases) {
   for (const char* op :
        {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}) {
     add(cases, op, kNew, {Input({3, 5}).as_variable(), Input({3, 5})});
@@ -199,8 +199,8 @@ void add_dtype_cases(Cases& cases) {
   add_casts(cases);
   add_moves(cases);
   add_sums(cases);
-  add_updates(cases);
-  add_perf(cases);
+  add_assigned(cases);
+  add_dtypes_perf(cases);
 }
 
 }  // namespace berth::conformance

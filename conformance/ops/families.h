@@ -7,6 +7,24 @@
 
 namespace berth::conformance {
 
+// Where a function is smooth and defined.
+struct Domain {
+  double low = -2, high = 2;
+  bool not_zero = false;
+};
+inline Input in_domain(Shape shape, const Domain& d) {
+  const Input i = Input(shape).uniform(d.low, d.high);
+  return d.not_zero ? i.not_zero() : i;
+}
+
+// A case of an op that moves elements: every bit is as it was.
+inline Case& add_move(Cases& cases, const char* op, const char* label,
+                      Shape shape) {
+  return cases.add(op, label, {Input(shape)})
+      .types(kNumberTypes)
+      .close_to(0, 0);
+}
+
 // Calls all of the below.
 void add_all_cases(Cases& cases);
 

@@ -9,23 +9,12 @@ namespace berth::conformance {
 
 namespace {
 
-constexpr DTypeSet kFloats = kFloatingTypes;
-
-// Where a function is smooth.
-struct Domain {
-  double low = -2, high = 2;
-  bool not_zero = false;
-};
-
-Input in_domain(Shape shape, const Domain& d) {
-  const Input i = Input(shape).uniform(d.low, d.high);
-  return d.not_zero ? i.not_zero() : i;
-}
+constexpr DTypeSet kFunctionTypes = kFloatingTypes;
 
 struct Function {
   const char* op;
   Domain domain = {};
-  DTypeSet types = kFloats;
+  DTypeSet types = kFunctionTypes;
 };
 
 const Function kFunctions[] = {
@@ -71,8 +60,8 @@ void add_function(Cases& cases, const Function& f) {
   add("scalar", {});
   add("empty", {2, 0, 3});
   add("odd_length", {131});
-  if (f.types & kFloats) {
-    cases.add(f.op, "special", {Input({26}).special()}).types(kFloats);
+  if (f.types & kFunctionTypes) {
+    cases.add(f.op, "special", {Input({26}).special()}).types(kFunctionTypes);
     add("1m", {1024, 1024}).types(dtype_bit(float32)).perf_only();
   }
 }
@@ -80,22 +69,22 @@ void add_function(Cases& cases, const Function& f) {
 struct Function2 {
   const char* op;
   Domain a = {}, b = {};
-  DTypeSet types = kFloats;
+  DTypeSet types = kFunctionTypes;
   // False where float32 and float64 differ by more than rounding.
   bool special = true;
 };
 
 const Function2 kFunctions2[] = {
     {"Atan2", {-2, 2, true}, {-2, 2, true}},
-    {"FloorDiv", {-5, 5}, {-2, 2, true}, kFloats, false},
-    {"FloorMod", {-5, 5}, {-2, 2, true}, kFloats, false},
-    {"TruncateMod", {-5, 5}, {-2, 2, true}, kFloats, false},
+    {"FloorDiv", {-5, 5}, {-2, 2, true}, kFunctionTypes, false},
+    {"FloorMod", {-5, 5}, {-2, 2, true}, kFunctionTypes, false},
+    {"TruncateMod", {-5, 5}, {-2, 2, true}, kFunctionTypes, false},
     {"DivNoNan", {}, {-2, 2, true}},
     {"MulNoNan", {}, {-2, 2, true}},
     {"Xlogy", {-2, 2, true}, {0.2, 3}},
     {"Xlog1py", {-2, 2, true}, {-0.8, 3}},
     {"Xdivy", {-2, 2, true}, {-2, 2, true}},
-    {"NextAfter", {}, {}, kFloats, false},
+    {"NextAfter", {}, {}, kFunctionTypes, false},
     {"BitwiseAnd", {0, 100}, {0, 100}, kIntegerTypes},
     {"BitwiseOr", {0, 100}, {0, 100}, kIntegerTypes},
     {"BitwiseXor", {0, 100}, {0, 100}, kIntegerTypes},
@@ -115,13 +104,13 @@ void add_function2(Cases& cases, const Function2& f) {
   add("scalars", {}, {});
   add("outer_3d", {2, 1, 3}, {4, 1});
   add("empty", {0, 3}, {1, 3});
-  if (!(f.types & kFloats)) return;
+  if (!(f.types & kFunctionTypes)) return;
   add("1m", {1024, 1024}, {1024, 1024}).types(dtype_bit(float32)).perf_only();
   if (!f.special) return;
   cases
       .add(f.op, "special",
            {Input({13, 13}).special(), Input({13, 13}).special()})
-      .types(kFloats);
+      .types(kFunctionTypes);
 }
 
 // Signs and the ends of the whole numbers; broken numbers of both signs.

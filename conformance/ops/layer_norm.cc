@@ -8,7 +8,7 @@ namespace berth::conformance {
 
 namespace {
 
-constexpr double kEpsilon = 1e-3;
+constexpr double kLayerEpsilon = 1e-3;
 
 // Mean or inverse deviation of the rows of input 1.
 Input row_moment(Shape rows, int64_t d, bool inverse) {
@@ -22,7 +22,7 @@ Input row_moment(Shape rows, int64_t d, bool inverse) {
       for (int64_t i = 0; i < d; ++i) {
         squares += std::pow(x.at(r * d + i) - mean, 2) / count;
       }
-      result.set(r, inverse ? 1 / std::sqrt(squares + kEpsilon) : mean);
+      result.set(r, inverse ? 1 / std::sqrt(squares + kLayerEpsilon) : mean);
     }
     return result;
   });
@@ -31,7 +31,7 @@ Input row_moment(Shape rows, int64_t d, bool inverse) {
 Case& forward(Cases& cases, std::string label, Shape x) {
   const Shape row{x[x.rank() - 1]};
   return cases.add("LayerNorm", label, {Input(x), Input(row), Input(row)})
-      .attr("epsilon", kEpsilon)
+      .attr("epsilon", kLayerEpsilon)
       .close_to(1e-4, 1e-5)
       .gradient_through(1);
 }

@@ -8,15 +8,9 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Case& add(Cases& cases, const char* op, const char* label, Shape shape) {
-  return cases.add(op, label, {Input(shape)})
-      .types(kNumberTypes)
-      .close_to(0, 0);
-}
-
 void add_axes(Cases& cases) {
   const auto expand = [&](const char* label, Shape shape, int64_t axis) {
-    add(cases, "ExpandDims", label, shape).attr("axis", axis);
+    add_move(cases, "ExpandDims", label, shape).attr("axis", axis);
   };
   expand("front", {3, 4}, 0);
   expand("back", {3, 4}, -1);
@@ -24,7 +18,7 @@ void add_axes(Cases& cases) {
   expand("scalar", {}, 0);
   expand("empty", {0, 2}, 1);
   const auto squeeze = [&](const char* label, Shape shape, const Ints& axes) {
-    Case& c = add(cases, "Squeeze", label, shape).attr("axis", axes);
+    Case& c = add_move(cases, "Squeeze", label, shape).attr("axis", axes);
     if (axes.empty()) {
       c.known_dimensions_only("which axes go depends on their lengths");
     }
@@ -39,7 +33,7 @@ void add_axes(Cases& cases) {
 void add_transpose(Cases& cases) {
   const auto transpose = [&](const char* label, Shape shape,
                              const Ints& perm) -> Case& {
-    return add(cases, "Transpose", label, shape).attr("perm", perm);
+    return add_move(cases, "Transpose", label, shape).attr("perm", perm);
   };
   transpose("matrix", {3, 5}, {1, 0});
   transpose("same", {2, 3}, {0, 1});
@@ -59,7 +53,7 @@ void add_transpose(Cases& cases) {
 void add_pad(Cases& cases) {
   const auto pad = [&](const char* label, Shape shape,
                        const Ints& paddings) -> Case& {
-    return add(cases, "Pad", label, shape).attr("paddings", paddings);
+    return add_move(cases, "Pad", label, shape).attr("paddings", paddings);
   };
   pad("vector", {3}, {1, 2});
   pad("matrix", {2, 3}, {1, 0, 0, 2});
@@ -78,7 +72,7 @@ void add_tile(Cases& cases) {
     for (int i = 0; i < tiled.rank(); ++i) {
       tiled[i] *= multiples[static_cast<size_t>(i)];
     }
-    add(cases, "TileGrad", label, tiled)
+    add_move(cases, "TileGrad", label, tiled)
         .attr("multiples", multiples)
         .attr("shape", shape)
         .close_to(1e-6, 1e-6);
@@ -88,7 +82,7 @@ void add_tile(Cases& cases) {
               Input(shape).as(int32).without_gradient("only its shape")})
         .types(kNumberTypes)
         .attr("multiples", multiples);
-    return add(cases, "Tile", label, shape).attr("multiples", multiples);
+    return add_move(cases, "Tile", label, shape).attr("multiples", multiples);
   };
   tile("rows", {2, 3}, {2, 1});
   tile("columns", {2, 3}, {1, 3});
@@ -96,7 +90,7 @@ void add_tile(Cases& cases) {
   tile("vector", {4}, {3});
   tile("scalar", {}, {});
   tile("no_times", {2, 3}, {0, 1});
-  add(cases, "Tile", "1m", {256, 1024})
+  add_move(cases, "Tile", "1m", {256, 1024})
       .attr("multiples", Ints{4, 1})
       .types(dtype_bit(float32))
       .perf_only();

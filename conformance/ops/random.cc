@@ -7,7 +7,7 @@ namespace berth::conformance {
 
 namespace {
 
-Case& add(Cases& cases, const char* op, const char* label, Shape shape) {
+Case& add_draw(Cases& cases, const char* op, const char* label, Shape shape) {
   return cases.add(op, label, {})
       .attr("shape", shape)
       .attr("seed", int64_t{7})
@@ -17,11 +17,11 @@ Case& add(Cases& cases, const char* op, const char* label, Shape shape) {
 }
 
 void add_generator(Cases& cases, const char* op) {
-  add(cases, op, "matrix", {5, 7});
-  add(cases, op, "vector", {131});
-  add(cases, op, "scalar", {});
-  add(cases, op, "empty", {0, 3});
-  add(cases, op, "1m", {1024, 1024}).types(dtype_bit(float32)).perf_only();
+  add_draw(cases, op, "matrix", {5, 7});
+  add_draw(cases, op, "vector", {131});
+  add_draw(cases, op, "scalar", {});
+  add_draw(cases, op, "empty", {0, 3});
+  add_draw(cases, op, "1m", {1024, 1024}).types(dtype_bit(float32)).perf_only();
 }
 
 }  // namespace
@@ -32,24 +32,25 @@ void add_random_cases(Cases& cases) {
     add_generator(cases, op);
   }
   for (const char* op : {"RandomStandardNormal", "TruncatedNormal"}) {
-    add(cases, op, "moved", {5, 3}).attr("mean", 3.0).attr("stddev", 0.5);
+    add_draw(cases, op, "moved", {5, 3}).attr("mean", 3.0).attr("stddev", 0.5);
   }
-  add(cases, "RandomUniform", "moved", {5, 3})
+  add_draw(cases, "RandomUniform", "moved", {5, 3})
       .attr("minval", -2.0)
       .attr("maxval", 5.0);
   for (const Shape& shape : {Shape{5, 7}, Shape{}, Shape{0, 2}}) {
-    add(cases, "RandomUniformInt", (shape.str() + "_stateless").c_str(), shape)
+    add_draw(cases, "RandomUniformInt", (shape.str() + "_stateless").c_str(),
+             shape)
         .types(kIntegerTypes)
         .attr("stateless", true)
         .attr("maxval", int64_t{9});
-    add(cases, "RandomUniformInt", shape.str().c_str(), shape)
+    add_draw(cases, "RandomUniformInt", shape.str().c_str(), shape)
         .types(kIntegerTypes)
         .attr("minval", int64_t{3})
         .attr("maxval", int64_t{40});
   }
   for (const char* op :
        {"RandomStandardNormal", "TruncatedNormal", "RandomUniform"}) {
-    add(cases, op, "stateless", {5, 7}).attr("stateless", true);
+    add_draw(cases, op, "stateless", {5, 7}).attr("stateless", true);
   }
   const auto classes = [&](const char* label, Shape logits, int64_t n) {
     cases.add("Multinomial", label, {Input(logits)})

@@ -9,16 +9,10 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Case& add(Cases& cases, const char* op, const char* label, Shape shape) {
-  return cases.add(op, label, {Input(shape)})
-      .types(kNumberTypes)
-      .close_to(0, 0);
-}
-
 void add_pads(Cases& cases) {
   const auto pad = [&](const char* label, Shape shape, const Ints& paddings,
                        double value) -> Case& {
-    return add(cases, "PadV2", label, shape)
+    return add_move(cases, "PadV2", label, shape)
         .attr("paddings", paddings)
         .attr("constant_values", value);
   };
@@ -33,14 +27,14 @@ void add_pads(Cases& cases) {
       .close_to(0, 0);
   const auto mirror = [&](const char* label, Shape shape, Ints paddings,
                           const char* mode) {
-    add(cases, "MirrorPad", label, shape)
+    add_move(cases, "MirrorPad", label, shape)
         .attr("paddings", paddings)
         .attr("mode", std::string(mode));
     Shape padded = shape;
     for (int i = 0; i < padded.rank(); ++i) {
       padded[i] += paddings[2 * i] + paddings[2 * i + 1];
     }
-    add(cases, "MirrorPadGrad", label, padded)
+    add_move(cases, "MirrorPadGrad", label, padded)
         .attr("paddings", paddings)
         .attr("mode", std::string(mode))
         .close_to(1e-6, 1e-6);
@@ -58,7 +52,7 @@ void add_pads(Cases& cases) {
 
 void add_turns(Cases& cases) {
   const auto reverse = [&](const char* label, Shape shape, Ints axes) {
-    add(cases, "ReverseV2", label, shape).attr("axis", axes);
+    add_move(cases, "ReverseV2", label, shape).attr("axis", axes);
   };
   reverse("vector", {5}, {0});
   reverse("rows", {3, 4}, {0});
@@ -69,7 +63,9 @@ void add_turns(Cases& cases) {
   reverse("scalar", {}, {});
   reverse("empty", {0, 3}, {0});
   const auto roll = [&](const char* label, Shape shape, Ints shift, Ints axes) {
-    add(cases, "Roll", label, shape).attr("shift", shift).attr("axis", axes);
+    add_move(cases, "Roll", label, shape)
+        .attr("shift", shift)
+        .attr("axis", axes);
   };
   roll("vector", {5}, {2}, {0});
   roll("back", {5}, {-1}, {0});
@@ -87,7 +83,9 @@ void add_turns(Cases& cases) {
 void add_splits(Cases& cases) {
   const auto equal = [&](const char* label, Shape shape, int64_t num,
                          int64_t axis) {
-    add(cases, "Split", label, shape).attr("num_split", num).attr("axis", axis);
+    add_move(cases, "Split", label, shape)
+        .attr("num_split", num)
+        .attr("axis", axis);
   };
   equal("rows", {6, 2}, 3, 0);
   equal("columns", {3, 4}, 2, 1);
@@ -97,7 +95,7 @@ void add_splits(Cases& cases) {
   equal("of_nothing", {0, 3}, 2, 0);
   const auto sizes = [&](const char* label, Shape shape, Ints parts,
                          int64_t axis) {
-    add(cases, "SplitV", label, shape)
+    add_move(cases, "SplitV", label, shape)
         .attr("size_splits", parts)
         .attr("axis", axis);
   };

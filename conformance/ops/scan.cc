@@ -70,6 +70,23 @@ void add_recurrence(Cases& cases) {
     one(name + "_one", {1}, 0, flag, false);
     one(name + "_empty", {2, 0}, 1, flag, true);
   }
+  const auto of_segments = [&](const std::string& label, Shape shape,
+                               int64_t axis, std::vector<double> ids,
+                               const char* flag, bool reverse) {
+    const Shape at{static_cast<int64_t>(ids.size())};
+    Case& c = cases.add("SegmentRecurrence", label,
+                        {Input(shape).uniform(-1.5, 1.5), Input(shape),
+                         Input(at).of(std::move(ids)).as(int32)});
+    c.attr("axis", axis).attr("reverse", reverse);
+    if (*flag) c.attr(flag, true);
+  };
+  for (const char* flag : {"", "previous", "exclusive"}) {
+    const std::string name = *flag ? flag : "own";
+    of_segments(name, {5, 3}, 0, {-1, -1, 2, 2, 2}, flag, false);
+    of_segments(name + "_reverse", {5, 3}, 0, {0, 1, 1, 1, 4}, flag, true);
+    of_segments(name + "_middle", {2, 4, 3}, 1, {3, 3, 0, 3}, flag, false);
+    of_segments(name + "_empty", {2, 0}, 1, {}, flag, true);
+  }
   cases.add("LinearRecurrence", "special",
             {Input({13, 13}).special(), Input({13, 13}).special()});
 }

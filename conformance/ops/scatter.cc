@@ -134,8 +134,7 @@ void add_segments(Cases& cases) {
       .add("UnsortedSegmentProd", "zeros",
            {Input({6}).of({2, 0, 3, 0, 0, 5}),
             Input({6}).of({0, 0, 1, 1, 1, 2}).as(int64)})
-      .attr("num_segments", int64_t{3})
-      .skip(Mode::kGrad2, "the rule is not differentiable at zeros");
+      .attr("num_segments", int64_t{3});
 }
 
 // params, indices, what is gathered.

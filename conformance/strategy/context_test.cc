@@ -13,9 +13,8 @@ namespace {
 using distribute::PerReplica;
 using distribute::ReduceOp;
 using distribute::Strategy;
-using Numbers = std::vector<double>;
 
-std::vector<Row> rows() {
+std::vector<Row> context_rows() {
   std::vector<Row> all;
   for (const char* devices :
        {"CPUx1", "CPUx2", "CPUx4", "GPUx2", "GPUx4", "CPU:1,GPU:0,GPU:3"}) {
@@ -59,7 +58,6 @@ class RunContext : public testing::TestWithParam<Row> {
   int n_;
 };
 
-Numbers numbers(const Tensor& t) { return t.to_vector<double>(); }
 Numbers of_first(const PerReplica& p) { return numbers(p[0]); }
 
 TEST_P(RunContext, ReplicasKnowWhoTheyAre) {
@@ -240,7 +238,8 @@ TEST_P(RunContext, BatchNormTakesTheMomentsOfItsReplica) {
   EXPECT_EQ(difference(train(true), train(false), 1e-5), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Strategies, RunContext, testing::ValuesIn(rows()),
+INSTANTIATE_TEST_SUITE_P(Strategies, RunContext,
+                         testing::ValuesIn(context_rows()),
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace

@@ -16,7 +16,7 @@ using distribute::ReduceOp;
 using distribute::Strategy;
 
 // All strategies, device kinds and shares; the model plays no role.
-std::vector<Row> rows() {
+std::vector<Row> data_rows() {
   std::vector<Row> all;
   for (const char* devices : {"CPUx1", "CPUx2", "CPUx4", "GPUx2", "GPUx3",
                               "CPU:0,GPU:1", "GPU:2,CPU:1,GPU:0"}) {
@@ -58,8 +58,6 @@ class Data : public testing::TestWithParam<Row> {
 
   Strategy strategy_;
 };
-
-std::vector<double> numbers(const Tensor& t) { return t.to_vector<double>(); }
 
 TEST_P(Data, BatchesAreCutByTheSharesAndLoseNothing) {
   const auto batches = source().batch(kBatch);
@@ -212,7 +210,7 @@ TEST_P(Data, IntegersAreReducedExactly) {
             (std::vector<int32_t>{n * ((1 << 24) + 1), n * (n - 1) / 2}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cut, Data, testing::ValuesIn(rows()),
+INSTANTIATE_TEST_SUITE_P(Cut, Data, testing::ValuesIn(data_rows()),
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace

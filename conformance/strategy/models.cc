@@ -302,7 +302,7 @@ ModelSpec two_devices() {
 }
 
 // Numbers in [0, 1) by a congruential generator.
-class Numbers {
+class Draws {
  public:
   double next() {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
@@ -365,7 +365,7 @@ keras::Optimizer optimizer_named(const std::string& name) {
 }
 
 Tensors data_for(const ModelSpec& model, int64_t examples) {
-  Numbers numbers;
+  Draws numbers;
   auto make = [&](const Part& part) {
     const Shape shape = [&] {
       std::vector<int64_t> dims = {examples};

@@ -49,6 +49,9 @@ struct Row {
 };
 std::ostream& operator<<(std::ostream& out, const Row& row);
 
+using Numbers = std::vector<double>;
+inline Numbers numbers(const Tensor& t) { return t.to_vector<double>(); }
+
 // "CPUx2" -> CPU:0, CPU:1.
 std::vector<std::string> device_names(const std::string& devices);
 

@@ -1,4 +1,4 @@
-// What a step of fit sends between devices: each replica's rows once, and
+// What a step of fit sends between devices: each replica's sent_rows once, and
 // what the way to add gradients takes by its closed form.
 
 #include <gtest/gtest.h>
@@ -22,11 +22,11 @@ int64_t expected(const Row& row) {
   const auto replicas = static_cast<int64_t>(names.size());
   int64_t away = 0;  // replicas
   for (const std::string& n : names) away += n.starts_with("GPU") ? 1 : 0;
-  const int64_t rows = kRows * kExamples * away / replicas;
-  if (row.strategy == "central") return rows + 2 * away * kParameters;
+  const int64_t sent_rows = kRows * kExamples * away / replicas;
+  if (row.strategy == "central") return sent_rows + 2 * away * kParameters;
   // The core sets among them count once.
   const int64_t memories = away + (away < replicas ? 1 : 0);
-  return rows + 2 * (memories - 1) * kParameters;
+  return sent_rows + 2 * (memories - 1) * kParameters;
 }
 
 class Sent : public testing::TestWithParam<Row> {};
@@ -48,7 +48,7 @@ TEST_P(Sent, IsTheClosedForm) {
       << model.placement().str();
 }
 
-std::vector<Row> rows() {
+std::vector<Row> sent_rows() {
   std::vector<Row> all;
   for (const char* devices : {"GPUx2", "GPUx3", "GPUx4", "CPU:0,GPU:1",
                               "CPU:0,CPU:1,GPU:0", "CPU:1,GPU:0,GPU:1,GPU:2"}) {
@@ -72,7 +72,7 @@ std::vector<Row> rows() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Bytes, Sent, testing::ValuesIn(rows()),
+INSTANTIATE_TEST_SUITE_P(Bytes, Sent, testing::ValuesIn(sent_rows()),
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace

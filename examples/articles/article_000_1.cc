@@ -1,5 +1,5 @@
-// Device placement, example 1: the layers of a model on two GPUs, and a
-// strategy around it.
+// Device placement, example 1: the layers of a model on two GPUs (tests
+// simulate them), and a strategy around it.
 
 #include "article.h"
 

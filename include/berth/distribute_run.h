@@ -116,23 +116,6 @@ struct Swap<From, To, std::map<std::string, T>> {
   }
 };
 
-struct Flatten final : TreeVisitor {
-  void tensor(Tensor& t) override { leaves.push_back(t); }
-  void fixed(const void* bytes, size_t size) override {
-    text.append(static_cast<const char*>(bytes), size);
-  }
-  Tensors leaves;
-  std::string text;
-};
-
-struct Rebuild final : TreeVisitor {
-  explicit Rebuild(const Tensors& l) : leaves(l) {}
-  void tensor(Tensor& t) override { t = leaves.at(next++); }
-  void fixed(const void*, size_t) override {}
-  const Tensors& leaves;
-  size_t next = 0;
-};
-
 template <class F>
 struct TracesOf {
   static FunctionCore* get(const F&) { return nullptr; }
@@ -176,7 +159,7 @@ auto Strategy::run(F&& fn, const Args&... args) const {
     locals.push_back(
         Locals{internal::map_leaves<PerReplica, Tensor, std::decay_t<Args>>(
             args, leaf)...});
-    Flatten flat;
+    FlattenTree flat;
     visit_tree(locals.back(), flat);
     if (r == 0) {
       call.fixed = flat.text;
@@ -186,9 +169,9 @@ auto Strategy::run(F&& fn, const Args&... args) const {
   }
   call.fn = [&](int r, const Tensors& leaves, std::any* structure) {
     Locals symbolic = locals[static_cast<size_t>(r)];
-    Rebuild put(leaves);
+    RebuildTree put(leaves);
     visit_tree(symbolic, put);
-    Flatten flat;
+    FlattenTree flat;
     if constexpr (kVoid) {
       std::apply(fn, symbolic);
       *structure = true;

@@ -74,6 +74,15 @@ class FunctionCore {
     int copies = 1;
   };
 
+  // What one call gathers and gets. Each thread keeps one, so that a warm call
+  // allocates nothing; a call inside a trace finds it busy.
+  struct Scratch {
+    FlattenTree flat;
+    Tensors results;
+    bool busy = false;
+  };
+  static Scratch& scratch_of_this_thread();
+
   explicit FunctionCore(FunctionOptions options);
   ~FunctionCore();
   FunctionCore(const FunctionCore&) = delete;
@@ -113,9 +122,7 @@ class Function<R(Args...)> {
   // errors name the user's line.
   R operator()(Args... args, Site site = Site::here()) const {
     Values values(std::forward<Args>(args)...);
-    // Kept between calls, so that a warm call allocates nothing; a call inside
-    // a trace of the same signature finds it busy.
-    static thread_local Scratch kept;
+    Scratch& kept = FunctionCore::scratch_of_this_thread();
     Scratch fresh;
     Scratch& s = kept.busy ? fresh : kept;
     const Use use(&s);
@@ -126,7 +133,7 @@ class Function<R(Args...)> {
                        &s.results, &structure, site);
     if constexpr (!std::is_void_v<R>) {
       Result result = *std::any_cast<Result>(structure.get());
-      Rebuild rebuild(s.results);
+      RebuildTree rebuild(s.results);
       visit_tree(result, rebuild);
       return result;
     }
@@ -168,28 +175,8 @@ class Function<R(Args...)> {
     FunctionCore core;
   };
 
-  struct Flatten final : TreeVisitor {
-    void tensor(Tensor& t) override { leaves.push_back(t); }
-    void fixed(const void* bytes, size_t size) override {
-      text.append(static_cast<const char*>(bytes), size);
-    }
-    Tensors leaves;
-    std::string text;
-  };
+  using Scratch = FunctionCore::Scratch;
 
-  struct Rebuild final : TreeVisitor {
-    explicit Rebuild(const Tensors& l) : leaves(l) {}
-    void tensor(Tensor& t) override { t = leaves[next++]; }
-    void fixed(const void*, size_t) override {}
-    const Tensors& leaves;
-    size_t next = 0;
-  };
-
-  struct Scratch {
-    Flatten flat;
-    Tensors results;
-    bool busy = false;
-  };
   struct Use {
     explicit Use(Scratch* s) : scratch(s) { scratch->busy = true; }
     ~Use() {
@@ -211,9 +198,9 @@ class Function<R(Args...)> {
                          std::any* result) {
       Call& call = *static_cast<Call*>(context);
       Values symbolic = *call.values;
-      Rebuild put(leaves);
+      RebuildTree put(leaves);
       visit_tree(symbolic, put);
-      Flatten flat;
+      FlattenTree flat;
       if constexpr (std::is_void_v<R>) {
         std::apply(*call.fn, symbolic);
         *result = true;

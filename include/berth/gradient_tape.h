@@ -7,8 +7,11 @@
 // Variables are watched when they are read. Works the same in eager code and
 // inside a traced function.
 //
-// One thread owns a tape. Tapes nest and may close in any order; an inner
-// tape's gradient computation is itself recorded by an outer one.
+// The thread that makes a tape owns it: watch(), stop() and gradient() on
+// another one throw errors::FailedPrecondition. A tape that ends on another
+// thread while it records is abandoned, with a warning (`tape-thread`). Tapes
+// nest and may close in any order; an inner tape's gradient computation is
+// itself recorded by an outer one.
 
 #ifndef BERTH_GRADIENT_TAPE_H_
 #define BERTH_GRADIENT_TAPE_H_
@@ -63,18 +66,18 @@ concept SingleSource = std::same_as<T, Tensor> || std::same_as<T, Variable>;
 //   Tensor dx = tape.gradient(y, x);
 class GradientTape {
  public:
-  explicit GradientTape(TapeOptions options = {});
+  explicit GradientTape(TapeOptions options = {}, Site site = Site::here());
   ~GradientTape();
   GradientTape(const GradientTape&) = delete;
   GradientTape& operator=(const GradientTape&) = delete;
 
   // Starts recording ops that read `x`.
   // Throws errors::InvalidArgument unless the dtype is floating.
-  void watch(const Tensor& x);
-  void watch(const Variable& v);
+  void watch(const Tensor& x, Site site = Site::here());
+  void watch(const Variable& v, Site site = Site::here());
 
   // Stops recording; what is recorded stays.
-  void stop();
+  void stop(Site site = Site::here());
 
   // Returns d(sum(target))/d(source) for each source, with the shape, dtype
   // and device of the source; an empty Tensor where target does not depend on

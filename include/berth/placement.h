@@ -126,6 +126,7 @@ struct OpRow {
   double measured_us = -1;           // of one run; -1: not measured
   std::vector<std::string> sources;  // names of the ops as written
   Site site = {};
+  bool collective = false;  // adds up what replicas have
 };
 
 // One value that goes to another device, per step.
@@ -138,6 +139,7 @@ struct TransferRow {
   std::vector<std::string> readers;  // ops on `to`
   double measured_us = -1;           // of one transfer; -1: not measured
   Site site = {};                    // where the producer was written
+  bool collective = false;           // what replicas have, to be added up
 };
 
 // An op that does not run where it was asked to.
@@ -180,7 +182,7 @@ struct Report {
   std::string str() const;
   // The table of devices, and a line each for transfers and fallbacks.
   std::string brief() const;
-  // One line: "fallbacks: 2 ops, 1.2 MB per step"; "" when all is as asked.
+  // One line: "fallbacks: 2 ops, 1.2 MiB per step"; "" when all is as asked.
   std::string summary() const;
   // docs/json.md, "placement".
   std::string json() const;

@@ -121,6 +121,26 @@ struct Tree<std::map<std::string, T>> {
   }
 };
 
+// Collects the leaves of a structure, and the text of what else it holds.
+struct FlattenTree final : TreeVisitor {
+  void tensor(Tensor& t) override { leaves.push_back(t); }
+  void fixed(const void* bytes, size_t size) override {
+    text.append(static_cast<const char*>(bytes), size);
+  }
+  Tensors leaves;
+  std::string text;
+};
+
+// Puts `leaves` where the tensors of a structure are. Throws std::out_of_range
+// when there are too few.
+struct RebuildTree final : TreeVisitor {
+  explicit RebuildTree(const Tensors& l) : leaves(l) {}
+  void tensor(Tensor& t) override { t = leaves.at(next++); }
+  void fixed(const void*, size_t) override {}
+  const Tensors& leaves;
+  size_t next = 0;
+};
+
 }  // namespace berth
 
 #endif  // BERTH_TREE_H_

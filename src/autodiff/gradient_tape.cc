@@ -4,26 +4,36 @@
 
 namespace berth {
 
-GradientTape::GradientTape(TapeOptions options)
-    : recorder_(std::make_unique<Recorder>(options)) {}
+GradientTape::GradientTape(TapeOptions options, Site site)
+    : recorder_(std::make_unique<Recorder>(options, site)) {}
 
-GradientTape::~GradientTape() = default;
+GradientTape::~GradientTape() { Recorder::end(std::move(recorder_)); }
 
-void GradientTape::watch(const Tensor& x) { recorder_->watch(x); }
-void GradientTape::watch(const Variable& v) { recorder_->watch(v.handle()); }
-void GradientTape::stop() { recorder_->stop(); }
+void GradientTape::watch(const Tensor& x, Site site) {
+  set_site(site);
+  recorder_->check_thread("watch()");
+  recorder_->watch(x);
+}
+void GradientTape::watch(const Variable& v, Site site) {
+  watch(v.handle(), site);
+}
+void GradientTape::stop(Site site) {
+  set_site(site);
+  recorder_->check_thread("stop()");
+  recorder_->stop();
+}
 
 Tensors GradientTape::gradient(const Tensor& target,
                                const std::vector<Source>& sources,
                                const GradientOptions& options, Site site) {
-  set_site(site);
-  return recorder_->gradient({target}, sources, options);
+  return gradient(Tensors{target}, sources, options, site);
 }
 
 Tensors GradientTape::gradient(const Tensors& targets,
                                const std::vector<Source>& sources,
                                const GradientOptions& options, Site site) {
   set_site(site);
+  recorder_->check_thread("gradient()");
   return recorder_->gradient(targets, sources, options);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "base/diagnostics.h"
 #include "berth/berth.h"
 
 namespace berth {
@@ -18,6 +19,75 @@ TEST(GradientTape, OfASquareIsTwiceTheValue) {
   tape.watch(x);
   const Tensor y = math::square(x);
   EXPECT_EQ(tape.gradient(y, x).to_vector<float>(), (Floats{2, -4, 6}));
+}
+
+// The error of `call` on a thread of its own.
+std::string error_elsewhere(const std::function<void()>& call) {
+  std::string text = "no error";
+  std::thread([&] {
+    try {
+      call();
+    } catch (const errors::FailedPrecondition& e) {
+      text = e.what();
+    }
+  }).join();
+  return text;
+}
+
+TEST(GradientTape, OnAnotherThreadIsAnErrorThatNamesTheRuleAndTheLine) {
+  const Tensor x = constant(3.f);
+  const Variable w(constant(2.f));
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  const Tensor y = x * x;
+  const std::string here = "gradient_tape_test.cc";
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { tape.watch(y); }, [&] { tape.watch(w); }, [&] { tape.stop(); },
+           [&] { tape.gradient(y, x); },
+           [&] { tape.gradient(Tensors{y}, {x}); }}) {
+    const std::string text = error_elsewhere(call);
+    EXPECT_NE(text.find("a thread owns its tapes"), text.npos) << text;
+    EXPECT_NE(text.find(here), text.rfind(here)) << text;  // call and tape
+  }
+  // The tape goes on where it belongs.
+  EXPECT_FLOAT_EQ(tape.gradient(y, x).item<float>(), 6.f);
+  const Tensor z = y * x;
+  EXPECT_FLOAT_EQ(tape.gradient(z, x).item<float>(), 27.f);
+}
+
+// Tapes that end elsewhere must leave the list of their thread as it is.
+TEST(GradientTape, EndsOnAnotherThreadWithAWarningAndWithoutHarm) {
+  reset_diagnostics_for_testing();
+  const Tensor x = constant(3.f);
+  auto outer = std::make_unique<GradientTape>();
+  outer->watch(x);
+  auto lost = std::make_unique<GradientTape>();
+  lost->watch(x);
+  GradientTape inner;
+  inner.watch(x);
+  const Tensor y = x * x;
+  std::thread([&] { lost.reset(); }).join();
+  EXPECT_EQ(debugging::diagnostic_counts()["tape-thread"], 1);
+  const Tensor z = y * x;
+  EXPECT_FLOAT_EQ(inner.gradient(z, x).item<float>(), 27.f);
+  EXPECT_FLOAT_EQ(outer->gradient(z, x).item<float>(), 27.f);
+  outer.reset();
+  GradientTape next;
+  next.watch(x);
+  EXPECT_FLOAT_EQ(next.gradient(x * x, x).item<float>(), 6.f);
+}
+
+TEST(GradientTape, OfAnEndedThreadOrStoppedEndsAnywhereWithoutAWarning) {
+  reset_diagnostics_for_testing();
+  auto stopped = std::make_unique<GradientTape>();
+  stopped->stop();
+  std::unique_ptr<GradientTape> orphan;
+  std::thread([&] {
+    stopped.reset();
+    orphan = std::make_unique<GradientTape>();
+  }).join();
+  orphan.reset();
+  EXPECT_EQ(debugging::diagnostic_counts()["tape-thread"], 0);
 }
 
 TEST(GradientTape, SumsContributionsOfAllUses) {

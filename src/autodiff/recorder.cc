@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 
+#include "base/diagnostics.h"
+#include "base/immortal.h"
+#include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "op/control_flow.h"
@@ -16,12 +20,64 @@
 
 namespace berth {
 
-GradientTape::Recorder::Recorder(TapeOptions options)
-    : options_(options), scope_serial_(next_scope_serial()) {
+GradientTape::Recorder::Recorder(TapeOptions options, Site site)
+    : options_(options),
+      site_(site),
+      thread_(this_thread()),
+      scope_serial_(next_scope_serial()) {
   push();
 }
 
-GradientTape::Recorder::~Recorder() { pop(); }
+GradientTape::Recorder::~Recorder() {
+  if (thread_ == this_thread()) pop();
+}
+
+const GradientTape::Recorder::ThreadLife&
+GradientTape::Recorder::this_thread() {
+  struct Life {
+    ~Life() { *lives = false; }
+    ThreadLife lives = std::make_shared<std::atomic<bool>>(true);
+  };
+  return of_this_thread<Life>().lives;
+}
+
+void GradientTape::Recorder::check_thread(const char* call) const {
+  if (thread_ == this_thread()) return;
+  throw errors::FailedPrecondition(fmt::format(
+      "GradientTape: {}{} on another thread than the one that made the "
+      "tape{}; expected that one: a thread owns its tapes, which record what "
+      "runs on it alone; hand over tensors, not tapes",
+      call, where_text(), where_text(nullptr, site_)));
+}
+
+void GradientTape::Recorder::end(std::unique_ptr<Recorder> recorder) {
+  Recorder& r = *recorder;
+  if (!r.pushed() || r.thread_ == this_thread() || !*r.thread_) return;
+  static std::mutex mutex;
+  static auto& abandoned = immortal<std::vector<std::unique_ptr<Recorder>>>();
+  {
+    std::lock_guard lock(mutex);
+    abandoned.push_back(std::move(recorder));
+  }
+  r.abandoned_ = true;
+  report_once(where_text(nullptr, r.site_),
+              {"tape-thread", debugging::Severity::kWarning,
+               "a GradientTape that still recorded was destroyed on another "
+               "thread than the one that made it; what it held is freed when "
+               "that thread runs its next op: call stop() or destroy the tape "
+               "there",
+               r.site_});
+}
+
+// Lets go of what is recorded, on the thread that recorded it.
+void GradientTape::Recorder::forget() {
+  if (slots_.ended()) return;
+  slots_.end();
+  nodes_ = {};
+  tensors_ = {};
+  values_ = {};
+  watched_ = {};
+}
 
 Tensor GradientTape::Recorder::with_home(const Tensor& t) {
   if (!t.defined() || t.impl()->kind != TensorKind::kVariable) return t;
@@ -44,6 +100,10 @@ void GradientTape::Recorder::watch(const Tensor& t) {
 void GradientTape::Recorder::apply(const OpDef& op,
                                    std::span<const Tensor* const> in,
                                    const Attrs* attrs, std::span<Tensor> out) {
+  if (abandoned_.load(std::memory_order_relaxed)) [[unlikely]] {
+    forget();
+    return next(op, in, attrs, out);
+  }
   bool watched = false;
   const bool reads = op.kind() == OpKind::kReadVariable ||
                      op.kind() == OpKind::kCall ||

@@ -1,11 +1,13 @@
 // Recorder: the dispatcher behind a GradientTape.
 //
 // Passes each op on, and keeps those that read a watched value: op, attributes
-// and handles of inputs and outputs. One thread.
+// and handles of inputs and outputs. One thread, but for end().
 
 #ifndef BERTH_AUTODIFF_RECORDER_H_
 #define BERTH_AUTODIFF_RECORDER_H_
 
+#include <atomic>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -18,8 +20,14 @@ namespace berth {
 
 class GradientTape::Recorder final : public Dispatcher {
  public:
-  explicit Recorder(TapeOptions options);
+  Recorder(TapeOptions options, Site site);
   ~Recorder() override;
+
+  // Ends a recorder on any thread. Where it records on another one, which
+  // lives, it stays in that thread's list and passes ops on.
+  static void end(std::unique_ptr<Recorder> recorder);
+  // Throws errors::FailedPrecondition on a thread that does not own the tape.
+  void check_thread(const char* call) const;
 
   void apply(const OpDef& op, std::span<const Tensor* const> in,
              const Attrs* attrs, std::span<Tensor> out) override;
@@ -39,6 +47,11 @@ class GradientTape::Recorder final : public Dispatcher {
     uint32_t first_value;   // ids of inputs, then outputs; kUnwatched
     uint16_t num_in, num_out;
   };
+  // True while the thread lives; every recorder that it makes has the same.
+  using ThreadLife = std::shared_ptr<std::atomic<bool>>;
+  static const ThreadLife& this_thread();
+  void forget();
+
   // Where the gradient computation of one call runs.
   class Placement;
   static constexpr int32_t kUnwatched = -1;
@@ -67,6 +80,9 @@ class GradientTape::Recorder final : public Dispatcher {
   void lint_local_mean(const Tensor& target) const;
 
   const TapeOptions options_;
+  const Site site_;          // of the tape
+  const ThreadLife thread_;  // that owns it
+  std::atomic<bool> abandoned_{false};
   const uint64_t scope_serial_;
   bool used_ = false;
   TapeSlots slots_;

@@ -27,7 +27,14 @@ uint64_t claim_serial() {
 }  // namespace
 
 TapeSlots::TapeSlots() : serial_(claim_serial()) {}
-TapeSlots::~TapeSlots() { g_live[serial_ % kCells].store(0); }
+TapeSlots::~TapeSlots() { end(); }
+
+void TapeSlots::end() {
+  if (ended()) return;
+  g_live[serial_ % kCells].store(0);
+  serial_ = 0;
+  overflow_.clear();
+}
 
 bool TapeSlots::live(uint64_t serial) {
   return g_live[serial % kCells].load() == serial;

@@ -34,6 +34,10 @@ class TapeSlots {
   }
   void set(TensorImpl* t, int32_t number);
 
+  // Forgets all numbers, for good: set() and find() must not be called again.
+  void end();
+  bool ended() const { return serial_ == 0; }
+
  private:
   static bool live(uint64_t serial);
   uint64_t serial_;

@@ -11,6 +11,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/immortal.h"
+#include "base/pretended_cores.h"
 #include "berth/errors.h"
 
 namespace berth {
@@ -77,7 +79,7 @@ std::map<int, Place> read_topology() {
 }
 
 const std::map<int, Place>& topology() {
-  static const std::map<int, Place> places = read_topology();
+  static const auto& places = immortal<std::map<int, Place>>(read_topology());
   return places;
 }
 
@@ -164,6 +166,7 @@ CoreSet CoreSet::parse(std::string_view text) {
 }
 
 CoreSet CoreSet::allowed() {
+  if (const CoreSet* all = pretended_cores()) return *all;
   std::vector<int> cores = affinity_cores();
   const double quota = own_quota_cores();
   const size_t keep =
@@ -249,6 +252,7 @@ double cgroup_quota_cores(const std::string& root, const std::string& path) {
 
 bool bind_current_thread(const CoreSet& cores) {
   if (cores.empty()) return false;
+  if (pretended_cores()) return true;
   const int count = cores.cores().back() + 1;
   std::unique_ptr<cpu_set_t, MaskFree> mask(CPU_ALLOC(count));
   if (mask == nullptr) return false;
@@ -261,7 +265,7 @@ bool bind_current_thread(const CoreSet& cores) {
 CoreGuard::CoreGuard(int core) {
   static_assert(sizeof before_ >= (CoreSet::kMaxCore + 1) / 8);
   CPU_ZERO_S(sizeof before_, before_);
-  if (sched_getaffinity(0, sizeof before_, before_) != 0 ||
+  if (pretended_cores() || sched_getaffinity(0, sizeof before_, before_) != 0 ||
       !CPU_ISSET_S(static_cast<size_t>(core), sizeof before_, before_)) {
     return;
   }
@@ -277,9 +281,13 @@ CoreGuard::~CoreGuard() {
   if (holds_) sched_setaffinity(0, sizeof before_, before_);
 }
 
-CoreSet current_thread_cores() { return CoreSet(affinity_cores()); }
+CoreSet current_thread_cores() {
+  const CoreSet* all = pretended_cores();
+  return all ? *all : CoreSet(affinity_cores());
+}
 
 bool current_thread_within(const CoreSet& cores) {
+  if (const CoreSet* all = pretended_cores()) return cores.contains(*all);
   cpu_set_t mask[(CoreSet::kMaxCore + 1) / CPU_SETSIZE];
   CPU_ZERO_S(sizeof mask, mask);
   if (sched_getaffinity(0, sizeof mask, mask) != 0) return false;

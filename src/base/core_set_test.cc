@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "base/fresh_process.h"
+#include "base/thread_pool.h"
 #include "berth/errors.h"
 
 namespace berth {
@@ -62,6 +65,7 @@ TEST(CoreSet, AllowedLiesInsideTheAffinityMask) {
 }
 
 TEST(CoreSet, BindingAThreadNarrowsWhatIsAllowed) {
+  if (pretended_cores()) GTEST_SKIP() << "no thread is bound to such cores";
   const CoreSet all = CoreSet::allowed();
   std::thread([&] {
     const CoreSet one(std::vector<int>{all[all.size() - 1]});
@@ -70,6 +74,37 @@ TEST(CoreSet, BindingAThreadNarrowsWhatIsAllowed) {
     EXPECT_EQ(CoreSet::allowed(), one);
     EXPECT_FALSE(bind_current_thread(CoreSet()));
   }).join();
+}
+
+// Counts with 16 cores, whatever the machine has.
+void pretends() {
+  using fresh_process::check;
+  setenv("BERTH_CORES", "0-14,40", 1);
+  const CoreSet all = CoreSet::parse("0-14,40");
+  check(CoreSet::allowed() == all, "those of BERTH_CORES");
+  check(current_thread_cores() == all, "threads may use them");
+  check(bind_current_thread(CoreSet::parse("40")), "binding is no error");
+  check(current_thread_within(all), "within all");
+  check(!current_thread_within(CoreSet::parse("40")), "and not bound");
+  ThreadPool pool({.cores = all});
+  check(pool.size() == 16, "a worker for each");
+  std::atomic<int> sum = 0;
+  pool.parallel_for(16, [&](int i) { sum += i; });
+  check(sum == 120, "every chunk once");
+}
+
+TEST(PretendedCores, StandForThoseOfTheMachine) {
+  IN_A_FRESH_PROCESS(pretends());
+}
+
+void refuses_nonsense() {
+  setenv("BERTH_CORES", "all", 1);
+  fresh_process::refuses<errors::InvalidArgument>(
+      [] { CoreSet::allowed(); }, "environment variable BERTH_CORES: core set");
+}
+
+TEST(PretendedCores, NonsenseIsAnErrorThatNamesTheVariable) {
+  IN_A_FRESH_PROCESS(refuses_nonsense());
 }
 
 class Cgroup : public testing::Test {

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "base/immortal.h"
+
 namespace berth {
 
 std::atomic<bool> g_log_device_placement{false};
@@ -22,9 +24,8 @@ struct State {
   std::mutex calling;  // of the handler: one call at a time
 };
 
-// Lives for ever: threads may report while the process ends.
 State& state() {
-  static State& s = *std::make_unique<State>().release();
+  static auto& s = immortal<State>();
   return s;
 }
 

@@ -11,6 +11,8 @@
 #include <iostream>
 #include <string>
 
+#include "base/pretended_cores.h"
+
 namespace berth::fresh_process {
 
 // Ends the process as failed unless `ok`.
@@ -18,6 +20,12 @@ inline void check(bool ok, const std::string& what) {
   if (ok) return;
   std::cerr << "not so: " << what << std::endl;
   std::_Exit(1);
+}
+
+// Before devices exist: pretends when the process may use fewer cores.
+inline void need_cores(int count) {
+  if (CoreSet::allowed().size() >= count) return;
+  pretend_cores(CoreSet::parse("0-" + std::to_string(count - 1)));
 }
 
 // `fn` throws E with `part` in its message.

@@ -4,12 +4,13 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "base/immortal.h"
+
 namespace berth {
 
 const char* intern(std::string name) {
-  static std::mutex& mutex = *std::make_unique<std::mutex>().release();
-  static auto& names =
-      *std::make_unique<std::unordered_set<std::string>>().release();
+  static std::mutex mutex;
+  static auto& names = immortal<std::unordered_set<std::string>>();
   std::lock_guard lock(mutex);
   return names.insert(std::move(name)).first->c_str();
 }

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/pretended_cores.h"
 #include "base/spin.h"
 #include "berth/errors.h"
 
@@ -48,7 +49,8 @@ ThreadPool::ThreadPool(ThreadPoolOptions options)
   int size = options_.size > 0 ? options_.size : options_.cores.size();
   size = std::min(std::max(size, 1), kMaxSize);
   const bool fits = options_.cores.empty() || size <= options_.cores.size();
-  may_spin_ = !options_.shared && fits && options_.spin_us > 0;
+  may_spin_ =
+      !options_.shared && fits && options_.spin_us > 0 && !pretended_cores();
   spinning_ = may_spin_;
   for (int i = 0; i < size; ++i) {
     uint32_t bits = 0;

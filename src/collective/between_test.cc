@@ -11,7 +11,7 @@
 #include "collective/lower.h"
 #include "collective/sim_testing.h"
 #include "exec/plan.h"
-#include "function/place_bodies.h"
+#include "function/compile.h"
 #include "passes/pipeline.h"
 
 namespace berth {
@@ -58,17 +58,8 @@ Graph graph_of(const Step& s) {
   });
 }
 
-std::unique_ptr<Plan> compile(Graph g) {
-  run_device_free_passes(g);
-  lower_collectives(g);
-  verify(g);
-  run_device_free_passes(g);
-  place_all(g, real_devices(), true);
-  return Plan::build(std::move(g), {});
-}
-
 // Small integers, so that sums are exact in any order.
-std::vector<float> numbers(int64_t n, size_t seed) {
+std::vector<float> whole_numbers(int64_t n, size_t seed) {
   std::vector<float> v(static_cast<size_t>(n));
   for (size_t i = 0; i < v.size(); ++i) {
     v[i] = static_cast<float>(static_cast<int>((i * 7 + seed * 5) % 23) - 11);
@@ -81,7 +72,7 @@ Tensors arguments(const Step& s) {
   const auto on = device("/CPU:0");
   for (size_t i = 0; i < s.shapes.size(); ++i) {
     for (size_t p = 0; p < s.options.owners.size(); ++p) {
-      const auto v = numbers(s.shapes[i].num_elements(), args.size());
+      const auto v = whole_numbers(s.shapes[i].num_elements(), args.size());
       args.push_back(
           cast(constant(std::span<const float>(v), s.shapes[i]), s.dtype));
     }
@@ -99,7 +90,8 @@ std::vector<std::vector<float>> expected(const Step& s) {
   for (size_t i = 0; i < s.shapes.size(); ++i) {
     std::vector<float> sum(static_cast<size_t>(s.shapes[i].num_elements()), 0);
     for (size_t p = 0; p < owners.size(); ++p) {
-      const auto v = numbers(s.shapes[i].num_elements(), i * owners.size() + p);
+      const auto v =
+          whole_numbers(s.shapes[i].num_elements(), i * owners.size() + p);
       for (size_t k = 0; k < sum.size(); ++k) sum[k] += 2 * v[k];
     }
     for (float& x : sum) x = x / n - 1;

@@ -40,6 +40,7 @@ ValueRef Emit::node(const char* op, std::vector<ValueRef> inputs,
   n.inputs = std::move(inputs);
   n.requested = device;
   n.sources = graph_[like].sources;
+  n.collective = true;
   return {insert(std::move(n)), 0};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/fresh_process.h"
 #include "berth/config.h"
+#include "berth/custom_op.h"
 #include "collective/shared_memory.h"
 #include "collective/testing.h"
 #include "device/device_manager.h"
@@ -29,23 +30,40 @@ void use_cpus(int n) {
                                            sets);
 }
 
-Tensor numbers(const Shape& shape, int seed) {
-  std::vector<float> v(static_cast<size_t>(shape.num_elements()));
-  for (size_t i = 0; i < v.size(); ++i) {
-    v[i] = 0.01f * static_cast<float>((i * 37 + seed * 11) % 41) - 0.2f;
+enum class Update { kDescent, kMomentum, kAdam, kAssignSub, kUsers };
+
+// accum = accum / 2 + grad; var -= rate accum.
+void users_update(const KernelCall& c) {
+  float *var = c.in[0].as<float>(), *accum = c.in[1].as<float>();
+  const float rate = *c.in[2].as<float>(), *grad = c.in[3].as<float>();
+  for (int64_t i = 0; i < c.in[0].size(); ++i) {
+    accum[i] = accum[i] / 2 + grad[i];
+    var[i] -= rate * accum[i];
   }
-  return constant(std::span<const float>(v), shape);
 }
 
-enum class Update { kDescent, kMomentum, kAdam, kAssignSub };
+// An optimizer of a program's own.
+const bool kUpdateRegistered = [] {
+  register_op("TestUpdate")
+      .writes_variable("var")
+      .writes_variable("accum")
+      .input("rate", kFloatingTypes)
+      .input("slope", kFloatingTypes)
+      .update("slope")
+      .not_differentiable();
+  register_kernels("CPU", [](KernelTable& t) {
+    t.direct("TestUpdate", dtype_bit(float32), &users_update, "user");
+  });
+  return true;
+}();
 
 // A dense layer with slots; bias and a scalar are never cut.
-struct Model {
+struct OneLayer {
   Variable w, b, s;
   std::vector<Variable> slots;
   Update update;
 
-  Model(Update u, const std::string& home) : update(u) {
+  OneLayer(Update u, const std::string& home) : update(u) {
     const auto on = device(home);
     w = Variable(numbers({kIn, kOut}, 1));
     b = Variable(numbers({kOut}, 2));
@@ -89,6 +107,9 @@ struct Model {
         case Update::kAssignSub:
           vars[i]->assign_sub(g[i]);
           break;
+        case Update::kUsers:
+          call_op("TestUpdate", {v, m, number(0.01f), g[i]});
+          break;
       }
     }
   }
@@ -112,7 +133,7 @@ std::vector<std::string> cpus(int n) {
 }
 
 // The step with `n` replicas, replica r on CPU:r.
-Graph replicated(const Model& model, int n, int64_t pack_bytes,
+Graph replicated(const OneLayer& model, int n, int64_t pack_bytes,
                  const std::string& reduction = "sum") {
   const auto devices = cpus(n);
   return trace({{{kBatch, kIn}, float32, "x"}}, devices, [&](Tensors& args) {
@@ -135,7 +156,7 @@ Graph replicated(const Model& model, int n, int64_t pack_bytes,
   });
 }
 
-void expect_close(const std::vector<float>& a, const std::vector<float>& b) {
+void check_close(const std::vector<float>& a, const std::vector<float>& b) {
   check(a.size() == b.size(), "equal sizes");
   for (size_t i = 0; i < a.size(); ++i) {
     check(std::abs(a[i] - b[i]) <= 1e-5f * (1 + std::abs(b[i])),
@@ -146,8 +167,8 @@ void expect_close(const std::vector<float>& a, const std::vector<float>& b) {
 void trains_like_one_device(int n, Update update, int home,
                             int64_t pack_bytes) {
   use_cpus(n);
-  const Model one(update, "/CPU:0");
-  const Model many(update, fmt::format("/CPU:{}", home));
+  const OneLayer one(update, "/CPU:0");
+  const OneLayer many(update, fmt::format("/CPU:{}", home));
   GraphCallable step(replicated(many, n, pack_bytes), {});
   for (int i = 0; i < 5; ++i) {
     const Tensor x = numbers({kBatch, kIn}, i);
@@ -160,13 +181,13 @@ void trains_like_one_device(int n, Update update, int home,
     many.b.assign_add(ones({kOut}) * 0.1f);
     one.b.assign_add(ones({kOut}) * 0.1f);
   }
-  expect_close(many.values(), one.values());
+  check_close(many.values(), one.values());
   check(step.plan_info().copied_bytes == 0, "nothing is copied");
 }
 
 TEST(LowerCollectives, TwoCoreSetsTrainLikeOneDevice) {
   for (const Update u : {Update::kDescent, Update::kMomentum, Update::kAdam,
-                         Update::kAssignSub}) {
+                         Update::kAssignSub, Update::kUsers}) {
     IN_A_FRESH_PROCESS(trains_like_one_device(2, u, 0, 0));
   }
 }
@@ -181,7 +202,7 @@ TEST(LowerCollectives, VariablesMayLiveWithAnyReplica) {
 }
 
 // Of a graph that has been lowered.
-int count(const Graph& g, const char* op, const std::string& device) {
+int count(const Graph& g, const std::string& op, const std::string& device) {
   int n = 0;
   for (const Node& node : g.nodes) {
     n += node.op->name() == op && node.requested == device;
@@ -189,18 +210,18 @@ int count(const Graph& g, const char* op, const std::string& device) {
   return n;
 }
 
-void cuts_updates() {
+void cuts_updates(Update update, const std::string& op) {
   use_cpus(2);
-  const Model model(Update::kMomentum, "/CPU:0");
+  const OneLayer model(update, "/CPU:0");
   Graph g = replicated(model, 2, 0);
   lower_collectives(g);
   verify(g);
   const auto names = cpus(2);
-  check(count(g, "ResourceApplyMomentum", names[0]) == 1, "a part of w");
-  check(count(g, "ResourceApplyMomentum", names[1]) == 3, "the rest, b, s");
+  check(count(g, op, names[0]) == 1, "a part of w");
+  check(count(g, op, names[1]) == 3, "the rest, b, s");
   int64_t elements[2] = {0, 0};
   for (const Node& n : g.nodes) {
-    if (n.op->name() != "ResourceApplyMomentum") continue;
+    if (n.op->name() != op) continue;
     elements[n.requested == names[1]] +=
         g.spec(n.inputs[0]).shape.num_elements();
   }
@@ -209,7 +230,8 @@ void cuts_updates() {
 }
 
 TEST(LowerCollectives, EachDeviceUpdatesItsRangeOfTheVariables) {
-  IN_A_FRESH_PROCESS(cuts_updates());
+  IN_A_FRESH_PROCESS(cuts_updates(Update::kMomentum, "ResourceApplyMomentum"));
+  IN_A_FRESH_PROCESS(cuts_updates(Update::kUsers, "TestUpdate"));
 }
 
 void gives_values() {
@@ -347,7 +369,7 @@ TEST(LowerCollectives, WhatWasReadBeforeTheUpdatesStays) {
 // A device that has failed before ends the run, and nobody waits for ever.
 void ends_when_a_device_has_failed() {
   use_cpus(3);
-  const Model model(Update::kDescent, "/CPU:0");
+  const OneLayer model(Update::kDescent, "/CPU:0");
   GraphCallable step(replicated(model, 3, 0), {});
   const Tensor x = numbers({kBatch, kIn}, 1);
   call(step, {x});
@@ -355,7 +377,7 @@ void ends_when_a_device_has_failed() {
     Device& d = DeviceManager::get().lookup(DeviceName::parse(broken));
     Work work;
     work.what = "Bad";
-    work.run = [](void*, const AddressMap&) {
+    work.run = [](void*, Stream&) {
       throw errors::InvalidArgument("out of range");
     };
     d.compute_stream().launch(work);

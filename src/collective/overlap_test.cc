@@ -10,8 +10,8 @@
 #include "collective/sim_testing.h"
 #include "distribute/split_batch.h"
 #include "exec/plan.h"
+#include "function/compile.h"
 #include "function/costs_of.h"
-#include "function/place_bodies.h"
 #include "passes/pipeline.h"
 #include "place/simulate.h"
 
@@ -22,7 +22,7 @@ using namespace collective_tests;
 using fresh_process::check;
 
 constexpr int kLayers = 12;
-constexpr int64_t kWidth = 64, kBatch = 32;  // of a replica
+constexpr int64_t kWidth = 64, kReplicaBatch = 32;  // of a replica
 constexpr int64_t kLayerBytes = kWidth * kWidth * 4;
 
 // GPUs that add gradients up in about the time in which they compute them.
@@ -35,10 +35,10 @@ void use_gpus(int n) {
   });
 }
 
-struct Model {
+struct ManyLayers {
   std::vector<Variable> weights;
 
-  Model() {
+  ManyLayers() {
     const auto on = device("/GPU:0");
     for (int i = 0; i < kLayers; ++i) {
       weights.emplace_back(ones({kWidth, kWidth}) * 0.01f);
@@ -60,19 +60,11 @@ struct Model {
   }
 };
 
-std::unique_ptr<Plan> compile(Graph g) {
-  run_device_free_passes(g);
-  lower_collectives(g);
-  run_device_free_passes(g);
-  place_all(g, real_devices(), true);
-  return Plan::build(std::move(g), {});
-}
-
 // The step on n GPUs.
-std::unique_ptr<Plan> replicated(const Model& model, int n,
+std::unique_ptr<Plan> replicated(const ManyLayers& model, int n,
                                  const std::string& algorithm,
                                  int64_t pack_bytes) {
-  Graph g = model.step(kBatch * n);
+  Graph g = model.step(kReplicaBatch * n);
   run_device_free_passes(g);
   distribute::SplitPlan plan;
   for (const std::string& name : gpus(n)) plan.replicas.push_back({name});
@@ -164,11 +156,11 @@ struct Times {
 
 void overlaps(int n, const std::string& algorithm) {
   use_gpus(n);
-  const Model model;
+  const ManyLayers model;
   const int64_t two_layers = 2 * kLayerBytes;
   const auto packed = replicated(model, n, algorithm, two_layers);
   const auto at_once = replicated(model, n, algorithm, kLayers * kLayerBytes);
-  const auto compute = compile(model.step(kBatch));
+  const auto compute = compile(model.step(kReplicaBatch));
   const auto reduce = all_reduces(n, algorithm, two_layers);
   const std::string what = fmt::format("{} on {}", algorithm, n);
   Times{time_of(*packed), time_of(*at_once), time_of(*compute),

@@ -11,16 +11,10 @@ namespace {
 
 constexpr int64_t kCutBytes = 64;
 
-bool is_update(const OpDef& op) {
-  const std::string& name = op.name();
-  return name.starts_with("ResourceApply") || name == "AssignVariableOp" ||
-         name == "AssignAddVariableOp" || name == "AssignSubVariableOp";
-}
-
 // An update that takes the value as the one operand that has the shape of its
 // variables.
 bool updates_with(const Graph& graph, const Node& n, ValueRef v) {
-  if (!is_update(*n.op) || !n.outputs.empty()) return false;
+  if (n.op->update_value() < 0) return false;
   const Shape& shape = graph.spec(v).shape;
   int times = 0;
   for (const ValueRef in : n.inputs) {
@@ -28,7 +22,7 @@ bool updates_with(const Graph& graph, const Node& n, ValueRef v) {
     if (in == v) {
       ++times;
     } else if (s.dtype == resource) {
-      if (graph[in.node].op->name() != "VarHandleOp") return false;
+      if (graph[in.node].op->kind() != OpKind::kHandle) return false;
       if (!(s.shape == shape)) return false;
     } else if (s.shape.rank() != 0) {
       return false;

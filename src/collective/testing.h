@@ -5,13 +5,19 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "berth/berth.h"
+#include "collective/lower.h"
+#include "exec/plan.h"
 #include "function/graph_callable.h"
+#include "function/place_bodies.h"
 #include "graph/tracer.h"
 #include "ops/op_call.h"
+#include "passes/pipeline.h"
 
 namespace berth::collective_tests {
 
@@ -73,6 +79,26 @@ inline Tensors call(GraphCallable& f, const Tensors& args) {
   Tensors out(f.output_specs().size());
   f.call(in, out);
   return out;
+}
+
+// Different numbers, on the host.
+inline Tensor numbers(const Shape& shape, int seed) {
+  std::vector<float> v(static_cast<size_t>(shape.num_elements()));
+  for (size_t i = 0; i < v.size(); ++i) {
+    v[i] = 0.01f * static_cast<float>((i * 37 + seed * 11) % 41) - 0.2f;
+  }
+  const auto on = device("/CPU:0");
+  return constant(std::span<const float>(v), shape);
+}
+
+// What compiling a step of replicas does, without costs.
+inline std::unique_ptr<Plan> compile(Graph g) {
+  run_device_free_passes(g);
+  lower_collectives(g);
+  verify(g);
+  run_device_free_passes(g);
+  place_all(g, real_devices(), true);
+  return Plan::build(std::move(g), {});
 }
 
 }  // namespace berth::collective_tests

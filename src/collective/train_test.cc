@@ -40,20 +40,11 @@ distribute::SplitPlan replicas(int n, const std::string& algorithm) {
   return plan;
 }
 
-Tensor numbers(const Shape& shape, int seed) {
-  std::vector<float> v(static_cast<size_t>(shape.num_elements()));
-  for (size_t i = 0; i < v.size(); ++i) {
-    v[i] = 0.01f * static_cast<float>((i * 37 + seed * 11) % 41) - 0.2f;
-  }
-  const auto on = device("/CPU:0");
-  return constant(std::span<const float>(v), shape);
-}
-
 // Two dense layers and their momenta.
-struct Model {
+struct TwoLayers {
   std::vector<Variable> weights, slots;
 
-  Model() {
+  TwoLayers() {
     const auto on = device("/GPU:0");
     for (const Shape& s : {Shape{6, 9}, Shape{9}, Shape{9, 3}}) {
       weights.emplace_back(identity(numbers(s, static_cast<int>(s.rank()))));
@@ -128,7 +119,7 @@ TEST_F(ReplicasOnGpus, TrainLikeOneDevice) {
   for (const char* algorithm : kAlgorithms) {
     for (int n = 2; n <= kGpus; ++n) {
       SCOPED_TRACE(fmt::format("{} on {}", algorithm, n));
-      const Model one, many;
+      const TwoLayers one, many;
       const auto step = one.compile();
       const auto split =
           many.compile(std::make_shared<Split>(replicas(n, algorithm)));
@@ -177,7 +168,7 @@ TEST_F(ReplicasOnGpus, TracedAgainTheyWriteEachMirrorOnce) {
 }
 
 TEST_F(ReplicasOnGpus, SendNothingButTheAllReduceWhenMirrorsAreFresh) {
-  const Model model;
+  const TwoLayers model;
   const auto split =
       model.compile(std::make_shared<Split>(replicas(3, "ring")));
   split(x(0), y(0));
@@ -191,7 +182,7 @@ TEST_F(ReplicasOnGpus, SendNothingButTheAllReduceWhenMirrorsAreFresh) {
 // training goes on once the device is back and the variables are restored.
 TEST_F(ReplicasOnGpus, ALostDeviceIsNamedAndTrainingGoesOn) {
   for (const char* algorithm : kAlgorithms) {
-    const Model one, many;
+    const TwoLayers one, many;
     const auto step = one.compile();
     const auto split =
         many.compile(std::make_shared<Split>(replicas(4, algorithm)));
@@ -227,7 +218,7 @@ TEST_F(ReplicasOnGpus, ALostDeviceIsNamedAndTrainingGoesOn) {
 
 TEST_F(ReplicasOnGpus, ALaunchThatFailsIsNamed) {
   for (const char* algorithm : kAlgorithms) {
-    const Model model;
+    const TwoLayers model;
     const auto split =
         model.compile(std::make_shared<Split>(replicas(3, algorithm)));
     split(x(0), y(0))[0].item<float>();
@@ -250,7 +241,7 @@ TEST_F(ReplicasOnGpus, ALaunchThatFailsIsNamed) {
 // on once it is given up.
 TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTime) {
   for (const char* algorithm : kAlgorithms) {
-    const Model one, many;
+    const TwoLayers one, many;
     const auto step = one.compile();
     const auto split =
         many.compile(std::make_shared<Split>(replicas(3, algorithm)));
@@ -282,7 +273,7 @@ TEST_F(ReplicasOnGpus, ADeviceThatHangsIsNamedInTime) {
 // What hangs uses the memory of its run until it ends.
 TEST_F(ReplicasOnGpus, AStepThatHangsMayOutliveItsFunction) {
   {
-    const Model model;
+    const TwoLayers model;
     const auto split =
         model.compile(std::make_shared<Split>(replicas(2, "direct"), 0.2));
     split(x(0), y(0));  // compiles
@@ -290,14 +281,14 @@ TEST_F(ReplicasOnGpus, AStepThatHangsMayOutliveItsFunction) {
     EXPECT_THROW(split(x(0), y(0)), errors::DeadlineExceeded);
   }
   clear_faults();  // and the work goes on
-  const Model model;
+  const TwoLayers model;
   const auto split =
       model.compile(std::make_shared<Split>(replicas(2, "direct"), 100));
   EXPECT_GT(split(x(0), y(0))[0].item<float>(), 0);
 }
 
 TEST_F(ReplicasOnGpus, FailuresAreThrownByTheStepThatHasADeadline) {
-  const Model model;
+  const TwoLayers model;
   const auto split =
       model.compile(std::make_shared<Split>(replicas(2, "direct"), 100));
   split(x(0), y(0));

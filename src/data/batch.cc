@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "data/node.h"
+#include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth::data {
@@ -131,6 +132,10 @@ class StackStream : public ElementStream {
     const Tensors& first = elements_[0];
     out->resize(first.size());
     for (size_t c = 0; c < first.size(); ++c) {
+      if (first[c].dtype() == string_) {
+        (*out)[c] = stacked_strings(c, count);
+        continue;
+      }
       Tensor t =
           make_tensor(host_device(), first[c].dtype(),
                       batched(first[c].shape(), static_cast<int64_t>(count)));
@@ -141,6 +146,17 @@ class StackStream : public ElementStream {
       }
       (*out)[c] = std::move(t);
     }
+  }
+
+  Tensor stacked_strings(size_t c, size_t count) const {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < count; ++i) {
+      for (std::string& s : strings_of(elements_[i][c])) {
+        all.push_back(std::move(s));
+      }
+    }
+    return make_strings(
+        all, batched(elements_[0][c].shape(), static_cast<int64_t>(count)));
   }
 
   const BatchNode* node_;

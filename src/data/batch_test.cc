@@ -80,6 +80,26 @@ TEST(Batch, GathersRowsOfEverySize) {
   }
 }
 
+TEST(Batch, TakesTextAsItTakesNumbers) {
+  using Words = std::vector<std::string>;
+  const Tensor words = constant({"a", "", "ccc", "dd", "e", "f"});
+  const auto all =
+      Dataset::from_tensor_slices({reshape(words, {3, 2}), iota({3})});
+  for (const Dataset& d : {all, unindexed(all)}) {
+    auto it = d.batch(2).make_iterator();
+    Tensors batch;
+    ASSERT_TRUE(it.next(batch));
+    EXPECT_EQ(batch[0].shape(), Shape({2, 2}));
+    EXPECT_EQ(batch[0].to_vector<std::string>(), (Words{"a", "", "ccc", "dd"}));
+    ASSERT_TRUE(it.next(batch));
+    EXPECT_EQ(batch[0].to_vector<std::string>(), (Words{"e", "f"}));
+    EXPECT_EQ(batch[1].to_vector<int64_t>(), Numbers{2});
+    EXPECT_FALSE(it.next(batch));
+  }
+  const Dataset one = Dataset::from_tensor_slices({words}).skip(3).batch(2);
+  EXPECT_EQ((*one.begin())[0].to_vector<std::string>(), (Words{"dd", "e"}));
+}
+
 TEST(Batch, TakesNothingFromTheSystemWhenWarm) {
   const auto d = Dataset::from_tensor_slices({float_zeros({3000, 100})})
                      .shuffle(3000)

@@ -69,11 +69,6 @@ void check_component(const Tensors& all, size_t i, const std::string& where) {
         "yet; make the dataset outside and pass its elements to the function",
         where, i));
   }
-  if (t.dtype() == string_) {
-    refuse(where, fmt::format("component {} holds strings; expected numbers: "
-                              "map text to indices first",
-                              i));
-  }
   if (t.dtype() == resource) {
     refuse(where, fmt::format("component {} is a Variable's handle; expected "
                               "a tensor: pass its value()",

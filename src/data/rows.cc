@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "device/device_manager.h"
+#include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth::data {
@@ -47,6 +48,20 @@ bool consecutive(std::span<const int64_t> indices) {
   return !indices.empty();
 }
 
+// Rows of text have no size of their own. [indices, ...] under `shape`.
+Tensor gather_strings(const Tensor& t, std::span<const int64_t> indices,
+                      const Shape& shape) {
+  const int64_t n = t.num_elements(), rows = t.shape()[0];
+  const int64_t width = rows == 0 ? 0 : n / rows;
+  std::vector<std::string> all;
+  for (const int64_t row : indices) {
+    for (int64_t i = row * width; i < (row + 1) * width; ++i) {
+      all.emplace_back(string_at(t.impl()->data(), n, i));
+    }
+  }
+  return make_strings(all, shape);
+}
+
 }  // namespace
 
 Device& host_device() { return DeviceManager::get().host(); }
@@ -71,6 +86,10 @@ TensorRows::TensorRows(Tensors components)
 void TensorRows::row(int64_t index, Tensors* out) const {
   out->resize(components_.size());
   for (size_t c = 0; c < components_.size(); ++c) {
+    if (specs_[c].dtype == string_) {
+      (*out)[c] = gather_strings(components_[c], {&index, 1}, specs_[c].shape);
+      continue;
+    }
     (*out)[c] = make_alias(components_[c], specs_[c].shape,
                            static_cast<size_t>(index) * row_bytes_[c]);
   }
@@ -84,6 +103,10 @@ void TensorRows::gather(std::span<const int64_t> indices, Tensors* out) const {
     const std::byte* from = components_[c].impl()->data();
     const Shape shape =
         batched(specs_[c].shape, static_cast<int64_t>(indices.size()));
+    if (specs_[c].dtype == string_) {
+      (*out)[c] = gather_strings(components_[c], indices, shape);
+      continue;
+    }
     // Rows in a row need no copy, if they start where a tensor may.
     if (in_order) {
       const size_t offset = static_cast<size_t>(indices[0]) * bytes;

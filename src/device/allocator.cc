@@ -80,6 +80,7 @@ class Allocator::Impl {
         self_(self),
         source_(std::move(source)),
         host_(source_->host_addressable()),
+        several_streams_(device && !device->memory().host_addressable),
         limit_(limit),
         segments_(source_.get()) {}
 
@@ -115,6 +116,7 @@ class Allocator::Impl {
   Allocator* self_;
   std::unique_ptr<MemorySource> source_;
   const bool host_;
+  const bool several_streams_;  // compute and copies: order is to be kept
   std::atomic<size_t> limit_;
   std::atomic<size_t> current_{0}, peak_{0}, reserved_{0};
   std::atomic<uint64_t> source_calls_{0};
@@ -127,37 +129,43 @@ class Allocator::Impl {
   std::vector<Chunk*> slabs_;
 };
 
-// The caches of one thread, flushed when it ends. The plain pointer array is
-// what the fast path reads; it has no guard and no destructor.
+// The caches of one thread, flushed when it ends. The plain pointer is what the
+// fast path reads; it has no guard and no destructor.
 struct ThreadCaches {
   ~ThreadCaches();
+  ThreadCache* at[kMaxDevices] = {};
   std::vector<std::unique_ptr<ThreadCache>> owned;
 };
 
 namespace {
-constinit thread_local ThreadCache* t_caches[kMaxDevices] = {};
+constinit thread_local ThreadCaches* t_caches
+    __attribute__((tls_model("initial-exec"))) = nullptr;
 constinit thread_local bool t_ended = false;
 
 ThreadCache* make_cache(Allocator* allocator, int slot) {
   if (t_ended) return nullptr;
-  static thread_local ThreadCaches caches;
-  caches.owned.push_back(std::make_unique<ThreadCache>());
-  t_caches[slot] = caches.owned.back().get();
-  t_caches[slot]->allocator = allocator;
-  return t_caches[slot];
+  if (t_caches == nullptr) {
+    static thread_local std::unique_ptr<ThreadCaches> caches;
+    caches = std::make_unique<ThreadCaches>();
+    t_caches = caches.get();
+  }
+  t_caches->owned.push_back(std::make_unique<ThreadCache>());
+  ThreadCache* cache = t_caches->owned.back().get();
+  cache->allocator = allocator;
+  return t_caches->at[slot] = cache;
 }
 
 ThreadCache* cache_of(Allocator* allocator, Device* device) {
   const int slot = device->slot();
   if (slot < 0) return nullptr;  // a device that no manager lists
-  ThreadCache* c = t_caches[slot];
+  ThreadCache* c = t_caches ? t_caches->at[slot] : nullptr;
   return c && c->allocator == allocator ? c : make_cache(allocator, slot);
 }
 }  // namespace
 
 ThreadCaches::~ThreadCaches() {
   t_ended = true;
-  std::fill(std::begin(t_caches), std::end(t_caches), nullptr);
+  t_caches = nullptr;
   for (auto& cache : owned) {
     for (int c = 0; c < kNumSizeClasses; ++c) {
       cache->allocator->impl_->flush(&cache->lists[c], c, 0);
@@ -244,6 +252,7 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
       b.bytes = bytes;
       b.allocator = self_;
       b.device = device_;
+      b.freed = chunk->block.freed;
       shared.push(&b);
     }
     count(static_cast<ptrdiff_t>(slab));
@@ -291,7 +300,8 @@ Allocator::Allocator(Device* device, std::unique_ptr<MemorySource> source,
                                    limit_bytes)) {}
 
 Allocator::~Allocator() {
-  for (ThreadCache*& c : t_caches) {
+  for (int d = 0; t_caches && d < kMaxDevices; ++d) {
+    ThreadCache* c = t_caches->at[d];
     if (c && c->allocator == this) *c = ThreadCache{this, {}};
   }
   for (Chunk* slab : impl_->slabs_) impl_->segments_.give_back(slab);
@@ -320,6 +330,9 @@ Block* Allocator::allocate(size_t bytes) {
 }
 
 void Allocator::deallocate(Block* block) noexcept {
+  if (impl_->several_streams_) {
+    block->freed = impl_->device_->compute_stream().record();
+  }
   if (block->size_class == kLargeClass) {
     impl_->count(-static_cast<ptrdiff_t>(block->bytes));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/core_set.h"
 #include "berth/config.h"
@@ -17,14 +18,17 @@ namespace {
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr int kMostParts = 32;
 
-PhysicalDevice physical(const char* type, int index, bool simulated) {
-  return {fmt::format("/physical_device:{}:{}", type, index), type, simulated};
-}
-
+// What the backends find, numbered by type.
 DeviceList<PhysicalDevice> all_devices(const RuntimeConfig& config) {
-  DeviceList<PhysicalDevice> list = {physical("CPU", 0, false)};
-  for (int i = 0; i < config.simulated_gpus; ++i) {
-    list.push_back(physical("GPU", i, true));
+  DeviceList<PhysicalDevice> list;
+  std::map<std::string, int> count;
+  const BackendRegistry registry = find_backends();
+  for (const auto& backend : registry.backends()) {
+    for (const FoundDevice& d : backend->find_devices(config)) {
+      list.push_back(
+          {fmt::format("/physical_device:{}:{}", d.type, count[d.type]++),
+           d.type, d.simulated});
+    }
   }
   return list;
 }
@@ -51,10 +55,14 @@ int index_of(const char* what, const PhysicalDevice& device,
 }
 
 DeviceList<PhysicalDevice> visible(const RuntimeConfig& config) {
-  DeviceList<PhysicalDevice> list = {physical("CPU", 0, false)};
-  if (!config.visible_gpus) return all_devices(config);
+  const DeviceList<PhysicalDevice> all = all_devices(config);
+  if (!config.visible_gpus) return all;
+  DeviceList<PhysicalDevice> list, gpus;
+  for (const PhysicalDevice& d : all) {
+    (d.device_type == "GPU" ? gpus : list).push_back(d);
+  }
   for (int i : *config.visible_gpus) {
-    list.push_back(physical("GPU", i, true));
+    list.push_back(gpus.at(static_cast<size_t>(i)));
   }
   return list;
 }
@@ -69,6 +77,9 @@ DeviceList<PhysicalDevice> of_type(DeviceList<PhysicalDevice> list,
 
 void check_type(const char* what, const std::string& type) {
   if (type.empty() || type == "CPU" || type == "GPU") return;
+  for (const auto& d : all_devices(DeviceManager::planned_config())) {
+    if (d.device_type == type) return;
+  }
   throw errors::InvalidArgument(fmt::format(
       "{}: device type '{}'; expected 'CPU', 'GPU' or ''", what, type));
 }

@@ -11,6 +11,7 @@
 
 #include "device/allocator.h"
 #include "device/device_name.h"
+#include "device/memory_space.h"
 #include "device/stream.h"
 
 namespace berth {
@@ -24,11 +25,8 @@ inline constexpr int kMaxDevices = 64;
 class Device {
  public:
   // `name` must be complete. `description` is for people ("2 cores: 0-1").
-  Device(DeviceName name, std::string description, const KernelTable* kernels)
-      : name_(std::move(name)),
-        full_name_(name_.str()),
-        description_(std::move(description)),
-        kernels_(kernels) {}
+  Device(DeviceName name, std::string description, const KernelTable* kernels,
+         const MemoryOptions& memory = {});
   virtual ~Device() = default;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -45,9 +43,14 @@ class Device {
   int slot() const { return slot_; }
   const KernelTable& kernels() const { return *kernels_; }
 
-  // True when kernels run on the calling thread and the host may touch the
-  // device's memory.
-  virtual bool runs_inline() const = 0;
+  // Where its tensors are, and who else reaches them.
+  const MemorySpace& memory() const { return *memory_; }
+  // That of its task's host.
+  const MemorySpace& host_memory() const { return *host_memory_; }
+  // True when its kernels run on the calling thread.
+  bool runs_inline() const {
+    return const_cast<Device*>(this)->compute_stream().runs_inline();
+  }
   // True when the device only stands in for hardware.
   virtual bool simulated() const { return false; }
   // The time, in microseconds, at which its last finished work ended, on a
@@ -64,13 +67,35 @@ class Device {
   // The cores that kernels may use; null when the device has none of its own.
   virtual ThreadPool* pool() { return nullptr; }
 
-  // Copies bytes; blocks until done. `source` and `target` are ready.
-  virtual void copy_to_host(void* target, const void* source, size_t bytes) = 0;
-  virtual void copy_from_host(void* target, const void* source,
-                              size_t bytes) = 0;
+  // Where copies to the host queue.
+  virtual Stream& out_stream() { return copy_stream(); }
+
+  // Appends a copy, or the filling of `bytes` with `value`, to `stream`, one
+  // of this device's. Called by what work of that stream runs, so that order
+  // and errors are the work's. One end of a copy is this device's memory, the
+  // other may be anybody's; what this device does not reach goes by the host.
+  void copy_async(Stream& stream, const Copy& copy);
+  virtual void fill_async(Stream& stream, void* target, int value,
+                          size_t bytes);
+
+  // Copies bytes between this device's memory and the host's; blocks until
+  // done. `source` and `target` are ready.
+  virtual void copy_to_host(void* target, const void* source, size_t bytes);
+  virtual void copy_from_host(void* target, const void* source, size_t bytes);
+
+  // Where host memory comes from that the device copies without staging.
+  virtual std::unique_ptr<MemorySource> pinned_memory_source() {
+    return host_memory_source();
+  }
 
   // Clears the error of the device's streams so that they accept work again.
   virtual void reset_error() {}
+
+ protected:
+  // What copy_async asks for when this device reaches both ends. A device with
+  // a memory of its own says how. Host memory that is not pinned may be used
+  // for something else when it returns.
+  virtual void transfer_async(Stream& stream, const Copy& copy);
 
  private:
   friend class DeviceManager;
@@ -78,6 +103,8 @@ class Device {
   std::string full_name_;
   std::string description_;
   const KernelTable* kernels_;
+  const MemorySpace* memory_;
+  const MemorySpace* host_memory_;
   int slot_ = -1;
 };
 

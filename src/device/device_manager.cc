@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/immortal.h"
 #include "berth/errors.h"
 
 namespace berth {
@@ -20,7 +21,7 @@ std::mutex& setup_mutex() {
 
 // What configure() has changed so far, applied over the environment.
 std::vector<std::function<void(RuntimeConfig&)>>& changes() {
-  static std::vector<std::function<void(RuntimeConfig&)>> c;
+  static auto& c = immortal<std::vector<std::function<void(RuntimeConfig&)>>>();
   return c;
 }
 
@@ -78,7 +79,7 @@ DeviceManager& DeviceManager::create(std::string_view what, Site site) {
   if (DeviceManager* m = instance_.load()) return *m;
   std::unique_ptr<DeviceManager> m(new DeviceManager);
   m->config_ = configured();
-  register_all_backends(m->backends_);
+  m->backends_ = find_backends();
   for (const auto& backend : m->backends_.backends()) {
     for (auto& d : backend->create_devices(m->config_)) m->add(std::move(d));
   }

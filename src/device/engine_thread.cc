@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include "base/immortal.h"
 #include "device/device_manager.h"
 
 namespace berth {
@@ -17,7 +18,7 @@ std::mutex& host_mutex() {
   return m;
 }
 CoreSet& host_set() {
-  static CoreSet cores;
+  static auto& cores = immortal<CoreSet>();
   return cores;
 }
 

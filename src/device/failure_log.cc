@@ -15,15 +15,28 @@ constexpr size_t kMostRanges = 64;
 
 FailureRef make_failure(errors::Code code, const Device& device,
                         const Work& work, std::string_view why) {
-  return std::make_shared<const Failure>(Failure{
-      code, fmt::format("{} failed on {}{}: {}", work.what, device.short_name(),
-                        where_text(nullptr, work.site), why)});
+  // Messages of kernels begin with the op, which stands here already.
+  const std::string op = fmt::format("{}: ", work.what);
+  if (why.starts_with(op)) why.remove_prefix(op.size());
+  const std::string name = device.short_name();
+  std::string text = fmt::format("{} failed on {}{}: {}", work.what, name,
+                                 where_text(nullptr, work.site), why);
+  // A lost device has no end to wait for; a plan that fails on core sets lets
+  // them work again itself.
+  const bool plan = device.type() == "CPU" && work.site.file == nullptr;
+  if (code != errors::Code::kUnavailable && !plan) {
+    text += fmt::format(
+        "; what {} was given after that is skipped, until "
+        "config::reset_device_error(\"{}\")",
+        name, name);
+  }
+  return std::make_shared<const Failure>(Failure{code, std::move(text)});
 }
 
-FailureRef run_work(const Work& work, const AddressMap& map,
-                    const Device& device) {
+FailureRef run_work(const Work& work, Stream& stream) {
+  const Device& device = stream.device();
   try {
-    if (work.run) work.run(work.context, map);
+    if (work.run) work.run(work.context, stream);
     return nullptr;
   } catch (const errors::Error& e) {
     return make_failure(e.code(), device, work, e.what());

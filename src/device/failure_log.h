@@ -23,13 +23,13 @@ struct Failure {
 };
 using FailureRef = std::shared_ptr<const Failure>;
 
-// Returns a failure "<what> failed on GPU:0 (file:line): <why>".
+// Returns a failure "<what> failed on GPU:0 (file:line): <why>; ..." that says
+// how the device takes work again, if it may.
 FailureRef make_failure(errors::Code code, const Device& device,
                         const Work& work, std::string_view why);
 
-// Runs `work`; returns what it threw, or null.
-FailureRef run_work(const Work& work, const AddressMap& map,
-                    const Device& device);
+// Runs `work` of `stream`; returns what it threw, or null.
+FailureRef run_work(const Work& work, Stream& stream);
 
 class FailureLog {
  public:

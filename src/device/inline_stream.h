@@ -15,6 +15,7 @@ class InlineStream final : public Stream {
  public:
   using Stream::Stream;
 
+  bool runs_inline() const override { return true; }
   void launch(const Work& work) override {
     struct Drop {
       const Work& work;
@@ -23,7 +24,7 @@ class InlineStream final : public Stream {
       }
     } drop{work};
     const double begin = work.time ? host_clock_us() : 0;
-    work.run(work.context, AddressMap{});
+    work.run(work.context, *this);
     if (work.time) *work.time = {begin, host_clock_us()};
   }
   Event record() override { return {}; }

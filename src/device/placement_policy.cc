@@ -6,6 +6,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "base/immortal.h"
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "device/placement_policy.h"
@@ -62,7 +63,7 @@ namespace {
 
 std::mutex policy_mutex;
 placement::Policy& the_policy() {
-  static placement::Policy policy("rules");
+  static auto& policy = immortal<placement::Policy>("rules");
   return policy;
 }
 std::atomic<uint64_t> generation{1};

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 
+#include "base/environment.h"
 #include "berth/errors.h"
 
 namespace berth {
@@ -18,16 +18,17 @@ bool parse_integer(std::string_view s, T* out) {
   return e == std::errc() && p == s.data() + s.size();
 }
 
-constexpr int kMostOfOneEntry = 60;
-
-[[noreturn]] void bad_entry(std::string_view text, std::string_view entry) {
+[[noreturn]] void bad_entry(std::string_view text, std::string_view entry,
+                            int most) {
   throw errors::InvalidArgument(fmt::format(
       "device list '{}': entry '{}' is not understood; expected a comma list "
-      "of 'CPUx2', 'GPUx2', 'CPU[0]' or 'CPU[1-3]', at most {} devices each",
-      text, entry, kMostOfOneEntry));
+      "of 'CPUx2', 'GPUx2', 'CPU[0]' or 'CPU[1-3]', at least 1 and at most {} "
+      "devices each",
+      text, entry, most));
 }
 
-DeviceListEntry parse_entry(std::string_view text, std::string_view entry) {
+DeviceListEntry parse_entry(std::string_view text, std::string_view entry,
+                            int most) {
   DeviceListEntry e;
   size_t i = 0;
   while (i < entry.size() && entry[i] != 'x' && entry[i] != '[') {
@@ -37,18 +38,19 @@ DeviceListEntry parse_entry(std::string_view text, std::string_view entry) {
     } else if (c >= 'A' && c <= 'Z') {
       e.type += c;
     } else {
-      bad_entry(text, entry);
+      bad_entry(text, entry, most);
     }
   }
-  if (e.type.empty()) bad_entry(text, entry);
+  if (e.type.empty()) bad_entry(text, entry, most);
   if (i == entry.size()) return e;
   if (entry[i] == 'x') {
-    if (!parse_integer(entry.substr(i + 1), &e.count) || e.count < 0 ||
-        e.count > kMostOfOneEntry) {
-      bad_entry(text, entry);
+    if (!parse_integer(entry.substr(i + 1), &e.count) || e.count < 1 ||
+        e.count > most) {
+      bad_entry(text, entry, most);
     }
   } else {
-    if (entry.back() != ']' || entry.size() - i < 3) bad_entry(text, entry);
+    if (entry.back() != ']' || entry.size() - i < 3)
+      bad_entry(text, entry, most);
     e.cores = entry.substr(i + 1, entry.size() - i - 2);
   }
   return e;
@@ -56,8 +58,8 @@ DeviceListEntry parse_entry(std::string_view text, std::string_view entry) {
 
 template <class T>
 void read_number(const char* variable, T* out) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr || *value == '\0') return;
+  const std::string value = environment(variable);
+  if (value.empty()) return;
   T parsed{};
   if (!parse_integer(std::string_view(value), &parsed) || parsed < T{0}) {
     throw errors::InvalidArgument(
@@ -68,7 +70,7 @@ void read_number(const char* variable, T* out) {
   *out = parsed;
 }
 
-std::vector<DeviceListEntry> parse_simulated(const char* text) {
+std::vector<DeviceListEntry> parse_simulated(const std::string& text) {
   try {
     return parse_device_list(text);
   } catch (const errors::InvalidArgument& e) {
@@ -79,7 +81,7 @@ std::vector<DeviceListEntry> parse_simulated(const char* text) {
 
 // BERTH_SIM_*.
 void read_simulation(RuntimeConfig* config) {
-  if (const char* sim = std::getenv("BERTH_SIM"); sim && *sim) {
+  if (const std::string sim = environment("BERTH_SIM"); !sim.empty()) {
     for (const DeviceListEntry& e : parse_simulated(sim)) {
       if (e.type != "GPU" || !e.cores.empty()) {
         throw errors::InvalidArgument(fmt::format(
@@ -91,32 +93,26 @@ void read_simulation(RuntimeConfig* config) {
     }
   }
   read_number("BERTH_SIM_SEED", &config->sim_seed);
-  if (const char* names = std::getenv("BERTH_SIM_MISSING"); names && *names) {
-    std::string_view rest = names;
-    while (!rest.empty()) {
-      const size_t comma = std::min(rest.find(','), rest.size());
-      if (comma > 0) {
-        config->sim_missing_kernels.emplace_back(rest.substr(0, comma));
-      }
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
+  const std::string names = environment("BERTH_SIM_MISSING");
+  for (std::string_view rest = names; !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    if (comma > 0) {
+      config->sim_missing_kernels.emplace_back(rest.substr(0, comma));
     }
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
-  if (const char* c = std::getenv("BERTH_SIM_CLOCK"); c && *c) {
-    const std::string_view value = c;
-    if (value != "virtual" && value != "real") {
-      throw errors::InvalidArgument(
-          fmt::format("environment variable BERTH_SIM_CLOCK is '{}'; expected "
-                      "'virtual' or 'real'",
-                      value));
-    }
-    config->sim_real_clock = value == "real";
-  }
-  if (const char* f = std::getenv("BERTH_SIM_FAULTS")) config->sim_faults = f;
+  config->sim_real_clock =
+      environment_choice("BERTH_SIM_CLOCK", {"virtual", "real"}) == "real";
+  config->sim_reference_only =
+      environment_choice("BERTH_SIM_KERNELS", {"all", "reference"}) ==
+      "reference";
+  config->sim_faults = environment("BERTH_SIM_FAULTS");
 }
 
 }  // namespace
 
-std::vector<DeviceListEntry> parse_device_list(std::string_view text) {
+std::vector<DeviceListEntry> parse_device_list(std::string_view text,
+                                               int most_of_one_entry) {
   std::vector<DeviceListEntry> list;
   size_t depth_start = 0;
   bool inside = false;
@@ -128,7 +124,7 @@ std::vector<DeviceListEntry> parse_device_list(std::string_view text) {
       while (!entry.empty() && entry.front() == ' ') entry.remove_prefix(1);
       while (!entry.empty() && entry.back() == ' ') entry.remove_suffix(1);
       if (!entry.empty() || !text.empty()) {
-        list.push_back(parse_entry(text, entry));
+        list.push_back(parse_entry(text, entry, most_of_one_entry));
       }
       depth_start = i + 1;
     }
@@ -146,16 +142,9 @@ RuntimeConfig runtime_config_from_environment() {
                     "most 32",
                     config.cpu_workers));
   }
-  if (const char* k = std::getenv("BERTH_CPU_KERNELS"); k && *k) {
-    const std::string_view value = k;
-    if (value != "reference" && value != "all") {
-      throw errors::InvalidArgument(fmt::format(
-          "environment variable BERTH_CPU_KERNELS is '{}'; expected "
-          "'reference' or 'all'",
-          value));
-    }
-    config.cpu_reference_only = value == "reference";
-  }
+  config.cpu_reference_only =
+      environment_choice("BERTH_CPU_KERNELS", {"all", "reference"}) ==
+      "reference";
   return config;
 }
 

@@ -1,8 +1,8 @@
 // RuntimeConfig: what the user configured before the first device query.
 //
 // Filled by berth::config and the environment (BERTH_SIM, BERTH_SIM_SEED,
-// BERTH_SIM_MISSING, BERTH_SIM_CLOCK, BERTH_SIM_FAULTS, BERTH_CPU_KERNELS,
-// BERTH_CPU_WORKERS). Guarded by the DeviceManager.
+// BERTH_SIM_MISSING, BERTH_SIM_CLOCK, BERTH_SIM_FAULTS, BERTH_SIM_KERNELS,
+// BERTH_CPU_KERNELS, BERTH_CPU_WORKERS). Guarded by the DeviceManager.
 
 #ifndef BERTH_DEVICE_RUNTIME_CONFIG_H_
 #define BERTH_DEVICE_RUNTIME_CONFIG_H_
@@ -28,9 +28,13 @@ struct DeviceListEntry {
   std::string cores;  // of "[...]", "" when absent
 };
 
-// Parses a comma list. Throws errors::InvalidArgument naming the entry and
-// what was expected.
-std::vector<DeviceListEntry> parse_device_list(std::string_view text);
+// What "xN" says at most, of devices that are there.
+inline constexpr int kMostOfOneEntry = 60;
+
+// Parses a comma list, of devices that need not be there perhaps. Throws
+// errors::InvalidArgument naming the entry and what was expected.
+std::vector<DeviceListEntry> parse_device_list(
+    std::string_view text, int most_of_one_entry = kMostOfOneEntry);
 
 // A logical device: a part of a physical one.
 struct DevicePart {
@@ -60,6 +64,7 @@ struct RuntimeConfig {
   double sim_bytes_per_second = 1e11;            // memory of a device
   double sim_link_bytes_per_second = 1e10;       // between devices
   std::vector<std::string> sim_missing_kernels;  // op names
+  bool sim_reference_only = false;               // the plain loops only
   bool sim_real_clock = false;  // work takes the time it would take
   std::string sim_faults;       // backends/sim/faults.h
   bool cpu_reference_only = false;

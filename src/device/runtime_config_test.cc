@@ -58,14 +58,15 @@ TEST(DeviceList, ReadsItsFourForms) {
 
 TEST(DeviceList, RefusesTheRestNamingTheEntry) {
   for (const char* bad :
-       {"CPUx", "CPUx-1", "CPUx1.5", "CPUx99999999999", "CPUx61", "CPU2",
-        "CPU[", "CPU[]", "CPU[0", "CPU]0[", "CPU[0]x2", "CPUx2[0]", "x2", "[0]",
-        ",", "CPU,,GPU", "CPU,", "/GPU:0", "CPU x2"}) {
+       {"CPUx",     "CPUx0",    "GPUx0", "CPUx-1", "CPUx1.5", "CPUx99999999999",
+        "CPUx61",   "CPU2",     "CPU[",  "CPU[]",  "CPU[0",   "CPU]0[",
+        "CPU[0]x2", "CPUx2[0]", "x2",    "[0]",    ",",       "CPU,,GPU",
+        "CPU,",     "/GPU:0",   "CPU x2"}) {
     const std::string m =
         message_of<errors::InvalidArgument>([&] { parse_device_list(bad); });
     EXPECT_TRUE(says(m, "is not understood")) << " for " << bad;
     EXPECT_TRUE(says(m, bad));
-    EXPECT_TRUE(says(m, "at most 60 devices each"));
+    EXPECT_TRUE(says(m, "at least 1 and at most 60 devices each"));
   }
 }
 
@@ -75,6 +76,7 @@ TEST(RuntimeConfig, ReadsTheEnvironment) {
   const Setting missing("BERTH_SIM_MISSING", "MatMul,,Floor");
   const Setting workers("BERTH_CPU_WORKERS", "3");
   const Setting kernels("BERTH_CPU_KERNELS", "reference");
+  const Setting loops("BERTH_SIM_KERNELS", "reference");
   const RuntimeConfig c = runtime_config_from_environment();
   EXPECT_EQ(c.simulated_gpus, 3);
   EXPECT_EQ(c.sim_seed, 7u);
@@ -82,15 +84,17 @@ TEST(RuntimeConfig, ReadsTheEnvironment) {
             (std::vector<std::string>{"MatMul", "Floor"}));
   EXPECT_EQ(c.cpu_workers, 3);
   EXPECT_TRUE(c.cpu_reference_only);
+  EXPECT_TRUE(c.sim_reference_only);
 }
 
 TEST(RuntimeConfig, RefusesABadEnvironmentNamingTheVariable) {
   const std::pair<const char*, const char*> kBad[] = {
       {"BERTH_SIM", "CPUx2"},        {"BERTH_SIM", "two"},
-      {"BERTH_SIM_SEED", "-1"},      {"BERTH_SIM_SEED", "1e3"},
-      {"BERTH_SIM_CLOCK", "fast"},   {"BERTH_CPU_WORKERS", "33"},
-      {"BERTH_CPU_WORKERS", "-1"},   {"BERTH_CPU_WORKERS", "two"},
-      {"BERTH_CPU_KERNELS", "some"},
+      {"BERTH_SIM", "GPUx0"},        {"BERTH_SIM_SEED", "-1"},
+      {"BERTH_SIM_SEED", "1e3"},     {"BERTH_SIM_CLOCK", "fast"},
+      {"BERTH_CPU_WORKERS", "33"},   {"BERTH_CPU_WORKERS", "-1"},
+      {"BERTH_CPU_WORKERS", "two"},  {"BERTH_CPU_KERNELS", "some"},
+      {"BERTH_SIM_KERNELS", "some"},
   };
   for (const auto& [name, value] : kBad) {
     const Setting setting(name, value);

@@ -20,6 +20,7 @@ Chunk* Segments::new_chunk() {
 
 void Segments::recycle(Chunk* chunk) {
   chunk->data = nullptr;
+  chunk->block.freed = {};
   chunk->before = chunk->after = nullptr;
   unused_.push_back(chunk);
 }
@@ -48,6 +49,7 @@ Chunk* Segments::take(size_t bytes) {
   if (chunk->bytes - bytes >= kGranularity) {
     Chunk* rest = new_chunk();
     rest->data = chunk->data + bytes;
+    rest->block.freed = chunk->block.freed;
     rest->bytes = chunk->bytes - bytes;
     rest->before = chunk;
     rest->after = chunk->after;
@@ -74,6 +76,10 @@ bool Segments::grow(size_t bytes) {
 void Segments::give_back(Chunk* chunk) {
   auto absorb = [&](Chunk* left, Chunk* right) {
     left->bytes += right->bytes;
+    // Both were freed on the one compute stream of the device, or never.
+    if (right->block.freed.sequence > left->block.freed.sequence) {
+      left->block.freed = right->block.freed;
+    }
     left->after = right->after;
     if (left->after) left->after->before = left;
     recycle(right);

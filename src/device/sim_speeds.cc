@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "berth/errors.h"
 
 namespace berth {
@@ -35,8 +36,8 @@ std::vector<double> parse_speeds(const std::string& text) {
 }  // namespace
 
 double sim_speed(int number) {
-  const char* text = std::getenv("BERTH_SIM_SPEEDS");
-  if (text == nullptr || *text == '\0') return 1;
+  const std::string text = environment("BERTH_SIM_SPEEDS");
+  if (text.empty()) return 1;
   const std::vector<double> speeds = parse_speeds(text);
   const auto at = static_cast<size_t>(number);
   return at < speeds.size() ? speeds[at] : 1;

@@ -25,18 +25,6 @@ struct Event {
   uint64_t sequence = 0;
 };
 
-// Maps addresses that tensors carry to addresses that kernels may touch.
-struct AddressMap {
-  uintptr_t begin = 0;
-  uintptr_t size = 0;
-  ptrdiff_t delta = 0;
-
-  void* translate(const void* p) const {
-    const uintptr_t a = reinterpret_cast<uintptr_t>(p);
-    return reinterpret_cast<void*>(a - begin < size ? a + delta : a);
-  }
-};
-
 // When work ran, in microseconds of its device's clock; end < 0: not yet, or
 // never.
 struct WorkTime {
@@ -44,10 +32,11 @@ struct WorkTime {
   double end_us = -1;
 };
 
-// One piece of work. `run` does it; `drop` (may be null) is called exactly
-// once afterwards, also when the work was skipped because of an error.
+// One piece of work. `run` does it, or hands it to the device's own queue
+// behind `stream`; `drop` (may be null) is called exactly once when it has
+// ended, also when it was skipped because of an error.
 struct Work {
-  void (*run)(void* context, const AddressMap& map) = nullptr;
+  void (*run)(void* context, Stream& stream) = nullptr;
   void (*drop)(void* context) = nullptr;
   void* context = nullptr;
   const char* what = "";  // op name, static storage, for errors and traces
@@ -66,6 +55,12 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   Device& device() const { return *device_; }
+
+  // True when launch() runs the work on the calling thread before it returns.
+  virtual bool runs_inline() const { return false; }
+  // What kernels hand their work to, for example a cudaStream_t; null where
+  // they compute by themselves.
+  virtual void* native() { return nullptr; }
 
   // Appends work. An inline stream throws what the work throws; others keep
   // the first error, skip all later work and throw at synchronize().

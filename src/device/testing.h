@@ -5,7 +5,6 @@
 #define BERTH_DEVICE_TESTING_H_
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "device/device.h"
@@ -39,16 +38,9 @@ class TestDevice final : public Device {
         stream_(this),
         allocator_(this, host_memory_source(), limit_bytes) {}
 
-  bool runs_inline() const override { return true; }
   Allocator& allocator() override { return allocator_; }
   Stream& compute_stream() override { return stream_; }
   Stream& copy_stream() override { return stream_; }
-  void copy_to_host(void* target, const void* source, size_t bytes) override {
-    std::memcpy(target, source, bytes);
-  }
-  void copy_from_host(void* target, const void* source, size_t bytes) override {
-    std::memcpy(target, source, bytes);
-  }
 
  private:
   InlineStream stream_;

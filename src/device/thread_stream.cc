@@ -119,7 +119,7 @@ FailureRef ThreadStream::execute(const Entry& entry) {
     }
     WorkTime* time = entry.work.time;
     const double begin = time ? host_clock_us() : 0;
-    FailureRef failure = run_work(entry.work, AddressMap{}, device());
+    FailureRef failure = run_work(entry.work, *this);
     if (time && !failure) *time = {begin, host_clock_us()};
     return failure;
   }

@@ -18,7 +18,7 @@ Work call(std::function<void()> fn) {
   work.site = Site{"dir/model.cc", 7};
   work.context =
       std::make_unique<std::function<void()>>(std::move(fn)).release();
-  work.run = [](void* c, const AddressMap&) {
+  work.run = [](void* c, Stream&) {
     (*static_cast<std::function<void()>*>(c))();
   };
   work.drop = [](void* c) {
@@ -82,7 +82,11 @@ TEST_P(ThreadStreamTest, AFailurePoisonsWhatFollowsAndWhoWaits) {
     b.synchronize(b.record());
     FAIL() << "nothing was thrown";
   } catch (const errors::InvalidArgument& e) {
-    EXPECT_STREQ(e.what(), "Call failed on CPU:7 (model.cc:7): no such row");
+    EXPECT_STREQ(
+        e.what(),
+        "Call failed on CPU:7 (model.cc:7): no such row; what CPU:7 was "
+        "given after that is skipped, until "
+        "config::reset_device_error(\"CPU:7\")");
   }
   EXPECT_FALSE(ran);
   EXPECT_FALSE(ran_b);

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/immortal.h"
 #include "distribute/strategy_core.h"
 #include "tensor/variable_state.h"
 
@@ -22,10 +23,7 @@ std::shared_ptr<StrategyCore> open_core() {
 
 void keep_core(std::shared_ptr<const StrategyCore> core) {
   static std::mutex mutex;
-  // Never destroyed: variables in static storage go late.
-  static auto& kept =
-      *std::make_unique<std::set<std::shared_ptr<const StrategyCore>>>()
-           .release();
+  static auto& kept = immortal<std::set<std::shared_ptr<const StrategyCore>>>();
   std::lock_guard lock(mutex);
   kept.insert(std::move(core));
 }

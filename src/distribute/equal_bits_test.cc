@@ -12,9 +12,9 @@
 namespace berth::distribute {
 namespace {
 
-class Split final : public GraphRewrite {
+class SlicedSplit final : public GraphRewrite {
  public:
-  explicit Split(SplitPlan plan) : plan_(std::move(plan)) {}
+  explicit SlicedSplit(SplitPlan plan) : plan_(std::move(plan)) {}
   void apply(Graph& graph) const override {
     EXPECT_EQ(split_batch(graph, plan_).whole, std::vector<std::string>{});
   }
@@ -38,10 +38,11 @@ SplitPlan plan_of(const std::vector<int>& shares) {
 std::vector<float> losses_of(const char* name, const std::vector<int>& shares,
                              int steps) {
   const auto model = berth_bench::make_step_model(name);
-  const auto step =
-      function([&](const Tensor& x,
-                   const Tensor& y) { return (*model)(x, reshape(y, {-1})); },
-               {.rewrite = std::make_shared<const Split>(plan_of(shares))});
+  const auto step = function(
+      [&](const Tensor& x, const Tensor& y) {
+        return (*model)(x, reshape(y, {-1}));
+      },
+      {.rewrite = std::make_shared<const SlicedSplit>(plan_of(shares))});
   std::vector<float> losses;
   for (int i = 0; i < steps; ++i) {
     const Tensor& x = model->images(i);

@@ -24,10 +24,7 @@ namespace berth::distribute {
 
 namespace {
 
-bool is_met(const Node& n) {
-  static const OpDef& op = op_named("_CrossReplica");
-  return n.op == &op;
-}
+bool is_met(const Node& n) { return n.op->kind() == OpKind::kCrossReplica; }
 
 // What a node does, for people: "all_reduce (model.cc:41)".
 std::string describe(const Graph& graph, const Node& n) {
@@ -328,7 +325,7 @@ class Merger {
         results[i] = zeros_of(results[i].dtype(), shape);
         continue;
       }
-      if (from.op->kind() != OpKind::kPlaceholder) continue;
+      if (!from.op->graph_only()) continue;
       Node as = from;
       as.replica = c.replica;
       as.requested = places_.device(c.replica);

@@ -29,7 +29,7 @@ constexpr double kWorthIt = 1.1;  // speed-ups below are not
 
 // The handle behind a value: seen through aliases and ranges.
 const Node* variable_behind(const Graph& g, ValueRef v) {
-  while (g[v.node].op->name() != "VarHandleOp") {
+  while (g[v.node].op->kind() != OpKind::kHandle) {
     if (g[v.node].inputs.empty()) return nullptr;
     v = g[v.node].inputs[0];
   }
@@ -68,7 +68,7 @@ class OneDeviceRewrite final : public GraphRewrite {
       : device_(std::move(device)), slices_(slices) {}
   void apply(Graph& graph) const override {
     for (Node& n : graph.nodes) {
-      if (n.op->kind() != OpKind::kPlaceholder) n.requested = device_;
+      if (!n.op->graph_only()) n.requested = device_;
     }
   }
   int slices() const override { return slices_; }
@@ -104,20 +104,16 @@ int cores_of(const std::vector<Device*>& devices) {
   return std::max(static_cast<int>(cores.size()), workers);
 }
 
-bool adds_up(const std::string& node) {
-  return node.find("/all_reduce") != std::string::npos;
-}
-
 // Time of a device that goes into adding up what replicas have.
 double adding_us(const Plan& plan, const PlanPrediction& p, int32_t device) {
   double us = 0;
   const Graph& g = plan.graph();
   for (const int32_t i : p.costs.order.sequence) {
-    if (p.costs.order.device[i] != device || !adds_up(g[i].name)) continue;
+    if (p.costs.order.device[i] != device || !g[i].collective) continue;
     us += p.simulation.end_us[i] - p.simulation.start_us[i];
   }
   for (const SimulatedTransfer& t : p.simulation.transfers) {
-    const bool wait = t.to == device && adds_up(g[t.value.node].name) &&
+    const bool wait = t.to == device && g[t.value.node].collective &&
                       p.costs.costs.link(t.from, t.to).bytes_per_us < 1e8;
     if (wait) us += t.end_us - t.start_us;
   }
@@ -258,7 +254,7 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
       const Node* handle = variable_behind(graph, n.inputs[0]);
       if (handle == nullptr) continue;
       const std::string& name = variable_state(handle->variable).name;
-      if (n.op->name().starts_with("ResourceApply")) names.push_back(name);
+      if (n.op->update()) names.push_back(name);
     }
     return names;
   };

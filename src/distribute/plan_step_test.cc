@@ -20,7 +20,7 @@ using fresh_process::check;
 using fresh_process::refuses;
 using keras::Dense;
 
-const bool kReady = keep_no_costs();
+const bool kPlansKeepNoCosts = keep_no_costs();
 
 keras::Sequential small_model() {
   keras::Sequential model({Dense(32, {.activation = "relu"}), Dense(4)});

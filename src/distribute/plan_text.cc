@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes_text.h"
 #include "berth/distribute.h"
 
 namespace berth::distribute {
@@ -13,14 +14,6 @@ namespace berth::distribute {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string in_bytes(int64_t bytes) {
-  const auto b = static_cast<double>(bytes);
-  if (b < 1000) return fmt::format("{} B", bytes);
-  if (b < 1e6) return fmt::format("{:.1f} kB", b / 1e3);
-  if (b < 1e9) return fmt::format("{:.1f} MB", b / 1e6);
-  return fmt::format("{:.1f} GB", b / 1e9);
-}
 
 std::string in_us(double us) {
   return us <= 0    ? "-"
@@ -61,18 +54,18 @@ void add_replicas(const StrategyPlan& p, std::string& s) {
     s += fmt::format("  {:>7}  {:<{}}  {:>8}  {:>6}  {:>9}  {:>9}\n", r.replica,
                      device_text(r), width, r.examples,
                      r.slices > 0 ? std::to_string(r.slices) : "-",
-                     in_us(r.compute_us), in_bytes(r.peak_bytes));
+                     in_us(r.compute_us), bytes_text(r.peak_bytes));
   }
 }
 
 void add_buckets(const StrategyPlan& p, std::string& s) {
   for (size_t b = 0; b < p.buckets.size(); ++b) {
     const auto& bucket = p.buckets[b];
-    s += fmt::format("  bucket {}: {}, {}: {}\n", b, in_bytes(bucket.bytes),
+    s += fmt::format("  bucket {}: {}, {}: {}\n", b, bytes_text(bucket.bytes),
                      bucket.algorithm, some_of(bucket.variables));
   }
   s += fmt::format("  between devices: {} per step\n",
-                   in_bytes(p.bytes_per_step));
+                   bytes_text(p.bytes_per_step));
 }
 
 }  // namespace

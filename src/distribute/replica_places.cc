@@ -119,7 +119,7 @@ Node ReplicaPlaces::in_replica(const Node& node, int replica) const {
   Node as = node;
   as.replica = replica;
   if (node.variable.defined()) as.variable = handle_for(node.variable, replica);
-  if (node.op->kind() != OpKind::kPlaceholder) {
+  if (!node.op->graph_only()) {
     as.requested = request_of(node, replica);
   }
   if (plan_.replicas[static_cast<size_t>(replica)].size() == 1) as.follows = -1;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/immortal.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -51,8 +52,9 @@ Strategy get_strategy() {
     return strategy_of(t_state.replica->strategy());
   }
   if (t_state.strategy != nullptr) return strategy_of(*t_state.strategy);
-  static const OneDeviceStrategy none(
-      DeviceManager::get("get_strategy()", {}).default_device().str(), {});
+  using None = OneDeviceStrategy;
+  static const auto& none = immortal<None>(None(
+      DeviceManager::get("get_strategy()", {}).default_device().str(), {}));
   return none;
 }
 

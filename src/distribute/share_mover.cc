@@ -15,9 +15,8 @@ namespace {
 
 // Adding up, and updates of variables, which are cut evenly.
 bool is_fixed(const Node& n) {
-  return n.name.find("/all_reduce") != std::string::npos ||
-         n.op->name().starts_with("ResourceApply") ||
-         n.op->name() == "_MultiApply";
+  static const OpDef& merged = op_named("_MultiApply");
+  return n.collective || n.op->update() || n.op == &merged;
 }
 
 // The lower quartile: others had the cores now and then. Who has them always

@@ -19,7 +19,7 @@ namespace {
 using fresh_process::check;
 using keras::Dense;
 
-const bool kReady = keep_no_costs();
+const bool kMoversKeepNoCosts = keep_no_costs();
 
 void use_slow_gpus(int gpus) {
   DeviceManager::configure("a test", Site::here(), [=](RuntimeConfig& c) {

@@ -74,7 +74,7 @@ int64_t unit_of(const SplitPlaces& places) {
 void put_on(Graph& graph, const std::vector<std::string>& devices) {
   if (devices[0].empty()) return;
   for (Node& n : graph.nodes) {
-    if (n.op->name() == "_Arg" || n.variable.defined()) continue;
+    if (n.op->kind() == OpKind::kArgument || n.variable.defined()) continue;
     const Node old = n;
     ask_for(n, old, devices);
   }
@@ -134,7 +134,7 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
     }
     for (const int32_t i : states.whole) {
       const Node& n = graph[i];
-      if (n.has_effect() || n.op->kind() == OpKind::kPlaceholder) continue;
+      if (n.has_effect() || n.op->graph_only()) continue;
       report.whole.push_back(
           fmt::format("{} ({})", n.sources.empty() ? n.name : n.sources[0].name,
                       n.op->name()));

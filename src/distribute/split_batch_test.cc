@@ -99,8 +99,8 @@ std::shared_ptr<const Split> check(const Fn& fn, const Tensor& x,
   return split;
 }
 
-// Dense layers, a mean loss, gradients of all variables.
-struct Dense {
+// DenseLayers layers, a mean loss, gradients of all variables.
+struct DenseLayers {
   Variable w1{numbers({6, 8}, 1)}, b1{numbers({8}, 2)}, w2{numbers({8, 3}, 3)};
 
   Tensors operator()(const Tensor& x, const Tensor& y) const {
@@ -116,7 +116,7 @@ struct Dense {
 };
 
 TEST(SplitBatch, DenseGradientsAreThoseOfOneDevice) {
-  const Dense model;
+  const DenseLayers model;
   const Tensor x = numbers({12, 6}, 4), y = numbers({12, 3}, 5);
   for (int n = 1; n <= 4; ++n) {
     const auto split = check(model, x, y, replicas(n));
@@ -129,7 +129,7 @@ TEST(SplitBatch, DenseGradientsAreThoseOfOneDevice) {
 }
 
 TEST(SplitBatch, UnevenAndEmptySharesChangeNothing) {
-  const Dense model;
+  const DenseLayers model;
   for (const int64_t batch : {1, 2, 3, 5, 7, 13}) {
     const Tensor x = numbers({batch, 6}, 4), y = numbers({batch, 3}, 5);
     check(model, x, y, replicas(4));
@@ -306,7 +306,7 @@ TEST(SplitBatch, VariablesAreUpdatedOnce) {
 }
 
 TEST(SplitBatch, SlicesGiveTheSameBitsOnAnyNumberOfReplicas) {
-  const Dense model;
+  const DenseLayers model;
   for (const int64_t batch : {16, 13, 3}) {
     const Tensor x = numbers({batch, 6}, 4), y = numbers({batch, 3}, 5);
     std::vector<std::vector<float>> first;

@@ -432,7 +432,7 @@ ValueRef SplitEmit::cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,
     node.attrs = AttrsRef({{"begin", begin}, {"count", count}});
     // Arguments stay on the host: only the rows travel.
     const std::string& host = DeviceManager::get().host().str();
-    if (like.op->name() == "_Arg" &&
+    if (like.op->kind() == OpKind::kArgument &&
         memory_of(devices_of(where)[0]) != memory_of(host)) {
       node.requested = host;
     }

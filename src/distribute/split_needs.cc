@@ -117,7 +117,7 @@ void SplitNeeds::walk() {
     }
     nodes_[i] = made_at(i);
     for (const ValueRef& v : n.inputs) want(v, nodes_[i]);
-    if (n.op->name() != "VarHandleOp") continue;
+    if (n.op->kind() != OpKind::kHandle) continue;
     MemorySet& copies = variables_[i];
     for (size_t m = 0; m < places_.memories.size(); ++m) {
       if (values_[i][0] & bit(static_cast<int>(m))) {

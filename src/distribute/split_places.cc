@@ -101,7 +101,7 @@ void ask_for(Node& node, const Node& old,
     return;
   }
   // With the node that it follows, or with its readers.
-  const bool floats = node.follows >= 0 || kind == OpKind::kPlaceholder;
+  const bool floats = node.follows >= 0 || old.op->graph_only();
   if (several && old.requested.empty() && floats) return;
   node.requested = device_for(old.requested, devices, old);
 }

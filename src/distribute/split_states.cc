@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/immortal.h"
 #include "berth/errors.h"
 #include "exec/cuts.h"
 
@@ -152,7 +153,7 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
 bool SplitAnalysis::is_first_axis(int32_t node, const SplitSignature& s) const {
   const Node& n = graph_[node];
   const bool moves = n.op->elementwise() || n.op->kind() == OpKind::kAlias ||
-                     estimate(graph_, node).cost.flops == 0;
+                     work_of_op(graph_, node).cost.flops == 0;
   if (moves && !Cuts::adds(s)) return true;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     if (!cut_is_dense(graph_.spec(n.inputs[i]).shape, s.inputs[i])) {
@@ -179,7 +180,7 @@ bool SplitAnalysis::linear(const Node& n) const {
 
 // Examples lie one after the other, whatever the shape of each.
 const SplitSignature* SplitAnalysis::reshape_rule(int32_t node) const {
-  static const SplitSignature first{{0}, {0}};
+  static const auto& first = immortal<SplitSignature>(SplitSignature{{0}, {0}});
   const Node& n = graph_[node];
   if (n.op->name() != "Reshape") return nullptr;
   const ValueRef v = n.inputs[0];
@@ -201,7 +202,7 @@ SplitChoice SplitAnalysis::choose(int32_t node) {
     });
   };
   if (kind == OpKind::kReadVariable || n.has_effect() ||
-      (kind == OpKind::kPlaceholder && n.op->name() != "_Transfer")) {
+      (n.op->graph_only() && kind != OpKind::kTransfer)) {
     return {};
   }
   if (is(State::kPartial) && !is(State::kSplit) && linear(n)) {
@@ -236,7 +237,7 @@ SplitStates SplitAnalysis::run() {
     const Node& n = graph_[i];
     auto& values = states_.values[i];
     values.resize(n.outputs.size());
-    if (n.op->name() == "_Arg") {
+    if (n.op->kind() == OpKind::kArgument) {
       const Shape& shape = n.outputs[0].shape;
       // One example cannot be cut: it is computed where variables live.
       const bool cut = shape.rank() > 0 && shape[0] == batch_ && batch_ > 1;

@@ -16,7 +16,7 @@ namespace {
 
 using fresh_process::check;
 using fresh_process::refuses;
-using Names = std::vector<std::vector<std::string>>;
+using NamesOfReplicas = std::vector<std::vector<std::string>>;
 using Counts = std::vector<int64_t>;
 
 void two_cpus() { two(false); }
@@ -57,7 +57,8 @@ TEST(Strategy, MirrorsOnAllCpusWhenThereAreNoGpus) {
     two_cpus();
     const MirroredStrategy s;
     check(s.num_replicas_in_sync() == 2, "two replicas");
-    check(s.devices() == Names{{full("CPU:0")}, {full("CPU:1")}}, "names");
+    check(s.devices() == NamesOfReplicas{{full("CPU:0")}, {full("CPU:1")}},
+          "names");
     check(s.examples(5) == Counts{2, 3}, "examples");
     check(s.name() == "MirroredStrategy", "name");
   });
@@ -66,15 +67,17 @@ TEST(Strategy, MirrorsOnAllCpusWhenThereAreNoGpus) {
 TEST(Strategy, MirrorsOnAllGpusWhenThereAreSome) {
   IN_A_FRESH_PROCESS({
     config::set_simulated_devices("GPUx2");
-    check(
-        MirroredStrategy().devices() == Names{{full("GPU:0")}, {full("GPU:1")}},
-        "the GPUs");
+    check(MirroredStrategy().devices() ==
+              NamesOfReplicas{{full("GPU:0")}, {full("GPU:1")}},
+          "the GPUs");
     // Every way to name a device.
     const MirroredStrategy s({"/physical_device:GPU:1", full("GPU:0")});
-    check(s.devices() == Names{{full("GPU:1")}, {full("GPU:0")}}, "in order");
+    check(s.devices() == NamesOfReplicas{{full("GPU:1")}, {full("GPU:0")}},
+          "in order");
     check(MirroredStrategy({"GPU:1", "/CPU:0"}).num_replicas_in_sync() == 2,
           "mixed");
-    check(OneDeviceStrategy("gpu:1").devices() == Names{{full("GPU:1")}},
+    check(OneDeviceStrategy("gpu:1").devices() ==
+              NamesOfReplicas{{full("GPU:1")}},
           "one device");
   });
 }
@@ -113,7 +116,7 @@ TEST(Strategy, APhysicalDeviceThatIsCutNeedsAPart) {
         [] { MirroredStrategy s({"/physical_device:GPU:0"}); },
         "\"GPU:0\", \"GPU:1\"");
     check(OneDeviceStrategy("/physical_device:GPU:1").devices() ==
-              Names{{full("GPU:2")}},
+              NamesOfReplicas{{full("GPU:2")}},
           "the parts of GPU:0 come first");
   });
 }
@@ -122,8 +125,8 @@ TEST(Strategy, ReplicasThatSpanDevicesNeedADivisibleNumber) {
   IN_A_FRESH_PROCESS({
     config::set_simulated_devices("GPUx4");
     const MirroredStrategy s({.devices_per_replica = 2});
-    check(s.devices() == Names{{full("GPU:0"), full("GPU:1")},
-                               {full("GPU:2"), full("GPU:3")}},
+    check(s.devices() == NamesOfReplicas{{full("GPU:0"), full("GPU:1")},
+                                         {full("GPU:2"), full("GPU:3")}},
           "pairs");
     for (int n : {0, 3, -1}) {
       refuses<errors::InvalidArgument>(

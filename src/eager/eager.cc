@@ -87,6 +87,7 @@ void run_inline(Device& device, const OpDef& op,
     views[in.size() + i] = {t.data(), &t.shape, t.dtype};
   }
   KernelContext context;
+  context.stream = &device.compute_stream();
   context.pool = device.pool();
   context.slices = default_slices(device);
   BlockRef scratch;
@@ -139,9 +140,7 @@ struct AsyncCall {
     views.push_back({data, &shapes.back(), dtype});
   }
 
-  void run(const AddressMap& map) {
-    for (View& v : views) v.data = map.translate(v.data);
-    context.scratch = map.translate(context.scratch);
+  void run() {
     kernel->run({op, attrs.get(), views.data(), views.data() + num_in, num_in,
                  static_cast<int>(views.size()) - num_in, &context});
   }
@@ -198,15 +197,14 @@ void run_async(Device& device, const OpDef& op,
     call->context.scratch = call->blocks.back()->data;
   }
   call->kernel = std::move(kernel);
+  call->context.stream = &stream;
   Work work;
   work.what = op.name().c_str();
   work.site = t_state.site;
   const Cost cost = op.cost(cost_context);
   work.flops = cost.flops;
   work.moved_bytes = cost.bytes;
-  work.run = [](void* c, const AddressMap& map) {
-    static_cast<AsyncCall*>(c)->run(map);
-  };
+  work.run = [](void* c, Stream&) { static_cast<AsyncCall*>(c)->run(); };
   work.drop = [](void* c) {
     std::unique_ptr<AsyncCall>(static_cast<AsyncCall*>(c));
   };
@@ -287,12 +285,12 @@ BoundCall bind_call(const OpDef& op, std::span<const Tensor* const> in,
   return call;
 }
 
-// CPU devices have one memory: an op on one reads what another has, once it is
+// Devices of one memory: an op on one reads what another has, once it is
 // there. A snapshot that shares a variable's storage is copied: its reads are
 // ordered against writes by the streams of the variable's device alone.
 bool can_hand_over(const TensorImpl& t, const Device& device) {
-  return t.block->device->type() == "CPU" && device.type() == "CPU" &&
-         t.dtype != string_ && !t.block->borrowed.load();
+  return same_memory(*t.block->device, device) && t.dtype != string_ &&
+         !t.block->borrowed.load();
 }
 
 // Copies inputs that live elsewhere to `moved` and points `args` there.
@@ -413,9 +411,14 @@ bool try_fast(const OpDef& op, std::span<const Tensor* const> in,
   const View views[3] = {{a->data(), &a->shape, a->dtype},
                          {b->data(), &b->shape, b->dtype},
                          {r.data(), &r.shape, r.dtype}};
-  const KernelContext context;
-  kernel(
-      {&op, attrs, views, &views[2], static_cast<int>(in.size()), 1, &context});
+  KernelContext context;
+  context.stream = &device->compute_stream();
+  try {
+    kernel({&op, attrs, views, &views[2], static_cast<int>(in.size()), 1,
+            &context});
+  } catch (const errors::Error& e) {
+    raise_with_place(e, t_state.layer, t_state.site);
+  }
   out[0] = std::move(result);
   return true;
 }
@@ -443,7 +446,7 @@ void eager_apply(const OpDef& op, std::span<const Tensor* const> in,
       return op.attr<std::shared_ptr<Callable>>(attrs, "f")->call(in, out);
     case OpKind::kControl:
       return call_control(op, in, attrs, out);
-    case OpKind::kPlaceholder:
+    default:
       break;
   }
   throw errors::InvalidArgument(

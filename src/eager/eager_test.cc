@@ -7,6 +7,7 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "eager/kernel_cache.h"
+#include "eager/testing.h"
 #include "op/dispatcher.h"
 #include "op/infer.h"
 #include "op/kernel.h"
@@ -14,8 +15,6 @@
 
 namespace berth {
 namespace {
-
-using Floats = std::vector<float>;
 
 // y = x * factor: an op of the user's own with a kernel everywhere.
 void scale(const KernelCall& c) {
@@ -109,11 +108,6 @@ const bool kReady = [] {
   });
   return true;
 }();
-
-Tensor values_on(const char* where, const Floats& v) {
-  const auto on = device(where);
-  return constant(v, {static_cast<int64_t>(v.size())});
-}
 
 TEST(EagerDevice, WithoutAScopeItIsTheFirstAcceleratorWhereverInputsAre) {
   const Tensor x = values_on("/CPU:0", {1, 2});

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "base/immortal.h"
 #include "base/thread_pool.h"
 
 namespace berth {
@@ -40,10 +41,10 @@ struct Entry {
 
 std::shared_ptr<const BoundKernel> cached_kernel(const Device& device,
                                                  const PrepareArgs& args) {
-  static thread_local std::unordered_map<Key, Entry, KeyHash> cache;
+  auto& cache = of_this_thread<std::unordered_map<Key, Entry, KeyHash>>();
   Key key{&device, args.op, nullptr, {}};
   const DType dtype = kernel_dtype(args.in, args.out);
-  if (device.kernels().fast(args.op->id(), dtype)) {
+  if (device.kernels().for_any_shape(*args.op, dtype)) {
     // Valid for every shape and attribute: random ops, whose calls differ in
     // op_id, share an entry too.
     key.in.push_back({Shape{}, dtype, {}});

@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "eager/kernel_cache.h"
 #include "op/op_def.h"
+#include "op/view_cut.h"
 
 namespace berth {
 
@@ -52,20 +53,19 @@ struct Cut {
   int parts;
 
   void run(int part) const {
-    const int64_t begin = length * part / parts;
-    const int64_t end = length * (part + 1) / parts;
+    const int64_t begin = part_begin(length, parts, part);
+    const int64_t end = part_begin(length, parts, part + 1);
     std::array<View, kMostOperands> views;
     std::array<Shape, kMostOperands> shapes;
     KernelContext context;
     auto set = [&](int at, const View& whole, int8_t axis) {
       views[at] = whole;
       if (axis != 0) return;
-      shapes[at] = *whole.shape;
-      shapes[at][0] = end - begin;
-      const int64_t row = whole.size() / length;
+      const ViewCut cut(*whole.shape, axis, begin, end);
+      shapes[at] = cut.shape;
       views[at].shape = &shapes[at];
       views[at].data = static_cast<std::byte*>(whole.data) +
-                       static_cast<size_t>(begin * row) * size_of(whole.dtype);
+                       static_cast<size_t>(cut.offset) * size_of(whole.dtype);
     };
     for (int i = 0; i < call.num_in; ++i) {
       set(i, call.in[i], split.inputs[i]);

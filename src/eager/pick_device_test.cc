@@ -9,19 +9,14 @@
 #include "base/diagnostics.h"
 #include "base/thrown.h"
 #include "berth/berth.h"
+#include "eager/testing.h"
 #include "op/dispatcher.h"
 #include "ops/op_call.h"
 
 namespace berth {
 namespace {
 
-using Floats = std::vector<float>;
 using config::SoftPlacement;
-
-Tensor values_on(const char* where, const Floats& v) {
-  const auto on = device(where);
-  return constant(v, {static_cast<int64_t>(v.size())});
-}
 
 // x * factor; it has a kernel on the CPU alone.
 Tensor host_only(const Tensor& x, double factor) {

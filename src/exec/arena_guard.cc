@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
-#include "base/poison.h"
-#include "exec/plan_impl.h"
-
 namespace berth {
 
-void ArenaGuard::watch(const Plan::Impl& plan) {
+ArenaGuard::ArenaGuard(const Program& program) {
   if constexpr (!kPoisons) return;
-  for (const PlanBuffer& b : plan.buffers) {
+  for (const PlanBuffer& b : program.buffers) {
     if (b.where != Where::kArena || b.bytes == 0) continue;
-    if (!plan.runs_here(*plan.devices[b.device])) continue;
+    if (!program.runs_here(*program.devices[b.device])) continue;
     changes_.push_back({b.begin, true, b.device, b.offset, b.bytes});
     changes_.push_back({b.end, false, b.device, b.offset, b.bytes});
   }
@@ -21,7 +18,7 @@ void ArenaGuard::watch(const Plan::Impl& plan) {
       });
 }
 
-void ArenaGuard::before(Instance& run, int32_t step) const {
+void ArenaGuard::before(ProgramRun& run, int32_t step) const {
   for (; run.guarded < changes_.size(); ++run.guarded) {
     const Change& c = changes_[run.guarded];
     if (c.step > step) return;

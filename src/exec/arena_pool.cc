@@ -1,10 +1,11 @@
-#include "exec/plan_impl.h"
+#include "exec/arena_pool.h"
+
+#include "base/immortal.h"
 
 namespace berth {
 
 ArenaPool& ArenaPool::get() {
-  // Never destroyed: blocks in it belong to devices that live for ever.
-  static ArenaPool& pool = *std::make_unique<ArenaPool>().release();
+  static auto& pool = immortal<ArenaPool>();
   return pool;
 }
 

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
 
 #include "berth/errors.h"
 #include "exec/plan_builder.h"
+#include "exec/plan_impl.h"
 #include "op/device_scope.h"
 
 namespace berth {
@@ -21,9 +22,9 @@ std::unique_ptr<Plan::Impl> nested_plan(Graph body,
                                         const PlanOptions& options) {
   PlanOptions own = options;
   own.steps = nullptr;  // a body counts its own runs
-  auto plan = Plan::Impl::build(std::move(body), own);
-  for (const Plan::Impl::Output& o : plan->outputs) {
-    const PlanBuffer& b = plan->buffers[o.buffer];
+  auto plan = Plan::Impl::build(std::move(body), own, true);
+  for (const PlanOutput& o : plan->program->outputs) {
+    const PlanBuffer& b = plan->program->buffers[o.buffer];
     if (b.where != Where::kOutput || o.same_as >= 0 || o.offset != 0) {
       throw errors::Internal(fmt::format(
           "{}: a result has no memory of its own", plan->graph.name));
@@ -69,11 +70,8 @@ std::byte* address(const View& v) { return static_cast<std::byte*>(v.data); }
 
 ControlStep::ControlStep(const Node& node, const Graph& graph, Device& device,
                          const PlanOptions& options)
-    : device_(device),
-      stream_(options.host_threads ? device.plan_stream()
-                                   : device.compute_stream()),
-      here_(device.runs_inline() && !options.host_threads) {
-  is_while_ = node.op->name() == "While";
+    : device_(device), by_(computes_for(device, options.host_threads)) {
+  is_while_ = is_loop(*node.op);
   if (is_while_) {
     build_while(node, graph, options);
     return;
@@ -82,6 +80,8 @@ ControlStep::ControlStep(const Node& node, const Graph& graph, Device& device,
   first_ = nested_plan(body_of(*l.then_branch, node), options);
   second_ = nested_plan(body_of(*l.else_branch, node), options);
 }
+
+ControlStep::~ControlStep() = default;
 
 void ControlStep::build_while(const Node& node, const Graph& graph,
                               const PlanOptions& options) {
@@ -122,7 +122,8 @@ void ControlStep::build_while(const Node& node, const Graph& graph,
 }
 
 bool ControlStep::inline_only() const {
-  return (!first_ || first_->inline_only) && second_->inline_only && here_;
+  return (!first_ || first_->program->is_inline) &&
+         second_->program->is_inline && by_.here;
 }
 
 namespace {
@@ -133,50 +134,71 @@ struct Move {
   size_t bytes;
 };
 
-void do_move(const Move& m) {
-  if (m.bytes == 0) return;
+// Within the memory of the stream's device.
+void do_move(void* context, Stream& stream) {
+  const Move& m = *static_cast<const Move*>(context);
+  Device& device = stream.device();
   if (m.from == nullptr) {
-    std::memset(m.to, 0, m.bytes);
+    device.fill_async(stream, m.to, 0, m.bytes);
   } else {
-    std::memcpy(m.to, m.from, m.bytes);
+    device.copy_async(
+        stream, {m.to, &device.memory(), m.from, &device.memory(), m.bytes});
   }
 }
 
 }  // namespace
 
 void ControlStep::move(void* to, const void* from, size_t bytes) const {
+  if (bytes == 0) return;
   Move m{to, from, bytes};
-  if (here_) return do_move(m);
+  if (by_.here) return do_move(&m, *by_.stream);
   Work work;
-  work.run = [](void* context, const AddressMap& map) {
-    const Move& m = *static_cast<const Move*>(context);
-    do_move({map.translate(m.to), m.from ? map.translate(m.from) : nullptr,
-             m.bytes});
-  };
+  work.run = &do_move;
   work.context = &m;
   work.what = "While";
   work.moved_bytes = static_cast<double>(bytes) * 2;
-  stream_.launch(work);
-  stream_.synchronize(stream_.record());
+  by_.stream->launch(work);
+  by_.stream->synchronize(by_.stream->record());
 }
 
 void ControlStep::read(void* host, const void* from, size_t bytes) const {
-  if (here_) {
-    std::memcpy(host, from, bytes);
-    return;
-  }
-  stream_.synchronize(stream_.record());
+  if (!by_.here) by_.stream->synchronize(by_.stream->record());
   device_.copy_to_host(host, from, bytes);
 }
 
 void ControlStep::write(void* to, const void* host, size_t bytes) const {
-  if (here_) {
-    std::memcpy(to, host, bytes);
-    return;
-  }
-  stream_.synchronize(stream_.record());
+  if (!by_.here) by_.stream->synchronize(by_.stream->record());
   device_.copy_from_host(to, host, bytes);
 }
+
+class ControlStep::Lists {
+ public:
+  explicit Lists(const ControlStep& step) : step_(step) {
+    {
+      std::lock_guard lock(step.mutex_);
+      if (!step.idle_.empty()) {
+        lists_ = std::move(step.idle_.back());
+        step.idle_.pop_back();
+      }
+    }
+    if (!lists_) lists_ = std::make_unique<Addresses>();
+    for (auto* list :
+         {&lists_->now, &lists_->next, &lists_->in, &lists_->out}) {
+      list->clear();
+    }
+  }
+  ~Lists() {
+    std::lock_guard lock(step_.mutex_);
+    step_.idle_.push_back(std::move(lists_));
+  }
+  Lists(const Lists&) = delete;
+  Lists& operator=(const Lists&) = delete;
+  Addresses* operator->() { return lists_.get(); }
+
+ private:
+  const ControlStep& step_;
+  std::unique_ptr<Addresses> lists_;
+};
 
 void ControlStep::run(const KernelCall& call) const {
   is_while_ ? run_while(call) : run_if(call);
@@ -187,7 +209,8 @@ void ControlStep::run_if(const KernelCall& call) const {
   read(&taken, call.in[0].data, 1);
   Plan::Impl& plan = taken ? *first_ : *second_;
   Use branch(plan);
-  std::vector<std::byte*> in, out;
+  Lists lists(*this);
+  auto &in = lists->in, &out = lists->out;
   for (size_t i = 0; i < plan.graph.args.size(); ++i) {
     in.push_back(address(call.in[1 + i]));
   }
@@ -202,7 +225,9 @@ void ControlStep::run_while(const KernelCall& call) const {
   const int first_row = first_var + num_vars_;
   const int first_capture = first_row + num_rows_;
   auto* scratch = static_cast<std::byte*>(call.context->scratch);
-  std::vector<std::byte*> now, next, in, out;
+  Lists lists(*this);
+  auto &now = lists->now, &next = lists->next;
+  auto &in = lists->in, &out = lists->out;
   for (int i = 0; i < num_vars_; ++i) {
     now.push_back(address(call.out[i]));
     next.push_back(scratch + var_offset_[i]);
@@ -215,8 +240,8 @@ void ControlStep::run_while(const KernelCall& call) const {
   };
   int64_t limit = max_iterations_ < 0 ? INT64_MAX : max_iterations_;
   if (counted_) read(&limit, call.in[0].data, sizeof limit);
-  std::unique_ptr<Use> cond;
-  if (first_) cond = std::make_unique<Use>(*first_);
+  std::optional<Use> cond;
+  if (first_) cond.emplace(*first_);
   Use body(*second_);
   const bool waits = !inline_only();
   int64_t turns = 0;
@@ -272,19 +297,14 @@ void Plan::Impl::run_nested(Instance& run, std::byte* const* in,
                             std::byte* const* out) {
   run.guarded = 0;
   begin_run(run);
-  for (const auto& [view, buffer] : patches) {
-    const PlanBuffer& b = buffers[buffer];
-    std::byte* base = b.where == Where::kArg ? in[b.index] : out[b.index];
-    run.views[view].data = base + operands[view].offset;
-  }
-  if (!random_calls.empty()) {
-    const uint64_t step = (*options.steps)++;
-    for (int c : random_calls) run.contexts[c].step = step;
-  }
-  if (inline_only) return launch_inline(run);
+  run.patch([&](const PlanBuffer& b) {
+    return b.where == Where::kArg ? in[b.index] : out[b.index];
+  });
+  count_step(run);
+  if (program->is_inline) return run.prepared->launch();
   join_before();
   try {
-    launch(run);
+    run.prepared->launch();
   } catch (...) {
     join_after(run);
     for (const Event& e : run.done) berth::finish(e);
@@ -298,8 +318,8 @@ void PlanBuilder::add_control(PlanStep& step, PlanOp& op, int32_t at) {
   op.kind = StepKind::kControl;
   Device& device = *p_.devices[step.device];
   auto control =
-      std::make_shared<const ControlStep>(node, graph_, device, p_.options);
-  p_.inline_only = p_.inline_only && control->inline_only();
+      std::make_shared<const ControlStep>(node, graph_, device, options_);
+  p_.is_inline = p_.is_inline && control->inline_only();
   if (control->scratch_bytes() > 0) {
     step.scratch =
         new_buffer(Where::kArena, step.device, control->scratch_bytes());
@@ -309,11 +329,11 @@ void PlanBuilder::add_control(PlanStep& step, PlanOp& op, int32_t at) {
   // What the bodies do to the variables among the operands.
   for (const Plan::Impl* body : {control->first(), control->second()}) {
     if (body == nullptr) continue;
-    for (const auto& inner : body->variables) {
+    for (const VariableUse& inner : body->variables.uses) {
       for (const ValueRef& v : node.inputs) {
         const PlanBuffer& b = p_.buffers[value(v).buffer];
         if (spec(v).dtype != resource) continue;
-        auto& outer = p_.variables[b.index];
+        VariableUse& outer = variables_.uses[b.index];
         if (outer.handle.impl()->variable != inner.handle.impl()->variable) {
           continue;
         }
@@ -323,10 +343,10 @@ void PlanBuilder::add_control(PlanStep& step, PlanOp& op, int32_t at) {
         outer.writes += inner.writes;
       }
     }
-    p_.info.copied_bytes += body->info.copied_bytes;
-    p_.info.transfers += body->info.transfers;
-    p_.info.arena_bytes += body->info.arena_bytes;
-    p_.info.bound_bytes += body->info.bound_bytes;
+    built_.info.copied_bytes += body->info.copied_bytes;
+    built_.info.transfers += body->info.transfers;
+    built_.info.arena_bytes += body->info.arena_bytes;
+    built_.info.bound_bytes += body->info.bound_bytes;
   }
   op.control = std::move(control);
 }

@@ -9,20 +9,23 @@
 #define BERTH_EXEC_CONTROL_FLOW_H_
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
-#include "exec/plan_impl.h"
+#include "exec/plan.h"
 #include "op/control_flow.h"
+#include "program/program.h"
 
 namespace berth {
 
-class ControlStep {
+class ControlStep final : public ControlOp {
  public:
   // Compiles the bodies of a node whose step runs on `device`; the bodies are
   // placed there with their arguments and results. Throws what Plan::build
   // throws.
   ControlStep(const Node& node, const Graph& graph, Device& device,
               const PlanOptions& options);
+  ~ControlStep() override;
 
   // Working memory of one run on the device.
   size_t scratch_bytes() const { return scratch_bytes_; }
@@ -31,11 +34,13 @@ class ControlStep {
   Plan::Impl* first() const { return first_.get(); }
   Plan::Impl* second() const { return second_.get(); }
 
-  // Runs on operands at addresses of the device. Throws what the bodies throw.
-  void run(const KernelCall& call) const;
+  void run(const KernelCall& call) const override;
 
  private:
-  struct Loop;  // one run of a While
+  class Lists;  // of addresses, for one run
+  struct Addresses {
+    std::vector<std::byte*> now, next, in, out;
+  };
   void build_while(const Node& node, const Graph& graph,
                    const PlanOptions& options);
   void run_if(const KernelCall& call) const;
@@ -46,8 +51,7 @@ class ControlStep {
   void write(void* to, const void* host, size_t bytes) const;
 
   Device& device_;
-  Stream& stream_;
-  const bool here_;  // work runs on the thread that launches it
+  const Computes by_;
   std::unique_ptr<Plan::Impl> first_, second_;
   // While only.
   bool is_while_ = false;
@@ -59,7 +63,15 @@ class ControlStep {
   std::vector<size_t> var_offset_;  // its second place, in scratch
   std::vector<size_t> row_bytes_, stack_row_bytes_;
   size_t scratch_bytes_ = 0;
+  // Lists that no run has: a warm run allocates nothing.
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Addresses>> idle_;
 };
+
+// What the step of an If or a While runs.
+inline const ControlStep& control_of(const PlanOp& op) {
+  return static_cast<const ControlStep&>(*op.control);
+}
 
 }  // namespace berth
 

@@ -15,7 +15,9 @@ namespace {
 constexpr int8_t kWhole = SplitSignature::kWhole;
 constexpr int8_t kPartialSum = SplitSignature::kPartialSum;
 
-constexpr double kBytesPerUs = 10e3, kFlopsPerUs = 20e3;
+double work_of(double flops, double bytes) {
+  return std::max(flops / 2, bytes);
+}
 
 // A sum that is made at once though it has slices.
 void report_uncut(const Node& n, const Device& device) {
@@ -39,29 +41,24 @@ double bytes_of(const OutSpec& s) {
 
 }  // namespace
 
-RegionCosts& region_costs() {
-  static RegionCosts costs;
-  return costs;
-}
-
-OpEstimate estimate(const Graph& graph, int32_t node) {
+OpWork work_of_op(const Graph& graph, int32_t node) {
   const Node& n = graph[node];
-  if (n.op->kind() == OpKind::kPlaceholder) return {};
+  if (n.op->graph_only()) return {};
   std::vector<SpecView> in;
   for (const ValueRef& v : n.inputs) in.push_back(graph.spec(v).view());
   std::vector<OutSpec> out = n.outputs;
-  OpEstimate e;
+  OpWork e;
   e.cost = n.op->cost(InferContext(*n.op, n.attrs.get(), in, out));
-  e.us = std::max(e.cost.flops / kFlopsPerUs, e.cost.bytes / kBytesPerUs);
+  e.work = work_of(e.cost.flops, e.cost.bytes);
   return e;
 }
 
 Cuts::Cuts(const Graph& graph, PartBinder& binder)
     : graph_(graph), binder_(binder), add_(op_named("AddV2")) {}
 
-const OpEstimate& Cuts::cost(int32_t node) {
-  const auto [it, fresh] = estimates_.try_emplace(node);
-  if (fresh) it->second = estimate(graph_, node);
+const OpWork& Cuts::cost(int32_t node) {
+  const auto [it, fresh] = costs_.try_emplace(node);
+  if (fresh) it->second = work_of_op(graph_, node);
   return it->second;
 }
 
@@ -70,8 +67,8 @@ bool Cuts::adds(const SplitSignature& split) {
          split.outputs.end();
 }
 
-double Cuts::us_to_move(const OutSpec& value) {
-  return bytes_of(value) / kBytesPerUs;
+double Cuts::work_to_move(const OutSpec& value) {
+  return work_of(0, bytes_of(value));
 }
 
 const Cuts::Fixed& Cuts::fixed(int32_t node, const RegionStream& stream) {
@@ -110,7 +107,8 @@ bool Cuts::can_add(int32_t node, const SplitSignature& split,
   for (size_t o = 0; o < split.outputs.size(); ++o) {
     if (split.outputs[o] == kWhole ||
         (split.outputs[o] == kPartialSum &&
-         !device.kernels().fast(add_.id(), graph_[node].outputs[o].dtype))) {
+         !device.kernels().for_any_shape(add_,
+                                         graph_[node].outputs[o].dtype))) {
       return false;
     }
   }
@@ -118,7 +116,7 @@ bool Cuts::can_add(int32_t node, const SplitSignature& split,
 }
 
 Cuts::Fixed Cuts::find_sum(int32_t node, const RegionStream& stream) {
-  if (stream.slices < 2 || cost(node).us < region_costs().tiny_us) return {};
+  if (stream.slices < 2 || cost(node).work < stream.rule.tiny) return {};
   const auto& rules = binder_.signatures(node);
   for (size_t i = 0; i < rules.size(); ++i) {
     if (!adds(rules[i]) || rules[i].inputs.empty() || rules[i].inputs[0] != 0) {
@@ -127,7 +125,7 @@ Cuts::Fixed Cuts::find_sum(int32_t node, const RegionStream& stream) {
     const int64_t length = binder_.cut_length(node, rules[i]);
     const auto parts = static_cast<int>(
         std::min<int64_t>({stream.slices, length, ThreadPool::kMaxChunks}));
-    if (parts < 2 || extra_us(node, rules[i], parts, *stream.device) < 0) {
+    if (parts < 2 || extra_work(node, rules[i], parts, stream) < 0) {
       continue;
     }
     const int index = static_cast<int>(i);
@@ -151,11 +149,10 @@ Region Cuts::alone(int32_t node, const RegionStream& stream) {
   return r;
 }
 
-double Cuts::extra_us(int32_t n, const SplitSignature& split, int parts,
-                      const Device& device) {
-  const RegionCosts& costs = region_costs();
+double Cuts::extra_work(int32_t n, const SplitSignature& split, int parts,
+                        const RegionStream& stream) {
   if (binder_.cut_length(n, split) < parts) return -1;
-  if (!can_add(n, split, device)) return -1;
+  if (!can_add(n, split, *stream.device)) return -1;
   const Node& node = graph_[n];
   double partial = 0, bytes = 0;
   for (size_t o = 0; o < split.outputs.size(); ++o) {
@@ -168,16 +165,15 @@ double Cuts::extra_us(int32_t n, const SplitSignature& split, int parts,
     bytes += bytes_of(graph_.spec(node.inputs[i])) /
              (split.inputs[i] >= 0 ? parts : 1);
   }
-  const OpEstimate& whole = cost(n);
-  const double ideal = whole.us / parts;
-  const double slice =
-      std::max(whole.cost.flops / parts / kFlopsPerUs, bytes / kBytesPerUs);
+  const OpWork& whole = cost(n);
+  const double ideal = whole.work / parts;
+  const double slice = work_of(whole.cost.flops / parts, bytes);
   // Written and added once per slice, on as many threads as there are.
-  const double add = 2 * partial / kBytesPerUs;
+  const double add = work_of(0, 2 * partial);
   const double extra = add + std::max(0.0, slice - ideal);
   if (has_slices(node.part.get())) return extra;  // cut all the same
-  if (slice > 1.5 * ideal + costs.slack_us + add) return -1;
-  if (add > std::max(costs.sums_us, 0.05 * ideal)) return -1;
+  if (slice > 1.5 * ideal + stream.rule.slack + add) return -1;
+  if (add > std::max(stream.rule.sums, 0.05 * ideal)) return -1;
   return extra;
 }
 

@@ -37,14 +37,14 @@ class Cuts {
   // Returns the region of `node` alone: whole, or as it must be cut.
   Region alone(int32_t node, const RegionStream& stream);
 
-  // Returns what cutting costs beyond the op's share; negative: too much.
-  double extra_us(int32_t node, const SplitSignature& split, int parts,
-                  const Device& device);
-  const OpEstimate& cost(int32_t node);
+  // Returns the work of cutting beyond the op's share; negative: too much.
+  double extra_work(int32_t node, const SplitSignature& split, int parts,
+                    const RegionStream& stream);
+  const OpWork& cost(int32_t node);
 
   // True when a result of the cut is a sum over the parts.
   static bool adds(const SplitSignature& split);
-  static double us_to_move(const OutSpec& value);
+  static double work_to_move(const OutSpec& value);
 
  private:
   Fixed find_slices(int32_t node, const Device& device);
@@ -55,7 +55,7 @@ class Cuts {
   const Graph& graph_;
   PartBinder& binder_;
   const OpDef& add_;
-  std::unordered_map<int32_t, OpEstimate> estimates_;
+  std::unordered_map<int32_t, OpWork> costs_;
   std::unordered_map<int32_t, Fixed> fixed_;
 };
 

@@ -4,61 +4,41 @@
 
 #include <algorithm>
 #include <set>
-#include <thread>
 
+#include "base/immortal.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "exec/plan_impl.h"
+#include "exec/runners.h"
 
 namespace berth {
-
-Deadline::Deadline(double seconds) : set_(seconds > 0), seconds_(seconds) {
-  if (!set_) return;
-  // Longer than anybody waits, and far from where the clock ends.
-  constexpr double kMost = 1e8;
-  end_ = std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::duration<double>(std::min(seconds, kMost)));
-}
 
 double& DeadlineScope::current() {
   static thread_local double seconds = 0;
   return seconds;
 }
 
-bool Deadline::wait(const Event& event) const {
-  if (!set_ || event.stream == nullptr) return true;
-  constexpr int kPolls = 1000;  // before sleeping in between
-  for (int i = 0; !event.stream->done(event); ++i) {
-    if (std::chrono::steady_clock::now() >= end_) return false;
-    if (i > kPolls) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  return true;
-}
-
 namespace {
 
 // Steps of inline streams have ended once they are launched. Those that were
 // not launched wait for the caller.
-bool is_done(const Instance& run, int32_t step) {
+bool is_done(const ProgramRun& run, int32_t step) {
   if (step >= run.launched) return false;
   const Event& e = run.events[step];
   return e.stream == nullptr || e.stream->done(e);
 }
 
-std::string step_text(const Plan::Impl& plan, const PlanStep& step) {
-  const Node& node = plan.graph[plan.ops[step.first_op].node];
-  const Site site = node.sources.empty() ? Site{} : node.sources[0].site;
-  return fmt::format("{} ({}){}", node.name, node.op->name(),
-                     where_text(nullptr, site));
+std::string step_text(const Program& plan, const PlanStep& step) {
+  const PlanOp& op = plan.ops[step.first_op];
+  return fmt::format("{} ({}){}", op.name, op.op->name(),
+                     where_text(nullptr, op.site));
 }
 
 // Devices that wait for an argument that has not come: all of a plan do.
-void add_arguments(const Plan::Impl& plan, const Instance& run,
-                   std::vector<std::string>& missing,
+void add_arguments(const ProgramRun& run, std::vector<std::string>& missing,
                    std::set<std::string>& late) {
   for (size_t i = 0; i < run.args.size(); ++i) {
-    if (plan.arg_device[i] < 0 || !run.args[i].defined()) continue;
+    if (run.program.arg_device[i] < 0 || !run.args[i].defined()) continue;
     const Event& ready = run.args[i].impl()->block->ready;
     if (ready.stream == nullptr || ready.stream->done(ready)) continue;
     const std::string who = ready.stream->device().short_name();
@@ -68,11 +48,12 @@ void add_arguments(const Plan::Impl& plan, const Instance& run,
 }
 
 // Who has not ended, and with which step; who only waits for others, last.
-std::string missing_text(const Plan::Impl& plan, const Instance& run) {
+std::string missing_text(const ProgramRun& run) {
+  const Program& plan = run.program;
   std::vector<bool> asked(plan.streams.size(), false);
   std::vector<std::string> missing;
   std::set<std::string> late, waiting;
-  add_arguments(plan, run, missing, late);
+  add_arguments(run, missing, late);
   const bool none_began = !missing.empty();
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep& step = plan.steps[s];
@@ -102,14 +83,14 @@ std::string missing_text(const Plan::Impl& plan, const Instance& run) {
 
 }  // namespace
 
-void Plan::Impl::wait_in_time(Instance& run, const Event& event) const {
+void wait_in_time(ProgramRun& run, const Event& event) {
   if (run.deadline.wait(event)) return;
   run.late = true;
   throw errors::DeadlineExceeded(fmt::format(
       "step \"{}\" has not ended within {:g} s: {}; what it writes is torn: "
       "config::reset_device_error() its devices and restore the variables, or "
       "give it more time (timeout_seconds)",
-      graph.name, run.deadline.seconds(), missing_text(*this, run)));
+      run.program.name, run.deadline.seconds(), missing_text(run)));
 }
 
 void Plan::Impl::wait_for_end(Instance& run) {
@@ -120,7 +101,7 @@ void Plan::Impl::wait_for_end(Instance& run) {
 }
 
 bool Plan::Impl::has_ended(const Instance& instance) {
-  return instance.walking.load(std::memory_order_acquire) == 0 &&
+  return instance.prepared->ended() &&
          std::all_of(
              instance.done.begin(), instance.done.end(),
              [](const Event& e) { return !e.stream || e.stream->done(e); });
@@ -139,10 +120,9 @@ void Plan::Impl::end(std::unique_ptr<Impl> impl) {
     return;
   }
   static std::mutex mutex;
-  static auto* const hanging =
-      std::make_unique<std::vector<std::unique_ptr<Impl>>>().release();
+  static auto& hanging = immortal<std::vector<std::unique_ptr<Impl>>>();
   std::lock_guard lock(mutex);
-  hanging->push_back(std::move(impl));
+  hanging.push_back(std::move(impl));
 }
 
 }  // namespace berth

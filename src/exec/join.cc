@@ -1,7 +1,6 @@
 // Asynchronous runs: how one run is ordered against what came before and what
 // comes after.
 
-#include "device/device_manager.h"
 #include "exec/plan_impl.h"
 
 namespace berth {
@@ -10,54 +9,40 @@ namespace berth {
 // Variables need nothing: only their device's compute stream touches them, and
 // a transfer of a value read there waits for the read.
 void Plan::Impl::join_before() {
-  for (PlanStream& s : streams) {
+  for (const PlanStream& s : program->streams) {
     for (int32_t other : s.start_waits) {
-      s.stream->wait(streams[other].stream->record());
+      s.stream->wait(program->streams[other].stream->record());
     }
   }
 }
 
 void Plan::Impl::join_after(Instance& run) {
-  for (size_t s = 0; s < streams.size(); ++s) {
-    run.done[s] = streams[s].stream->record();
+  for (size_t s = 0; s < program->streams.size(); ++s) {
+    run.done[s] = program->streams[s].stream->record();
   }
-}
-
-// /CPU:0 is the one device whose work others find done without an event. Bodies
-// may use it where the plan around them does not.
-void Plan::Impl::join_host(Instance& run) {
-  if (!options.host_threads) return;
-  Stream& host = DeviceManager::get().host().plan_stream();
-  const Event end = host.record();
-  wait_in_time(run, end);
-  host.synchronize(end);
-}
-
-void Plan::Impl::reset_host() {
-  if (options.host_threads) DeviceManager::get().host().reset_error();
 }
 
 // Asynchronous work that fails later leaves what it writes torn, and with it
 // the home and the other mirrors, which must stay alike.
 void Plan::Impl::watch_variables() {
+  const std::vector<VariableUse>& uses = variables.uses;
   const auto home_of = [&](size_t i) {
-    return variables[i].home < 0 ? static_cast<int>(i) : variables[i].home;
+    return uses[i].home < 0 ? static_cast<int>(i) : uses[i].home;
   };
-  for (PlanStream& s : streams) {
-    // Errors of the host's devices are thrown before the run ends.
-    if (s.device->runs_inline() || s.stream != &s.device->compute_stream()) {
+  for (const PlanStream& s : program->streams) {
+    // Errors of the host are thrown before the run ends.
+    if (s.host || s.stream != &s.device->compute_stream()) {
       continue;
     }
-    std::vector<bool> touched(variables.size(), false);  // by home
-    for (size_t i = 0; i < variables.size(); ++i) {
-      const VariableState& v = variable_state(variables[i].handle);
-      if (variables[i].write && v.device == s.device)
-        touched[home_of(i)] = true;
+    std::vector<bool> touched(uses.size(), false);  // by home
+    for (size_t i = 0; i < uses.size(); ++i) {
+      const VariableState& v = variable_state(uses[i].handle);
+      if (uses[i].write && v.device == s.device) touched[home_of(i)] = true;
     }
     std::vector<Tensor> written;
-    for (size_t i = 0; i < variables.size(); ++i) {
-      if (variables[i].write && touched[home_of(i)]) {
-        written.push_back(variables[i].handle);
+    for (size_t i = 0; i < uses.size(); ++i) {
+      if (uses[i].write && touched[home_of(i)]) {
+        written.push_back(uses[i].handle);
       }
     }
     if (!written.empty()) {
@@ -69,7 +54,8 @@ void Plan::Impl::watch_variables() {
 // Results are ready when the stream that made them, or brought them, is. Those
 // of devices that run inline are: their streams are never found here, or null.
 void Plan::Impl::note_events(Instance& run) {
-  for (const VariableUse& use : variables) {
+  const std::vector<PlanStream>& streams = program->streams;
+  for (const VariableUse& use : variables.uses) {
     VariableState& v = variable_state(use.handle);
     if (!use.write) continue;
     for (size_t s = 0; s < streams.size(); ++s) {
@@ -78,13 +64,13 @@ void Plan::Impl::note_events(Instance& run) {
       }
     }
   }
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    const Output& out = outputs[o];
-    const PlanBuffer& b = buffers[out.buffer];
+  for (size_t o = 0; o < program->outputs.size(); ++o) {
+    const PlanOutput& out = program->outputs[o];
+    const PlanBuffer& b = program->buffers[out.buffer];
     if (b.where != Where::kOutput || out.same_as >= 0) continue;
     for (size_t s = 0; s < streams.size(); ++s) {
       // Compute streams wait for the copy streams at the end of a run.
-      if (streams[s].stream == &devices[b.device]->compute_stream()) {
+      if (streams[s].stream == &program->devices[b.device]->compute_stream()) {
         run.outputs[o].impl()->block->ready = run.done[s];
       }
     }

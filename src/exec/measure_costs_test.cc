@@ -16,6 +16,7 @@
 #include "device/device_manager.h"
 #include "exec/measure_machine.h"
 #include "exec/measure_op.h"
+#include "exec/measure_testing.h"
 #include "graph/graph_text.h"
 #include "graph/tracer.h"
 #include "place/cost_store.h"
@@ -26,15 +27,7 @@ namespace {
 
 using fresh_process::check;
 
-const bool kReady = [] {
-  setenv("BERTH_SIM", "GPUx2", 1);
-  setenv("BERTH_CACHE_DIR", "", 1);
-  setenv("XDG_CACHE_HOME", "", 1);
-  setenv("HOME", "", 1);
-  return true;
-}();
-
-Device& device(const char* name) {
+Device& found(const char* name) {
   return DeviceManager::get().lookup(DeviceName::parse(name));
 }
 
@@ -53,7 +46,7 @@ std::optional<OpTime> measured(const std::string& nodes, const char* on,
   const Graph g = parsed(nodes);
   MeasureOptions options;
   options.op_budget_ms = budget_ms;
-  return measure_op(g, g.size() - 1, device(on), options);
+  return measure_op(g, g.size() - 1, found(on), options);
 }
 
 const char kTanh[] = "node y = Tanh(x:0) -> float32[8,16]\n";
@@ -63,7 +56,7 @@ TEST(MeasureOp, TheSimulatedClockIsTheDeclaredSpeed) {
   const Graph g = parsed(
       "node y = MatMul(x:0, x:0) {transpose_b = true} -> "
       "float32[8,8]\n");
-  const auto t = measure_op(g, g.size() - 1, device("/GPU:1"), {});
+  const auto t = measure_op(g, g.size() - 1, found("/GPU:1"), {});
   ASSERT_TRUE(t);
   // 2 * 8 * 16 * 8 flops, 4 * (128 + 128 + 64) bytes, 5 us a launch.
   const double us = std::max(2048 / config.sim_flops_per_second,
@@ -99,7 +92,7 @@ TEST(MeasureOp, NeverTouchesVariables) {
   int writes_measured = 0;
   for (int32_t i = 0; i < g.size(); ++i) {
     if (g[i].op->has_variables()) {
-      writes_measured += measure_op(g, i, device("/CPU:0"), {}).has_value();
+      writes_measured += measure_op(g, i, found("/CPU:0"), {}).has_value();
     }
   }
   EXPECT_EQ(writes_measured, 1);
@@ -116,18 +109,18 @@ TEST(MeasureOp, RefusesWhatItCannotRun) {
       "node x = _Arg() {index = 0, dtype = float32, shape = shape[?]} -> "
       "float32[?]\n"
       "node y = Tanh(x:0) -> float32[?]\n");
-  EXPECT_FALSE(measure_op(unknown, 1, device("/CPU:0"), {}));
+  EXPECT_FALSE(measure_op(unknown, 1, found("/CPU:0"), {}));
   const Graph own = parse_graph(
       "berth-graph 1\n"
       "op Own () -> (y)\n"
       "node y = Own() -> float32[3]\n");
-  EXPECT_FALSE(measure_op(own, 0, device("/CPU:0"), {}));
+  EXPECT_FALSE(measure_op(own, 0, found("/CPU:0"), {}));
   const Graph huge = parse_graph(
       "berth-graph 1\n"
       "node x = _Arg() {index = 0, dtype = float32, shape = "
       "shape[1000000000]} -> float32[1000000000]\n"
       "node y = Tanh(x:0) -> float32[1000000000]\n");
-  EXPECT_FALSE(measure_op(huge, 1, device("/CPU:0"), {}));
+  EXPECT_FALSE(measure_op(huge, 1, found("/CPU:0"), {}));
 }
 
 TEST(MeasureOp, AFailureLeavesTheDeviceAsItWas) {
@@ -146,7 +139,7 @@ TEST(MeasureOp, AFailureLeavesTheDeviceAsItWas) {
 
 TEST(MeasureCopy, TakesTheDeclaredTimeOfALink) {
   const RuntimeConfig& config = DeviceManager::get().config();
-  const auto t = measure_copy(device("/GPU:0"), device("/GPU:1"), 4096, 1);
+  const auto t = measure_copy(found("/GPU:0"), found("/GPU:1"), 4096, 1);
   ASSERT_TRUE(t);
   EXPECT_NEAR(t->us, 5 + 4096e6 / config.sim_link_bytes_per_second, 1e-6);
 }
@@ -174,9 +167,9 @@ TEST(ThisMachine, KnowsItsDevices) {
   const size_t n = DeviceManager::get().devices().size();
   ASSERT_EQ(m.devices.size(), n);
   ASSERT_EQ(m.links.size(), n * n);
-  const int32_t cpu = m.find(device("/CPU:0").str());
-  const int32_t gpu0 = m.find(device("/GPU:0").str());
-  const int32_t gpu1 = m.find(device("/GPU:1").str());
+  const int32_t cpu = m.find(found("/CPU:0").str());
+  const int32_t gpu0 = m.find(found("/GPU:0").str());
+  const int32_t gpu1 = m.find(found("/GPU:1").str());
   EXPECT_EQ(m.devices[cpu].copies, CopyRule::kReceiving);
   EXPECT_EQ(m.devices[gpu0].copies, CopyRule::kOverlap);
   EXPECT_EQ(m.devices[gpu0].device_class, m.devices[gpu1].device_class);
@@ -192,7 +185,7 @@ TEST(ThisMachine, KnowsItsDevices) {
 
 Graph placed(const std::string& nodes, const char* on) {
   Graph g = parsed(nodes);
-  for (Node& n : g.nodes) n.assigned = device(on).str();
+  for (Node& n : g.nodes) n.assigned = found(on).str();
   return g;
 }
 
@@ -202,7 +195,7 @@ TEST(Costs, AreMeasuredOnceAndKept) {
       "node z = Exp(y:0) -> float32[8,16]\n"
       "node w = Tanh(z:0) -> float32[8,16]\n",
       "/CPU:0");
-  const int32_t cpu = this_machine().find(device("/CPU:0").str());
+  const int32_t cpu = this_machine().find(found("/CPU:0").str());
   CostTable t = kept_costs(g);
   EXPECT_EQ(t.time(2, cpu).origin, CostOrigin::kEstimated);
   int calls = 0;
@@ -229,8 +222,8 @@ TEST(Costs, OfSimulatedDevicesAreTheirDeclaredSpeeds) {
   MeasureOptions options;
   options.budget_s = 0;
   const CostTable t = measured_costs(g, options);
-  const int32_t gpu = t.find(device("/GPU:0").str());
-  const auto clock = measure_op(g, 2, device("/GPU:0"), {});
+  const int32_t gpu = t.find(found("/GPU:0").str());
+  const auto clock = measure_op(g, 2, found("/GPU:0"), {});
   ASSERT_TRUE(clock);
   EXPECT_NEAR(t.time(2, gpu).us, clock->us, 1e-6);
 }
@@ -240,7 +233,7 @@ TEST(Costs, ABudgetOfNothingMeasuresNothing) {
   MeasureOptions options;
   options.budget_s = 0;
   const CostTable t = measured_costs(g, options);
-  EXPECT_EQ(t.time(2, t.find(device("/CPU:0").str())).origin,
+  EXPECT_EQ(t.time(2, t.find(found("/CPU:0").str())).origin,
             CostOrigin::kEstimated);
 }
 
@@ -249,7 +242,7 @@ TEST(Costs, OfOpsWithoutAKernelAreInfinite) {
       "berth-graph 1\n"
       "op Own () -> (y)\n"
       "node y = Own() -> float32[3]\n");
-  g[0].assigned = device("/CPU:0").str();
+  g[0].assigned = found("/CPU:0").str();
   EXPECT_EQ(kept_costs(g).time(0, 0).us, kNoKernel);
 }
 
@@ -276,8 +269,8 @@ void measure_two_cpus() {
   MeasureOptions options;
   options.op_budget_ms = 1;
   const Machine m = measure_machine(true, options);
-  const int32_t a = m.find(device("/CPU:0").str());
-  const int32_t b = m.find(device("/CPU:1").str());
+  const int32_t a = m.find(found("/CPU:0").str());
+  const int32_t b = m.find(found("/CPU:1").str());
   // One runs on the calling thread, the other on one of its own.
   check(m.devices[a].device_class != m.devices[b].device_class, "two classes");
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {

@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 
+#include "base/environment.h"
+#include "base/immortal.h"
 #include "base/thread_pool.h"
 #include "device/device_manager.h"
 #include "device/runtime_config.h"
@@ -26,7 +27,7 @@ namespace {
 constexpr double kSimLaunchUs = 5;  // backends/sim: of any work
 
 const std::string& cpu_model() {
-  static const std::string& model = *new std::string([] {
+  static const auto& model = immortal<std::string>([] {
     std::ifstream file("/proc/cpuinfo");
     for (std::string line; std::getline(file, line);) {
       const size_t colon = line.find(": ");
@@ -64,7 +65,7 @@ std::string class_name(const Device& d, const RuntimeConfig& config) {
     name += fmt::format(", {} workers", config.cpu_workers);
   }
   if (config.cpu_reference_only) name += ", reference kernels";
-  if (const char* isa = std::getenv("BERTH_ISA")) {
+  if (const std::string isa = environment("BERTH_ISA"); !isa.empty()) {
     name += fmt::format(", BERTH_ISA={}", isa);
   }
   return name;
@@ -174,6 +175,10 @@ DeviceClass measure_rates(Device& d, DeviceClass c, const MeasureOptions& o) {
 
 }  // namespace
 
+DeviceClass rates_of(Device& device) {
+  return class_of_device(device, DeviceManager::get().config());
+}
+
 double cache_bytes_of(Device& d) {
   if (!d.pool()) return 0;
   const long each = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -276,7 +281,7 @@ Machine measure_machine(bool quick, const MeasureOptions& options) {
   MeasureOptions o = options;
   if (quick) o.op_budget_ms /= 4;
   const auto classes = static_cast<int>(m.classes.size());
-  const auto pairs = static_cast<int>(m.links.size());
+  const auto pairs = static_cast<int>(devices.size() * devices.size());
   int done = 0;
   const auto progress = [&](const std::string& what) {
     if (o.progress) o.progress(done++, classes + pairs, what);
@@ -293,7 +298,8 @@ Machine measure_machine(bool quick, const MeasureOptions& options) {
     for (size_t to = 0; to < devices.size(); ++to) {
       Device &a = *devices[from], &b = *devices[to];
       progress(a.short_name() + " -> " + b.short_name());
-      LinkCost& link = m.links[from * devices.size() + to];
+      LinkCost& link =
+          m.link_of(static_cast<int32_t>(from), static_cast<int32_t>(to));
       const std::string key = link_key(m.class_of(static_cast<int32_t>(from)),
                                        m.class_of(static_cast<int32_t>(to)));
       const bool known = std::find(seen.begin(), seen.end(), key) != seen.end();

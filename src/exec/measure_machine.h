@@ -19,6 +19,9 @@ std::string link_key(const DeviceClass& from, const DeviceClass& to);
 // the median relative error of the fit.
 LinkCost fit_link(const std::vector<std::pair<double, double>>& samples);
 
+// Returns the rates of a device: declared, kept, else assumed.
+DeviceClass rates_of(Device& device);
+
 // Returns what the second-level caches of a device's cores hold; 0: unknown.
 double cache_bytes_of(Device& device);
 

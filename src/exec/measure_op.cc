@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/immortal.h"
 #include "device/device_manager.h"
 #include "exec/plan.h"
 #include "graph/body.h"
@@ -213,7 +214,7 @@ std::optional<OpTime> attempt(Device& device, Fn&& make_and_run) {
     // What failed here before is not ours to clear. (Events from before a
     // reset fail for ever, so there must be one since.)
     Work nothing;
-    nothing.run = [](void*, const AddressMap&) {};
+    nothing.run = [](void*, Stream&) {};
     nothing.what = "Nothing";
     device.compute_stream().launch(nothing);
     synchronize(device.compute_stream().record());
@@ -240,7 +241,7 @@ OpTime less(OpTime t, double us) {
 
 double empty_run_us(Device& device) {
   static std::mutex mutex;
-  static std::map<const Device*, double> known;
+  static auto& known = immortal<std::map<const Device*, double>>();
   {
     std::lock_guard lock(mutex);
     if (const auto it = known.find(&device); it != known.end()) {

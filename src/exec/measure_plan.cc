@@ -10,13 +10,14 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/immortal.h"
 #include "base/thread_pool.h"
 #include "device/device_manager.h"
 #include "exec/measure_costs.h"
 #include "exec/measure_machine.h"
 #include "exec/measure_op.h"
-#include "exec/plan_impl.h"
 #include "exec/regions.h"
+#include "exec/runners.h"
 #include "graph/body.h"
 #include "op/dispatcher.h"
 #include "place/cost_store.h"
@@ -27,49 +28,40 @@ namespace {
 
 constexpr size_t kFewestRounds = 5, kFewestOfSlow = 2, kMostRounds = 500;
 
-// An instance whose variables, arguments and results are zeros of its own.
+// A run whose variables, arguments and results are zeros of its own.
 class Rehearsal {
  public:
-  explicit Rehearsal(Plan::Impl& plan)
-      : plan_(plan), run_(plan.make_instance()) {
-    plan_.resolve(*run_);
-    for (size_t d = 0; d < plan.devices.size(); ++d) {
-      arenas_.push_back(zeros(static_cast<int>(d), plan.arena_bytes[d]));
+  explicit Rehearsal(const Program& program)
+      : program_(program), run_(program) {
+    for (size_t d = 0; d < program.devices.size(); ++d) {
+      run_.arena_base[d] = zeros(static_cast<int>(d), program.arena_bytes[d]);
     }
-    for (size_t b = 0; b < plan.buffers.size(); ++b) {
-      const PlanBuffer& buffer = plan.buffers[b];
-      std::byte*& base = run_->bases[b];
-      if (buffer.where == Where::kArena) {
-        base = arenas_[buffer.device] ? arenas_[buffer.device] + buffer.offset
-                                      : nullptr;
-      } else if (buffer.where != Where::kConst) {
+    for (size_t b = 0; b < program.buffers.size(); ++b) {
+      const PlanBuffer& buffer = program.buffers[b];
+      std::byte*& base = run_.bases[b];
+      if (buffer.where == Where::kConst) {
+        base = program.constants[buffer.index].impl()->data();
+      } else if (buffer.where != Where::kArena) {
         base = zeros(buffer.device, buffer.bytes);
+      } else if (std::byte* arena = run_.arena_base[buffer.device]) {
+        base = arena + buffer.offset;
       }
     }
-    for (size_t v = 0; v < plan.operands.size(); ++v) {
-      std::byte* base = run_->bases[plan.operands[v].buffer];
-      run_->views[v].data = base ? base + plan.operands[v].offset : nullptr;
-    }
-    for (size_t c = 0; c < plan.calls.size(); ++c) {
-      const int scratch = plan.calls[c].scratch;
-      if (scratch < 0 || run_->bases[scratch] == nullptr) continue;
-      run_->contexts[c].scratch =
-          run_->bases[scratch] + plan.calls[c].scratch_offset;
-    }
+    run_.resolve();
   }
 
   // Times of the regions of a device, as its own thread runs them.
   void measure(int device, double budget_ms, std::vector<OpTime>& times) {
-    samples_.assign(plan_.steps.size(), {});
+    samples_.assign(program_.steps.size(), {});
     last_us_ = host_clock_us() + 1000 * budget_ms;
     device_ = device;
     Work work;
     work.context = this;
     work.what = "a measurement";
-    work.run = [](void* context, const AddressMap&) {
+    work.run = [](void* context, Stream&) {
       static_cast<Rehearsal*>(context)->run_rounds();
     };
-    Stream& stream = plan_.devices[device]->plan_stream();
+    Stream& stream = program_.devices[device]->plan_stream();
     stream.launch(work);
     stream.synchronize(stream.record());
     for (size_t s = 0; s < samples_.size(); ++s) {
@@ -87,12 +79,12 @@ class Rehearsal {
  private:
   // Empty for memory that the host may not touch.
   std::byte* zeros(int device, size_t bytes) {
-    Device& d = *plan_.devices[device];
-    if (d.pool() == nullptr || bytes == 0) return nullptr;
+    Device& d = *program_.devices[device];
+    if (!d.memory().host_addressable || bytes == 0) return nullptr;
     memory_.push_back(
         make_tensor(d, uint8, Shape({static_cast<int64_t>(bytes)})));
     std::byte* data = memory_.back().impl()->data();
-    std::memset(data, 0, bytes);
+    d.fill_async(d.compute_stream(), data, 0, bytes);
     return data;
   }
 
@@ -108,13 +100,13 @@ class Rehearsal {
       // Steps that take that long are not worth waiting for more of them.
       if (round == 1 && late) fewest_ = kFewestOfSlow;
       if (round > fewest_ && late) return;
-      for (size_t s = 0; s < plan_.steps.size(); ++s) {
-        if (!runs(plan_.steps[s])) continue;
+      for (size_t s = 0; s < program_.steps.size(); ++s) {
+        if (!runs(program_.steps[s])) continue;
         const double begin = host_clock_us();
         try {
-          run_step(plan_.steps[s]);
+          run_step(program_.steps[s], run_);
         } catch (const std::exception&) {
-          failed_.push_back(&plan_.steps[s]);
+          failed_.push_back(&program_.steps[s]);
           samples_[s].clear();
           continue;
         }
@@ -124,15 +116,9 @@ class Rehearsal {
     }
   }
 
-  void run_step(const PlanStep& step) {
-    if (step.parts > 1) return plan_.run_region(step, *run_);
-    plan_.ops[step.first_op].kernel.run(run_->calls[step.first_call]);
-  }
-
-  Plan::Impl& plan_;
-  std::unique_ptr<Instance> run_;
+  const Program& program_;
+  ProgramRun run_;
   std::vector<Tensor> memory_;
-  std::vector<std::byte*> arenas_;  // by device
   std::vector<std::vector<double>> samples_;
   std::vector<const PlanStep*> failed_;
   double last_us_ = 0;
@@ -149,33 +135,34 @@ uint64_t digest(const std::string& text) {
 }
 
 // The device a step runs on, as the costs number it.
-int32_t device_of(const Plan::Impl& p, const PlanStep& step, const Machine& m) {
+int32_t device_of(const Program& p, const PlanStep& step, const Machine& m) {
   return m.find(p.devices[step.device]->str());
 }
 
 // The plan's own order of ops, for the simulator.
-PlacePlan order_of(const Plan::Impl& p, const Machine& machine) {
-  PlacePlan plan = plan_of(p.graph, machine);
-  plan.sequence.clear();
+PlacePlan order_of(const Plan& plan, const Machine& machine) {
+  const Program& p = plan.program();
+  PlacePlan order = plan_of(plan.graph(), machine);
+  order.sequence.clear();
   for (const PlanStep& step : p.steps) {
     if (step.kind == StepKind::kTransfer) continue;
     for (int k = step.first_op; k < step.first_op + step.num_ops; ++k) {
       const int32_t node = p.ops[k].node;
-      if (takes_time(p.graph[node])) plan.sequence.push_back(node);
+      if (takes_time(plan.graph()[node])) order.sequence.push_back(node);
     }
   }
-  return plan;
+  return order;
 }
 
 // The member that the time of a region stands at; -1: none computes.
-int32_t last_member(const Plan::Impl& p, const PlanStep& step) {
+int32_t last_member(const Program& p, const PlanStep& step) {
   for (int k = step.first_op + step.num_ops - 1; k >= step.first_op; --k) {
     if (p.ops[k].kind == StepKind::kKernel) return p.ops[k].node;
   }
   return -1;
 }
 
-void put_times(const Plan::Impl& p, const std::vector<OpTime>& times,
+void put_times(const Program& p, const std::vector<OpTime>& times,
                CostTable& costs) {
   const size_t classes = costs.classes.size();
   for (size_t s = 0; s < p.steps.size(); ++s) {
@@ -192,7 +179,7 @@ void put_times(const Plan::Impl& p, const std::vector<OpTime>& times,
 }
 
 // What a region reads and writes beyond what its device's caches hold.
-double bus_bytes(const Plan::Impl& p, const PlanStep& step) {
+double bus_bytes(const Program& p, const PlanStep& step) {
   std::map<std::pair<int, size_t>, double> views;  // by buffer and offset
   const int calls = step.parts > 1 ? step.calls_per_part * step.parts : 1;
   for (int c = step.first_call; c < step.first_call + calls; ++c) {
@@ -210,9 +197,10 @@ double bus_bytes(const Plan::Impl& p, const PlanStep& step) {
   return std::max(0.0, bytes - cache_bytes_of(*p.devices[step.device]));
 }
 
-void put_bus_bytes(const Plan::Impl& p, CostTable& costs) {
+void put_bus_bytes(const Plan& plan, CostTable& costs) {
+  const Program& p = plan.program();
   if (costs.buses.empty()) return;
-  costs.bus_bytes.assign(p.graph.nodes.size(), 0);
+  costs.bus_bytes.assign(plan.graph().nodes.size(), 0);
   for (const PlanStep& step : p.steps) {
     const int32_t last = last_member(p, step);
     if (last >= 0) costs.bus_bytes[last] = bus_bytes(p, step);
@@ -246,7 +234,7 @@ Graph tiny_sums(const std::vector<Device*>& devices) {
 double around_us(const std::vector<Device*>& devices) {
   if (devices.empty()) return 0;
   static std::mutex mutex;
-  static std::map<std::vector<Device*>, double> known;
+  static auto& known = immortal<std::map<std::vector<Device*>, double>>();
   {
     std::lock_guard lock(mutex);
     if (const auto it = known.find(devices); it != known.end()) {
@@ -278,7 +266,7 @@ double around_us(const std::vector<Device*>& devices) {
 // True when a time of every kernel of the plan is known, not estimated.
 // Regions were measured whole; elsewhere, each op has its own. Rates that are
 // declared are true by definition.
-bool all_known(const Plan::Impl& p, const CostTable& costs) {
+bool all_known(const Program& p, const CostTable& costs) {
   for (const PlanStep& step : p.steps) {
     if (step.kind == StepKind::kControl) return false;
     if (step.kind != StepKind::kKernel) continue;
@@ -295,7 +283,7 @@ bool all_known(const Plan::Impl& p, const CostTable& costs) {
 
 // True when a device has a region that is neither kept nor like one measured
 // just now: of equal devices, one is measured.
-bool has_news(const Plan::Impl& p, int device,
+bool has_news(const Program& p, int device,
               const std::vector<std::string>& keys,
               const std::vector<OpTime>& so_far) {
   std::set<std::string> measured;
@@ -334,14 +322,14 @@ void keep(const std::vector<std::string>& keys, std::vector<OpTime>& times) {
 }  // namespace
 
 std::string region_key(Plan& plan, int step, const Machine& machine) {
-  const Plan::Impl& p = plan.impl();
+  const Program& p = plan.program();
   const PlanStep& s = p.steps[static_cast<size_t>(step)];
   const int32_t device = device_of(p, s, machine);
   if (s.kind != StepKind::kKernel || device < 0) return "";
   std::string text = fmt::format("{} parts {}", s.parts, s.forks ? "fork" : "");
   for (int k = s.first_op; k < s.first_op + s.num_ops; ++k) {
     if (p.ops[k].kind != StepKind::kKernel) continue;
-    const std::string key = op_key(p.graph, p.ops[k].node,
+    const std::string key = op_key(plan.graph(), p.ops[k].node,
                                    p.ops[k].def() ? p.ops[k].def()->label : "");
     if (key.empty()) return "";
     text += "; " + key;
@@ -353,7 +341,7 @@ std::string region_key(Plan& plan, int step, const Machine& machine) {
 std::vector<OpTime> measure_regions(
     Plan& plan, double budget_ms,
     const std::function<bool(int, const std::vector<OpTime>&)>& wanted) {
-  Plan::Impl& p = plan.impl();
+  const Program& p = plan.program();
   std::vector<OpTime> times(p.steps.size());
   const DispatchGuard outside(nullptr);
   try {
@@ -370,11 +358,11 @@ std::vector<OpTime> measure_regions(
 }
 
 PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
-  const Plan::Impl& p = plan.impl();
+  const Program& p = plan.program();
   if (may_measure) measure_bus();
   PlanCosts result;
-  result.costs = kept_costs(p.graph);
-  result.order = order_of(p, result.costs);
+  result.costs = kept_costs(plan.graph());
+  result.order = order_of(plan, result.costs);
   CostStore& store = CostStore::get();
   std::vector<std::string> keys;
   std::vector<OpTime> times(p.steps.size());
@@ -398,7 +386,7 @@ PlanCosts costs_of_plan(Plan& plan, bool may_measure, double budget_ms) {
     }
   }
   put_times(p, times, result.costs);
-  put_bus_bytes(p, result.costs);
+  put_bus_bytes(plan, result.costs);
   result.known = all_known(p, result.costs);
   std::vector<Device*> hosts;
   for (Device* d : p.devices) {
@@ -419,18 +407,17 @@ PlanPrediction predict_plan(Plan& plan, bool may_measure, double budget_ms) {
 
 double on_cores_us(Plan& plan, PlanPrediction& p, const Device& device,
                    int cores) {
-  const Plan::Impl& impl = plan.impl();
+  const Program& impl = plan.program();
   const int own = const_cast<Device&>(device).pool()->size();
   CostTable& costs = p.costs.costs;
   const int32_t d = costs.find(device.str());
   const auto c = static_cast<size_t>(costs.devices[d].device_class);
-  const double fork_us = region_costs().fork_us;
   for (const PlanStep& step : impl.steps) {
     const int32_t last = last_member(impl, step);
     if (last < 0 || step.parts < 2 || !step.forks) continue;
     OpTime& t =
         costs.times[static_cast<size_t>(last) * costs.classes.size() + c];
-    const double alone = own > 1 ? std::max(t.us - fork_us, 0.0) : t.us;
+    const double alone = own > 1 ? std::max(t.us - kForkUs, 0.0) : t.us;
     // Whole parts go to cores.
     const auto rounds = [&](int on) { return (step.parts + on - 1) / on; };
     double us = alone * rounds(cores) / rounds(std::min(own, step.parts));
@@ -438,7 +425,7 @@ double on_cores_us(Plan& plan, PlanPrediction& p, const Device& device,
       us = std::max(us, costs.bus_bytes[last] /
                             costs.buses[costs.devices[d].bus].bytes_per_us);
     }
-    t.us = us + (cores > 1 ? fork_us : 0);
+    t.us = us + (cores > 1 ? kForkUs : 0);
   }
   const SimulatedGraph graph(plan.graph());
   p.simulation = simulate(graph, costs, p.costs.order);

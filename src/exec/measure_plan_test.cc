@@ -11,21 +11,14 @@
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "exec/measure_costs.h"
-#include "exec/plan_impl.h"
+#include "exec/measure_testing.h"
 #include "function/graph_callable.h"
 #include "graph/tracer.h"
 #include "place/cost_store.h"
+#include "program/program.h"
 
 namespace berth {
 namespace {
-
-const bool kReady = [] {
-  setenv("BERTH_SIM", "GPUx2", 1);
-  setenv("BERTH_CACHE_DIR", "", 1);
-  setenv("XDG_CACHE_HOME", "", 1);
-  setenv("HOME", "", 1);
-  return true;
-}();
 
 // Two layers and the update of their weights, on devices that are given.
 struct Step {
@@ -76,9 +69,9 @@ struct Step {
 // The steps of a plan that kernels compute on core sets.
 int count_regions(Plan& plan) {
   int n = 0;
-  for (const PlanStep& s : plan.impl().steps) {
+  for (const PlanStep& s : plan.program().steps) {
     n += s.kind == StepKind::kKernel &&
-         plan.impl().devices[s.device]->pool() != nullptr;
+         plan.program().devices[s.device]->pool() != nullptr;
   }
   return n;
 }
@@ -101,7 +94,7 @@ TEST(MeasurePlan, MeasuresEveryRegionAndTouchesNoVariable) {
 TEST(MeasurePlan, ARegionStandsAtItsLastOp) {
   const Step s("/CPU:0", "/CPU:0");
   const PlanCosts c = costs_of_plan(*s.plan, true, 1);
-  const Plan::Impl& p = s.plan->impl();
+  const Program& p = s.plan->program();
   const int32_t cpu = c.costs.find(DeviceManager::get().host().str());
   double in_order = 0;
   for (const PlanStep& step : p.steps) {
@@ -140,12 +133,12 @@ TEST(MeasurePlan, KeysTellRegionsApart) {
   const Step s("/CPU:0", "/CPU:0"), same("/CPU:0", "/CPU:0"),
       wider("/CPU:0", "/CPU:0", 96);
   const Machine m = kept_costs(s.plan->graph());
-  ASSERT_EQ(s.plan->impl().steps.size(), same.plan->impl().steps.size());
-  for (size_t i = 0; i < s.plan->impl().steps.size(); ++i) {
+  ASSERT_EQ(s.plan->program().steps.size(), same.plan->program().steps.size());
+  for (size_t i = 0; i < s.plan->program().steps.size(); ++i) {
     const int at = static_cast<int>(i);
     const std::string key = region_key(*s.plan, at, m);
     EXPECT_EQ(key, region_key(*same.plan, at, m));
-    if (key.empty() || i >= wider.plan->impl().steps.size()) continue;
+    if (key.empty() || i >= wider.plan->program().steps.size()) continue;
     EXPECT_NE(key, region_key(*wider.plan, at, m));
   }
 }

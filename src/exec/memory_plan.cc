@@ -5,39 +5,125 @@
 
 namespace berth {
 
+namespace {
+
+using Range = std::pair<size_t, size_t>;  // of bytes: begin, end
+
+// Adds a range to a union of ranges: sorted, apart, none touching the next.
+void unite(std::vector<Range>& all, Range r) {
+  auto first = std::lower_bound(
+      all.begin(), all.end(), r.first,
+      [](const Range& x, size_t begin) { return x.second < begin; });
+  auto last = first;
+  for (; last != all.end() && last->first <= r.second; ++last) {
+    r = {std::min(r.first, last->first), std::max(r.second, last->second)};
+  }
+  if (first == last) {
+    all.insert(first, r);
+  } else {
+    *first = r;
+    all.erase(first + 1, last);
+  }
+}
+
+// Which bytes are taken at some step of a span of steps. A binary tree over the
+// steps: buffers that fill the same bytes without a gap cost as much as one.
+class TakenBytes {
+ public:
+  TakenBytes(int32_t first, int32_t end) : first_(first) {
+    while (first + leaves_ < end) leaves_ *= 2;
+    nodes_.resize(2 * static_cast<size_t>(leaves_));
+  }
+
+  void take(const ArenaBuffer& b, Range bytes) {
+    visit_parts(b, [&](Node& n) {
+      unite(n.throughout, bytes);
+      unite(n.within, bytes);
+    });
+    visit_paths(b, [&](Node& n) { unite(n.within, bytes); });
+  }
+
+  // Appends what is taken while `b` is alive, some of it several times.
+  void find(const ArenaBuffer& b, std::vector<Range>& taken) {
+    auto add = [&](const std::vector<Range>& ranges) {
+      taken.insert(taken.end(), ranges.begin(), ranges.end());
+    };
+    visit_parts(b, [&](Node& n) { add(n.within); });
+    visit_paths(b, [&](Node& n) { add(n.throughout); });
+  }
+
+ private:
+  struct Node {
+    std::vector<Range> throughout;  // during all of its steps
+    std::vector<Range> within;      // during some of them
+  };
+
+  // The nodes that a life consists of.
+  template <class F>
+  void visit_parts(const ArenaBuffer& b, F&& f) {
+    int32_t l = b.begin - first_ + leaves_, r = b.end - first_ + leaves_;
+    for (; l < r; l /= 2, r /= 2) {
+      if (l % 2 == 1) f(nodes_[l++]);
+      if (r % 2 == 1) f(nodes_[--r]);
+    }
+  }
+
+  // The nodes above its first and above its last step, and these.
+  template <class F>
+  void visit_paths(const ArenaBuffer& b, F&& f) {
+    int32_t l = b.begin - first_ + leaves_, r = b.end - 1 - first_ + leaves_;
+    for (; l != r; l /= 2, r /= 2) {
+      f(nodes_[l]);
+      f(nodes_[r]);
+    }
+    for (; l > 0; l /= 2) f(nodes_[l]);
+  }
+
+  const int32_t first_;
+  int32_t leaves_ = 1;
+  std::vector<Node> nodes_;  // nodes_[i] is above 2 i and 2 i + 1
+};
+
+// The lowest of the smallest gaps that have room, else the end of all.
+size_t place_of(size_t bytes, std::vector<Range>& taken) {
+  std::sort(taken.begin(), taken.end());
+  size_t best = 0, best_gap = SIZE_MAX, end = 0;
+  for (const auto& [from, to] : taken) {
+    if (from > end && from - end >= bytes && from - end < best_gap) {
+      best = end;
+      best_gap = from - end;
+    }
+    end = std::max(end, to);
+  }
+  return best_gap < SIZE_MAX ? best : end;
+}
+
+}  // namespace
+
 size_t plan_arena(std::vector<ArenaBuffer>& buffers) {
+  if (buffers.empty()) return 0;
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
   auto padded = [&](size_t i) { return aligned(buffers[i].bytes); };
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return padded(a) > padded(b); });
+  int32_t first = buffers[0].begin, end = buffers[0].end;
+  for (const ArenaBuffer& b : buffers) {
+    first = std::min(first, b.begin);
+    end = std::max(end, b.end);
+  }
+  TakenBytes steps(first, end);
   size_t total = 0;
-  std::vector<size_t> placed;  // by offset
+  std::vector<Range> taken;
   for (size_t i : order) {
     ArenaBuffer& b = buffers[i];
     const size_t bytes = padded(i);
     if (bytes == 0) continue;
-    size_t best = 0, best_gap = SIZE_MAX, end = 0;
-    bool found = false;
-    for (size_t j : placed) {
-      const ArenaBuffer& other = buffers[j];
-      if (other.end <= b.begin || b.end <= other.begin) continue;
-      if (other.offset > end && other.offset - end >= bytes &&
-          other.offset - end < best_gap) {
-        best = end;
-        best_gap = other.offset - end;
-        found = true;
-      }
-      end = std::max(end, other.offset + padded(j));
-    }
-    b.offset = found ? best : end;
+    taken.clear();
+    steps.find(b, taken);
+    b.offset = place_of(bytes, taken);
+    steps.take(b, {b.offset, b.offset + bytes});
     total = std::max(total, b.offset + bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](size_t x, size_t y) {
-                                     return buffers[x].offset <
-                                            buffers[y].offset;
-                                   }),
-                  i);
   }
   return total;
 }

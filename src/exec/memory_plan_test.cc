@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace berth {
@@ -43,6 +44,62 @@ TEST(MemoryPlan, RandomLivesNeverOverlapAndStayNearTheBound) {
     const size_t bound = liveness_bound(b);
     EXPECT_GE(total, bound);
     EXPECT_LE(static_cast<double>(total), 1.25 * static_cast<double>(bound));
+  }
+}
+
+// The rule of the header, said plainly: the largest first, each in the smallest
+// gap with room among all that it meets, at the lowest offset.
+size_t place_plainly(std::vector<ArenaBuffer>& buffers) {
+  std::vector<ArenaBuffer*> order, placed;
+  for (ArenaBuffer& b : buffers) order.push_back(&b);
+  std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) {
+    return aligned(a->bytes) > aligned(b->bytes);
+  });
+  size_t total = 0;
+  for (ArenaBuffer* b : order) {
+    const size_t bytes = aligned(b->bytes);
+    if (bytes == 0) continue;
+    std::vector<bool> taken(total / kArenaAlignment + 1, false);
+    size_t end = 0;
+    for (const ArenaBuffer* p : placed) {
+      if (p->begin >= b->end || b->begin >= p->end) continue;
+      const size_t last = p->offset + aligned(p->bytes);
+      for (size_t at = p->offset; at < last; at += kArenaAlignment) {
+        taken[at / kArenaAlignment] = true;
+      }
+      end = std::max(end, last);
+    }
+    size_t best = end, best_gap = SIZE_MAX;
+    for (size_t at = 0; at < end; at += kArenaAlignment) {
+      const size_t from = at;
+      while (!taken[at / kArenaAlignment]) at += kArenaAlignment;
+      const size_t gap = at - from;
+      if (gap < bytes || gap >= best_gap) continue;
+      best = from;
+      best_gap = gap;
+    }
+    b->offset = best;
+    total = std::max(total, best + bytes);
+    placed.push_back(b);
+  }
+  return total;
+}
+
+TEST(MemoryPlan, OffsetsAreThoseOfTheRule) {
+  std::mt19937 rng(11);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<ArenaBuffer> b;
+    const int sizes = 1 + round % 40, steps = 20 + round % 70;
+    for (int i = 0; i < 80; ++i) {
+      const int begin = 5 + static_cast<int>(rng() % steps);
+      b.push_back({rng() % sizes * 50, begin,
+                   begin + 1 + static_cast<int>(rng() % steps)});
+    }
+    std::vector<ArenaBuffer> expected = b;
+    ASSERT_EQ(plan_arena(b), place_plainly(expected));
+    for (size_t i = 0; i < b.size(); ++i) {
+      ASSERT_EQ(b[i].offset, expected[i].offset) << round << " " << i;
+    }
   }
 }
 

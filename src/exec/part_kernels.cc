@@ -26,13 +26,6 @@ int64_t longest_part(const Node& node, int64_t length, int parts) {
   return longest;
 }
 
-bool cut_is_dense(const Shape& shape, int axis) {
-  for (int i = 0; i < axis; ++i) {
-    if (shape[i] != 1) return false;
-  }
-  return true;
-}
-
 size_t PartKernels::scratch_bytes() const {
   size_t bytes = 0;
   for (const BoundKernel& k : bound) {

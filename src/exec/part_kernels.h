@@ -18,23 +18,17 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "op/kernel.h"
+#include "op/view_cut.h"
 
 namespace berth {
 
-// Where part `part` begins of an axis of `length` that is cut into `parts`.
-inline int64_t part_begin(int64_t length, int parts, int part) {
-  return length * part / parts;
-}
-// The same of an axis of `node`.
+// part_begin() of an axis of `node`.
 int64_t part_begin(const Node& node, int64_t length, int parts, int part);
 // The length of the longest part.
 int64_t longest_part(const Node& node, int64_t length, int parts);
 
 // The shape of input 0 of the op on the whole batch; null: no inputs.
 const Shape* unsplit_shape(const Graph& graph, const Node& node);
-
-// True when the parts of a cut are dense: no axis before it has elements.
-bool cut_is_dense(const Shape& shape, int axis);
 
 // The kernels of the parts of one op.
 struct PartKernels {

@@ -12,14 +12,19 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "exec/cut_rule.h"
 #include "graph/graph.h"
 #include "place/schedule.h"
 
 namespace berth {
+
+struct Program;
 
 struct PlanOptions {
   // Parts per forked region; results depend on it alone. 0: the number of
@@ -36,9 +41,14 @@ struct PlanOptions {
   // The order of the graph is a plan's: every device runs its ops in it.
   // Neighbours may still become a region.
   bool in_order = false;
+  // Which ops are cut, besides those that have slices.
+  CutRule cut_rule = {};
   // Counts the runs for random ops; null: the plan's own. Plans of one step on
   // other devices share it, so that the numbers go on.
   std::shared_ptr<std::atomic<uint64_t>> steps = nullptr;
+  // Makes runs ignore wait .second of step .first, or final wait .second of
+  // stream -.first - 1 (tests of the waits themselves).
+  std::optional<std::pair<int, int>> dropped_wait = std::nullopt;
 };
 
 // Figures for people and benches.
@@ -77,16 +87,13 @@ class Plan {
   const PlanInfo& info() const;
   const Graph& graph() const;
   const Schedule& schedule() const;
+  const Program& program() const;  // program/program.h
 
   // The plan as text: docs/graph-format.md, "Plans".
   std::string str() const;
 
   // Times the next so many runs, besides those that are sampled anyway.
   void sample_next(int runs);
-
-  // Makes runs ignore wait `wait` of step `step`, or final wait `wait` of
-  // stream -step - 1 (tests of the waits themselves).
-  void drop_wait_for_testing(int step, int wait);
 
   struct Impl;  // exec/plan_impl.h
   Impl& impl() { return *impl_; }

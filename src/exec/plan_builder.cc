@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "exec/measure_machine.h"
 #include "op/device_scope.h"
 #include "tensor/mirrors.h"
 
@@ -21,13 +22,17 @@ std::string where_of(const Node& node) {
 
 }  // namespace
 
-void PlanBuilder::build() {
+BuiltPlan PlanBuilder::build() {
+  p_.name = graph_.name;
+  p_.workers = options_.workers;
+  p_.host_threads = options_.host_threads;
   check_shapes();
   values_.resize(graph_.nodes.size());
   for (int32_t i = 0; i < graph_.size(); ++i) {
     values_[i].resize(graph_[i].outputs.size());
   }
   users_ = graph_.users();
+  escaping_.insert(graph_.outputs.begin(), graph_.outputs.end());
   add_streams();
   add_sources();
   add_regions();
@@ -40,23 +45,21 @@ void PlanBuilder::build() {
   add_homes();
   order_locks();
   count();
-  p_.make_walks();
-  p_.record.steps.resize(p_.steps.size());
-  if (p_.inline_only && p_.devices.size() == 1) {
-    Stream& own = p_.devices[0]->plan_stream();
-    if (&own != &p_.devices[0]->compute_stream()) p_.home = &own;
-  }
+  drop_wait();
+  built_.program = std::move(program_);
+  return std::move(built_);
 }
 
 void PlanBuilder::add_streams() {
-  for (const StreamRef& s : p_.schedule.streams) {
+  for (const StreamRef& s : schedule_.streams) {
     Device* device = p_.devices[device_index(s.device)];
-    p_.streams.push_back({device,
-                          s.copy && !device->runs_inline()
-                              ? &device->copy_stream()
-                              : &p_.stream_of(*device),
-                          {},
-                          {}});
+    PlanStream stream;
+    stream.device = device;
+    stream.host = device->runs_inline();
+    const Computes by = computes_for(*device, p_.host_threads);
+    stream.here = by.here;
+    stream.stream = s.copy && !stream.host ? &device->copy_stream() : by.stream;
+    p_.streams.push_back(std::move(stream));
   }
 }
 
@@ -84,7 +87,7 @@ int PlanBuilder::device_index(const std::string& name) {
   if (fresh) {
     Device& d = DeviceManager::get().lookup(DeviceName::parse(name));
     p_.devices.push_back(&d);
-    p_.inline_only = p_.inline_only && p_.runs_here(d);
+    p_.is_inline = p_.is_inline && p_.runs_here(d);
   }
   return it->second;
 }
@@ -116,7 +119,7 @@ void PlanBuilder::add_sources() {
           new_buffer(Where::kConst, device, bytes_of(node.outputs[0]), index),
           0};
     } else if (op == "VarHandleOp") {
-      p_.holds.emplace_back(node.variable);
+      variables_.holds.emplace_back(node.variable);
       const VariableState& v = variable_state(node.variable);
       if (v.device->str() != node.assigned) {
         throw errors::FailedPrecondition(fmt::format(
@@ -125,8 +128,8 @@ void PlanBuilder::add_sources() {
             node.name, v.name, v.device->str(), node.assigned));
       }
       const int device = device_index(v.device->str());
-      const int index = static_cast<int>(p_.variables.size());
-      p_.variables.push_back({node.variable});
+      const int index = static_cast<int>(variables_.uses.size());
+      variables_.uses.push_back({node.variable});
       values_[i][0] = {
           new_buffer(Where::kVariable, device, v.size_bytes(), index), 0};
     } else if (op == "_VariableRange") {
@@ -160,21 +163,22 @@ void PlanBuilder::add_regions() {
   std::vector<RegionStream> streams;
   for (size_t s = 0; s < p_.streams.size(); ++s) {
     Device& device = *p_.streams[s].device;
-    const bool cut = device.pool() && !p_.schedule.streams[s].copy;
-    streams.push_back({&device, cut ? p_.slices_on(device) : 1});
+    const bool cut = device.pool() && !schedule_.streams[s].copy;
+    streams.push_back(
+        {&device, cut ? slices_on(device) : 1, options_.cut_rule});
   }
-  p_.binder = std::make_unique<PartBinder>(graph_);
+  built_.binder = std::make_unique<PartBinder>(graph_);
   const std::vector<Region> regions = grow_regions(
-      graph_, streams, *p_.binder, p_.schedule, p_.options.in_order);
+      graph_, streams, *built_.binder, schedule_, options_.in_order);
   for (size_t s = 0; s < p_.streams.size(); ++s) {
-    p_.streams[s].start_waits = p_.schedule.start_waits[s];
-    p_.streams[s].final_waits = p_.schedule.final_waits[s];
+    p_.streams[s].start_waits = schedule_.start_waits[s];
+    p_.streams[s].final_waits = schedule_.final_waits[s];
   }
   step_of_node_.assign(graph_.nodes.size(), -1);
   for (size_t r = 0; r < regions.size(); ++r) {
     PlanStep step;
     step.stream = regions[r].stream;
-    step.waits = p_.schedule.steps[r].waits;
+    step.waits = schedule_.steps[r].waits;
     step.device = device_index(graph_[regions[r].members[0].node].assigned);
     step.parts = regions[r].parts;
     step.first_op = static_cast<int>(p_.ops.size());
@@ -183,14 +187,18 @@ void PlanBuilder::add_regions() {
       const Node& node = graph_[m.node];
       PlanOp op;
       op.node = m.node;
+      op.name = node.name;
+      op.replica = node.replica;
+      if (!node.sources.empty()) op.site = node.sources.front().site;
       op.op = node.op;
       op.attrs = node.attrs.get();
       op.split = m.split;
-      op.part_kernels = m.kernels;
+      op.of_parts = m.kernels ? m.kernels->def : nullptr;
       op.num_in = static_cast<int>(node.inputs.size());
       op.num_out = static_cast<int>(node.outputs.size());
       step_of_node_[m.node] = static_cast<int32_t>(r);
       p_.ops.push_back(std::move(op));
+      part_kernels_.push_back(m.kernels);
     }
     p_.steps.push_back(std::move(step));
   }
@@ -232,6 +240,7 @@ void PlanBuilder::add_values() {
     PlanStep& step = p_.steps[s];
     const auto at = static_cast<int32_t>(s);
     bool computes = false;
+    if (step.parts > 1) touched_ = {};
     for (int k = 0; k < step.num_ops; ++k) {
       add_op(step, at, step.first_op + k);
       computes |= p_.ops[step.first_op + k].kind != StepKind::kNothing;
@@ -239,22 +248,34 @@ void PlanBuilder::add_values() {
     step.kind = computes ? p_.ops[step.first_op].kind : StepKind::kNothing;
     if (step.parts > 1) {
       step.kind = StepKind::kKernel;
-      step.forks = step.estimate_us >= region_costs().worth_us;
+      step.forks =
+          options_.cut_rule.always_forks || step.estimate_us >= kWorthForkUs;
       add_slices_memory(step, at);
     }
   }
+}
+
+double PlanBuilder::core_us(const PlanStep& step, const Cost& cost) {
+  Device& device = *p_.devices[step.device];
+  if (step.parts < 2 || device.pool() == nullptr) return 0;
+  rates_.resize(p_.devices.size());
+  auto& rates = rates_[static_cast<size_t>(step.device)];
+  if (!rates) rates = rates_of(device);
+  return berth::core_us(cost, *rates, device.pool()->size());
 }
 
 void PlanBuilder::add_op(PlanStep& step, int32_t at, int index) {
   PlanOp& op = p_.ops[index];
   const Node& node = node_of(op);
   const int member = index - step.first_op;
-  for (const ValueRef& v : node.inputs) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueRef v = node.inputs[i];
     if (value(v).slot >= 0) {
       slots_[value(v).slot].at.end = member + 1;
     } else {
       use(value(v).buffer, at);
     }
+    if (op.split) touch(op, v, op.split->inputs[i]);
   }
   if (node.op->kind() == OpKind::kAlias ||
       node.op->kind() == OpKind::kReadVariable) {
@@ -262,28 +283,29 @@ void PlanBuilder::add_op(PlanStep& step, int32_t at, int index) {
     values_[op.node][0] = node.op == &rows_op_
                               ? at_row(value(node.inputs[0]), node)
                               : value(node.inputs[0]);
+    if (op.split) touch(op, {op.node, 0}, op.split->outputs[0]);
     if (node.op->kind() == OpKind::kReadVariable) {
-      p_.variables[p_.buffers[values_[op.node][0].buffer].index].read = true;
+      variables_.uses[p_.buffers[values_[op.node][0].buffer].index].read = true;
     }
     return;
   }
-  if (node.op->name() == "_Transfer") {
+  if (node.op->kind() == OpKind::kTransfer) {
     check_moves(node);
     op.kind = StepKind::kTransfer;
-    p_.info.copied_bytes += bytes_of(node.outputs[0]);
+    built_.info.copied_bytes += bytes_of(node.outputs[0]);
     step.cost.bytes += static_cast<double>(bytes_of(node.outputs[0]));
-    ++p_.info.transfers;
+    ++built_.info.transfers;
   } else if (node.op->kind() == OpKind::kControl) {
     add_control(step, op, at);
   } else {
-    const OpEstimate cost = estimate(graph_, op.node);
-    step.cost.flops += cost.cost.flops;
-    step.cost.bytes += cost.cost.bytes;
-    step.estimate_us += cost.us;
+    const Cost cost = work_of_op(graph_, op.node).cost;
+    step.cost.flops += cost.flops;
+    step.cost.bytes += cost.bytes;
+    step.estimate_us += core_us(step, cost);
     if (step.parts == 1) bind_whole(step, at, op);
-    if (step.parts > 1 && op.part_kernels->scratch_bytes() > 0) {
-      scratch_slot_[&op] =
-          new_slot(at, op.part_kernels->scratch_bytes(), member);
+    const PartKernels* parts = part_kernels_[static_cast<size_t>(index)];
+    if (step.parts > 1 && parts->scratch_bytes() > 0) {
+      scratch_slot_[index] = new_slot(at, parts->scratch_bytes(), member);
     }
     note_variables(op);
   }
@@ -295,10 +317,10 @@ void PlanBuilder::bind_whole(PlanStep& step, int32_t at, PlanOp& op) {
   const Node& node = node_of(op);
   std::vector<SpecView> in;
   for (const ValueRef& v : node.inputs) in.push_back(spec(v).view());
-  op.kernel = bind_kernel(
-      device.kernels(),
-      {op.op, op.attrs, in, node.outputs, p_.slices_of(node, device),
-       node.part ? unsplit_shape(graph_, node) : nullptr});
+  op.kernel =
+      bind_kernel(device.kernels(),
+                  {op.op, op.attrs, in, node.outputs, slices_of(node, device),
+                   node.part ? unsplit_shape(graph_, node) : nullptr});
   if (!op.kernel.def) {
     throw errors::Unimplemented(
         fmt::format("{}: no kernel of {} for {} on {}{}", node.name,
@@ -321,11 +343,11 @@ void PlanBuilder::note_variables(const PlanOp& op) {
         p_.buffers[b].where != Where::kVariable) {
       continue;
     }
-    auto& variable = p_.variables[p_.buffers[b].index];
+    auto& variable = variables_.uses[p_.buffers[b].index];
     Access access = node.op->input(static_cast<int>(i)).access;
     // Whoever overwrites a range leaves the rest as it was.
     if (access == Access::kOverwritesVariable &&
-        graph_[node.inputs[i].node].op->name() == "_VariableRange") {
+        graph_[node.inputs[i].node].op->kind() == OpKind::kHandleRange) {
       access = Access::kWritesVariable;
     }
     if (access == Access::kOverwritesVariable && !variable.read &&
@@ -343,40 +365,50 @@ void PlanBuilder::note_variables(const PlanOp& op) {
 // A mirror is brought up to date from its home, which the plan therefore locks
 // and keeps, also when it uses the mirror alone.
 void PlanBuilder::add_homes() {
-  for (size_t i = 0; i < p_.variables.size(); ++i) {
-    const Tensor home = home_of(p_.variables[i].handle);
+  for (size_t i = 0; i < variables_.uses.size(); ++i) {
+    const Tensor home = home_of(variables_.uses[i].handle);
     if (!home.defined()) continue;
     auto at = std::find_if(
-        p_.variables.begin(), p_.variables.end(),
+        variables_.uses.begin(), variables_.uses.end(),
         [&](const auto& use) { return use.handle.impl() == home.impl(); });
-    if (at == p_.variables.end()) {
-      at = p_.variables.insert(at, Plan::Impl::VariableUse{home});
+    if (at == variables_.uses.end()) {
+      at = variables_.uses.insert(at, VariableUse{home});
     }
-    at->read |= p_.variables[i].read;
-    p_.variables[i].home = static_cast<int>(at - p_.variables.begin());
-    p_.mirrors.push_back(static_cast<int>(i));
+    at->read |= variables_.uses[i].read;
+    variables_.uses[i].home = static_cast<int>(at - variables_.uses.begin());
+    variables_.mirrors.push_back(static_cast<int>(i));
   }
 }
 
 void PlanBuilder::order_locks() {
-  for (size_t i = 0; i < p_.variables.size(); ++i) {
-    p_.lock_order.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < variables_.uses.size(); ++i) {
+    variables_.lock_order.push_back(static_cast<int>(i));
   }
-  std::sort(p_.lock_order.begin(), p_.lock_order.end(), [&](int a, int b) {
-    return variable_state(p_.variables[a].handle).serial <
-           variable_state(p_.variables[b].handle).serial;
-  });
+  std::sort(variables_.lock_order.begin(), variables_.lock_order.end(),
+            [&](int a, int b) {
+              return variable_state(variables_.uses[a].handle).serial <
+                     variable_state(variables_.uses[b].handle).serial;
+            });
 }
 
 void PlanBuilder::count() {
   for (const PlanStep& step : p_.steps) {
-    if (step.kind != StepKind::kNothing) ++p_.info.regions;
-    p_.info.waits += static_cast<int>(step.waits.size());
-    if (step.kind != StepKind::kTransfer) p_.info.ops += step.num_ops;
+    if (step.kind != StepKind::kNothing) ++built_.info.regions;
+    built_.info.waits += static_cast<int>(step.waits.size());
+    if (step.kind != StepKind::kTransfer) built_.info.ops += step.num_ops;
   }
   for (const PlanStream& s : p_.streams) {
-    p_.info.waits += static_cast<int>(s.final_waits.size());
+    built_.info.waits += static_cast<int>(s.final_waits.size());
   }
+}
+
+void PlanBuilder::drop_wait() {
+  if (!options_.dropped_wait) return;
+  const auto [step, wait] = *options_.dropped_wait;
+  auto& waits = step >= 0
+                    ? p_.steps.at(static_cast<size_t>(step)).waits
+                    : p_.streams.at(static_cast<size_t>(-step - 1)).final_waits;
+  waits.erase(waits.begin() + wait);
 }
 
 }  // namespace berth

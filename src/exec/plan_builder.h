@@ -1,20 +1,42 @@
-// PlanBuilder: fills in a Plan::Impl from a placed, partitioned graph.
+// PlanBuilder: makes the Program of a placed, partitioned and scheduled graph.
 
 #ifndef BERTH_EXEC_PLAN_BUILDER_H_
 #define BERTH_EXEC_PLAN_BUILDER_H_
 
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_map>
 #include <vector>
 
-#include "exec/plan_impl.h"
+#include "eager/kernel_cache.h"
+#include "exec/memory_plan.h"
+#include "exec/plan.h"
 #include "exec/regions.h"
+#include "exec/run_locks.h"
+#include "graph/node_part.h"
+#include "place/costs.h"
+#include "program/program.h"
 
 namespace berth {
 
+struct BuiltPlan {
+  std::unique_ptr<PartBinder> binder;  // owns the kernels of parts
+  std::unique_ptr<const Program> program;
+  PlanVariables variables;
+  PlanInfo info;
+};
+
 class PlanBuilder {
  public:
-  explicit PlanBuilder(Plan::Impl& plan) : p_(plan), graph_(plan.graph) {}
-  void build();
+  // What is built refers to the graph. The steps of `schedule` become those of
+  // the program.
+  PlanBuilder(const Graph& graph, Schedule& schedule,
+              const PlanOptions& options)
+      : graph_(graph), schedule_(schedule), options_(options) {}
+  // Once. Throws what Plan::build throws.
+  BuiltPlan build();
 
  private:
   // A value of the graph: where its bytes are. With a slot, every slice of a
@@ -30,6 +52,13 @@ class PlanBuilder {
     int step = -1;
     ArenaBuffer at;
   };
+  // How the members of a region so far touch a buffer: each only the parts that
+  // a dense cut of `length` elements into `slices` gives; -1: not so.
+  struct Touched {
+    int64_t length = -1;
+    const NodePart* slices = nullptr;
+  };
+  static constexpr int kNoUse = -1, kSeveral = -2;
   // What was handed over is where its giver left it.
   Value& value(ValueRef v) {
     while (graph_[v.node].op == &hand_over_op_) v = graph_[v.node].inputs[0];
@@ -41,6 +70,8 @@ class PlanBuilder {
   }
   const Node& node_of(const PlanOp& op) const { return graph_[op.node]; }
 
+  // Of an op of a forked step on one core of its device.
+  double core_us(const PlanStep& step, const Cost& cost);
   void check_shapes() const;
   void check_moves(const Node& transfer) const;
   int device_index(const std::string& name);
@@ -56,13 +87,25 @@ class PlanBuilder {
   void add_homes();
   void order_locks();
   void count();
+  void drop_wait();
+
+  // Parts that forked work on a device is cut into.
+  int slices_on(Device& device) const {
+    return options_.slices ? options_.slices : default_slices(device);
+  }
+  // The same for a node that is computed whole: one that has slices of a batch
+  // is what a slice is on any device.
+  int slices_of(const Node& node, Device& device) const {
+    return has_slices(node.part.get()) ? 1 : slices_on(device);
+  }
 
   // plan_memory.cc
   void add_outputs_of(PlanStep& step, int32_t at, int op);
   bool is_private(ValueRef v, int32_t at) const;
   bool in_place(const PlanStep& step, int32_t at, int op, Value* result);
-  bool same_borders(const PlanStep& step, int op, int buffer,
-                    const Shape& shape, int8_t axis);
+  void touch(const PlanOp& op, ValueRef v, int8_t axis);
+  bool same_borders(const PlanOp& op, int buffer, const Shape& shape,
+                    int8_t axis) const;
   int new_slot(int32_t at, size_t bytes, int member);
   void add_slices_memory(PlanStep& step, int32_t at);
   void add_control(PlanStep& step, PlanOp& op, int32_t at);
@@ -70,7 +113,7 @@ class PlanBuilder {
   void add_lives();
   void add_arenas();
   int new_buffer(Where where, int device, size_t bytes, int index = 0);
-  void use(int buffer, int32_t step) { uses_[buffer].push_back(step); }
+  void use(int buffer, int32_t step);
 
   // plan_calls.cc
   void add_calls();
@@ -80,18 +123,28 @@ class PlanBuilder {
   void add_sums(PlanStep& step);
   void patch_operands();
 
-  Plan::Impl& p_;
   const Graph& graph_;
+  Schedule& schedule_;
+  const PlanOptions& options_;
+  std::unique_ptr<Program> program_ = std::make_unique<Program>();
+  Program& p_ = *program_;
+  BuiltPlan built_;
+  PlanVariables& variables_ = built_.variables;
   const OpDef& hand_over_op_ = op_named("_HandOver");
   const OpDef& rows_op_ = op_named("_Rows");
   std::vector<std::vector<Value>> values_;
   std::vector<std::vector<int32_t>> users_;  // by node
   std::vector<std::vector<int32_t>> uses_;   // by buffer: steps
+  std::vector<int> stream_of_;  // by buffer: of all its uses; kNoUse, kSeveral
+  std::unordered_map<int, Touched> touched_;  // by buffer, in one region
+  std::set<ValueRef> escaping_;               // the outputs of the graph
   std::vector<Slot> slots_;
   std::vector<int> last_read_;  // by node: the last op that reads its bytes
   std::vector<int32_t> step_of_node_;
   std::map<std::string, int> device_of_name_;
-  std::map<const PlanOp*, int> scratch_slot_;
+  std::vector<const PartKernels*> part_kernels_;   // by op; null: whole
+  std::vector<std::optional<DeviceClass>> rates_;  // by device
+  std::map<int, int> scratch_slot_;                // by op
 };
 
 }  // namespace berth

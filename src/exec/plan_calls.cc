@@ -38,17 +38,23 @@ void PlanBuilder::add_call(const PlanStep& step, int index, int part) {
     if (op.kind == StepKind::kKernel) call.kernel = &op.kernel;
     call.scratch = step.scratch;
   }
+  if (step.parts == 1 && op.kind == StepKind::kKernel) {
+    // The op may fork by itself.
+    Device& device = *p_.devices[step.device];
+    call.pool = options_.workers == 1 ? nullptr : device.pool();
+    call.slices = slices_of(node, device);
+  }
   if (op.split) {
-    const int64_t length = p_.binder->cut_length(op.node, *op.split);
+    const int64_t length = built_.binder->cut_length(op.node, *op.split);
     const int64_t begin = part_begin(node, length, step.parts, part);
-    call.kernel = &op.part_kernels->of(
+    call.kernel = &part_kernels_[static_cast<size_t>(index)]->of(
         part_begin(node, length, step.parts, part + 1) - begin);
     call.unsplit = unsplit_shape(graph_, node);
     if (op.num_out > 0 && op.split->outputs[0] >= 0) {
       call.slice_origin +=
           begin * (node.outputs[0].shape.num_elements() / length);
     }
-    if (const auto it = scratch_slot_.find(&op); it != scratch_slot_.end()) {
+    if (const auto it = scratch_slot_.find(index); it != scratch_slot_.end()) {
       call.scratch = step.scratch;
       call.scratch_offset = static_cast<size_t>(part) * step.private_bytes +
                             slots_[it->second].at.offset;
@@ -64,7 +70,7 @@ void PlanBuilder::add_call(const PlanStep& step, int index, int part) {
                 op.split ? op.split->outputs[o] : whole, part);
   }
   if (op.op->random()) {
-    p_.random_calls.push_back(static_cast<int>(p_.calls.size()));
+    p_.random_calls.push_back({static_cast<int>(p_.calls.size()), step.device});
   }
   p_.calls.push_back(call);
 }
@@ -78,20 +84,15 @@ void PlanBuilder::add_operand(const PlanStep& step, const Node& node,
   o.shape = &s.shape;
   o.dtype = s.dtype == resource ? s.variable : s.dtype;
   if (axis >= 0) {
-    Shape shape = s.shape;
     const int64_t length = s.shape[axis];
-    const int64_t begin = part_begin(node, length, step.parts, part);
-    shape[axis] = part_begin(node, length, step.parts, part + 1) - begin;
-    int64_t run = 1;
-    for (int i = axis + 1; i < shape.rank(); ++i) run *= shape[i];
+    const ViewCut cut(s.shape, axis, part_begin(node, length, step.parts, part),
+                      part_begin(node, length, step.parts, part + 1));
     if (v.slot < 0) {
-      o.offset += static_cast<size_t>(begin * run) * size_of(o.dtype);
-      if (!cut_is_dense(shape, axis)) {
-        o.run_axis = axis;
-        o.pitch = run * s.shape[axis];
-      }
+      o.offset += static_cast<size_t>(cut.offset) * size_of(o.dtype);
+      o.run_axis = cut.run_axis;
+      o.pitch = cut.pitch;
     }
-    p_.part_shapes.push_back(shape);
+    p_.part_shapes.push_back(cut.shape);
     o.shape = &p_.part_shapes.back();
   }
   if (v.slot >= 0) {
@@ -122,8 +123,8 @@ void PlanBuilder::add_sums(PlanStep& step) {
       if (op.split->outputs[o] != SplitSignature::kPartialSum) continue;
       const OutSpec& s = node_of(op).outputs[o];
       BoundKernel& kernel = p_.sum_kernels.emplace_back();
-      kernel.direct =
-          p_.devices[step.device]->kernels().fast(add.id(), s.dtype);
+      kernel =
+          bind_for_any_shape(p_.devices[step.device]->kernels(), add, s.dtype);
       sums.push_back({call.num_in + o, c, &kernel, aligned(bytes_of(s))});
     }
   }

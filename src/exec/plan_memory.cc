@@ -17,7 +17,15 @@ int PlanBuilder::new_buffer(Where where, int device, size_t bytes, int index) {
   b.index = index;
   p_.buffers.push_back(b);
   uses_.emplace_back();
+  stream_of_.push_back(kNoUse);
   return static_cast<int>(p_.buffers.size()) - 1;
+}
+
+void PlanBuilder::use(int buffer, int32_t step) {
+  uses_[buffer].push_back(step);
+  int& stream = stream_of_[buffer];
+  const int now = p_.steps[step].stream;
+  stream = stream == kNoUse || stream == now ? now : kSeveral;
 }
 
 int PlanBuilder::new_slot(int32_t at, size_t bytes, int member) {
@@ -27,18 +35,15 @@ int PlanBuilder::new_slot(int32_t at, size_t bytes, int member) {
 
 // True when only members of region `at` look at a value, each at its part.
 bool PlanBuilder::is_private(ValueRef v, int32_t at) const {
-  for (const ValueRef& out : graph_.outputs) {
-    if (out == v) return false;
-  }
+  if (escaping_.contains(v)) return false;
   for (int32_t user : users_[v.node]) {
     const Node& n = graph_[user];
+    if (step_of_node_[user] == at && n.op->kind() != OpKind::kAlias) continue;
     if (std::find(n.inputs.begin(), n.inputs.end(), v) == n.inputs.end()) {
       continue;
     }
     if (step_of_node_[user] != at) return false;
-    if (n.op->kind() == OpKind::kAlias && !is_private({user, 0}, at)) {
-      return false;
-    }
+    if (!is_private({user, 0}, at)) return false;
   }
   return true;
 }
@@ -66,6 +71,7 @@ void PlanBuilder::add_outputs_of(PlanStep& step, int32_t at, int index) {
     }
     values_[op.node][o] = result;
     if (result.slot < 0) use(result.buffer, at);
+    if (op.split) touch(op, {op.node, o}, axis);
     if (axis == SplitSignature::kPartialSum) ++step.num_sums;
   }
 }
@@ -78,9 +84,7 @@ bool PlanBuilder::in_place(const PlanStep& step, int32_t at, int index,
   if (op.kind != StepKind::kKernel || !op.def()->in_place) return false;
   const Node& node = node_of(op);
   // A result that escapes gets memory of its own.
-  for (const ValueRef& v : graph_.outputs) {
-    if (v == ValueRef{op.node, 0}) return false;
-  }
+  if (escaping_.contains({op.node, 0})) return false;
   const int8_t axis = op.split ? op.split->outputs[0] : SplitSignature::kWhole;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueRef v = node.inputs[i];
@@ -105,42 +109,37 @@ bool PlanBuilder::in_place(const PlanStep& step, int32_t at, int index,
     if (b.where != Where::kArena || b.device != step.device) continue;
     // All uses so far are earlier on this stream, and none comes later; those
     // in this region look at the same parts.
-    bool alone =
-        !op.split || same_borders(step, index, in.buffer, s.shape, axis);
-    for (int32_t u : uses_[in.buffer]) {
-      alone &= p_.steps[u].stream == step.stream;
-    }
-    if (!alone) continue;
+    if (stream_of_[in.buffer] != step.stream) continue;
+    if (op.split && !same_borders(op, in.buffer, s.shape, axis)) continue;
     *result = {in.buffer, 0};
     return true;
   }
   return false;
 }
 
-// True when the members before op `index` touch `buffer` only in the parts
-// that a cut of `shape` along `axis` gives.
-bool PlanBuilder::same_borders(const PlanStep& step, int index, int buffer,
-                               const Shape& shape, int8_t axis) {
-  if (!cut_is_dense(shape, axis)) return false;
-  const NodePart* slices = node_of(p_.ops[index]).part.get();
-  for (int k = step.first_op; k <= index; ++k) {
-    const PlanOp& op = p_.ops[k];
-    const Node& node = node_of(op);
-    auto agrees = [&](ValueRef v, int8_t cut) {
-      const Value& at = value(v);
-      if (at.slot >= 0 || at.buffer != buffer) return true;
-      const Shape& s = spec(v).shape;
-      return cut >= 0 && cut_is_dense(s, cut) && s[cut] == shape[axis] &&
-             same_slices(node.part.get(), slices);
-    };
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!agrees(node.inputs[i], op.split->inputs[i])) return false;
-    }
-    for (int o = 0; k < index && o < op.num_out; ++o) {
-      if (!agrees({op.node, o}, op.split->outputs[o])) return false;
-    }
+// Notes how a member of a region looks at a value, cut along `axis`.
+void PlanBuilder::touch(const PlanOp& op, ValueRef v, int8_t axis) {
+  const Value& at = value(v);
+  if (at.slot >= 0) return;
+  const Shape& s = spec(v).shape;
+  const NodePart* slices = node_of(op).part.get();
+  const int64_t length = axis >= 0 && cut_is_dense(s, axis) ? s[axis] : -1;
+  const auto [it, fresh] =
+      touched_.try_emplace(at.buffer, Touched{length, slices});
+  Touched& t = it->second;
+  if (!fresh && (t.length != length || !same_slices(t.slices, slices))) {
+    t.length = -1;
   }
-  return true;
+}
+
+// True when the members so far, the op among them, touch `buffer` only in the
+// parts that a cut of `shape` along `axis` gives.
+bool PlanBuilder::same_borders(const PlanOp& op, int buffer, const Shape& shape,
+                               int8_t axis) const {
+  if (axis < 0 || !cut_is_dense(shape, axis)) return false;
+  const Touched& t = touched_.at(buffer);
+  return t.length == shape[axis] &&
+         same_slices(t.slices, node_of(op).part.get());
 }
 
 // What the slices of a region have for themselves: one small arena each.
@@ -179,7 +178,7 @@ void PlanBuilder::add_outputs() {
   for (const ValueRef& v : graph_.outputs) {
     const Value& at = value(v);
     PlanBuffer& b = p_.buffers[at.buffer];
-    Plan::Impl::Output out;
+    PlanOutput out;
     out.buffer = at.buffer;
     out.offset = at.offset;
     out.shape = spec(v).shape;
@@ -189,7 +188,7 @@ void PlanBuilder::add_outputs() {
     if (b.where == Where::kArena) {
       b.where = Where::kOutput;
       b.index = index;
-      p_.info.output_bytes += b.bytes;
+      built_.info.output_bytes += b.bytes;
     } else if (b.where == Where::kOutput) {
       out.same_as = b.index;
     } else if (b.where == Where::kArg) {
@@ -200,7 +199,7 @@ void PlanBuilder::add_outputs() {
 }
 
 void PlanBuilder::add_lives() {
-  const HappensBefore hb(p_.schedule);
+  const HappensBefore hb(schedule_);
   std::vector<std::vector<int32_t>> writers(p_.devices.size());
   for (size_t s = 0; s < p_.streams.size(); ++s) {
     for (size_t d = 0; d < p_.devices.size(); ++d) {
@@ -235,12 +234,11 @@ void PlanBuilder::add_arenas() {
     for (size_t i = 0; i < lives.size(); ++i) {
       p_.buffers[which[i]].offset = lives[i].offset;
     }
-    p_.info.arena_bytes += p_.arena_bytes[d];
-    p_.info.bound_bytes += liveness_bound(lives);
-    p_.info.arena_by_device.push_back(
+    built_.info.arena_bytes += p_.arena_bytes[d];
+    built_.info.bound_bytes += liveness_bound(lives);
+    built_.info.arena_by_device.push_back(
         {p_.devices[d]->str(), p_.arena_bytes[d]});
   }
-  p_.guard.watch(p_);
 }
 
 }  // namespace berth

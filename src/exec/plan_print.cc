@@ -29,8 +29,8 @@ const char* where_name(Where where) {
 
 using Out = std::back_insert_iterator<std::string>;
 
-void print_replica(const Node& node, Out out) {
-  if (node.replica >= 0) fmt::format_to(out, " replica {}", node.replica);
+void print_replica(const PlanOp& op, Out out) {
+  if (op.replica >= 0) fmt::format_to(out, " replica {}", op.replica);
 }
 
 void print_waits(const PlanStep& step, Out out) {
@@ -41,7 +41,7 @@ void print_waits(const PlanStep& step, Out out) {
 }
 
 // The buffers that `calls` calls read and write, each once.
-void print_operands(const Plan::Impl& p, int first, int calls, Out out) {
+void print_operands(const Program& p, int first, int calls, Out out) {
   std::vector<int> in, res;
   for (int c = first; c < first + calls; ++c) {
     const PlanCall& call = p.calls[c];
@@ -69,7 +69,7 @@ std::string cuts(const std::vector<int8_t>& axes) {
   return s;
 }
 
-void print_region(const Plan::Impl& p, const PlanStep& step, int at, Out out) {
+void print_region(const Program& p, const PlanStep& step, int at, Out out) {
   int computing = 0;
   for (int k = 0; k < step.num_ops; ++k) {
     computing += p.ops[step.first_op + k].kind != StepKind::kNothing;
@@ -86,36 +86,35 @@ void print_region(const Plan::Impl& p, const PlanStep& step, int at, Out out) {
   print_waits(step, out);
   for (int k = 0; k < step.num_ops; ++k) {
     const PlanOp& op = p.ops[step.first_op + k];
-    fmt::format_to(out, "  op {} {} cut {} to {}", p.graph[op.node].name,
-                   op.op->name(), cuts(op.split->inputs),
-                   cuts(op.split->outputs));
+    fmt::format_to(out, "  op {} {} cut {} to {}", op.name, op.op->name(),
+                   cuts(op.split->inputs), cuts(op.split->outputs));
     if (op.def()) fmt::format_to(out, " kernel {}", op.def()->label);
-    print_replica(p.graph[op.node], out);
+    print_replica(op, out);
     *out++ = '\n';
   }
 }
 
 // Several transfers that are launched as one.
-void print_batch(const Plan::Impl& p, const PlanStep& step, int at, Out out) {
+void print_batch(const Program& p, const PlanStep& step, int at, Out out) {
   fmt::format_to(out, "step {} stream {} transfers {}", at, step.stream,
                  step.num_ops);
   print_operands(p, step.first_call, step.num_ops, out);
   print_waits(step, out);
   for (int k = 0; k < step.num_ops; ++k) {
     const PlanOp& op = p.ops[step.first_op + k];
-    fmt::format_to(out, "  op {} {}\n", p.graph[op.node].name, op.op->name());
+    fmt::format_to(out, "  op {} {}\n", op.name, op.op->name());
   }
 }
 
 }  // namespace
 
 std::string Plan::str() const {
-  const Impl& p = *impl_;
+  const Program& p = *impl_->program;
+  const PlanInfo& info = impl_->info;
   std::string s = "berth-plan 1\n";
   auto out = std::back_inserter(s);
   fmt::format_to(out, "plan \"{}\" ops {} regions {} transfers {} waits {}\n",
-                 p.graph.name, p.info.ops, p.info.regions, p.info.transfers,
-                 p.info.waits);
+                 p.name, info.ops, info.regions, info.transfers, info.waits);
   for (size_t d = 0; d < p.devices.size(); ++d) {
     fmt::format_to(out, "device {} {} arena {}\n", d, p.devices[d]->str(),
                    p.arena_bytes[d]);
@@ -155,8 +154,8 @@ std::string Plan::str() const {
       print_batch(p, step, static_cast<int>(i), out);
       continue;
     }
-    fmt::format_to(out, "step {} stream {} {} {}", i, step.stream,
-                   p.graph[first.node].name, first.op->name());
+    fmt::format_to(out, "step {} stream {} {} {}", i, step.stream, first.name,
+                   first.op->name());
     if (step.kind != StepKind::kNothing) {
       print_operands(p, step.first_call, 1, out);
     }
@@ -164,7 +163,7 @@ std::string Plan::str() const {
       fmt::format_to(out, " kernel {}", first.kernel.def->label);
     }
     if (step.scratch >= 0) fmt::format_to(out, " scratch {}", step.scratch);
-    print_replica(p.graph[first.node], out);
+    print_replica(first, out);
     print_waits(step, out);
   }
   return s;

@@ -8,14 +8,15 @@ namespace berth {
 
 PlanTimes plan_times(Plan& plan,
                      const std::function<bool(const Node&)>& is_fixed) {
-  Plan::Impl& p = plan.impl();
-  p.harvest_all();
+  Plan::Impl& impl = plan.impl();
+  const Program& p = plan.program();
+  impl.harvest_all();
   PlanTimes times;
   for (const Device* d : p.devices) times.devices.push_back({d->str()});
-  std::lock_guard lock(p.mutex);
-  times.samples = p.record.samples;
+  std::lock_guard lock(impl.mutex);
+  times.samples = impl.record.samples;
   if (times.samples > 0) {
-    times.last_step_us = p.record.step_us[static_cast<size_t>(
+    times.last_step_us = impl.record.step_us[static_cast<size_t>(
         (times.samples - 1) % static_cast<int64_t>(RunRecord::kKeptSteps))];
   }
   for (size_t s = 0; s < p.steps.size(); ++s) {
@@ -25,10 +26,10 @@ PlanTimes plan_times(Plan& plan,
         std::find(p.devices.begin(), p.devices.end(),
                   p.streams[step.stream].device) -
         p.devices.begin())];
-    const double us = p.record.steps[s].total_us;
+    const double us = impl.record.steps[s].total_us;
     d.us += us;
     const PlanOp& last = p.ops[step.first_op + step.num_ops - 1];
-    if (is_fixed(p.graph[last.node])) d.fixed_us += us;
+    if (is_fixed(impl.graph[last.node])) d.fixed_us += us;
   }
   return times;
 }

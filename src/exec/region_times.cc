@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "exec/measure_plan.h"
-#include "exec/plan_impl.h"
+#include "program/program.h"
 
 namespace berth {
 
 std::vector<RegionTime> region_times(Plan& plan, bool may_measure,
                                      double budget_ms) {
-  const Plan::Impl& p = plan.impl();
+  const Program& p = plan.program();
   const CostTable costs = costs_of_plan(plan, may_measure, budget_ms).costs;
   std::vector<RegionTime> result;
   for (const PlanStep& step : p.steps) {

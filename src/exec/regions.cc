@@ -1,9 +1,8 @@
 #include "exec/regions.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <optional>
+#include <numeric>
+#include <set>
 #include <unordered_map>
 
 #include "base/thread_pool.h"
@@ -39,47 +38,59 @@ class Segment {
   // Appends the regions of `nodes`, in an order that runs. If the first node
   // waits for another stream, so do all: its region comes first.
   void run(std::vector<int32_t> nodes, bool waits, std::vector<Region>& out) {
-    left_ = std::move(nodes);
-    for (; !left_.empty(); waits = false) {
+    nodes_ = std::move(nodes);
+    next_.resize(nodes_.size());
+    std::iota(next_.begin(), next_.end(), size_t{1});
+    for (size_t at = 0; at < nodes_.size(); at = left_after(at)) {
       // All that the first one needs is done.
-      const int32_t first = left_.front();
+      const int32_t first = nodes_[at];
       Growth best;
       if (may_seed(first)) {
-        if (!waits) emit_tiny(out);
-        best = best_region(first);
+        if (!waits) emit_tiny(at, out);
+        best = best_region(at);
       }
+      waits = false;
       if (worth(best)) {
         emit(best, out);
       } else {
         emit_whole(first, out);
       }
-      std::erase_if(left_, [&](int32_t n) { return done_[n]; });
     }
   }
 
  private:
   struct Growth {
     int parts = 1;
-    double us = 0;      // of the members, uncut
+    double work = 0;    // of the members, uncut
     double extra = 0;   // added by cutting
     int kernels = 0;    // members that compute
     bool self = false;  // one of them can fork by itself
     std::vector<RegionMember> members;
     std::vector<int32_t> ahead;  // free steps that must come before
-    // By node: the outputs' axes, for members.
+    // By node: the outputs' axes, for members; null for what is ahead.
     std::unordered_map<int32_t, const SplitSignature*> split;
+    std::set<ValueRef> reads;  // what members read that takes time to move
 
-    double gain() const { return us * (1 - 1.0 / parts) - extra; }
+    double gain() const { return work * (1 - 1.0 / parts) - extra; }
   };
 
-  const OpEstimate& cost(int32_t node) { return cuts_.cost(node); }
+  // The next position behind `at` whose step is still to be done. What is done
+  // is never looked at again.
+  size_t left_after(size_t at) {
+    while (next_[at] < nodes_.size() && done_[nodes_[next_[at]]]) {
+      next_[at] = next_[next_[at]];
+    }
+    return next_[at];
+  }
+
+  double work(int32_t node) { return cuts_.cost(node).work; }
   // Steps that do nothing at run time.
   bool is_free(int32_t node) const {
     const OpKind kind = graph_[node].op->kind();
     return kind == OpKind::kAlias || kind == OpKind::kReadVariable;
   }
   bool may_seed(int32_t node) {
-    return !is_free(node) && cost(node).us >= costs_.tiny_us &&
+    return !is_free(node) && work(node) >= rule_.tiny &&
            !binder_.signatures(node).empty();
   }
   bool ready(int32_t node) const {
@@ -91,19 +102,20 @@ class Segment {
   }
 
   // Small ops that can run now do, so that nothing waits for them later.
-  void emit_tiny(std::vector<Region>& out) {
+  void emit_tiny(size_t at, std::vector<Region>& out) {
     if (reach_ < kReach) return;
-    const size_t reach = std::min<size_t>(left_.size(), kReach);
-    for (size_t i = 1; i < reach; ++i) {
-      const int32_t n = left_[i];
-      if (!done_[n] && (is_free(n) || cost(n).us < costs_.tiny_us) &&
-          ready(n)) {
+    at = left_after(at);
+    for (int i = 1; i < kReach && at < nodes_.size(); ++i) {
+      const int32_t n = nodes_[at];
+      at = left_after(at);
+      if ((is_free(n) || work(n) < rule_.tiny) && ready(n)) {
         emit_whole(n, out);
       }
     }
   }
 
-  Growth best_region(int32_t seed) {
+  Growth best_region(size_t at) {
+    const int32_t seed = nodes_[at];
     Growth best;
     const auto& rules = binder_.signatures(seed);
     for (size_t i = 0; i < rules.size(); ++i) {
@@ -117,51 +129,47 @@ class Segment {
       Growth g;
       g.parts = parts;
       if (!join(g, seed, static_cast<int>(i))) continue;
-      grow(g);
+      grow(g, at);
       if (best.members.empty() || g.gain() > best.gain()) best = std::move(g);
     }
     return best;
   }
 
   bool worth(const Growth& g) const {
-    return !g.members.empty() && g.us >= costs_.worth_us &&
-           g.gain() > costs_.fork_us && !(g.kernels == 1 && g.self);
+    return !g.members.empty() && g.work >= rule_.worth &&
+           g.gain() > rule_.fork && !(g.kernels == 1 && g.self);
   }
 
   // Adds every later step that fits.
-  void grow(Growth& g) {
+  void grow(Growth& g, size_t at) {
     int misses = 0;
-    for (size_t i = 1; i < left_.size() && misses < reach_; ++i) {
-      const int32_t n = left_[i];
-      if (done_[n]) continue;
-      misses = try_step(g, n) ? 0 : misses + 1;
+    while ((at = left_after(at)) < nodes_.size() && misses < reach_) {
+      misses = try_step(g, nodes_[at]) ? 0 : misses + 1;
     }
   }
 
-  bool is_ahead(const Growth& g, int32_t n) const {
-    return done_[n] ||
-           std::find(g.ahead.begin(), g.ahead.end(), n) != g.ahead.end();
+  // False when one of `steps` is neither done, nor ahead, nor a member; sets
+  // `inside` when one is a member.
+  bool can_follow(const Growth& g, const std::vector<int32_t>& steps,
+                  bool* inside) const {
+    for (int32_t s : steps) {
+      if (done_[s]) continue;
+      const auto it = g.split.find(s);
+      if (it == g.split.end()) return false;
+      *inside |= it->second != nullptr;
+    }
+    return true;
   }
 
   bool try_step(Growth& g, int32_t n) {
-    bool inside = false;
-    for (int32_t p : order_.producers[n]) {
-      if (g.split.contains(p)) {
-        inside = true;
-      } else if (!is_ahead(g, p)) {
-        return false;
-      }
-    }
-    bool ordered = false;
-    for (int32_t b : order_.before[n]) {
-      if (g.split.contains(b)) {
-        ordered = true;
-      } else if (!is_ahead(g, b)) {
-        return false;
-      }
+    bool inside = false, ordered = false;
+    if (!can_follow(g, order_.producers[n], &inside) ||
+        !can_follow(g, order_.before[n], &ordered)) {
+      return false;
     }
     if (!inside && !ordered && is_free(n)) {
       g.ahead.push_back(n);
+      g.split[n] = nullptr;
       return true;
     }
     if (graph_[n].op->kind() == OpKind::kReadVariable) return false;
@@ -179,18 +187,10 @@ class Segment {
   // save a fork; others read again what a member reads.
   bool belongs(const Growth& g, int32_t n) {
     const Node& node = graph_[n];
-    if (cost(n).us < costs_.tiny_us) return false;
+    if (work(n) < rule_.tiny) return false;
     if (node.outputs.empty()) return true;
-    for (const RegionMember& m : g.members) {
-      for (const ValueRef& v : graph_[m.node].inputs) {
-        if (Cuts::us_to_move(graph_.spec(v)) < costs_.tiny_us) continue;
-        if (std::find(node.inputs.begin(), node.inputs.end(), v) !=
-            node.inputs.end()) {
-          return true;
-        }
-      }
-    }
-    return false;
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const ValueRef& v) { return g.reads.contains(v); });
   }
 
   // Does the cut fit those of the members that node `n` follows?
@@ -199,14 +199,14 @@ class Segment {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueRef& v = node.inputs[i];
       const auto it = g.split.find(v.node);
-      if (it == g.split.end()) continue;
+      if (it == g.split.end() || !it->second) continue;
       const int8_t made = it->second->outputs[static_cast<size_t>(v.output)];
       if (made < 0 || made != split.inputs[i]) return false;
       if (!same_borders(v.node, n)) return false;
     }
     for (int32_t b : order_.before[n]) {
       const auto it = g.split.find(b);
-      if (it != g.split.end() &&
+      if (it != g.split.end() && it->second &&
           !(same_borders(b, n) && same_variables(b, *it->second, n, split))) {
         return false;
       }
@@ -263,16 +263,19 @@ class Segment {
     }
     const NodePart* part = graph_[n].part.get();
     if (has_slices(part) && g.parts != part->count) return false;
-    const double extra = cuts_.extra_us(n, split, g.parts, *stream_.device);
+    const double extra = cuts_.extra_work(n, split, g.parts, stream_);
     if (extra < 0) return false;
     const PartKernels* kernels =
         binder_.bind(n, index, g.parts, *stream_.device);
     if (!kernels) return false;
     g.members.push_back({n, &split, kernels});
     g.split[n] = &split;
+    for (const ValueRef& v : graph_[n].inputs) {
+      if (Cuts::work_to_move(graph_.spec(v)) >= rule_.tiny) g.reads.insert(v);
+    }
     g.extra += extra;
     if (is_free(n)) return true;
-    g.us += cost(n).us;
+    g.work += work(n);
     ++g.kernels;
     g.self |= kernels->def->parallel;
     return true;
@@ -299,8 +302,9 @@ class Segment {
   Cuts& cuts_;
   std::vector<bool>& done_;  // by node
   const int reach_;
-  const RegionCosts costs_ = region_costs();
-  std::vector<int32_t> left_;
+  const CutRule rule_ = stream_.rule;
+  std::vector<int32_t> nodes_;
+  std::vector<size_t> next_;  // by position: left_after()
 };
 
 // Cuts the streams into segments, each up to a step that others wait for or

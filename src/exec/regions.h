@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "exec/cut_rule.h"
 #include "exec/part_kernels.h"
 #include "graph/graph.h"
 #include "place/schedule.h"
@@ -36,25 +37,15 @@ struct RegionStream {
   const Device* device = nullptr;
   // Parts of a fork; 1: every op is a region of its own.
   int slices = 1;
+  CutRule rule = {};
 };
 
-// When cutting pays, in microseconds.
-struct RegionCosts {
-  double worth_us = 8;  // regions that take less run here and now, uncut
-  double fork_us = 2;   // what a fork costs
-  double tiny_us = 1;   // ops below have no place where nothing feeds them
-  double slack_us = 1;  // a slice may take so much more than its share
-  double sums_us = 4;   // partial sums may cost so much, or a 20th of a share
-};
-// Those that the pass uses. Tests make everything a region.
-RegionCosts& region_costs();
-
-// What one op takes, roughly: 20 GFLOP/s and 10 GB/s.
-struct OpEstimate {
+// What one op computes and moves, and its work (cut_rule.h).
+struct OpWork {
   Cost cost;
-  double us = 0;
+  double work = 0;
 };
-OpEstimate estimate(const Graph& graph, int32_t node);
+OpWork work_of_op(const Graph& graph, int32_t node);
 
 // Returns the regions in launch order and replaces the steps of `schedule` by
 // one per region (`node` is its first member's), with waits between regions.

@@ -15,6 +15,7 @@
 #include "bench/step_models.h"
 #include "berth/berth.h"
 #include "berth/errors.h"
+#include "function/graph_rewrite.h"
 
 namespace berth {
 namespace {
@@ -233,10 +234,18 @@ TEST(Regions, BitsDependOnTheSlicesAlone) {
   }
 }
 
+// Cuts all that can be cut.
+class CutsEverything final : public GraphRewrite {
+ public:
+  void apply(Graph&) const override {}
+  CutRule cut_rule() const override { return kCutEverything; }
+};
+
 class SmallRegions : public testing::Test {
  protected:
-  SmallRegions() { region_costs() = {0, -1e9, 0, 1e9, 1e9}; }
-  ~SmallRegions() override { region_costs() = {}; }
+  static FunctionOptions in_slices(int slices) {
+    return {.slices = slices, .rewrite = std::make_shared<CutsEverything>()};
+  }
   DeviceGuard on_ = device("/CPU:0");
 };
 
@@ -256,7 +265,7 @@ TEST_F(SmallRegions, PartialSumsAddUp) {
           const Tensor twice = t * 2.0;
           return Tensors{math::reduce_sum(twice), math::reduce_mean(twice)};
         },
-        {.slices = slices});
+        in_slices(slices));
     for (int run = 0; run < 3; ++run) {
       const Tensors r = f(x);
       EXPECT_EQ(r[0].item<float>(), 64 * 63) << slices;
@@ -274,7 +283,7 @@ TEST_F(SmallRegions, WhatIsNeededWholeComesFromBefore) {
         const Tensor y = x + 1.0;
         return matmul(y, y) + y;
       },
-      {.slices = 2});
+      in_slices(2));
   const Tensor y = f(constant(ramp(4), {2, 2}));
   // [1 2; 3 4]^2 + [1 2; 3 4]
   EXPECT_EQ(y.to_vector<float>(), (Floats{8, 12, 18, 26}));
@@ -293,7 +302,7 @@ TEST_F(SmallRegions, AVariableIsReadBeforeItsNextWrite) {
         v.assign_sub(v.value() * 0.5);
         return y;
       },
-      {.slices = 4});
+      in_slices(4));
   const Tensor x =
       constant(Floats{2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2}, {4, 4});
   for (float scale = 2; scale > 0.1f; scale /= 2) {
@@ -310,7 +319,7 @@ TEST_F(SmallRegions, AVariableIsReadBeforeItsNextWrite) {
         v.assign(v.value() * 0.5 + x);
         return x;
       },
-      {.slices = 4});
+      in_slices(4));
   v.assign(constant(ramp(16), {4, 4}));
   decay(constant(Floats(16, 1), {4, 4}));
   Floats want = ramp(16);
@@ -329,7 +338,7 @@ TEST_F(SmallRegions, RandomNumbersDoNotDependOnSlices) {
         [](const Tensor& x) {
           return nn::dropout(x * 2.0, 0.5, {.seed = 3}) + 1.0;
         },
-        {.slices = slices});
+        in_slices(slices));
     return f(ones({13, 5})).to_vector<float>();
   };
   const Floats whole = draw(1);
@@ -341,7 +350,7 @@ TEST_F(SmallRegions, AFailingSliceNamesTheNodeAndTheNextRunIsRight) {
       [](const Tensor& x, const Tensor& i) {
         return math::reduce_sum(gather(x, i) * 1.5);
       },
-      {.slices = 4});
+      in_slices(4));
   const Tensor x = ones({8});
   const Tensor good = constant({0, 1, 2, 3, 4, 5, 6, 7});
   for (int bad = 0; bad < 8; ++bad) {

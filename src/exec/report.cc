@@ -95,6 +95,7 @@ class Reporter {
   // One plan: the step itself, or a body.
   struct Part {
     Plan::Impl& plan;
+    const Program& program;
     const PlacedNames names;
     std::string path;  // "While/body/" or ""
     RunRecord record;
@@ -123,6 +124,7 @@ class Reporter {
     const bool nested = !path.empty();
     if (nested) plan.harvest_all();
     Part part{plan,
+              *plan.program,
               PlacedNames(placed),
               path,
               {},
@@ -136,15 +138,15 @@ class Reporter {
       part.record = plan.record;
     }
     part.per_step = runs_per_step(part.record.runs, nested);
-    for (size_t s = 0; s < plan.steps.size(); ++s) add_ops(part, s);
-    for (size_t s = 0; s < plan.steps.size(); ++s) {
-      if (plan.steps[s].kind == StepKind::kTransfer) {
-        for (int k = 0; k < plan.steps[s].num_ops; ++k) {
+    for (size_t s = 0; s < part.program.steps.size(); ++s) add_ops(part, s);
+    for (size_t s = 0; s < part.program.steps.size(); ++s) {
+      if (part.program.steps[s].kind == StepKind::kTransfer) {
+        for (int k = 0; k < part.program.steps[s].num_ops; ++k) {
           add_transfer(part, s, k);
         }
       }
-      if (plan.steps[s].kind == StepKind::kControl) {
-        add_bodies(part, plan.steps[s], placed);
+      if (part.program.steps[s].kind == StepKind::kControl) {
+        add_bodies(part, part.program.steps[s], placed);
       }
     }
     if (!nested) add_arguments(part, next);
@@ -163,11 +165,11 @@ class Reporter {
   }
 
   void add_ops(Part& part, size_t s) {
-    const PlanStep& step = part.plan.steps[s];
+    const PlanStep& step = part.program.steps[s];
     if (step.kind == StepKind::kNothing || step.kind == StepKind::kTransfer) {
       return;
     }
-    const Device& on = *part.plan.streams[step.stream].device;
+    const Device& on = *part.program.streams[step.stream].device;
     double us = part.us(s);
     placement::DeviceRow& d = device(on);
     // Bodies have times of their own.
@@ -176,12 +178,13 @@ class Reporter {
           std::max(0.0, d.measured_busy_us) + us * part.per_step;
     }
     for (int k = step.first_op; k < step.first_op + step.num_ops; ++k) {
-      const PlanOp& op = part.plan.ops[k];
+      const PlanOp& op = part.program.ops[k];
       if (op.kind == StepKind::kNothing) continue;
       const Node& node = part.plan.graph[op.node];
       ++d.ops;
       placement::OpRow row;
       row.op = part.path + node.name;
+      row.collective = node.collective;
       row.type = op.op->name();
       row.device = on.str();
       row.requested = node.requested;
@@ -224,14 +227,17 @@ class Reporter {
                 StepWork::Edge edge) {
     const Node* first = nullptr;
     find_readers(part, value, edge.readers, &first);
+    row.collective = part.plan.graph[value.node].collective;
     for (int32_t r : edge.readers) {
-      row.readers.push_back(w_.report.ops[static_cast<size_t>(r)].op);
+      const placement::OpRow& reader = w_.report.ops[static_cast<size_t>(r)];
+      row.readers.push_back(reader.op);
+      row.collective = row.collective || reader.collective;
     }
     row.cause = edge.argument ? "an argument; " : "";
     const auto& users = part.users[value.node];
     const bool passed_on =
         std::any_of(users.begin(), users.end(), [&](int32_t u) {
-          return part.plan.graph[u].op->name() == "_Transfer";
+          return part.plan.graph[u].op->kind() == OpKind::kTransfer;
         });
     if (first == nullptr && edge.argument && passed_on) {
       row.cause += "read on several devices, it waits on the host";
@@ -251,19 +257,19 @@ class Reporter {
 
   // The time of a step of several counts for the first of them.
   void add_transfer(Part& part, size_t s, int member) {
-    const PlanStep& step = part.plan.steps[s];
-    const PlanOp& op = part.plan.ops[step.first_op + member];
+    const PlanStep& step = part.program.steps[s];
+    const PlanOp& op = part.program.ops[step.first_op + member];
     const Graph& g = part.plan.graph;
     const ValueRef from = g[op.node].inputs[0];
     const Operand& source =
-        part.plan
-            .operands[part.plan.calls[step.first_call + member].first_view];
+        part.program
+            .operands[part.program.calls[step.first_call + member].first_view];
     placement::TransferRow row;
     row.value =
         fmt::format("{}{}:{}", part.path, g[from.node].name, from.output);
     row.from =
-        part.plan.devices[part.plan.buffers[source.buffer].device]->str();
-    row.to = part.plan.streams[step.stream].device->str();
+        part.program.devices[part.program.buffers[source.buffer].device]->str();
+    row.to = part.program.streams[step.stream].device->str();
     row.bytes = g.spec(from).shape.num_elements() *
                 static_cast<int64_t>(size_of(g.spec(from).dtype));
     row.runs_per_step = part.per_step;
@@ -273,8 +279,8 @@ class Reporter {
     edge.nested = part.nested;
     edge.maybe = part.maybe;
     edge.producer = part.row_of_node[root_of(g, from).node];
-    edge.argument =
-        !part.nested && g[root_of(g, from).node].op->name() == "_Arg";
+    edge.argument = !part.nested &&
+                    g[root_of(g, from).node].op->kind() == OpKind::kArgument;
     add_edge(part, {op.node, 0}, std::move(row), std::move(edge));
   }
 
@@ -284,12 +290,13 @@ class Reporter {
   }
 
   void add_bodies(Part& part, const PlanStep& step, const PlacedGraph* placed) {
-    const PlanOp& op = part.plan.ops[step.first_op];
+    const PlanOp& op = part.program.ops[step.first_op];
     const Node& node = part.plan.graph[op.node];
-    const bool loop = node.op->name() == "While";
+    const bool loop = is_loop(*node.op);
     const char* roles[] = {loop ? "cond" : "then_branch",
                            loop ? "body" : "else_branch"};
-    Plan::Impl* bodies[] = {op.control->first(), op.control->second()};
+    const ControlStep& control = control_of(op);
+    Plan::Impl* bodies[] = {control.first(), control.second()};
     for (int i = 0; i < 2; ++i) {
       if (bodies[i] == nullptr) continue;
       const std::string path = part.path + node.name + "/" + roles[i];
@@ -302,14 +309,14 @@ class Reporter {
   void add_arguments(Part& part, std::span<const Tensor* const> next) {
     const auto& devices = DeviceManager::get().devices();
     auto add = [&](size_t index, const Device& from, double runs) {
-      const int to = part.plan.arg_device[index];
+      const int to = part.program.arg_device[index];
       if (to < 0) return;
       const int32_t arg = part.plan.graph.args[index];
       const Node& n = part.plan.graph[arg];
       placement::TransferRow row;
       row.value = n.name + ":0";
       row.from = from.str();
-      row.to = part.plan.devices[to]->str();
+      row.to = part.program.devices[to]->str();
       row.bytes = n.outputs[0].shape.num_elements() *
                   static_cast<int64_t>(size_of(n.outputs[0].dtype));
       row.runs_per_step = runs;
@@ -329,28 +336,28 @@ class Reporter {
       return;
     }
     for (size_t i = 0; i < next.size(); ++i) {
-      const int to = part.plan.arg_device[i];
+      const int to = part.program.arg_device[i];
       const Device* from = next[i]->impl()->block->device;
-      if (to >= 0 && from != part.plan.devices[to]) add(i, *from, 1);
+      if (to >= 0 && from != part.program.devices[to]) add(i, *from, 1);
     }
   }
 
-  // The node that first writes each buffer.
-  static std::vector<int32_t> writers(const Plan::Impl& p) {
+  // The op that first writes each buffer.
+  static std::vector<int32_t> writers(const Program& p) {
     std::vector<int32_t> writer(p.buffers.size(), -1);
     for (const PlanCall& call : p.calls) {
       if (call.op < 0) continue;
       for (int o = 0; o < call.num_out; ++o) {
         int32_t& w =
             writer[p.operands[call.first_view + call.num_in + o].buffer];
-        if (w < 0) w = p.ops[call.op].node;
+        if (w < 0) w = call.op;
       }
     }
     return writer;
   }
 
   // The step at which most of a device's arena is in use.
-  static int32_t peak_step(const Plan::Impl& p, int device) {
+  static int32_t peak_step(const Program& p, int device) {
     std::vector<int64_t> change(p.steps.size() + 2, 0);
     for (const PlanBuffer& b : p.buffers) {
       if (b.where != Where::kArena || b.device != device) continue;
@@ -371,7 +378,7 @@ class Reporter {
   }
 
   void add_memory(const Part& part) {
-    const Plan::Impl& p = part.plan;
+    const Program& p = part.program;
     std::vector<int32_t> peak;
     for (size_t d = 0; d < p.devices.size(); ++d) {
       // Bodies work beside the arena of the step around them.
@@ -386,8 +393,8 @@ class Reporter {
       const auto bytes = static_cast<int64_t>(b.bytes);
       StepWork::Holder h{d.device, "", bytes, {}};
       if (writer[i] >= 0) {
-        h.what = fmt::format("\"{}{}\"", part.path, p.graph[writer[i]].name);
-        h.site = site_of(p.graph[writer[i]]);
+        h.what = fmt::format("\"{}{}\"", part.path, p.ops[writer[i]].name);
+        h.site = p.ops[writer[i]].site;
       }
       switch (b.where) {
         case Where::kArena:
@@ -395,7 +402,8 @@ class Reporter {
           if (h.what.empty()) h.what = "scratch";
           break;
         case Where::kVariable: {
-          const VariableState& v = variable_state(p.variables[b.index].handle);
+          const VariableState& v =
+              variable_state(part.plan.variables.uses[b.index].handle);
           if (part.nested) continue;
           d.variable_bytes += bytes;
           h.what = fmt::format("variable \"{}\"", v.name);
@@ -500,8 +508,7 @@ class Reporter {
     }
     for (int32_t i = 0; i < g.size(); ++i) {
       const Node& n = g[i];
-      if (fell[i] || n.requested.empty() ||
-          n.op->kind() == OpKind::kPlaceholder) {
+      if (fell[i] || n.requested.empty() || n.op->graph_only()) {
         continue;
       }
       const DeviceName asked = DeviceName::parse(n.requested);
@@ -539,9 +546,9 @@ StepWork work_of(Plan& plan, const PlacedGraph& placed,
 namespace {
 
 void add_body_runs(const Plan::Impl& plan, std::vector<int64_t>& runs) {
-  for (const PlanStep& step : plan.steps) {
+  for (const PlanStep& step : plan.program->steps) {
     if (step.kind != StepKind::kControl) continue;
-    const ControlStep& control = *plan.ops[step.first_op].control;
+    const ControlStep& control = control_of(plan.program->ops[step.first_op]);
     for (Plan::Impl* body : {control.first(), control.second()}) {
       if (body == nullptr) continue;
       {

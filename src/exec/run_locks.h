@@ -7,16 +7,34 @@
 #ifndef BERTH_EXEC_RUN_LOCKS_H_
 #define BERTH_EXEC_RUN_LOCKS_H_
 
-#include "exec/plan_impl.h"
+#include <vector>
+
+#include "tensor/tensor_impl.h"
+#include "tensor/variable_state.h"
 
 namespace berth {
+
+struct VariableUse {
+  Tensor handle;
+  bool read = false, write = false, overwrite_first = false;
+  int home = -1;   // of a mirror: the use of what it mirrors
+  int writes = 0;  // one per op
+};
+
+// The variables of a plan.
+struct PlanVariables {
+  std::vector<VariableUse> uses;    // by index of a PlanBuffer
+  std::vector<VariableHold> holds;  // on their addresses
+  std::vector<int> lock_order;      // of uses: by serial
+  std::vector<int> mirrors;         // of uses: those that are mirrors
+};
 
 class RunLocks {
  public:
   // Locks, refreshes mirrors, checks that what is read is not torn, prepares
   // what is written. Throws errors::FailedPrecondition (torn) and
   // errors::ResourceExhausted.
-  explicit RunLocks(const Plan::Impl& plan);
+  explicit RunLocks(const PlanVariables& variables);
   ~RunLocks() { unlock(); }
   RunLocks(const RunLocks&) = delete;
   RunLocks& operator=(const RunLocks&) = delete;
@@ -29,17 +47,17 @@ class RunLocks {
 
  private:
   VariableState& state(int i) const {
-    return *plan_.variables[i].handle.impl()->variable;
+    return *variables_.uses[i].handle.impl()->variable;
   }
   bool exclusive(int i) const {
-    const Plan::Impl::VariableUse& use = plan_.variables[i];
+    const VariableUse& use = variables_.uses[i];
     return use.write || (refreshes_ && use.home >= 0);
   }
   bool stale(int mirror) const;
   void lock();
   void unlock();
 
-  const Plan::Impl& plan_;
+  const PlanVariables& variables_;
   bool refreshes_ = false;
 };
 

@@ -66,6 +66,7 @@ void Plan::Impl::begin_run(Instance& run) {
 
 void Plan::Impl::harvest(Instance& run) {
   run.sampled = false;
+  const std::vector<PlanStep>& steps = program->steps;
   Span host, simulated;
   for (size_t s = 0; s < steps.size(); ++s) {
     if (steps[s].kind == StepKind::kNothing) continue;
@@ -73,7 +74,7 @@ void Plan::Impl::harvest(Instance& run) {
     // Control steps wait for the bodies, which have records of their own.
     if (steps[s].kind == StepKind::kControl && t.end_us < 0) continue;
     if (t.end_us < 0) return;  // the run failed
-    Device& device = *streams[steps[s].stream].device;
+    Device& device = *program->streams[steps[s].stream].device;
     (device.simulated() ? simulated : host).add(t);
   }
   std::vector<float> parts(steps.size(), -1);

@@ -4,24 +4,16 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
-#include "exec/plan_impl.h"
-#include "op/device_scope.h"
+#include "exec/runners.h"
 
 namespace berth {
-
-void Plan::Impl::raise_at(const PlanOp& op, const errors::Error& e) const {
-  const Node& node = graph[op.node];
-  const Site site = node.sources.empty() ? Site{} : node.sources[0].site;
-  errors::raise(e.code(), e.what() + where_text(node.name.c_str(), site));
-}
 
 namespace {
 
 struct RegionRun {
-  const Plan::Impl& plan;
+  const Program& program;
   const PlanStep& step;
-  Instance& run;
-  const AddressMap* map;
+  ProgramRun& run;
   int chunks;  // chunk c runs slices c, c + chunks, ...
 
   void chunk(int c) const {
@@ -35,16 +27,12 @@ struct RegionRun {
     try {
       for (; at < end; ++at) call(at);
     } catch (const errors::Error& e) {
-      plan.raise_at(plan.ops[plan.calls[at].op], e);
+      raise_at(program.ops[program.calls[at].op], e);
     }
     if (step.num_sums > 0) add_up(part);
   }
 
-  void call(int at) const {
-    const BoundKernel& kernel = *plan.calls[at].kernel;
-    if (map) return run_at(kernel, run.calls[at], *map);
-    kernel.run(run.calls[at]);
-  }
+  void call(int at) const { program.calls[at].kernel->run(run.calls[at]); }
 
   // Whoever comes second to a node of the tree adds there and goes on; the
   // order of operands is fixed, and so are the bits. A node counts two
@@ -65,24 +53,11 @@ struct RegionRun {
 
 }  // namespace
 
-void run_at(const BoundKernel& kernel, const KernelCall& call,
-            const AddressMap& map) {
-  std::vector<View> views(call.in, call.in + call.num_in + call.num_out);
-  for (View& v : views) v.data = map.translate(v.data);
-  KernelContext context = *call.context;
-  context.scratch = map.translate(context.scratch);
-  KernelCall translated = call;
-  translated.in = views.data();
-  translated.out = views.data() + call.num_in;
-  translated.context = &context;
-  kernel.run(translated);
-}
-
-void Plan::Impl::run_region(const PlanStep& step, Instance& run,
-                            const AddressMap* map) const {
-  const int workers = options.workers > 0 ? options.workers : step.parts;
-  RegionRun region{*this, step, run, map, std::min(workers, step.parts)};
-  ThreadPool* pool = step.forks ? devices[step.device]->pool() : nullptr;
+void run_region(const PlanStep& step, ProgramRun& run) {
+  const Program& p = run.program;
+  const int workers = p.workers > 0 ? p.workers : step.parts;
+  RegionRun region{p, step, run, std::min(workers, step.parts)};
+  ThreadPool* pool = step.forks ? p.devices[step.device]->pool() : nullptr;
   try {
     if (!pool) {
       for (int c = 0; c < region.chunks; ++c) region.chunk(c);

@@ -6,7 +6,10 @@
 #include <cmath>
 
 #include "berth/ops/array.h"
+#include "exec/measure_costs.h"
 #include "exec/plan.h"
+#include "place/cost_store.h"
+#include "program/program.h"
 
 namespace berth {
 namespace {
@@ -70,6 +73,37 @@ float tree(const Floats& column, int first, int end, int total) {
     }
   }
   return sums[0];
+}
+
+// How fast cores are measured to be says which regions several of them run;
+// what is cut, and so the bits, it does not.
+TEST(Slices, MeasuredRatesMoveForksButNoCut) {
+  const Machine machine = this_machine();
+  const DeviceClass kept = machine.class_of(0);
+  ASSERT_EQ(kept.type, "CPU");
+  const Tensor x = ramp({4096, 64});
+  std::string text;
+  std::vector<Floats> values;
+  for (const double rate : {1.0, 1e15}) {
+    DeviceClass c = kept;
+    c.flops_per_us = c.bytes_per_us = c.cached_bytes_per_us = rate;
+    CostStore::get().add_class(c);
+    const auto plan =
+        plan_of(arg("x", 0, "[4096,64]") +
+                node("y = AddV2(x:0, x:0) -> float32[4096,64]", "") +
+                node("z = Sum(y:0) {axis = ints[0]} -> float32[64]", "") +
+                "return z:0\n");
+    const auto& steps = plan->program().steps;
+    ASSERT_EQ(steps.size(), 1u);
+    EXPECT_EQ(steps[0].parts, 4);
+    EXPECT_EQ(steps[0].forks, rate == 1.0);
+    if (text.empty()) text = plan->str();
+    EXPECT_EQ(plan->str(), text);
+    const std::vector<Floats> now = run(*plan, {x});
+    if (values.empty()) values = now;
+    EXPECT_EQ(now, values);
+  }
+  CostStore::get().add_class(kept);
 }
 
 // Too small for a fork, and for a cut without slices.

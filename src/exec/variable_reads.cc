@@ -56,10 +56,12 @@ struct Write {
 std::vector<int32_t> next_writers(const std::vector<Write>& writes,
                                   const VariableRange& read, int32_t at) {
   std::vector<int32_t> next;
-  for (const Write& w : writes) {
-    if (w.node <= at || !w.range.overlaps(read)) continue;
-    next.push_back(w.node);
-    if (w.range.contains(read)) break;
+  auto w = std::partition_point(writes.begin(), writes.end(),
+                                [&](const Write& w) { return w.node <= at; });
+  for (; w != writes.end(); ++w) {
+    if (!w->range.overlaps(read)) continue;
+    next.push_back(w->node);
+    if (w->range.contains(read)) break;
   }
   return next;
 }
@@ -72,13 +74,13 @@ struct Readers {
 
 Readers readers_of(const Graph& graph,
                    const std::vector<std::vector<int32_t>>& users,
-                   int32_t read) {
+                   const std::vector<bool>& is_output, int32_t read) {
   Readers r;
   std::vector<int32_t> open{read};
   while (!open.empty()) {
     const int32_t n = open.back();
     open.pop_back();
-    for (const ValueRef& v : graph.outputs) r.escapes |= v.node == n;
+    r.escapes |= is_output[n];
     for (int32_t user : users[n]) {
       const Node& u = graph[user];
       const bool reads_it =
@@ -103,6 +105,8 @@ void pin_reads(Graph& graph) {
   std::vector<int32_t> copies;
   {
     const auto users = graph.users();
+    std::vector<bool> is_output(graph.nodes.size(), false);
+    for (const ValueRef& v : graph.outputs) is_output[v.node] = true;
     std::unordered_map<int32_t, std::vector<Write>> writes;  // by handle
     for (int32_t i = 0; i < graph.size(); ++i) {
       for (const VariableRange& r : written_ranges(graph, graph[i])) {
@@ -111,7 +115,7 @@ void pin_reads(Graph& graph) {
     }
     for (int32_t i = 0; i < graph.size(); ++i) {
       if (graph[i].op->kind() != OpKind::kReadVariable) continue;
-      const Readers readers = readers_of(graph, users, i);
+      const Readers readers = readers_of(graph, users, is_output, i);
       const VariableRange read = variable_range(graph, graph[i].inputs[0]);
       const std::vector<int32_t> next =
           next_writers(writes[read.handle], read, i);

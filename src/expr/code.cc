@@ -8,7 +8,6 @@ namespace berth::expr {
 
 namespace {
 
-constexpr DTypeSet kTypes = kAllTypes;
 constexpr DTypeSet kFloats = kFloatingTypes;
 constexpr DTypeSet kNumbers = kNumberTypes;
 constexpr DTypeSet kSingle = dtype_bit(float32);

@@ -9,9 +9,12 @@
 #include <cstdint>
 #include <string_view>
 
-#include "berth/dtype.h"
+#include "op/op_def.h"
 
 namespace berth::expr {
+
+// The dtypes that expressions compute with.
+inline constexpr DTypeSet kTypes = kAllTypes;
 
 enum class Code : uint8_t {
   kInput,

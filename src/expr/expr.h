@@ -26,9 +26,6 @@ inline constexpr int kMaxValues = 48;
 inline constexpr int kMaxInputs = 16;
 inline constexpr int kMaxOutputs = 8;
 
-// The dtypes that expressions compute with.
-inline constexpr DTypeSet kTypes = kAllTypes;
-
 struct Value {
   Code code = Code::kInput;
   DType type = float32;

@@ -153,7 +153,7 @@ class AutoPlacer {
             costs_.class_of(b).type != "CPU") {
           continue;
         }
-        double& rate = costs_.links[from * n + to].bytes_per_us;
+        double& rate = costs_.link_of(a, b).bytes_per_us;
         rate = std::min(rate, kFetchBytesPerUs);
       }
     }
@@ -207,12 +207,11 @@ class AutoPlacer {
 
   // Everything on one device that may be there.
   std::vector<std::string> all_on(const PlanProblem& p, int32_t on) const {
-    const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+    const std::vector<DeviceSet> allowed = allowed_of_groups(p);
     std::vector<int32_t> device;
     for (const int32_t group : p.group) {
-      const DeviceMask mask = allowed[static_cast<size_t>(group)];
-      device.push_back(
-          mask & device_bit(on) || mask == 0 ? on : std::countr_zero(mask));
+      const DeviceSet mask = allowed[static_cast<size_t>(group)];
+      device.push_back(mask & device_bit(on) || mask == 0 ? on : mask.first());
     }
     return names_of(p, device);
   }
@@ -307,7 +306,7 @@ class AutoPlacer {
 
   // The share by which a simple plan may be slower than this one.
   static double worth_of(const PlanProblem& p, const Choice& c) {
-    DeviceMask cpus = 0;
+    DeviceSet cpus = 0;
     for (int32_t d = 0; d < p.num_devices(); ++d) {
       if (p.costs.class_of(d).type == "CPU") cpus |= device_bit(d);
     }
@@ -316,12 +315,12 @@ class AutoPlacer {
     for (int32_t v = 0; v < static_cast<int32_t>(g.producer.size()); ++v) {
       const int32_t home = c.plan.device[static_cast<size_t>(g.producer[v])];
       if (g.everywhere[v] || !p.takes_time(g.producer[v])) continue;
-      DeviceMask readers = 0;
+      DeviceSet readers = 0;
       for (const int32_t r : g.readers[v]) {
         readers |= device_bit(c.plan.device[static_cast<size_t>(r)]);
       }
       if (cpus & device_bit(home)) {
-        waits += std::popcount(readers & cpus & ~device_bit(home));
+        waits += (readers & cpus & ~device_bit(home)).count();
       }
     }
     if (waits == 0 || !(c.predicted_us > 0)) return kWorth;
@@ -335,7 +334,7 @@ class AutoPlacer {
     if (p.candidates.back().name == kCoarse) {
       plans.push_back(p.candidates.back());
     }
-    const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+    const std::vector<DeviceSet> allowed = allowed_of_groups(p);
     std::map<int32_t, std::pair<double, PlanCandidate>> one;  // per class
     for (int32_t d = 0; d < p.num_devices(); ++d) {
       const DeviceCost& device = p.costs.devices[static_cast<size_t>(d)];
@@ -343,9 +342,8 @@ class AutoPlacer {
       c.name = "one device, " + device.name;
       c.plan.sequence = p.candidates[0].plan.sequence;
       for (const int32_t group : p.group) {
-        const DeviceMask mask = allowed[static_cast<size_t>(group)];
-        c.plan.device.push_back(mask & device_bit(d) ? d
-                                                     : std::countr_zero(mask));
+        const DeviceSet mask = allowed[static_cast<size_t>(group)];
+        c.plan.device.push_back(mask & device_bit(d) ? d : mask.first());
       }
       const Evaluation e = evaluate(p, c.plan);
       if (!e.violations.empty()) continue;

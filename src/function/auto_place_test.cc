@@ -24,6 +24,7 @@ namespace berth {
 namespace {
 
 using fresh_process::check;
+using fresh_process::need_cores;
 using fresh_process::refuses;
 
 // Never what this machine measured.
@@ -53,7 +54,7 @@ void mark(const KernelCall& call) {
 }
 
 // Before any device exists: kernels are refused later.
-const bool kRegistered = [] {
+const bool kMarkRegistered = [] {
   register_op("TestMark")
       .input("x", dtype_bit(float32))
       .attr("id", int64_t{0})
@@ -108,6 +109,7 @@ std::map<std::string, std::vector<int64_t>> planned_order(
 }
 
 void runs_in_planned_order(const char* devices, size_t fewest) {
+  need_cores(4);
   config::set_device_list(devices);
   auto f = function([](const Tensor& x) { return chains(x, 6, 4); },
                     {.name = "marks", .placement = quick()});
@@ -324,6 +326,7 @@ std::vector<float> losses_of(Net& net, const placement::Policy& policy) {
 }
 
 void trains_alike(const char* devices) {
+  need_cores(4);
   config::set_device_list(devices);
   Net by_rules, planned;
   const auto a = losses_of(by_rules, "rules");
@@ -453,6 +456,7 @@ TEST(AutoPlace, StrategiesPlaceTheirOwnSteps) {
 TEST(AutoPlace, MemoryLimitsAreKept) { IN_A_FRESH_PROCESS(limits_are_kept()); }
 
 void keras_models() {
+  need_cores(2);
   config::set_device_list("CPUx2");
   keras::Sequential model(
       {keras::Dense(32, {.activation = "relu"}), keras::Dense(4)});
@@ -469,6 +473,7 @@ void keras_models() {
 }
 
 void sliced_models() {
+  need_cores(2);
   config::set_device_list("CPUx2");
   keras::Sequential model({keras::Dense(32), keras::Dense(4)});
   model.build(Shape({-1, 16}));

@@ -6,19 +6,13 @@
 #include <cstdlib>
 
 #include "berth/berth.h"
+#include "function/sim_testing.h"
 #include "ops/training.h"
 
 namespace berth {
 namespace {
 
-const bool kSimulated = setenv("BERTH_SIM", "GPUx2", 1) == 0;
-
 using placement::Contract;
-
-Tensor on_device(const char* where, const Shape& shape, float value = 1) {
-  const auto on = device(where);
-  return fill(shape, value);
-}
 
 template <class Error = errors::FailedPrecondition, class Fn>
 std::string message_of(Fn&& fn) {

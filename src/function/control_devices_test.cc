@@ -81,20 +81,20 @@ Tensors program(const Tensor& x, const Pair& on, const State& s) {
   return {i, h, g};
 }
 
-Tensor input(int run) {
+Tensor loop_input(int run) {
   Floats v(4);
   for (int i = 0; i < 4; ++i) v[i] = 0.25f * static_cast<float>(i + run - 2);
   return constant(std::span<const float>(v), {4});
 }
 
 using Results = std::vector<Floats>;
-constexpr int kRuns = 3;
+constexpr int kLoopRuns = 3;
 
 // Launches all runs before it reads any result.
 template <class Step>
 Results results(Step&& step, const State& s) {
   std::vector<Tensors> out;
-  for (int r = 0; r < kRuns; ++r) out.push_back(step(input(r)));
+  for (int r = 0; r < kLoopRuns; ++r) out.push_back(step(loop_input(r)));
   Results list;
   for (const Tensors& t : out) {
     for (const Tensor& x : t) list.push_back(x.to_vector<float>());

@@ -86,6 +86,13 @@ void hoist_reads(TracedBody& body, const std::set<TensorImpl*>& written) {
 TracedBody trace_body(const std::string& name, const Tensors& vars,
                       const internal::TracedFn& fn) {
   const Tracer* outer = current_tracer();
+  if (outer && outer->depth() >= kMaxNesting) {
+    throw errors::InvalidArgument(fmt::format(
+        "more than {} conds and loops stand inside each other{}; expected "
+        "fewer: a switch_case or case_ for many branches, a while_loop for "
+        "many steps",
+        kMaxNesting - 1, where_text()));
+  }
   const BodyTrace inside;
   Tracer tracer(name, outer);
   Tensors args;
@@ -197,14 +204,10 @@ std::shared_ptr<Callable> make_callee(Graph graph) {
 }
 
 void add_handles(Tensors& inputs, std::initializer_list<const Graph*> bodies) {
-  std::vector<const TensorImpl*> seen;
+  std::set<const TensorImpl*> seen;
   for (const Graph* g : bodies) {
     for (const Tensor& t : variables_of(*g)) {
-      if (std::find(seen.begin(), seen.end(), t.impl()) != seen.end()) {
-        continue;
-      }
-      seen.push_back(t.impl());
-      inputs.push_back(t);
+      if (seen.insert(t.impl()).second) inputs.push_back(t);
     }
   }
 }
@@ -227,23 +230,60 @@ bool read_predicate(const Tensor& pred, const char* op, Site site) {
   return pred.item<bool>(site);
 }
 
+namespace {
+
+void check_branches(size_t branches) {
+  if (branches > 0) return;
+  throw errors::InvalidArgument(
+      fmt::format("switch_case: there are no branches{}; expected at least one",
+                  where_text()));
+}
+
+Tensor number_like(const Tensor& like, size_t value) {
+  return scalar_like(like, static_cast<double>(value));
+}
+
+}  // namespace
+
 int64_t read_index(const Tensor& index, size_t branches, Site site) {
   set_site(site);
-  if (branches == 0) {
-    throw errors::InvalidArgument(
-        fmt::format("switch_case: there are no branches{}; expected at least "
-                    "one",
-                    where_text()));
-  }
+  check_branches(branches);
   const auto last = static_cast<int64_t>(branches) - 1;
   const int64_t i = index.item<int64_t>(site);
   return i < 0 || i > last ? last : i;
 }
 
-Tensor index_is(const Tensor& index, int64_t value, Site site) {
+Tensor branch_index(const Tensor& index, size_t branches, Site site) {
   set_site(site);
-  static const OpDef& equal = op_named("Equal");
-  return call1(equal, index, scalar_like(index, static_cast<double>(value)));
+  check_branches(branches);
+  static const OpDef& select = op_named("SelectV2");
+  return call_list(
+      select,
+      {index_below(index, 0, site), number_like(index, branches - 1), index},
+      nullptr)[0];
+}
+
+Tensor index_below(const Tensor& index, size_t value, Site site) {
+  set_site(site);
+  static const OpDef& less = op_named("Less");
+  return call1(less, index, number_like(index, value));
+}
+
+Tensor first_true(const Tensors& predicates, Site site) {
+  set_site(site);
+  static const OpDef& select = op_named("SelectV2");
+  auto number = [](size_t i) { return constant(static_cast<int64_t>(i)); };
+  Tensor first = number(predicates.size());
+  for (size_t i = predicates.size(); i-- > 0;) {
+    const Tensor& holds = predicates[i];
+    if (holds.dtype() != bool_ || holds.rank() != 0) {
+      throw errors::InvalidArgument(
+          fmt::format("case_: predicate {} is {}{}; expected a bool[]", i,
+                      holds.spec().str(), where_text()));
+    }
+    first = call_list(select, {holds, number(i), first}, nullptr)[0];
+  }
+  return first;
 }
 
 void check_turn(const Leaves& before, const Leaves& after, Site site) {
@@ -418,10 +458,10 @@ void run_while(const OpDef& op, std::span<const Tensor* const> in,
 
 void call_control(const OpDef& op, std::span<const Tensor* const> in,
                   const Attrs* attrs, std::span<Tensor> out) {
-  if (op.name() == "If") {
-    run_if(op, in, attrs, out);
-  } else {
+  if (is_loop(op)) {
     run_while(op, in, attrs, out);
+  } else {
+    run_if(op, in, attrs, out);
   }
 }
 

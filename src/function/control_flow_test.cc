@@ -11,7 +11,7 @@
 namespace berth {
 namespace {
 
-std::string message_of(const std::function<void()>& fn) {
+std::string text_of_error(const std::function<void()>& fn) {
   try {
     fn();
   } catch (const errors::Error& e) {
@@ -90,7 +90,7 @@ TEST(Cond, DifferentBranchesAreErrorsThatNameTheOutput) {
         [&] { return std::pair(x, zeros({2}, float64)); },
         [&] { return std::pair(x, zeros({3}, float64)); });
   });
-  const std::string m = message_of([&] { f(f64(1)); });
+  const std::string m = text_of_error([&] { f(f64(1)); });
   EXPECT_NE(m.find("output 1"), std::string::npos) << m;
   EXPECT_NE(m.find("[2]"), std::string::npos) << m;
   EXPECT_NE(m.find("[3]"), std::string::npos) << m;
@@ -98,7 +98,7 @@ TEST(Cond, DifferentBranchesAreErrorsThatNameTheOutput) {
 }
 
 TEST(Cond, PredicatesMustBeABool) {
-  const std::string m = message_of([] {
+  const std::string m = text_of_error([] {
     cond(
         f64(1), [] { return f64(1); }, [] { return f64(2); });
   });
@@ -107,7 +107,7 @@ TEST(Cond, PredicatesMustBeABool) {
     return cond(
         x, [&] { return x; }, [&] { return x; });
   });
-  EXPECT_NE(message_of([&] { f(f64(1)); }).find("bool"), std::string::npos);
+  EXPECT_NE(text_of_error([&] { f(f64(1)); }).find("bool"), std::string::npos);
 }
 
 // x^3 and e^x: the branch taken decides.
@@ -284,6 +284,59 @@ TEST(SwitchCase, OutOfRangeTakesTheLast) {
   }
 }
 
+// Traced as halves: neither the stack nor the time grows with their square.
+TEST(SwitchCase, TakesThousandsOfBranches) {
+  constexpr int64_t kBranches = 5000;
+  std::vector<std::function<Tensor()>> branches;
+  for (int64_t i = 0; i < kBranches; ++i) {
+    branches.push_back([i] { return f64(3.0 * static_cast<double>(i)); });
+  }
+  auto f = function(
+      [&](const Tensor& i) { return switch_case<Tensor>(i, branches); });
+  for (const int64_t i : {0, 1, 2499, 2500, 4998, 4999}) {
+    EXPECT_EQ(f(constant(i)).item<double>(), 3.0 * static_cast<double>(i));
+  }
+  for (const int64_t i : {-1, -5000, 5000, 1000000}) {
+    EXPECT_EQ(f(constant(i)).item<double>(), 3.0 * (kBranches - 1)) << i;
+  }
+}
+
+TEST(Case, TakesHundredsOfPairs) {
+  auto f = function([&](const Tensor& x) {
+    std::vector<std::pair<Tensor, std::function<Tensor()>>> pairs;
+    for (int i = 0; i < 300; ++i) {
+      pairs.push_back({math::less(x, f64(i)), [i] { return f64(10 * i); }});
+    }
+    return case_<Tensor>(pairs, [] { return f64(-1); });
+  });
+  EXPECT_EQ(f(f64(-7)).item<double>(), 0);
+  EXPECT_EQ(f(f64(41)).item<double>(), 420);
+  EXPECT_EQ(f(f64(299)).item<double>(), -1);
+}
+
+Tensor nested_conds(const Tensor& x, int depth) {
+  if (depth == 0) return x;
+  return cond(
+      math::greater(x, f64(0)),
+      [&] { return nested_conds(x + 1.0, depth - 1); }, [&] { return x; });
+}
+
+TEST(Cond, DeeperThanTheLimitIsAnErrorThatNamesTheLine) {
+  auto fits = function([](const Tensor& x) { return nested_conds(x, 63); });
+  EXPECT_EQ(fits(f64(1)).item<double>(), 64);
+  for (const int depth : {64, 5000}) {
+    auto f = function([&](const Tensor& x) { return nested_conds(x, depth); });
+    try {
+      f(f64(1));
+      ADD_FAILURE() << "no error for " << depth;
+    } catch (const errors::InvalidArgument& e) {
+      const std::string text = e.what();
+      EXPECT_NE(text.find("more than 63 conds and loops"), text.npos) << text;
+      EXPECT_NE(text.find("control_flow_test.cc"), text.npos) << text;
+    }
+  }
+}
+
 TEST(While, PowerByLoop) {
   auto f = function(
       [](const Tensor& x, const Tensor& n) { return power(x, n, -1); });
@@ -366,7 +419,7 @@ TEST(While, GradientWithoutLimitIsANamedError) {
     tape.watch(x);
     return tape.gradient(power(x, n, -1), x);
   });
-  const std::string m = message_of([&] { f(f64(2), constant(int64_t{2})); });
+  const std::string m = text_of_error([&] { f(f64(2), constant(int64_t{2})); });
   EXPECT_NE(m.find("max_iterations"), std::string::npos) << m;
 }
 
@@ -383,8 +436,8 @@ TEST(While, ChangingShapesAreErrorsThatNameTheVariable) {
   };
   auto f = function([&](const Tensor& x) { return std::get<1>(grow(x)); });
   for (const std::string& m :
-       {message_of([&] { f(zeros({2}, float64)); }),
-        message_of([&] { grow(zeros({2}, float64)); })}) {
+       {text_of_error([&] { f(zeros({2}, float64)); }),
+        text_of_error([&] { grow(zeros({2}, float64)); })}) {
     EXPECT_NE(m.find("loop variable 1"), std::string::npos) << m;
     EXPECT_NE(m.find("[2]"), std::string::npos) << m;
     EXPECT_NE(m.find("[4]"), std::string::npos) << m;
@@ -563,7 +616,7 @@ TEST(While, ErrorsInsideNameNodeAndLine) {
   });
   // A simulated accelerator would stay in error afterwards.
   const auto on = device("/CPU:0");
-  const std::string m = message_of([&] { f(zeros({3}, float64)); });
+  const std::string m = text_of_error([&] { f(zeros({3}, float64)); });
   EXPECT_NE(m.find("Gather"), std::string::npos) << m;
   EXPECT_NE(m.find("control_flow_test.cc"), std::string::npos) << m;
 }

@@ -58,7 +58,7 @@ Graph saving_body(const Graph& body, size_t first_kept) {
   for (int32_t i = 0; i < g.size(); ++i) {
     if (is_source(g, i)) continue;
     // The arguments of a branch are there anyway; those of a loop change.
-    if (first_kept == 0 && g[i].op->name() == "_Arg") continue;
+    if (first_kept == 0 && g[i].op->kind() == OpKind::kArgument) continue;
     for (int32_t o = 0; o < static_cast<int32_t>(g[i].outputs.size()); ++o) {
       const OutSpec& s = g[i].outputs[static_cast<size_t>(o)];
       const ValueRef v = {i, o};
@@ -105,7 +105,7 @@ AttrsRef saving_attrs(const OpDef& op, const Attrs* attrs) {
       if (n == name) v = value;
     }
   };
-  if (op.name() == "While") {
+  if (is_loop(op)) {
     const WhileLayout l(op, attrs);
     // Without a limit there is no place for what a gradient would need.
     if (l.max_iterations < 0) return {};
@@ -245,7 +245,7 @@ class BackwardMaker {
       if (!copied_[i]) continue;
       const Node& n = graph_[i];
       if (n.op->random() || n.op->kind() == OpKind::kReadVariable ||
-          n.op->name() == "_Arg") {
+          n.op->kind() == OpKind::kArgument) {
         throw errors::Unimplemented(fmt::format(
             "{}: the gradient would have to compute \"{}\" ({}) again, because "
             "its shape {} is not known in the trace{}; expected known "

@@ -10,18 +10,11 @@
 #include "backends/sim/sim.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "exec/measure_testing.h"
 #include "place/simulate.h"
 
 namespace berth {
 namespace {
-
-const bool kReady = [] {
-  setenv("BERTH_SIM", "GPUx2", 1);
-  setenv("BERTH_CACHE_DIR", "", 1);
-  setenv("XDG_CACHE_HOME", "", 1);
-  setenv("HOME", "", 1);
-  return true;
-}();
 
 std::vector<Device*> gpus() {
   std::vector<Device*> found;

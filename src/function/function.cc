@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/diagnostics.h"
+#include "base/immortal.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "function/graph_callable.h"
@@ -24,6 +25,12 @@ namespace {
 constexpr size_t kMaxSignatures = 16;
 constexpr int kManyTraces = 5;
 constexpr int kMaxInlined = 100;  // functions in functions, on the stack
+
+// What a call hands on, kept by each thread so that a warm one allocates
+// nothing.
+struct ArgumentPointers {
+  std::vector<const Tensor*> list;
+};
 
 struct Signature {
   std::vector<TensorSpec> leaves;
@@ -209,6 +216,10 @@ FunctionCore::FunctionCore(FunctionOptions options)
 }
 FunctionCore::~FunctionCore() = default;
 
+FunctionCore::Scratch& FunctionCore::scratch_of_this_thread() {
+  return of_this_thread<Scratch>();
+}
+
 void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
                         const Body& body, Tensors* results,
                         std::shared_ptr<const std::any>* structure, Site site) {
@@ -236,7 +247,7 @@ void FunctionCore::call(const Tensors& leaves, const std::string& fixed,
   *structure = {traced, &traced->structure};
   GraphCallable& f = *traced->callable;
   if (t_state.top == nullptr) {
-    static thread_local std::vector<const Tensor*> pointers;
+    auto& pointers = of_this_thread<ArgumentPointers>().list;
     std::vector<const Tensor*> in = std::move(pointers);
     in.clear();
     for (const Tensor& t : leaves) in.push_back(&t);

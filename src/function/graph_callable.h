@@ -16,6 +16,7 @@
 
 #include "berth/function.h"
 #include "exec/plan.h"
+#include "function/compile.h"
 #include "graph/graph.h"
 #include "op/callable.h"
 #include "place/contracts.h"
@@ -23,9 +24,6 @@
 #include "place/placed.h"
 
 namespace berth {
-
-// Returns the devices of this process to place on, in order of preference.
-PlaceOptions real_devices();
 
 class GraphCallable final : public Callable {
  public:
@@ -107,6 +105,12 @@ class GraphCallable final : public Callable {
   };
   // Compiles for given argument shapes, or returns what exists.
   std::shared_ptr<Compiled> compiled_for(std::span<const Tensor* const> in);
+  // Returns the plan that fits now, or null; with `use` it is the one used
+  // last.
+  template <class Fits>
+  std::shared_ptr<Compiled> find_plan(const Fits& shapes_fit, bool use);
+  // Adds a plan: the one used last, or the one behind it.
+  void keep(std::shared_ptr<Compiled> c, bool use);
   std::shared_ptr<Compiled> last() const;
   // placement.cc
   placement::Report report(Compiled& c) const;
@@ -133,18 +137,13 @@ class GraphCallable final : public Callable {
     std::vector<int> result_of_input;  // -1: no gradient
     size_t num_outputs = 0;            // the rest are saved values
   };
-  Graph specialize(const std::vector<Shape>& shapes) const;
   // `argument_on`: full names of the devices that have them; empty: unknown.
   std::shared_ptr<Compiled> compile(
       const std::vector<Shape>& shapes,
       const std::vector<std::string>& argument_on) const;
-  std::shared_ptr<Compiled> compile_once(
-      const std::vector<Shape>& shapes,
-      const std::vector<std::string>& argument_on) const;
-  // Plans of different policies are different plans.
+  // Plans of different keys are different plans.
+  uint64_t rewrite_key() const;
   uint64_t policy_key() const;
-  void place(Compiled& c, Graph& g, PlanOptions& options, bool replicas,
-             const std::vector<std::string>& argument_on) const;
 
   FunctionOptions options_;
   std::vector<ParsedContract> contracts_;  // of the options
@@ -155,7 +154,9 @@ class GraphCallable final : public Callable {
   std::vector<Tensor> variables_;
   std::unique_ptr<Backward> backward_;  // taped variants only
 
-  mutable std::mutex mutex_;
+  mutable std::mutex
+      compile_mutex_;         // held by who compiles; taken before mutex_
+  mutable std::mutex mutex_;  // what follows; nobody compiles under it
   std::list<std::shared_ptr<Compiled>> plans_;  // last used first
   std::shared_ptr<GraphCallable> taped_;
 };

@@ -39,6 +39,9 @@ class GraphRewrite {
   // Parts of forked work in these plans; 0: as the options of the function say.
   virtual int slices() const { return 0; }
 
+  // Which ops of these plans are cut.
+  virtual CutRule cut_rule() const { return {}; }
+
   // Runs of these plans end, or throw errors::DeadlineExceeded, within so many
   // seconds; 0: no limit.
   virtual double timeout_seconds() const { return 0; }

@@ -7,11 +7,10 @@
 #include "base/heard.h"
 #include "berth/berth.h"
 #include "function/lint_graph.h"
+#include "function/sim_testing.h"
 
 namespace berth {
 namespace {
-
-const bool kSimulated = setenv("BERTH_SIM", "GPUx2", 1) == 0;
 
 TEST(FunctionLints, AVarianceOnTheHostIsNamedOnceForAllShapes) {
   const Heard heard;

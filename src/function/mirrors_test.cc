@@ -12,8 +12,9 @@
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "exec/plan.h"
+#include "function/compile.h"
 #include "function/graph_callable.h"
-#include "function/place_bodies.h"
+#include "function/sim_testing.h"
 #include "graph/tracer.h"
 #include "op/dispatcher.h"
 #include "place/schedule.h"
@@ -21,8 +22,6 @@
 
 namespace berth {
 namespace {
-
-const bool kSimulated = setenv("BERTH_SIM", "GPUx2", 1) == 0;
 
 Device& gpu(int i) {
   return DeviceManager::get().lookup(

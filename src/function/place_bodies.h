@@ -1,20 +1,27 @@
-// Placing a graph with its bodies. One thread per graph.
+// What compiling asks of kernels and of bodies. Functions of their arguments.
 
 #ifndef BERTH_FUNCTION_PLACE_BODIES_H_
 #define BERTH_FUNCTION_PLACE_BODIES_H_
 
+#include <string>
+
 #include "graph/graph.h"
-#include "place/place.h"
-#include "place/placed.h"
 
 namespace berth {
 
-// Places, lowers and partitions a graph; then the bodies of its control-flow
-// nodes, whose arguments and results lie on the device of their node.
-// With `optimize` they are fused, too. Returns the graphs as they were placed.
-// `on_trial`: nobody is told of fallbacks, notes and lints.
-PlacedGraph place_all(Graph& graph, const PlaceOptions& devices, bool optimize,
-                      bool on_trial = false);
+// True when the node's device has a kernel of its own for it.
+bool has_kernel(const Node& node, const Graph& graph);
+// True when a device has a kernel of the op that fuse(), merge_updates() makes.
+bool can_fuse(const std::string& device);
+bool can_merge(const Node& n, const Graph& g);
+
+// Asks for the arguments of a body on `device`.
+void request_arguments(Graph& body, const std::string& device);
+// Of the body of a loop: its variables; 0 for other bodies of the node.
+size_t num_vars_of(const Node& node, const std::string& role);
+// Gives every result bytes of its own on `device`, but for the first
+// `num_vars` when they are the arguments of the same numbers.
+void own_results(Graph& body, const std::string& device, size_t num_vars);
 
 }  // namespace berth
 

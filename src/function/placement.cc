@@ -266,7 +266,7 @@ void GraphCallable::check_contract_names() const {
   std::map<std::shared_ptr<placement::ScopeState>, std::vector<std::string>>
       by_scope;
   for_each_node(traced_, "", [&](const std::string& path, const Node& n) {
-    if (n.op->name() == "_Arg") return;
+    if (n.op->kind() == OpKind::kArgument) return;
     all.push_back(path + n.name);
     if (!path.empty()) all.push_back(n.name);
     if (n.sources.empty()) return;

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "function/sim_testing.h"
 #include "place/cost_store.h"
 
 namespace berth {
 namespace {
-
-const bool kSimulated = setenv("BERTH_SIM", "GPUx2", 1) == 0;
 
 using placement::DeviceRow;
 using placement::Report;
@@ -21,11 +20,6 @@ using placement::Report;
 constexpr const char* kCpu = "/job:localhost/replica:0/task:0/device:CPU:0";
 constexpr const char* kGpu0 = "/job:localhost/replica:0/task:0/device:GPU:0";
 constexpr const char* kGpu1 = "/job:localhost/replica:0/task:0/device:GPU:1";
-
-Tensor on_device(const char* where, const Shape& shape, float value = 1) {
-  const auto on = device(where);
-  return fill(shape, value);
-}
 
 const DeviceRow& row(const Report& r, const std::string& name) {
   for (const DeviceRow& d : r.devices) {
@@ -180,7 +174,7 @@ TEST(PlacementReport, JsonAndTablesHoldTheRows) {
   const std::string s = r.str();
   EXPECT_NE(s.find("GPU:1"), s.npos);
   EXPECT_NE(s.find("MatMul:0"), s.npos) << s;
-  EXPECT_NE(s.find("2.0 kB"), s.npos) << s;
+  EXPECT_NE(s.find("2 KiB"), s.npos) << s;
 }
 
 TEST(PlacementReport, SaysThatAnArgumentOfSeveralDevicesWaitsOnTheHost) {

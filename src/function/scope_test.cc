@@ -6,11 +6,10 @@
 #include <optional>
 
 #include "berth/berth.h"
+#include "function/sim_testing.h"
 
 namespace berth {
 namespace {
-
-const bool kSimulated = setenv("BERTH_SIM", "GPUx2", 1) == 0;
 
 using Floats = std::vector<float>;
 

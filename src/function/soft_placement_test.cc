@@ -31,7 +31,7 @@ void begin() {
 }
 
 // On GPU:1: add, floor, multiply.
-Tensor step(const Tensor& x) {
+Tensor soft_step(const Tensor& x) {
   const auto on = device("/GPU:1");
   return math::floor(x + 0.5f) * 2.0f;
 }
@@ -46,7 +46,7 @@ std::vector<std::string> fallbacks() {
 
 void warns_once() {
   begin();
-  auto f = function(step);
+  auto f = function(soft_step);
   const Tensor y = f(constant({1.0f, 2.7f, -1.2f}));
   check(y.to_vector<float>() == std::vector<float>{2, 6, -2}, "the result");
   check(has(y.device(), "GPU:1"), "the result is on GPU:1");
@@ -58,7 +58,7 @@ void warns_once() {
   check(has(text, "no kernel for float32 on GPU:1"), "says why");
   // Three floats go to the CPU and three come back.
   check(has(text, "24 bytes per step"), "says what it costs");
-  auto g = function(step);
+  auto g = function(soft_step);
   g(constant({1.0f, 2.0f, 3.0f}));
   check(fallbacks().size() == 1, "still one warning");
   check(debugging::diagnostic_counts()["fallback"] == 2, "counted twice");
@@ -67,7 +67,7 @@ void warns_once() {
 void counts_silently() {
   begin();
   config::set_soft_device_placement(config::SoftPlacement::kSilent);
-  auto f = function(step);
+  auto f = function(soft_step);
   f(constant({1.0f, 2.7f, -1.2f}));
   check(fallbacks().empty(), "silence");
   check(debugging::diagnostic_counts()["fallback"] == 1, "counted");
@@ -76,7 +76,7 @@ void counts_silently() {
 void throws_named_error() {
   begin();
   config::set_soft_device_placement(false);
-  auto f = function(step);
+  auto f = function(soft_step);
   try {
     f(constant({1.0f, 2.7f, -1.2f}));
     check(false, "an error");
@@ -91,7 +91,7 @@ void throws_named_error() {
 void logs_one_line_per_node() {
   begin();
   debugging::set_log_device_placement(true);
-  auto f = function(step);
+  auto f = function(soft_step);
   f(constant({1.0f, 2.7f, -1.2f}));
   int floors = 0;
   for (const debugging::Diagnostic& d : told()) {

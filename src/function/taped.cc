@@ -158,7 +158,7 @@ std::shared_ptr<GraphCallable> GraphCallable::taped() {
     f.argument({g.args[i], 0});
   }
   for (int32_t i = 0; i < g.size(); ++i) {
-    if (!backward[i] && g[i].op->name() != "_Arg") f.node(i);
+    if (!backward[i] && g[i].op->kind() != OpKind::kArgument) f.node(i);
   }
   for (size_t i = 0; i < num_outputs; ++i) f.output(g.outputs[i]);
   for (const ValueRef& v : saved) f.output(v);

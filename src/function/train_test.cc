@@ -7,12 +7,11 @@
 #include <cstdlib>
 
 #include "berth/berth.h"
+#include "function/sim_testing.h"
 #include "ops/training.h"
 
 namespace berth {
 namespace {
-
-const bool kSimulated = setenv("BERTH_SIM", "GPUx2", 1) == 0;
 
 constexpr int kBatch = 32, kIn = 8, kHidden = 16, kClasses = 3;
 

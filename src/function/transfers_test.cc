@@ -8,11 +8,10 @@
 #include "backends/sim/sim.h"
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "function/sim_testing.h"
 
 namespace berth {
 namespace {
-
-const bool kSimulated = setenv("BERTH_SIM", "GPUx2", 1) == 0;
 
 struct Sent {
   int transfers = 0, batches = 0;

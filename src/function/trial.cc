@@ -9,7 +9,7 @@
 #include "exec/measure_plan.h"
 #include "exec/region_times.h"
 #include "exec/report.h"
-#include "function/place_bodies.h"
+#include "function/compile.h"
 #include "op/dispatcher.h"
 #include "tensor/variable_state.h"
 

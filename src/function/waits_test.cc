@@ -9,6 +9,7 @@
 #include "berth/berth.h"
 #include "device/device_manager.h"
 #include "exec/plan.h"
+#include "function/sim_testing.h"
 #include "graph/replay.h"
 #include "graph/tracer.h"
 #include "passes/pipeline.h"
@@ -16,8 +17,6 @@
 
 namespace berth {
 namespace {
-
-const bool kSimulated = setenv("BERTH_SIM", "GPUx2", 1) == 0;
 
 // Seeds that every broken plan is tried with.
 constexpr uint64_t kSeeds = 40;
@@ -97,7 +96,8 @@ struct Model {
   }
 };
 
-std::unique_ptr<Plan> compile(const Model& model) {
+std::unique_ptr<Plan> compile(const Model& model,
+                              const PlanOptions& options = {}) {
   Tracer tracer("step");
   const Tensor x = tracer.add_arg({{4, 4}, float32, "x"});
   tracer.start();
@@ -106,7 +106,7 @@ std::unique_ptr<Plan> compile(const Model& model) {
   run_device_free_passes(graph);
   place(graph, real_devices());
   partition(graph);
-  return Plan::build(std::move(graph), {});
+  return Plan::build(std::move(graph), options);
 }
 
 using Results = std::vector<std::vector<float>>;
@@ -188,8 +188,9 @@ TEST(Waits, DeletingAnyOneGivesAWrongResult) {
   }
   ASSERT_GE(places.size(), 6u);
   for (const Place& p : places) {
-    const auto broken = compile(model);
-    broken->drop_wait_for_testing(p.step, p.wait);
+    PlanOptions options;
+    options.dropped_wait = {p.step, p.wait};
+    const auto broken = compile(model, options);
     bool seen = false;
     for (uint64_t seed = 1; seed < kSeeds && !seen; ++seed) {
       seen = !same(run(*broken, model, start, seed), want);

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/immortal.h"
+
 namespace berth {
 
 namespace {
@@ -53,8 +55,7 @@ struct Table {
 };
 
 Table& table() {
-  // Never destroyed: graphs in static storage may print at exit.
-  static Table& t = *std::make_unique<Table>().release();
+  static auto& t = immortal<Table>();
   return t;
 }
 

@@ -1,6 +1,6 @@
 #include "graph/body.h"
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "berth/errors.h"
 #include "graph/replay.h"
@@ -86,7 +86,7 @@ void infer_bodies(Node& node, std::span<const SpecView> in) {
         node.op->attr<std::shared_ptr<Callable>>(attrs.get(), role);
     const std::vector<int> from = callee_inputs(*node.op, attrs.get(), *callee);
     int first_row = -1, num_rows = 0;
-    if (node.op->name() == "While") {
+    if (is_loop(*node.op)) {
       const WhileLayout l(*node.op, attrs.get());
       first_row = l.first_row();
       num_rows = l.num_rows;
@@ -112,12 +112,9 @@ void infer_bodies(Node& node, std::span<const SpecView> in) {
 
 std::vector<Tensor> variables_of(const Graph& graph) {
   std::vector<Tensor> handles;
+  std::unordered_set<const VariableState*> known;
   auto add = [&](const Tensor& t) {
-    const bool known =
-        std::any_of(handles.begin(), handles.end(), [&](const Tensor& h) {
-          return h.impl()->variable == t.impl()->variable;
-        });
-    if (!known) handles.push_back(t);
+    if (known.insert(t.impl()->variable).second) handles.push_back(t);
   };
   for (const Node& n : graph.nodes) {
     if (n.variable.defined()) add(n.variable);

@@ -18,6 +18,10 @@
 
 namespace berth {
 
+// How many graphs stand inside each other at most, in a text and in a trace:
+// what walks them is recursive.
+inline constexpr int32_t kMaxNesting = 64;
+
 class Body final : public Callable {
  public:
   explicit Body(Graph graph);

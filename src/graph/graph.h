@@ -79,8 +79,9 @@ struct Node {
   // group of its own name too ("_class" in TensorFlow).
   std::vector<std::string> colocated;
   std::vector<NodeSource> sources;
-  Tensor variable;       // VarHandleOp: the handle, when there is one
-  int32_t replica = -1;  // of a strategy; -1: of none, or of all
+  Tensor variable;          // VarHandleOp: the handle, when there is one
+  int32_t replica = -1;     // of a strategy; -1: of none, or of all
+  bool collective = false;  // adds up, or sends, what replicas have
   std::shared_ptr<const NodePart> part;  // null: the whole op
 
   // Runs for its effect even when nobody reads it.

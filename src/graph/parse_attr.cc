@@ -35,6 +35,7 @@ void check_attr(TextLine& line, int64_t column, const OpDef& op,
                     "{}",
                     name, op.name(), type_name(a.default_value.index())));
   }
+  if (op.any_attrs()) return;
   std::string known;
   for (const AttrDef& a : op.attrs()) {
     known += (known.empty() ? "" : ", ") + a.name;

@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "graph/body.h"
 #include "graph/declared_function.h"
 #include "graph/graph_text.h"
 #include "graph/text_line.h"
@@ -19,9 +20,8 @@ namespace berth {
 inline constexpr std::string_view kRepeated = "...";
 
 // So that nothing that walks a graph with its callees takes for ever: nodes
-// with those of callees counted at each call, and callees of callees.
+// with those of callees counted at each call.
 inline constexpr int64_t kMaxNestedNodes = int64_t{1} << 24;
-inline constexpr int32_t kMaxNesting = 64;
 
 // What lines below can refer to by name.
 class TextNames {

@@ -108,7 +108,7 @@ void GraphReader::add(TextLine& line, Node node, NodeCost cost,
                     "expected at most {} and {}",
                     nested_nodes, depth, kMaxNestedNodes, kMaxNesting));
   }
-  if (node.op->kind() == OpKind::kPlaceholder && node.op->name() == "_Arg") {
+  if (node.op->kind() == OpKind::kArgument) {
     args_.push_back({at, line.line_number(), name_column_, {}});
   }
   nodes_.emplace(node.name, at);
@@ -275,6 +275,8 @@ void GraphReader::read_clauses(TextLine& line, Node& node, NodeCost& cost) {
                             line.name("the name of a node")});
     } else if (node.replica < 0 && line.take_word("replica")) {
       node.replica = read_replica(line);
+    } else if (!node.collective && line.take_word("collective")) {
+      node.collective = true;
     } else if (!node.part && line.take_word("part")) {
       node.part = std::make_shared<const NodePart>(parse_part(line));
     } else if (node.sources.empty() && line.take_word("from")) {
@@ -293,8 +295,8 @@ void GraphReader::read_clauses(TextLine& line, Node& node, NodeCost& cost) {
       } while (line.take(","));
     } else {
       line.fail_here(
-          "'->', on, at, with, follows, replica, part, from, time, bytes "
-          "(each once) or the end of the line");
+          "'->', on, at, with, follows, replica, collective, part, from, "
+          "time, bytes (each once) or the end of the line");
     }
   }
 }

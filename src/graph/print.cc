@@ -337,6 +337,7 @@ class Printer {
       append_name(out_, graph_[node.follows].name);
     }
     if (node.replica >= 0) put(" replica {}", node.replica);
+    if (node.collective) out_ += " collective";
     if (node.part) {
       out_ += " part ";
       append_part(out_, *node.part);

@@ -27,7 +27,9 @@ std::string base_name(const OpDef& op) {
 }  // namespace
 
 Tracer::Tracer(std::string name, const Tracer* outer)
-    : serial_(++trace_serial), outer_(outer) {
+    : serial_(++trace_serial),
+      outer_(outer),
+      depth_(outer ? outer->depth_ + 1 : 1) {
   graph_.name = std::move(name);
 }
 
@@ -175,8 +177,9 @@ ValueRef Tracer::capture(const Tensor& t) {
     static const OpDef& op = op_named("Const");
     Tensor constant = t;
     const bool host =
-        impl.block->device->runs_inline() && impl.dtype != string_;
+        impl.block->device->memory().host_addressable && impl.dtype != string_;
     if (host && impl.shape.rank() == 0) {
+      synchronize(impl.block->ready);
       const std::string bytes(reinterpret_cast<const char*>(impl.data()),
                               size_of(impl.dtype));
       auto [it, fresh] = scalars_.try_emplace({impl.dtype, bytes});

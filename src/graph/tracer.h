@@ -65,6 +65,8 @@ class Tracer final : public Dispatcher {
   // What the last arguments stand for: the values of outer traces, in order of
   // first use, behind the arguments added by add_arg().
   const std::vector<Tensor>& outer_values() const { return outer_values_; }
+  // How many graphs stand inside each other here: 1 outside of all bodies.
+  int depth() const { return depth_; }
   // True for the traces whose values may be used here.
   bool sees(uint64_t trace) const;
 
@@ -81,6 +83,7 @@ class Tracer final : public Dispatcher {
 
   const uint64_t serial_;
   const Tracer* const outer_;
+  const int depth_;
   Graph graph_;
   std::string assigned_;
   std::unordered_map<const TensorImpl*, ValueRef> captured_;

@@ -101,14 +101,16 @@ class Verifier {
 
   void check_args() {
     size_t found = 0;
-    for (const Node& node : graph_.nodes) found += node.op->name() == "_Arg";
+    for (const Node& node : graph_.nodes)
+      found += node.op->kind() == OpKind::kArgument;
     if (found != graph_.args.size()) {
       fail(fmt::format("has {} _Arg nodes but lists {}", found,
                        graph_.args.size()));
     }
     for (size_t i = 0; i < graph_.args.size(); ++i) {
       const int32_t a = graph_.args[i];
-      if (a < 0 || a >= graph_.size() || graph_[a].op->name() != "_Arg") {
+      if (a < 0 || a >= graph_.size() ||
+          graph_[a].op->kind() != OpKind::kArgument) {
         fail(fmt::format("argument {} is node {}; expected an _Arg", i, a));
       }
       const Node& node = graph_[a];

@@ -4,11 +4,11 @@
 
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <numbers>
 #include <system_error>
 
+#include "base/environment.h"
 #include "base/rng.h"
 #include "berth/errors.h"
 #include "io/byte_source.h"
@@ -28,11 +28,6 @@ void append_record(const std::array<uint8_t, 1 + kCifarBytes>& record,
       to->images.push_back(record[static_cast<size_t>(1 + c * kPlane + i)]);
     }
   }
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 // Fills in the files of one folder, if all are there; else names one that is

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/immortal.h"
+
 namespace berth::io {
 namespace {
 
@@ -220,9 +222,10 @@ Manners nine() {
 }  // namespace
 
 std::span<const DigitManner> digit_manners(int digit) {
-  static const std::array<Manners, 10> all = {zero(),  one(),  two(), three(),
-                                              four(),  five(), six(), seven(),
-                                              eight(), nine()};
+  using All = std::array<Manners, 10>;
+  static const auto& all =
+      immortal<All>(All{zero(), one(), two(), three(), four(), five(), six(),
+                        seven(), eight(), nine()});
   return all[static_cast<size_t>(digit)];
 }
 

@@ -11,7 +11,7 @@
 namespace berth::io {
 namespace {
 
-constexpr size_t kWindow = size_t{64} << 10;
+constexpr size_t kGunzipWindow = size_t{64} << 10;
 constexpr uint8_t kMagic[2] = {0x1f, 0x8b};
 // Wanted by inflateInit2: the largest window, and a gzip header.
 constexpr int kGzipWindowBits = 15 + 16;
@@ -73,14 +73,14 @@ class GzipSource : public ByteSource {
   }
 
   void inflate_some(std::span<const uint8_t> in) {
-    const size_t offered = std::min(in.size(), kWindow);
+    const size_t offered = std::min(in.size(), kGunzipWindow);
     stream_.next_in = const_cast<uint8_t*>(in.data());
     stream_.avail_in = static_cast<uInt>(offered);
     stream_.next_out = window_.data();
-    stream_.avail_out = static_cast<uInt>(kWindow);
+    stream_.avail_out = static_cast<uInt>(kGunzipWindow);
     const int code = inflate(&stream_, Z_NO_FLUSH);
     raw_->skip(offered - stream_.avail_in);
-    end_ = kWindow - stream_.avail_out;
+    end_ = kGunzipWindow - stream_.avail_out;
     if (code == Z_STREAM_END) {
       in_member_ = false;
     } else if (code == Z_MEM_ERROR) {
@@ -104,7 +104,7 @@ class GzipSource : public ByteSource {
   bool in_member_ = false;
   uint64_t offset_ = 0;
   size_t begin_ = 0, end_ = 0;
-  std::array<uint8_t, kWindow> window_;
+  std::array<uint8_t, kGunzipWindow> window_;
 };
 
 }  // namespace

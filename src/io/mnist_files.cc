@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "berth/errors.h"
 #include "io/download.h"
 #include "io/sha256.h"
@@ -33,11 +33,6 @@ constexpr Wanted kWanted[] = {
     {&MnistFileSet::test_images, &MnistFiles::test_images},
     {&MnistFileSet::train_images, &MnistFiles::train_images},
 };
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 bool is_file(const std::string& path) {
   std::error_code ignored;
@@ -115,8 +110,7 @@ class Search {
   }
 
   bool fetch() {
-    const std::string offline = environment("BERTH_OFFLINE");
-    if (!offline.empty() && offline != "0") {
+    if (offline_) {
       reasons_.push_back("BERTH_OFFLINE forbids the download");
       return false;
     }
@@ -174,6 +168,7 @@ class Search {
   }
 
   const MnistOptions& options_;
+  const bool offline_ = environment_switch("BERTH_OFFLINE", false);
   MnistFiles files_;
   std::vector<std::string> reasons_;
 };

@@ -33,7 +33,7 @@ struct MnistFileSet {
 struct MnistOptions {
   std::string directory;  // of --data; empty: not given
   std::string cache;      // empty: $HOME/.cache/berth
-  // BERTH_OFFLINE set to anything but "" and "0" forbids it as well.
+  // BERTH_OFFLINE=1 in the environment forbids it as well.
   bool allow_download = true;
   std::string base_url = "https://storage.googleapis.com/cvdf-datasets/mnist/";
   MnistFileSet files = MnistFileSet::mnist();

@@ -97,6 +97,13 @@ TEST_F(Mnist, OfflineAsksNobodyAndSaysSo) {
   EXPECT_EQ(absent_.requests(), 0);
 }
 
+TEST_F(Mnist, OfflineIsOneOrZero) {
+  const ScopedEnv offline("BERTH_OFFLINE", "maybe");
+  fill(dir_ / "given", "");
+  options_.directory = dir_ / "given";
+  EXPECT_THROW(find_or_fetch_mnist(options_), errors::InvalidArgument);
+}
+
 TEST_F(Mnist, TheOptionForbidsTheDownloadToo) {
   options_.allow_download = false;
   const MnistFiles files = find_or_fetch_mnist(options_);

@@ -8,6 +8,7 @@
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
+#include "keras/bad_labels.h"
 #include "keras/batches.h"
 #include "keras/layer_state.h"
 #include "keras/progress_bar.h"
@@ -42,8 +43,14 @@ void run_tests(Model::Training& training, const Batches& batches, Site site) {
   const NextBatch next = batches.begin();
   for (Tensors element; next(element);) {
     const Batch b = cut_batch(element, inputs, site);
-    step(b.inputs, b.targets, site);
     ++done;
+    try {
+      step(b.inputs, b.targets, site);
+    } catch (const errors::Error&) {
+      raise_bad_label(training, "evaluate", b.targets,
+                      fmt::format("batch {}", done), site);
+      throw;
+    }
   }
   if (done == 0) {
     throw errors::InvalidArgument(fmt::format(
@@ -111,7 +118,14 @@ History run_fit(Model& model, Model::Training& t, const Batches& batches,
       const Batch b = cut_batch(element, num_inputs, site);
       const int64_t examples = element[0].shape()[0];
       if (done == 0) check_batch("fit", examples, t.num_replicas(), site);
-      step(b.inputs, b.targets, site);
+      try {
+        step(b.inputs, b.targets, site);
+      } catch (const errors::Error&) {
+        raise_bad_label(
+            t, "fit", b.targets,
+            fmt::format("batch {} of epoch {}", done + 1, epoch + 1), site);
+        throw;
+      }
       if (watch.after_step(examples)) bar.note(watch.split()->str());
       bar.step(++done, [&] { return t.results(); });
       call_hooks(options.callbacks, &Callback::on_train_batch_end, model,
@@ -164,8 +178,13 @@ History Model::fit(const Tensor& x, const Tensor& y, const FitOptions& options,
   check_pair("fit", x, y, site);
   check_positive("fit", "batch_size", options.batch_size, site);
   check_batch("fit", options.batch_size, training_->num_replicas(), site);
-  return fit(batches_of(x, y, options.batch_size, options.shuffle, site),
-             options, site);
+  try {
+    return fit(batches_of(x, y, options.batch_size, options.shuffle, site),
+               options, site);
+  } catch (const errors::Error&) {
+    raise_bad_label(*training_, "fit", {y}, "y", site);
+    throw;
+  }
 }
 
 Logs Model::evaluate(const data::Dataset& dataset,
@@ -181,8 +200,13 @@ Logs Model::evaluate(const Tensor& x, const Tensor& y,
   training_->test_step("evaluate");
   check_pair("evaluate", x, y, site);
   check_positive("evaluate", "batch_size", options.batch_size, site);
-  return evaluate(batches_of(x, y, options.batch_size, false, site), options,
-                  site);
+  try {
+    return evaluate(batches_of(x, y, options.batch_size, false, site), options,
+                    site);
+  } catch (const errors::Error&) {
+    raise_bad_label(*training_, "evaluate", {y}, "y", site);
+    throw;
+  }
 }
 
 Tensors Model::predict(const Tensors& x, const PredictOptions& options,

@@ -5,15 +5,12 @@
 
 #include "berth/berth.h"
 #include "device/device_manager.h"
+#include "keras/testing.h"
 
 namespace berth::keras {
 namespace {
 
 using Floats = std::vector<float>;
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 // Four points on y = 2 a - 3 b + 1.
 struct Line {
@@ -291,6 +288,56 @@ TEST(Fit, ABatchWithoutExamplesIsRefusedWhereverItStands) {
   refuses([&] { model.fit(batches, {.verbose = 0}); });
   EXPECT_FALSE(std::isnan(model.get_weights()[0].to_vector<float>()[0]));
   refuses([&] { model.evaluate(batches); });
+}
+
+TEST(Fit, ABadLabelIsNamedByTheRowOfTheCallersData) {
+  const auto make = [] {
+    auto model = Sequential({Dense(2)});
+    model.compile({.optimizer = "sgd",
+                   .loss = sparse_from_logits(),
+                   .metrics = {"accuracy"}});
+    return model;
+  };
+  const auto told = [](auto&& fn) {
+    std::string message = "nothing thrown";
+    try {
+      fn();
+    } catch (const errors::Error& e) {
+      message = e.what();
+    }
+    for (Device* d : DeviceManager::get().devices()) d->reset_error();
+    return message;
+  };
+  std::vector<int32_t> labels(50, 1);
+  labels[37] = 9;
+  const Tensor x = ones({50, 3}), y = constant(labels, {50});
+  auto model = make();  // shuffles
+  expect_has(told([&] { model.fit(x, y, {.batch_size = 4, .verbose = 0}); }),
+             "fit: label 9 in row 37 of y (fit_test.cc:");
+  model = make();
+  expect_has(
+      told([&] { model.evaluate(x, y, {.batch_size = 4, .verbose = 0}); }),
+      "evaluate: label 9 in row 37 of y");
+  model = make();
+  const std::string m = told([&] {
+    model.fit(data::Dataset::from_tensor_slices({x, y}).batch(4),
+              {.verbose = 0});
+  });
+  // 37 = 9 * 4 + 1. An accelerator fails when later batches are on their way.
+  const bool at_once = DeviceManager::get().default_device().runs_inline();
+  expect_has(m, at_once ? "fit: label 9 in row 1 of batch 10 of epoch 1"
+                        : "label 9 in row 1");
+}
+
+TEST(Fit, MoreSlicesThanThereCanBeAreRefusedByCompile) {
+  auto model = Sequential({Dense(2)});
+  try {
+    model.compile({.loss = "mse", .slices = 64});
+    FAIL();
+  } catch (const errors::InvalidArgument& e) {
+    expect_has(e.what(), "slices is 64 (fit_test.cc:");
+    expect_has(e.what(), "to 32");
+  }
 }
 
 TEST(Fit, ALabelOutOfRangeIsAnErrorAndTearsTheWeights) {

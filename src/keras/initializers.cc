@@ -56,7 +56,7 @@ Initializer scaled(Variance variance, bool uniform,
   });
 }
 
-Initializer by_name(const std::string& name) {
+Initializer initializer_by_name(const std::string& name) {
   using namespace initializers;
   const std::pair<const char*, Initializer (*)()> kAll[] = {
       {"zeros", [] { return Zeros(); }},
@@ -82,7 +82,8 @@ Initializer by_name(const std::string& name) {
 
 Initializer::Initializer(const char* name)
     : Initializer(std::string(name ? name : "")) {}
-Initializer::Initializer(const std::string& name) : fn_(by_name(name).fn_) {}
+Initializer::Initializer(const std::string& name)
+    : fn_(initializer_by_name(name).fn_) {}
 
 namespace initializers {
 

@@ -4,13 +4,10 @@
 
 #include "base/diagnostics.h"
 #include "berth/berth.h"
+#include "keras/testing.h"
 
 namespace berth::keras {
 namespace {
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 // One test begins and ends with the default policy and no diagnostics.
 class LayerScope : public testing::Test {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/diagnostics.h"
+#include "base/immortal.h"
 #include "base/where.h"
 #include "berth/config.h"
 #include "berth/errors.h"
@@ -20,7 +21,7 @@ thread_local GlobalStep* t_step = nullptr;
 
 std::mutex g_names_mutex;
 std::map<std::string, int>& name_counts() {
-  static std::map<std::string, int> counts;
+  static auto& counts = immortal<std::map<std::string, int>>();
   return counts;
 }
 
@@ -59,10 +60,9 @@ void clear_session() {
 
 const char* intern(const std::string& text) {
   static std::mutex mutex;
-  // Never destroyed: tapes in static storage may still point here.
-  static auto* texts = std::make_unique<std::set<std::string>>().release();
+  static auto& texts = immortal<std::set<std::string>>();
   std::lock_guard lock(mutex);
-  return texts->insert(text).first->c_str();
+  return texts.insert(text).first->c_str();
 }
 
 void fail_in(const LayerState& state, const std::string& message) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/diagnostics.h"
+#include "base/immortal.h"
 #include "base/where.h"
 
 namespace berth::keras {
@@ -27,9 +28,8 @@ struct Lines {
   std::map<std::pair<std::string_view, int>, Line> at;
 };
 
-// Lives for ever: layers in static storage go late.
 Lines& lines() {
-  static Lines& l = *std::make_unique<Lines>().release();
+  static auto& l = immortal<Lines>();
   return l;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/diagnostics.h"
+#include "base/immortal.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -39,9 +40,8 @@ struct Copies {
   std::map<const OptimizerBase*, Copy> of;
 };
 
-// Lives for ever: optimizers in static storage go late.
 Copies& copies() {
-  static Copies& c = *std::make_unique<Copies>().release();
+  static auto& c = immortal<Copies>();
   return c;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/immortal.h"
 #include "berth/errors.h"
 #include "berth/keras/losses.h"
 #include "berth/ops/array.h"
@@ -22,16 +23,21 @@ namespace {
 // Keras keeps probabilities and divisors this far from 0.
 constexpr double kEpsilon = 1e-7;
 
-const math::ReduceOptions kLastAxis{.axis = std::vector<int64_t>{-1}};
+const math::ReduceOptions& last_axis() {
+  using Options = math::ReduceOptions;
+  static const auto& options =
+      immortal<Options>(Options{.axis = std::vector<int64_t>{-1}});
+  return options;
+}
 
 // The mean, the sum over the last axis; of scalars, themselves.
 Tensor mean_of(const Tensor& values, Site site) {
   return values.rank() == 0 ? values
-                            : math::reduce_mean(values, kLastAxis, site);
+                            : math::reduce_mean(values, last_axis(), site);
 }
 Tensor sum_of(const Tensor& values, Site site) {
   return values.rank() == 0 ? values
-                            : math::reduce_sum(values, kLastAxis, site);
+                            : math::reduce_sum(values, last_axis(), site);
 }
 
 Tensor at_least(const Tensor& x, double low, Site site) {
@@ -106,7 +112,7 @@ Tensor squared_hinge(const Tensor& y, const Tensor& p, Site s) {
 Tensor categorical_hinge(const Tensor& y, const Tensor& p, Site s) {
   const Tensor right = sum_of(math::multiply(y, p, s), s);
   const Tensor others = math::multiply(1.0 - y, p, s);
-  const Tensor wrong = math::reduce_max(others, kLastAxis, s);
+  const Tensor wrong = math::reduce_max(others, last_axis(), s);
   return at_least(wrong - right + 1.0, 0, s);
 }
 

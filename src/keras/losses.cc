@@ -43,7 +43,7 @@ constexpr Named kLosses[] = {
     {"cosine_similarity", "", [] { return losses::CosineSimilarity(); }},
 };
 
-Loss by_name(const std::string& name) {
+Loss loss_by_name(const std::string& name) {
   std::string known;
   for (const Named& l : kLosses) {
     if (!name.empty() && (name == l.name || name == l.alias)) return l.make();
@@ -77,8 +77,8 @@ Tensor aligned_weights(const Tensor& weights, const Tensor& values, Site site) {
 
 }  // namespace
 
-Loss::Loss(const char* name) : Loss(by_name(name ? name : "")) {}
-Loss::Loss(const std::string& name) : Loss(by_name(name)) {}
+Loss::Loss(const char* name) : Loss(loss_by_name(name ? name : "")) {}
+Loss::Loss(const std::string& name) : Loss(loss_by_name(name)) {}
 Loss::Loss(std::string name, Fn fn, const LossOptions& options)
     : name_(std::move(name)),
       fn_(std::move(fn)),

@@ -76,12 +76,12 @@ Tensor accuracy(const Tensor& y_true, const Tensor& y_pred) {
                 : categorical_accuracy(y_true, y_pred);
 }
 
-Tensor squared_error(const Tensor& y_true, const Tensor& y_pred) {
+Tensor squared_errors(const Tensor& y_true, const Tensor& y_pred) {
   const Tensor y = like_prediction("mean_squared_error", y_true, y_pred);
   return math::squared_difference(y_pred, y, t_state.site);
 }
 
-Metric by_name(const std::string& name) {
+Metric metric_by_name(const std::string& name) {
   using namespace metrics;
   if (name == "accuracy" || name == "acc") return {name, &accuracy};
   if (name == "sparse_categorical_accuracy") {
@@ -104,8 +104,8 @@ std::string name_or(const metrics::MetricOptions& o, const char* name) {
 
 }  // namespace
 
-Metric::Metric(const char* name) : Metric(by_name(name ? name : "")) {}
-Metric::Metric(const std::string& name) : Metric(by_name(name)) {}
+Metric::Metric(const char* name) : Metric(metric_by_name(name ? name : "")) {}
+Metric::Metric(const std::string& name) : Metric(metric_by_name(name)) {}
 Metric::Metric(std::string name, Fn fn) : state_(std::make_shared<State>()) {
   state_->name = std::move(name);
   state_->fn = std::move(fn);
@@ -169,7 +169,7 @@ Metric BinaryAccuracy(MetricOptions o) {
   return {name_or(o, "binary_accuracy"), &binary_accuracy};
 }
 Metric MeanSquaredError(MetricOptions o) {
-  return {name_or(o, "mean_squared_error"), &squared_error};
+  return {name_or(o, "mean_squared_error"), &squared_errors};
 }
 
 }  // namespace metrics

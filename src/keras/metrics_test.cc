@@ -6,20 +6,20 @@ namespace berth::keras {
 namespace {
 
 // The largest of each row stands at 0 and at 2.
-Tensor probabilities() {
+Tensor guesses() {
   return constant({{0.7f, 0.2f, 0.1f}, {0.25f, 0.25f, 0.5f}});
 }
 
 TEST(Metrics, AccuracyChoosesByShapes) {
   const Metric sparse = "accuracy";
-  sparse.update_state(constant({0, 2}), probabilities());
+  sparse.update_state(constant({0, 2}), guesses());
   EXPECT_DOUBLE_EQ(sparse.result(), 1);
-  sparse.update_state(constant({1, 2}), probabilities());
+  sparse.update_state(constant({1, 2}), guesses());
   EXPECT_DOUBLE_EQ(sparse.result(), 0.75);
   sparse.reset_state();
   EXPECT_DOUBLE_EQ(sparse.result(), 0);
   const Metric one_hot = "accuracy";
-  one_hot.update_state(constant({{0, 1, 0}, {0, 0, 1}}), probabilities());
+  one_hot.update_state(constant({{0, 1, 0}, {0, 0, 1}}), guesses());
   EXPECT_DOUBLE_EQ(one_hot.result(), 0.5);
   const Metric binary = "accuracy";
   binary.update_state(constant({0, 1, 1, 1}),

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iostream>
+#include <cstdio>
+#include <sstream>
 
+#include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
 #include "function/abstract_call.h"
@@ -38,10 +40,12 @@ void Model::compile(CompileOptions options, Site site) {
                     "{{.loss = \"mse\"}} or one of keras::losses",
                     name(), where_text(nullptr, site)));
   }
-  if (options.slices < 0) {
+  if (options.slices < 0 || options.slices > ThreadPool::kMaxChunks) {
     throw errors::InvalidArgument(fmt::format(
-        "compile of model \"{}\": slices is {}{}; expected at least 0", name(),
-        options.slices, where_text(nullptr, site)));
+        "compile of model \"{}\": slices is {}{}; expected 0 (one per core) to "
+        "{}",
+        name(), options.slices, where_text(nullptr, site),
+        ThreadPool::kMaxChunks));
   }
   training_->compile(std::move(options), site);
 }
@@ -94,6 +98,12 @@ int Model::num_train_traces() const {
   return training_->train_ ? training_->train_->num_traces() : 0;
 }
 
-void Model::summary() const { summary(std::cout); }
+// Not through std::cout, whose header has a static object in whoever reads it.
+void Model::summary() const {
+  std::ostringstream text;
+  summary(text);
+  std::fputs(text.str().c_str(), stdout);
+  std::fflush(stdout);
+}
 
 }  // namespace berth::keras

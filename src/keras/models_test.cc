@@ -4,15 +4,12 @@
 
 #include "berth/berth.h"
 #include "keras/progress_bar.h"
+#include "keras/testing.h"
 
 namespace berth::keras {
 namespace {
 
 using Floats = std::vector<float>;
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 DenseOptions all_ones() { return {.kernel_initializer = "ones"}; }
 

@@ -209,7 +209,7 @@ Tensor OptimizerBase::scalar(double value, DType dtype) {
 
 namespace {
 
-Optimizer by_name(const std::string& name) {
+Optimizer optimizer_by_name(const std::string& name) {
   if (name == "sgd" || name == "SGD") return SGD();
   if (name == "adam" || name == "Adam") return Adam();
   if (name == "adamw" || name == "AdamW") return AdamW();
@@ -223,8 +223,10 @@ Optimizer by_name(const std::string& name) {
 
 }  // namespace
 
-Optimizer::Optimizer(const char* name) : Optimizer(by_name(name ? name : "")) {}
-Optimizer::Optimizer(const std::string& name) : Optimizer(by_name(name)) {}
+Optimizer::Optimizer(const char* name)
+    : Optimizer(optimizer_by_name(name ? name : "")) {}
+Optimizer::Optimizer(const std::string& name)
+    : Optimizer(optimizer_by_name(name)) {}
 
 void Optimizer::apply_gradients(const Tensors& grads,
                                 const std::vector<Variable>& variables,

@@ -16,17 +16,6 @@ double now_us() {
       .count();
 }
 
-// Nodes that an _AllReduce was lowered to bear its name.
-bool is_sync(const std::string& name) {
-  return name.find("/all_reduce") != std::string::npos;
-}
-
-bool is_sync(const placement::TransferRow& t) {
-  return is_sync(t.value) ||
-         std::any_of(t.readers.begin(), t.readers.end(),
-                     [](const std::string& r) { return is_sync(r); });
-}
-
 std::string short_name(const std::string& device) {
   const size_t at = device.rfind("device:");
   return at == std::string::npos ? device : device.substr(at + 7);
@@ -46,13 +35,13 @@ MeasuredSplit split_of(const placement::Report& report,
     busy[d.device] = std::max(0.0, d.measured_busy_us);
   }
   for (const placement::OpRow& op : report.ops) {
-    if (op.measured_us > 0 && is_sync(op.op)) {
+    if (op.measured_us > 0 && op.collective) {
       sync[op.device] += op.measured_us * op.runs_per_step;
     }
   }
   std::map<std::string, double> sent;  // to each device
   for (const placement::TransferRow& t : report.transfers) {
-    if (t.measured_us > 0 && is_sync(t)) {
+    if (t.measured_us > 0 && t.collective) {
       sent[t.to] += t.measured_us * t.runs_per_step;
     }
   }

@@ -41,7 +41,7 @@ class StepWatch {
 
 // Reads the split off the report of a training step whose replicas have so many
 // examples. Sums and the sending of what is summed are told from compute by
-// their names.
+// the rows' `collective`.
 MeasuredSplit split_of(const placement::Report& report,
                        const distribute::StrategyCore& core,
                        const std::vector<int64_t>& shares);

@@ -7,6 +7,7 @@
 #include "distribute/plan_step.h"
 #include "function/abstract_call.h"
 #include "keras/layer_state.h"
+#include "keras/targets.h"
 #include "keras/training.h"
 #include "op/device_scope.h"
 #include "ops/random_key.h"
@@ -22,10 +23,6 @@ std::vector<TensorSpec> with_batch(std::vector<TensorSpec> specs,
     if (s.shape.rank() > 0) s.shape[0] = batch;
   }
   return specs;
-}
-
-bool takes_labels(const Loss& loss) {
-  return loss.name().find("sparse") != std::string::npos;
 }
 
 // What a loss expects beside predictions: the same, or labels of classes.

@@ -26,12 +26,12 @@ Tensor classes(int64_t n) {
   return constant(std::span<const int32_t>(v), Shape{n});
 }
 
-struct Result {
+struct RunResult {
   std::vector<double> losses;
   Floats values;  // of all variables, metrics too
 };
 
-void compare(const Result& a, const Result& b, const std::string& what) {
+void compare(const RunResult& a, const RunResult& b, const std::string& what) {
   check(
       a.values.size() == b.values.size() && a.losses.size() == b.losses.size(),
       what + ": as many values");
@@ -68,7 +68,7 @@ data::Dataset make_data(int64_t rest) {
 }
 
 void keep(const Model& model, const Optimizer& optimizer, const Metric& metric,
-          Result* r) {
+          RunResult* r) {
   std::vector<Variable> all = model.weights();
   for (const Variable& v : optimizer.variables()) all.push_back(v);
   all.push_back(metric.total());
@@ -80,8 +80,8 @@ void keep(const Model& model, const Optimizer& optimizer, const Metric& metric,
   }
 }
 
-Result custom_loop(const distribute::Strategy& strategy, int64_t rest,
-                   bool traced) {
+RunResult custom_loop(const distribute::Strategy& strategy, int64_t rest,
+                      bool traced) {
   const auto scope = strategy.scope();
   const Sequential model = make_model();
   const Adam optimizer(0.01);
@@ -100,7 +100,7 @@ Result custom_loop(const distribute::Strategy& strategy, int64_t rest,
   const auto whole = function([&](const PerReplica& x, const PerReplica& y) {
     return strategy.reduce(ReduceOp::kSum, strategy.run(step, x, y));
   });
-  Result r;
+  RunResult r;
   const auto batches =
       strategy.experimental_distribute_dataset(make_data(rest));
   for (int epoch = 0; epoch < 4; ++epoch) {
@@ -117,13 +117,13 @@ Result custom_loop(const distribute::Strategy& strategy, int64_t rest,
 }
 
 // The same without a strategy.
-Result plain_loop(int64_t rest) {
+RunResult plain_loop(int64_t rest) {
   const Sequential model = make_model();
   const Adam optimizer(0.01);
   const Loss loss_fn =
       losses::SparseCategoricalCrossentropy({.from_logits = true});
   const Metric accuracy("accuracy");
-  Result r;
+  RunResult r;
   for (int epoch = 0; epoch < 4; ++epoch) {
     for (const Tensors& b : make_data(rest)) {
       GradientTape tape;
@@ -142,7 +142,7 @@ Result plain_loop(int64_t rest) {
 void loops_equal_one_device(const distribute::StrategyOptions& options) {
   const MirroredStrategy strategy(options);
   for (const int64_t rest : {5, 1}) {  // 1: a replica without examples
-    const Result one = plain_loop(rest);
+    const RunResult one = plain_loop(rest);
     compare(one, custom_loop(strategy, rest, false), "run");
     compare(one, custom_loop(strategy, rest, true), "run in a function");
   }
@@ -203,7 +203,7 @@ void fit_takes_distributed_data() {
          .loss = losses::SparseCategoricalCrossentropy({.from_logits = true})});
     const data::Dataset data = make_data(5);
     const FitOptions options{.epochs = 2, .verbose = 0};
-    Result r;
+    RunResult r;
     r.losses =
         (distributed ? model.fit(strategy.experimental_distribute_dataset(data),
                                  options)

@@ -4,6 +4,7 @@
 #include <array>
 #include <ostream>
 
+#include "base/bytes_text.h"
 #include "berth/keras/models.h"
 #include "device/device_manager.h"
 #include "keras/layer_state.h"
@@ -64,13 +65,6 @@ std::string with_commas(int64_t n) {
   return s;
 }
 
-std::string bytes_text(int64_t floats) {
-  const double bytes = 4 * static_cast<double>(floats);
-  if (bytes < 1024) return fmt::format("{:.0f} B", bytes);
-  if (bytes < 1024 * 1024) return fmt::format("{:.2f} KB", bytes / 1024);
-  return fmt::format("{:.2f} MB", bytes / (1024 * 1024));
-}
-
 Row row_of(const Layer& layer) {
   const LayerState& s = layer.base()->state();
   return {fmt::format("{} ({})", s.name, s.type), shape_text(s.output_shapes),
@@ -108,7 +102,8 @@ void Model::summary(std::ostream& out) const {
   const int64_t trained = size_of_all(trainable_variables());
   const int64_t others = size_of_all(non_trainable_variables());
   auto total = [&](const char* what, int64_t n) {
-    out << fmt::format("{}: {} ({})\n", what, with_commas(n), bytes_text(n));
+    out << fmt::format("{}: {} ({})\n", what, with_commas(n),
+                       bytes_text(4 * n));
   };
   total("Total params", trained + others);
   total("Trainable params", trained);

@@ -52,4 +52,8 @@ Tensor class_labels(const char* what, const Tensor& y_true,
   return d == int32 || d == int64 ? y : math::cast(y, int64, site);
 }
 
+bool takes_labels(const Loss& loss) {
+  return loss.name().find("sparse") != std::string::npos;
+}
+
 }  // namespace berth::keras

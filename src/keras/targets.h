@@ -3,6 +3,7 @@
 #ifndef BERTH_KERAS_TARGETS_H_
 #define BERTH_KERAS_TARGETS_H_
 
+#include "berth/keras/losses.h"
 #include "berth/tensor.h"
 
 namespace berth::keras {
@@ -16,6 +17,9 @@ Tensor like_prediction(const char* what, const Tensor& y_true,
 // [n]. Throws errors::InvalidArgument, naming `what`, otherwise.
 Tensor class_labels(const char* what, const Tensor& y_true,
                     const Tensor& y_pred);
+
+// True when the loss takes numbers of classes as targets.
+bool takes_labels(const Loss& loss);
 
 }  // namespace berth::keras
 

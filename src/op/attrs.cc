@@ -6,6 +6,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/immortal.h"
+
 namespace berth {
 
 namespace {
@@ -94,9 +96,8 @@ const AttrValue* Attrs::find(std::string_view name) const {
 
 class AttrsTable {
  public:
-  // Never destroyed: handles in static storage may outlive any order.
   static AttrsTable& get() {
-    static AttrsTable& t = *std::make_unique<AttrsTable>().release();
+    static auto& t = immortal<AttrsTable>();
     return t;
   }
 

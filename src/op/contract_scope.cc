@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/immortal.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/device.h"
@@ -16,11 +17,14 @@ namespace berth {
 
 namespace {
 
-thread_local ContractChainRef t_open;
+struct OpenContracts {
+  ContractChainRef chain;
+};
+ContractChainRef& open_chain() { return of_this_thread<OpenContracts>().chain; }
 
 void set_open(ContractChainRef chain) {
-  t_open = std::move(chain);
-  if (t_open) {
+  open_chain() = std::move(chain);
+  if (open_chain()) {
     t_state.flags |= kContractsOpen;
   } else {
     t_state.flags &= ~kContractsOpen;
@@ -98,7 +102,7 @@ void raise_broken(const placement::Contract& contract, Site made,
 }
 
 ContractChainRef open_contracts() {
-  return contracts_open() ? t_open : nullptr;
+  return contracts_open() ? open_chain() : nullptr;
 }
 
 ContractChainRef joined(const ContractChainRef& inner,
@@ -108,7 +112,7 @@ ContractChainRef joined(const ContractChainRef& inner,
       ContractChain{inner->scope, joined(inner->outer, outer)});
 }
 
-ContractsSwap::ContractsSwap(ContractChainRef chain) : saved_(t_open) {
+ContractsSwap::ContractsSwap(ContractChainRef chain) : saved_(open_chain()) {
   set_open(std::move(chain));
 }
 ContractsSwap::~ContractsSwap() { set_open(std::move(saved_)); }
@@ -228,7 +232,7 @@ void check_eager_call(const OpDef& op, CallPlace place,
                       std::span<const Tensor* const> in,
                       std::span<const OutSpec> out) {
   const EagerCall call{op, place.device, place.memory, in, out};
-  for (const ContractChain* at = t_open.get(); at; at = at->outer.get()) {
+  for (const ContractChain* at = open_chain().get(); at; at = at->outer.get()) {
     placement::ScopeState& s = *at->scope;
     std::lock_guard lock(s.mutex);
     check_place(s, call);
@@ -246,7 +250,9 @@ ContractScope::ContractScope(Contract contract, Site site)
       ContractChain{state_, open_contracts()}));
 }
 
-ContractScope::~ContractScope() { set_open(without(t_open, state_.get())); }
+ContractScope::~ContractScope() {
+  set_open(without(open_chain(), state_.get()));
+}
 
 int64_t ContractScope::moved_bytes() const {
   std::lock_guard lock(state_->mutex);

@@ -1,5 +1,7 @@
 #include "op/control_flow.h"
 
+#include "op/op_registry.h"
+
 namespace berth {
 
 namespace {
@@ -30,13 +32,18 @@ WhileLayout::WhileLayout(const OpDef& op, const Attrs* attrs)
   num_stacks = static_cast<int>(body->output_specs().size()) - num_vars;
 }
 
+bool is_loop(const OpDef& op) {
+  static const OpDef& loop = op_named("While");
+  return &op == &loop;
+}
+
 std::vector<int> callee_inputs(const OpDef& op, const Attrs* attrs,
                                const Callable& callee) {
   std::vector<int> inputs;
   auto add = [&](int first, int n) {
     for (int i = 0; i < n; ++i) inputs.push_back(first + i);
   };
-  if (op.name() == "If") {
+  if (!is_loop(op)) {
     add(1, static_cast<int>(callee.input_specs().size()));
     return inputs;
   }

@@ -51,6 +51,9 @@ struct WhileLayout {
   int first_stack() const { return num_vars + 1; }
 };
 
+// True for While, false for If.
+bool is_loop(const OpDef& op);
+
 // Which input of the node each input of a callee is; for rows, one row of it.
 std::vector<int> callee_inputs(const OpDef& op, const Attrs* attrs,
                                const Callable& callee);

@@ -96,28 +96,30 @@ TEST(Dispatcher, AnExceptionBelowLeavesTheListAsItWas) {
   EXPECT_EQ(seen, (std::vector<int>{2, 1, 2, 1}));
 }
 
-std::string scope() { return t_state.scope ? t_state.scope->name.str() : "-"; }
+std::string scope_now() {
+  return t_state.scope ? t_state.scope->name.str() : "-";
+}
 
 TEST(DeviceScope, InnerPartsWinAndTheOuterOneComesBack) {
-  EXPECT_EQ(scope(), "-");
+  EXPECT_EQ(scope_now(), "-");
   {
     const auto outer = device("/job:localhost/GPU:1");
-    EXPECT_EQ(scope(), "/job:localhost/device:GPU:1");
+    EXPECT_EQ(scope_now(), "/job:localhost/device:GPU:1");
     {
       const auto inner = device("/CPU:0");
-      EXPECT_EQ(scope(), "/job:localhost/device:CPU:0");
+      EXPECT_EQ(scope_now(), "/job:localhost/device:CPU:0");
       EXPECT_EQ(t_state.scope_device, &DeviceManager::get().host());
     }
-    EXPECT_EQ(scope(), "/job:localhost/device:GPU:1");
+    EXPECT_EQ(scope_now(), "/job:localhost/device:GPU:1");
   }
-  EXPECT_EQ(scope(), "-");
+  EXPECT_EQ(scope_now(), "-");
   EXPECT_EQ(t_state.scope_device, nullptr);
 }
 
 TEST(DeviceScope, AnEmptyNameInsideKeepsTheOuterOne) {
   const auto outer = device("/CPU:0");
   const auto inner = device("");
-  EXPECT_EQ(scope(), "/device:CPU:0");
+  EXPECT_EQ(scope_now(), "/device:CPU:0");
 }
 
 TEST(DeviceScope, ScopesCloseInAnyOrder) {
@@ -137,14 +139,14 @@ TEST(DeviceScope, ScopesCloseInAnyOrder) {
       for (size_t i = 0; i < names.size(); ++i) {
         if (open[i]) expected = DeviceName::parse(names[i]).str();
       }
-      ASSERT_EQ(scope(), expected);
+      ASSERT_EQ(scope_now(), expected);
     }
   }
 }
 
 TEST(DeviceScope, AMalformedNameOpensNothing) {
   EXPECT_THROW((void)device("/GPU:x"), errors::InvalidArgument);
-  EXPECT_EQ(scope(), "-");
+  EXPECT_EQ(scope_now(), "-");
 }
 
 TEST(DeviceScope, WithoutSoftPlacementAnUnknownDeviceIsAnErrorAtTheFirstOp) {
@@ -164,11 +166,11 @@ TEST(DeviceScope, WithoutSoftPlacementAnUnknownDeviceIsAnErrorAtTheFirstOp) {
 }
 
 TEST(DeviceScope, AFunctionRunsInItAndItsResultComesOut) {
-  EXPECT_EQ(with_device("/CPU:0", [] { return scope(); }), "/device:CPU:0");
+  EXPECT_EQ(with_device("/CPU:0", [] { return scope_now(); }), "/device:CPU:0");
   EXPECT_THROW(
       with_device("/CPU:0", []() -> int { throw std::runtime_error("x"); }),
       std::runtime_error);
-  EXPECT_EQ(scope(), "-");
+  EXPECT_EQ(scope_now(), "-");
 }
 
 TEST(DeviceScope, ErrorsNameTheLayerAndTheLine) {

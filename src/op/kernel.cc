@@ -12,6 +12,7 @@ namespace berth {
 void KernelTable::add(std::string_view op, KernelDef def) {
   const uint16_t id = op_named(op).id();
   if (by_op_.size() <= id) by_op_.resize(id + 1);
+  def.any_shape = def.direct != nullptr;
   by_op_[id].push_back(std::move(def));
   rebuild_fast(id);
 }
@@ -43,6 +44,44 @@ void KernelTable::append(const KernelTable& other) {
   }
 }
 
+namespace {
+
+// A kernel of another table, run by `launch`.
+class Launched final : public Prepared {
+ public:
+  Launched(BoundKernel kernel, const LaunchFn& launch)
+      : kernel_(std::move(kernel)), launch_(launch) {}
+  size_t scratch_bytes() const override {
+    return kernel_.state ? kernel_.state->scratch_bytes() : 0;
+  }
+  void run(const KernelCall& call) const override { launch_(call, kernel_); }
+
+ private:
+  const BoundKernel kernel_;
+  const LaunchFn launch_;
+};
+
+}  // namespace
+
+void KernelTable::append(const KernelTable& other, const LaunchFn& launch) {
+  for (size_t id = 0; id < other.by_op_.size(); ++id) {
+    if (other.by_op_[id].empty()) continue;
+    if (by_op_.size() <= id) by_op_.resize(id + 1);
+    for (const KernelDef& def : other.by_op_[id]) {
+      KernelDef mine = def;
+      mine.direct = nullptr;
+      mine.prepare = [inner = def.prepare, direct = def.direct, launch](
+                         const PrepareArgs& args) -> std::unique_ptr<Prepared> {
+        BoundKernel kernel{.direct = direct};
+        if (!direct && !(kernel.state = inner(args))) return nullptr;
+        return std::make_unique<Launched>(std::move(kernel), launch);
+      };
+      by_op_[id].push_back(std::move(mine));
+    }
+    rebuild_fast(static_cast<uint16_t>(id));
+  }
+}
+
 void KernelTable::remove(std::string_view op) {
   const uint16_t id = op_named(op).id();
   if (id < by_op_.size()) by_op_[id].clear();
@@ -68,6 +107,14 @@ void KernelTable::rebuild_fast(uint16_t op_id) {
 std::span<const KernelDef> KernelTable::candidates(const OpDef& op) const {
   if (op.id() >= by_op_.size()) return {};
   return by_op_[op.id()];
+}
+
+const KernelDef* KernelTable::for_any_shape(const OpDef& op,
+                                            DType dtype) const {
+  for (const KernelDef& def : candidates(op)) {
+    if (def.dtypes & dtype_bit(dtype)) return def.any_shape ? &def : nullptr;
+  }
+  return nullptr;
 }
 
 bool KernelTable::supports(const OpDef& op, DType dtype) const {
@@ -108,7 +155,20 @@ bool can_run(const KernelTable& table, const OpDef& op, DType dtype) {
          table.supports(op, dtype);
 }
 
-BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& args) {
+BoundKernel bind_for_any_shape(const KernelTable& table, const OpDef& op,
+                               DType dtype) {
+  BoundKernel bound;
+  const KernelDef* def = table.for_any_shape(op, dtype);
+  if (def == nullptr) return bound;
+  bound.def = def;
+  bound.direct = def->direct;
+  if (!def->direct) bound.state = def->prepare({.op = &op, .table = &table});
+  return bound;
+}
+
+BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& asked) {
+  PrepareArgs args = asked;
+  args.table = &table;
   const DType dtype = kernel_dtype(args.in, args.out);
   BoundKernel bound;
   for (const KernelDef& def : table.candidates(*args.op)) {

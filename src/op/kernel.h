@@ -22,6 +22,8 @@
 
 namespace berth {
 
+class KernelTable;
+class Stream;
 class ThreadPool;
 
 // A row-major array as a kernel sees it: dense, or, for kernels that say
@@ -45,15 +47,20 @@ struct View {
 
 // Where a kernel runs.
 struct KernelContext {
+  Stream* stream = nullptr;    // that the call is work of
   ThreadPool* pool = nullptr;  // null: this thread alone
   int slices = 1;              // parts of a fork; results depend on it alone
   void* scratch = nullptr;     // Prepared::scratch_bytes(), 64-byte aligned
-  uint64_t step = 0;           // step counter of random ops
+  // The step counter of random ops, in the memory of the device, so that work
+  // that is replayed reads what it is then; null: 0.
+  const uint64_t* step_counter = nullptr;
   // When the kernel computes one part of a split op: where the part begins in
   // the unsplit output 0, counted in elements (random ops).
   int64_t slice_origin = 0;
   // Then also: the shape of the unsplit input 0 (means divide by its count).
   const Shape* unsplit = nullptr;
+
+  uint64_t step() const { return step_counter ? *step_counter : 0; }
 };
 
 struct KernelCall {
@@ -88,6 +95,8 @@ struct PrepareArgs {
   std::span<const OutSpec> out;
   int slices = 1;
   const Shape* unsplit = nullptr;  // as in KernelContext
+  // The device's, for kernels that call others; set by bind_kernel().
+  const KernelTable* table = nullptr;
 
   template <class T>
   const T& attr(std::string_view name) const {
@@ -96,7 +105,8 @@ struct PrepareArgs {
 };
 
 // Null: refused for these specs; the next candidate is asked.
-using PrepareFn = std::unique_ptr<Prepared> (*)(const PrepareArgs& args);
+using PrepareFn =
+    std::function<std::unique_ptr<Prepared>(const PrepareArgs& args)>;
 
 struct KernelDef {
   std::string label;  // "reference", "dnnl"; for explain and traces
@@ -112,7 +122,16 @@ struct KernelDef {
   // True when the kernel takes pitched views whose runs are last axes: rows
   // of a wider array.
   bool pitched = false;
+  // True when it is valid for every shape and all attributes: direct ones, and
+  // such of another table that `launch` runs. Set by the table.
+  bool any_shape = false;
 };
+
+struct BoundKernel;
+
+// Runs a kernel of another table.
+using LaunchFn =
+    std::function<void(const KernelCall& call, const BoundKernel& kernel)>;
 
 class KernelTable {
  public:
@@ -125,6 +144,9 @@ class KernelTable {
                 const char* label, bool parallel = true);
   // Appends the candidates of `other` behind those here.
   void append(const KernelTable& other);
+  // The same, each run by `launch`: for a device whose memory has other
+  // addresses than tensors name, or that hands calls on to a queue.
+  void append(const KernelTable& other, const LaunchFn& launch);
   // Takes away all candidates of an op (a device that lacks the kernel).
   void remove(std::string_view op);
 
@@ -133,6 +155,8 @@ class KernelTable {
     const size_t i = size_t{op_id} * kNumDTypes + static_cast<size_t>(dtype);
     return i < fast_.size() ? fast_[i] : nullptr;
   }
+  // The first candidate when it is valid for every shape; else null.
+  const KernelDef* for_any_shape(const OpDef& op, DType dtype) const;
   // In order of preference.
   std::span<const KernelDef> candidates(const OpDef& op) const;
   // True when a candidate takes the dtype.
@@ -172,6 +196,10 @@ struct BoundKernel {
     }
   }
 };
+
+// Binds a kernel that is valid for every shape. Empty: there is none.
+BoundKernel bind_for_any_shape(const KernelTable& table, const OpDef& op,
+                               DType dtype);
 
 // Asks the candidates in order. An empty result: none takes these specs.
 BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& args);

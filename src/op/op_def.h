@@ -137,7 +137,13 @@ enum class OpKind : uint8_t {
   kReadVariable,  // output 0 is the variable's value
   kCall,          // runs the Callable attribute "f"
   kControl,       // If, While: runs Callable attributes (op/control_flow.h)
-  kPlaceholder,   // graph only: argument, constant, variable handle, transfer
+  // Graphs only (OpDef::graph_only()):
+  kArgument,      // of the function
+  kConstant,      // output 0 is the attribute "value"
+  kHandle,        // of a variable
+  kHandleRange,   // of some elements of the variable behind input 0
+  kTransfer,      // input 0 on another device
+  kCrossReplica,  // a replica meets the others here
 };
 
 using InferFn = void (*)(InferContext& c);
@@ -194,6 +200,12 @@ class OpDef {
   // element of each at a time.
   bool elementwise() const { return elementwise_; }
   bool commutative() const { return commutative_; }
+  // Exists only inside graphs; no device computes it.
+  bool graph_only() const { return kind_ >= OpKind::kArgument; }
+  // The input that updates_with() named; -1: it has not been called.
+  int update_value() const { return update_value_; }
+  // An optimizer's: update() has been called.
+  bool update() const { return update_; }
   // Must run even when nobody uses a result, and never twice.
   bool stateful() const { return stateful_; }
   // Reads (seed, op id, step, index); never folded or merged.
@@ -202,6 +214,8 @@ class OpDef {
   bool has_variables() const { return has_variables_; }
   // Only reads shapes; follows its input's device.
   bool metadata() const { return metadata_; }
+  // Has the attributes of another op besides those declared.
+  bool any_attrs() const { return any_attrs_; }
   const std::string& doc() const { return doc_; }
 
  private:
@@ -226,6 +240,7 @@ class OpDef {
   SplitFn split_ = nullptr;
   NumOutputsFn num_outputs_ = nullptr;
   uint64_t ref_outputs_ = 0, host_outputs_ = 0;  // one bit each, at most 64
+  int update_value_ = -1;
   uint16_t id_ = 0;
   OpKind kind_ = OpKind::kCompute;
   bool elementwise_ = false;
@@ -235,6 +250,8 @@ class OpDef {
   bool metadata_ = false;
   bool not_differentiable_ = false;
   bool has_variables_ = false;
+  bool update_ = false;
+  bool any_attrs_ = false;
 };
 
 template <class T>

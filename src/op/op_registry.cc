@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
 #include <mutex>
 
 #include "berth/errors.h"
+#include "op/update_rules.h"
 
 namespace berth {
 
@@ -109,6 +111,10 @@ OpBuilder& OpBuilder::required_attr(std::string name, AttrValue type) {
   def_->attrs_.push_back({std::move(name), std::move(type), true});
   return *this;
 }
+OpBuilder& OpBuilder::any_attrs() {
+  def_->any_attrs_ = true;
+  return *this;
+}
 OpBuilder& OpBuilder::infer(InferFn fn) {
   def_->infer_ = fn;
   return *this;
@@ -137,6 +143,28 @@ OpBuilder& OpBuilder::elementwise() {
   def_->elementwise_ = true;
   if (!def_->infer_) def_->infer_ = &infer_broadcast;
   if (!def_->split_) def_->split_ = &split_elementwise;
+  return *this;
+}
+OpBuilder& OpBuilder::updates_with(std::string_view value) {
+  const auto& inputs = def_->inputs_;
+  const auto it = std::find_if(inputs.begin(), inputs.end(), [&](auto& arg) {
+    return arg.name == value && arg.access == Access::kValue;
+  });
+  if (it == inputs.end() || !def_->outputs_.empty() || !def_->stateful_) {
+    throw errors::InvalidArgument(fmt::format(
+        "cannot register op '{}': updates with '{}'; expected the name of an "
+        "input that is no variable, writes_variable(), and no output",
+        def_->name(), value));
+  }
+  def_->update_value_ = static_cast<int>(it - inputs.begin());
+  return attr("shared", false);
+}
+OpBuilder& OpBuilder::update(std::string_view gradient) {
+  updates_with(gradient);
+  def_->update_ = true;
+  if (!def_->infer_) def_->infer_ = &infer_update;
+  if (!def_->split_) def_->split_ = &split_update;
+  if (!def_->cost_) def_->cost_ = &cost_update;
   return *this;
 }
 OpBuilder& OpBuilder::commutative() {
@@ -175,7 +203,7 @@ OpRegistry::OpRegistry() : impl_(std::make_unique<Impl>()) {}
 OpRegistry::~OpRegistry() = default;
 
 OpRegistry& OpRegistry::get() {
-  // Never destroyed: tensors and graphs in static storage refer to ops.
+  // Never destroyed, as immortal() has it; its constructor is private.
   static OpRegistry& registry = *[] {
     auto r = std::unique_ptr<OpRegistry>(new OpRegistry);
     register_all_ops(*r);

@@ -60,6 +60,7 @@ class OpBuilder {
   OpBuilder& attr(std::string name, AttrValue default_value);
   // An attribute without default; `type` gives its type.
   OpBuilder& required_attr(std::string name, AttrValue type);
+  OpBuilder& any_attrs();  // those of another op, besides these
   OpBuilder& infer(InferFn fn);
   OpBuilder& gradient(GradientFn fn);
   OpBuilder& decompose(DecomposeFn fn);
@@ -67,6 +68,16 @@ class OpBuilder {
   OpBuilder& split(SplitFn fn);
   OpBuilder& kind(OpKind kind);
   OpBuilder& elementwise();
+  // Promises that each element of the variables becomes what that element of
+  // them, the same element of input `value` (an input above) and scalars give.
+  // Devices of one memory then share the work by ranges of elements. The op
+  // gets the attribute "shared": the kernel is told there that other devices
+  // read what it writes next.
+  OpBuilder& updates_with(std::string_view value);
+  // The same of an optimizer's update with the gradient `gradient`; small ones
+  // are merged where they have a direct kernel, and an op without rules of its
+  // own gets infer_update, split_update and cost_update.
+  OpBuilder& update(std::string_view gradient);
   OpBuilder& commutative();
   OpBuilder& stateful();
   OpBuilder& random();

@@ -110,6 +110,15 @@ Windows conv_windows(const OpDef& op, const Attrs* attrs, const Shape& image,
       make_axis(op, image[2], filter[1], strides[1], dilations[1], pads[1])};
 }
 
+int64_t conv_groups(const OpDef& op, const Attrs* attrs, const Shape& image,
+                    const Shape& filter) {
+  const int64_t asked = op.attr<int64_t>(attrs, "groups");
+  if (asked != 0) return asked;
+  const int64_t all = image[3], each = filter[2];
+  if (all < 0 || each < 0) return kUnknownDim;
+  return each > 0 && all > 0 && all % each == 0 ? all / each : 1;
+}
+
 Windows pool_windows(const OpDef& op, const Attrs* attrs, const Shape& image) {
   const auto ksize = spatial(op, attrs, "ksize");
   const auto strides = spatial(op, attrs, "strides");

@@ -37,6 +37,12 @@ struct Windows {
 Windows conv_windows(const OpDef& op, const Attrs* attrs, const Shape& image,
                      const Shape& filter);
 
+// Returns the groups of such a convolution: the attribute groups, or, where it
+// is 0, as many as the channels say (1 when they do not fit); negative when
+// those are unknown.
+int64_t conv_groups(const OpDef& op, const Attrs* attrs, const Shape& image,
+                    const Shape& filter);
+
 // The same for a pool, from the attributes ksize, strides and padding.
 Windows pool_windows(const OpDef& op, const Attrs* attrs, const Shape& image);
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "berth/ops/array.h"
+#include "berth/ops/math.h"
 
 namespace berth {
 
@@ -24,6 +26,27 @@ Tensor reshape_like(const Tensor& t, const Tensor& like) {
   }
   static const OpDef& op = op_named("ReshapeLike");
   return call1(op, t, like);
+}
+
+Tensor merge_axes(const Tensor& t, int axes, Site site) {
+  if (axes == 1) return t;
+  if (axes == 0) return expand_dims(t, 0, site);
+  const auto dims = t.shape().dims();
+  const auto begin = static_cast<size_t>(axes);
+  Shape shape{Shape(dims.first(begin)).num_elements()};
+  for (const int64_t d : dims.subspan(begin)) shape.push_back(d);
+  const auto unknown = std::count_if(shape.begin(), shape.end(),
+                                     [](int64_t d) { return d < 0; });
+  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  if (unknown == 0 || (unknown == 1 && !empty)) return reshape(t, shape, site);
+  // More than one length for Reshape to find: sums of zeros have them.
+  std::vector<int64_t> front, back;
+  for (int i = 0; i < t.rank(); ++i) (i < axes ? front : back).push_back(i);
+  const Tensor zeros = zeros_like(math::cast(t, float32, site), site);
+  Tensor like = reshape(math::reduce_sum(zeros, {.axis = back}, site),
+                        {kUnknownDim}, site);
+  for (size_t i = 0; i < back.size(); ++i) like = expand_dims(like, -1, site);
+  return reshape_like(t, like + math::reduce_sum(zeros, {.axis = front}, site));
 }
 
 Tensor call_with_shape_of(const char* name, std::vector<const Tensor*> in,

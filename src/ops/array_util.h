@@ -19,6 +19,10 @@ Tensor call_checked(const OpDef& op, Site site,
 // Returns `t` under the shape of `like`; shares the bytes.
 Tensor reshape_like(const Tensor& t, const Tensor& like);
 
+// Returns `t` with its first `axes` axes made one; none: with a new axis of
+// length 1. Shares the bytes.
+Tensor merge_axes(const Tensor& t, int axes, Site site);
+
 // Calls `name`, which takes the wanted shape as attribute "shape" besides
 // `attrs`, or `name` + "Like", which takes it from a last input, when the
 // shape of `like` is not known yet. Keeping `like` alive costs memory.

@@ -12,12 +12,11 @@
 namespace berth {
 namespace {
 
+using test::Doubles;
+using test::doubles;
 using testing::expect_gradients;
 using testing::numbers;
-using Doubles = std::vector<double>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Doubles doubles(const Tensor& t) { return t.to_vector<double>(); }
 
 TEST(MaskedSoftmax, ScalesMasksAndLooksBack) {
   // Scores 0, ln 3 after scaling.

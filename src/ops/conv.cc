@@ -4,8 +4,9 @@
 // batch and channels come from the operands, so that a part of a batch needs no
 // other attributes. Where height or width is not known in a trace, a tensor of
 // that shape is a third operand instead; only its shape is read.
-// The number of groups is an attribute, since unknown channels cannot tell; a
-// depthwise convolution is one with a group per channel.
+// The number of groups is an attribute; 0, for channels that are unknown in a
+// trace: as many as they say once they are known. A depthwise convolution is
+// one with a group per channel.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -53,10 +54,12 @@ Tensor backprop_input(const GradCall& g, const Tensor& filter, const Tensor& dy,
   static const OpDef& op = op_named("Conv2DBackpropInput");
   auto attrs = conv_attrs(g);
   const Shape& s = x.shape();
-  if (s[1] < 0 || s[2] < 0) {
+  const bool any_groups = g.attr<int64_t>("groups") == 0;
+  if (s[1] < 0 || s[2] < 0 || (any_groups && s[3] < 0)) {
     return call1(op, {&filter, &dy, &x}, AttrsRef(std::move(attrs)).get());
   }
-  attrs.push_back({"input_sizes", Sizes{kUnknownDim, s[1], s[2], kUnknownDim}});
+  attrs.push_back({"input_sizes", Sizes{kUnknownDim, s[1], s[2],
+                                        any_groups ? s[3] : kUnknownDim}});
   return call1(op, filter, dy, AttrsRef(std::move(attrs)).get());
 }
 
@@ -66,43 +69,51 @@ Tensor backprop_filter(const GradCall& g, const Tensor& x, const Tensor& dy,
   static const OpDef& op = op_named("Conv2DBackpropFilter");
   auto attrs = conv_attrs(g);
   const Shape& s = filter.shape();
-  if (s[0] < 0 || s[1] < 0) {
+  const bool any_groups = g.attr<int64_t>("groups") == 0;
+  if (s[0] < 0 || s[1] < 0 || (any_groups && s[2] < 0)) {
     return call1(op, {&x, &dy, &filter}, AttrsRef(std::move(attrs)).get());
   }
   attrs.push_back(
-      {"filter_sizes", Sizes{s[0], s[1], kUnknownDim, kUnknownDim}});
+      {"filter_sizes",
+       Sizes{s[0], s[1], any_groups ? s[2] : kUnknownDim, kUnknownDim}});
   return call1(op, x, dy, AttrsRef(std::move(attrs)).get());
 }
 
-// Channels of an image whose filter sees `per_group` of them.
-int64_t all_channels(const InferContext& c, int64_t per_group) {
+// The attribute; 0: as many as the channels say.
+int64_t asked_groups(const InferContext& c) {
   const int64_t groups = c.attr<int64_t>("groups");
-  if (groups < 1) {
-    c.fail(fmt::format("groups is {}; expected 1 or more", groups));
-  }
+  if (groups >= 0) return groups;
+  c.fail(fmt::format(
+      "groups is {}; expected 1 or more, or 0: as the channels say", groups));
+}
+
+// Channels of an image whose filter sees `per_group` of them.
+int64_t all_channels(int64_t groups, int64_t per_group) {
   if (groups == 1) return per_group;
+  if (groups <= 0) return kUnknownDim;
   return per_group < 0 || per_group > kMaxChannels / groups
              ? kUnknownDim
              : per_group * groups;
 }
 
 // Channels of a filter for an image of `all`.
-int64_t channels_per_group(const InferContext& c, int64_t all) {
-  const int64_t groups = c.attr<int64_t>("groups");
-  if (groups <= 1) return all;
-  return all < 0 || all % groups != 0 ? kUnknownDim : all / groups;
+int64_t channels_per_group(int64_t groups, int64_t all) {
+  if (groups == 1) return all;
+  return groups <= 0 || all < 0 || all % groups != 0 ? kUnknownDim
+                                                     : all / groups;
 }
 
 // Returns [n, oh, ow, o] of an image and a filter, checking their channels.
 Shape conv_shape(const InferContext& c, const Shape& x, const Shape& filter) {
-  const int64_t groups = c.attr<int64_t>("groups");
-  c.merge_dims(x[3], all_channels(c, filter[2]),
+  asked_groups(c);
+  const int64_t groups = conv_groups(c.op(), c.attrs(), x, filter);
+  c.merge_dims(x[3], all_channels(groups, filter[2]),
                fmt::format("channels differ: image is {}, filter is {}; "
                            "expected filter.shape[2] == {}{}",
                            x.str(), filter.str(), x[3],
                            groups == 1 ? std::string(", or a divisor of it")
                                        : fmt::format(" / {} groups", groups)));
-  if (filter[3] >= 0 && filter[3] % groups != 0) {
+  if (groups > 0 && filter[3] >= 0 && filter[3] % groups != 0) {
     c.fail(
         fmt::format("filter is {}; expected filter.shape[3] to be a "
                     "multiple of the {} groups",
@@ -129,7 +140,7 @@ Shape wanted_shape(const InferContext& c, const char* sizes, const char* dims,
     Shape shape = c.shape(2);
     for (const auto& [axis, dim] : known) {
       shape[axis] = c.merge_dims(
-          dim, shape[axis],
+          shape[axis], dim,
           fmt::format("{} is {}, but the other operands say shape[{}] == {}",
                       c.op().input(2).name, shape.str(), axis, dim));
     }
@@ -162,9 +173,9 @@ void check_backprop(const InferContext& c, const Shape& x,
 void infer_backprop_input(InferContext& c) {
   c.expect_rank(0, 4, "[kh, kw, c, o]");
   c.expect_rank(1, 4, "[n, oh, ow, o]");
-  const Shape x =
-      wanted_shape(c, "input_sizes", "[n, h, w, c]",
-                   {{0, c.shape(1)[0]}, {3, all_channels(c, c.shape(0)[2])}});
+  const Shape x = wanted_shape(
+      c, "input_sizes", "[n, h, w, c]",
+      {{0, c.shape(1)[0]}, {3, all_channels(asked_groups(c), c.shape(0)[2])}});
   check_backprop(c, x, c.shape(0));
   c.set_output(0, c.dtype(0), x);
 }
@@ -172,9 +183,10 @@ void infer_backprop_input(InferContext& c) {
 void infer_backprop_filter(InferContext& c) {
   c.expect_rank(0, 4, "[n, h, w, c]");
   c.expect_rank(1, 4, "[n, oh, ow, o]");
-  const Shape filter = wanted_shape(
-      c, "filter_sizes", "[kh, kw, c, o]",
-      {{2, channels_per_group(c, c.shape(0)[3])}, {3, c.shape(1)[3]}});
+  const Shape filter =
+      wanted_shape(c, "filter_sizes", "[kh, kw, c, o]",
+                   {{2, channels_per_group(asked_groups(c), c.shape(0)[3])},
+                    {3, c.shape(1)[3]}});
   check_backprop(c, c.shape(0), filter);
   c.set_output(0, c.dtype(0), filter);
 }

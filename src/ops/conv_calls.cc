@@ -76,8 +76,11 @@ void add_groups(const Tensor& x, const Tensor& filters,
                 std::vector<Attrs::Pair>* attrs) {
   if (x.rank() != 4 || filters.rank() != 4) return;
   const int64_t all = x.shape()[3], each = filters.shape()[2];
-  if (each < 1 || all <= each || all % each != 0) return;
-  attrs->push_back({"groups", all / each});
+  if (all < 0 || each < 0) {
+    attrs->push_back({"groups", int64_t{0}});  // shows when they are known
+  } else if (each > 0 && all > each && all % each == 0) {
+    attrs->push_back({"groups", all / each});
+  }
 }
 
 Conv2DOptions as_2d(const Conv1DOptions& o) {

@@ -7,13 +7,11 @@
 namespace berth {
 namespace {
 
+using test::Doubles;
+using test::doubles;
 using test::expect_invalid;
 using testing::expect_gradients;
 using testing::numbers;
-using Doubles = std::vector<double>;
-
-Doubles doubles(const Tensor& t) { return t.to_vector<double>(); }
-Tensor ones_of(const Shape& shape) { return ones(shape, float64); }
 
 void expect_same(const Tensor& a, const Tensor& b) {
   ASSERT_EQ(a.shape(), b.shape());
@@ -158,7 +156,7 @@ TEST(Conv1D, SlidesAlongTheSequence) {
             (Doubles{1, 10, 2, 20}));
   EXPECT_EQ(nn::conv1d_transpose(pair, w, {1, 5, 1}, {.stride = 2}).shape(),
             (Shape{1, 5, 1}));
-  expect_invalid([&] { nn::conv1d(ones_of({5, 1}), w); }, "[n, s, c]");
+  expect_invalid([&] { nn::conv1d(ones({5, 1}, float64), w); }, "[n, s, c]");
 }
 
 TEST(Pool1D, TakesLargestAndMean) {

@@ -3,6 +3,8 @@
 #include <array>
 
 #include "berth/errors.h"
+#include "berth/function.h"
+#include "berth/gradient_tape.h"
 #include "berth/ops/nn.h"
 #include "ops/gradient_check.h"
 #include "ops/op_call.h"
@@ -48,6 +50,35 @@ TEST(Conv2D, MixesChannelsAsAMatrixProduct) {
   const Doubles y = nn::conv2d(x, w).to_vector<double>();
   const Doubles product = want.to_vector<double>();
   for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], product[i], 1e-14);
+}
+
+// Two groups of channels are two convolutions; a trace that does not know the
+// channels gives the same numbers and gradients.
+TEST(Conv2D, GroupsOfUnknownChannelsAreThoseOfTheCall) {
+  const Tensor w = numbers({3, 3, 2, 6}, 1);
+  const auto value_and_gradients = [&](const Tensor& x) {
+    GradientTape tape;
+    tape.watch(x);
+    tape.watch(w);
+    const Tensor y = nn::conv2d(x, w);
+    const Tensors d = tape.gradient(y, {x, w});
+    return Tensors{y, d[0], d[1]};
+  };
+  const auto traced =
+      function(value_and_gradients,
+               {.input_signature = {{Shape{-1, -1, -1, -1}, float64, {}}}});
+  for (const int64_t channels : {4, 2, 6}) {
+    const Tensor x = numbers({2, 5, 4, channels});
+    const Tensors want = value_and_gradients(x), got = traced(x);
+    for (size_t i = 0; i < want.size(); ++i) {
+      EXPECT_EQ(got[i].shape(), want[i].shape());
+      const Doubles a = got[i].to_vector<double>();
+      const Doubles b = want[i].to_vector<double>();
+      for (size_t k = 0; k < b.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-12);
+    }
+  }
+  EXPECT_THROW(traced(numbers({2, 5, 4, 3})), errors::InvalidArgument);
+  EXPECT_EQ(traced.num_traces(), 1);
 }
 
 TEST(Conv2D, GradientsOfBothOrdersFollowDifferences) {

@@ -133,8 +133,6 @@ TEST(Strings, NothingElseTakesThem) {
   char buffer[64];
   expect_invalid([&] { t.copy_to(buffer); }, "of a tensor of strings");
   expect_invalid([&] { Variable v(t); }, "of string");
-  expect_invalid([&] { data::Dataset::from_tensor_slices({t}); },
-                 "holds strings");
   expect_invalid([&] { zeros({2}, string_); }, "dtype is string");
 }
 

@@ -80,10 +80,8 @@ std::pair<Tensor, Tensor> flat_mask(const Tensor& x, const Tensor& mask,
         "begins with",
         mask.shape().str(), x.shape().str(), where_text()));
   }
-  if (mask.rank() == 1) return {x, mask};
-  Shape flat{kUnknownDim};
-  for (int i = mask.rank(); i < x.rank(); ++i) flat.push_back(x.shape()[i]);
-  return {reshape(x, flat, site), reshape(mask, {kUnknownDim}, site)};
+  return {merge_axes(x, mask.rank(), site),
+          merge_axes(mask, mask.rank(), site)};
 }
 
 }  // namespace

@@ -13,9 +13,6 @@ namespace {
 
 using testing::expect_gradients;
 using testing::numbers;
-using Doubles = std::vector<double>;
-
-Doubles doubles(const Tensor& t) { return t.to_vector<double>(); }
 
 // Letters of an equation's terms; the last one is the result's.
 std::vector<std::string> terms_of(const std::string& equation) {

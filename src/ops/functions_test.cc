@@ -16,12 +16,9 @@ namespace {
 
 using testing::expect_gradients;
 using testing::numbers;
-using Doubles = std::vector<double>;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-Doubles doubles(const Tensor& t) { return t.to_vector<double>(); }
-Doubles slope(const std::function<Tensor(const Tensor&)>& fn, const Tensor& x) {
+Doubles slopes(const std::function<Tensor(const Tensor&)>& fn,
+               const Tensor& x) {
   GradientTape tape;
   tape.watch(x);
   return doubles(tape.gradient(fn(x), x));
@@ -112,15 +109,15 @@ TEST(Activations, CompositesAreWhatTheyAreCalled) {
 
 TEST(Activations, SlopesAtTheirKinksAreTensorFlows) {
   const auto at = [](auto fn, double x) {
-    return slope([&](const Tensor& t) { return fn(t, {}); }, constant({x}))[0];
+    return slopes([&](const Tensor& t) { return fn(t, {}); }, constant({x}))[0];
   };
   EXPECT_EQ(at(&nn::elu, 0), 1);
   EXPECT_EQ(at(&nn::relu6, 0), 0);
   EXPECT_EQ(at(&nn::relu6, 6), 0);
   EXPECT_NEAR(at(&nn::selu, 0), 1.0507009873554805, 1e-15);
   EXPECT_EQ(at(&math::softsign, 0), 1);
-  EXPECT_EQ(slope([](const Tensor& t) { return nn::leaky_relu(t, 0.3); },
-                  constant({0.}))[0],
+  EXPECT_EQ(slopes([](const Tensor& t) { return nn::leaky_relu(t, 0.3); },
+                   constant({0.}))[0],
             0.3);
   // The side that is not taken cannot spoil the other.
   EXPECT_EQ(at(&nn::elu, kInf), 1);
@@ -146,7 +143,7 @@ TEST(Functions, SlopesAtEdgesAreTensorFlows) {
   EXPECT_EQ(of(&math::floormod, -7.5, 2), (Doubles{1, 4}));
   EXPECT_EQ(of(&math::truncatemod, -7.5, 2), (Doubles{1, 3}));
   EXPECT_EQ(
-      slope([](const Tensor& t) { return math::asin(t); }, constant({1.}))[0],
+      slopes([](const Tensor& t) { return math::asin(t); }, constant({1.}))[0],
       kInf);
 }
 

@@ -139,7 +139,7 @@ void register_collective_ops(OpRegistry& r) {
       .attr("axis", int64_t{0})
       .attr("f", std::shared_ptr<Callable>())
       .infer(&infer_met)
-      .kind(OpKind::kPlaceholder)
+      .kind(OpKind::kCrossReplica)
       .gradient(&grad_met)
       .doc("Replaced when the traces of replicas become one (distribute/).");
   r.op("_AllReduce")
@@ -173,7 +173,7 @@ void register_graph_ops(OpRegistry& r) {
       .required_attr("index", int64_t{0})
       .required_attr("dtype", float32)
       .required_attr("shape", Shape{})
-      .kind(OpKind::kPlaceholder)
+      .kind(OpKind::kArgument)
       .infer([](InferContext& c) {
         c.set_output(0, c.attr<DType>("dtype"), c.attr<Shape>("shape"));
       })
@@ -181,7 +181,7 @@ void register_graph_ops(OpRegistry& r) {
   r.op("Const")
       .output("output")
       .required_attr("value", Tensor{})
-      .kind(OpKind::kPlaceholder)
+      .kind(OpKind::kConstant)
       .infer([](InferContext& c) {
         const Tensor& value = c.attr<Tensor>("value");
         c.set_output(0, value.dtype(), value.shape());
@@ -192,7 +192,7 @@ void register_graph_ops(OpRegistry& r) {
       .required_attr("shared_name", std::string())
       .required_attr("dtype", float32)
       .required_attr("shape", Shape{})
-      .kind(OpKind::kPlaceholder)
+      .kind(OpKind::kHandle)
       .infer([](InferContext& c) {
         c.set_variable_output(0, c.attr<DType>("dtype"),
                               c.attr<Shape>("shape"));
@@ -202,7 +202,7 @@ void register_graph_ops(OpRegistry& r) {
   r.op("_Transfer")
       .input("input")
       .output("output")
-      .kind(OpKind::kPlaceholder)
+      .kind(OpKind::kTransfer)
       .infer(&infer_same_as_0)
       .not_differentiable();
   // A value that another device of the same memory reads where it is;
@@ -229,7 +229,7 @@ void register_graph_ops(OpRegistry& r) {
       .output("range")
       .required_attr("begin", int64_t{0})
       .required_attr("count", int64_t{0})
-      .kind(OpKind::kPlaceholder)
+      .kind(OpKind::kHandleRange)
       .infer(&infer_variable_range)
       .not_differentiable();
   register_collective_ops(r);

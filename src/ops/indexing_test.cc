@@ -10,8 +10,6 @@
 namespace berth::test {
 namespace {
 
-using Doubles = std::vector<double>;
-
 TEST(Gather, TakesFromTheRowOfItsBatch) {
   const Tensor x = counted({2, 3});
   EXPECT_EQ(floats(gather(x, constant({{2, 0}, {1, 1}}),
@@ -225,6 +223,11 @@ TEST(Where, ListsIndicesOfTrueElements) {
   EXPECT_EQ(ints(where(c)), (Ints{0, 0, 1, 0, 1, 1}));
   EXPECT_EQ(where(zeros({3})).shape(), Shape({0, 1}));
   EXPECT_EQ(where(constant(true)).shape(), Shape({1, 0}));
+  // Rows of no elements are rows.
+  EXPECT_EQ(boolean_mask(zeros({2, 2, 0}), c).shape(), Shape({3, 0}));
+  EXPECT_EQ(
+      boolean_mask(zeros({2, 2, 0, 3}), c, {.max_size = 3}).values.shape(),
+      Shape({3, 0, 3}));
   EXPECT_EQ(floats(boolean_mask(counted({2, 2, 2}), c)),
             (Floats{0, 1, 4, 5, 6, 7}));
   expect_invalid(

@@ -9,8 +9,6 @@
 namespace berth::test {
 namespace {
 
-using Doubles = std::vector<double>;
-
 Tensor matrix(const Doubles& v, const Shape& s) { return constant(v, s); }
 
 void expect_near(const Tensor& got, const Doubles& want, double within) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/immortal.h"
 #include "berth/ops/math.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
@@ -16,10 +17,12 @@ const OpDef& matmul_op() {
 }
 
 AttrsRef transposes(bool a, bool b) {
-  static const AttrsRef kNone;
-  static const AttrsRef kA({{"transpose_a", true}});
-  static const AttrsRef kB({{"transpose_b", true}});
-  static const AttrsRef kBoth({{"transpose_a", true}, {"transpose_b", true}});
+  using Pairs = std::vector<Attrs::Pair>;
+  static const auto& kNone = immortal<AttrsRef>();
+  static const auto& kA = immortal<AttrsRef>(Pairs{{"transpose_a", true}});
+  static const auto& kB = immortal<AttrsRef>(Pairs{{"transpose_b", true}});
+  static const auto& kBoth =
+      immortal<AttrsRef>(Pairs{{"transpose_a", true}, {"transpose_b", true}});
   return a ? (b ? kBoth : kA) : (b ? kB : kNone);
 }
 

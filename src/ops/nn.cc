@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/immortal.h"
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
@@ -155,7 +156,8 @@ Tensor relu(const Tensor& x, Site site) {
 
 Tensor gelu(const Tensor& x, const GeluOptions& options, Site site) {
   static const OpDef& op = op_named("Gelu");
-  static const AttrsRef kApproximate({{"approximate", true}});
+  static const auto& kApproximate =
+      immortal<AttrsRef>(std::vector<Attrs::Pair>{{"approximate", true}});
   set_site(site);
   return call1(op, x, options.approximate ? kApproximate.get() : nullptr);
 }

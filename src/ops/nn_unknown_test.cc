@@ -28,6 +28,12 @@ TEST(UnknownDims, PassThroughGradientsOfBothOrders) {
       {"conv in groups",
        {{-2, -3, -4, 6}, {3, 3, 2, 6}},
        [](const Tensors& x) { return nn::conv2d(x[0], x[1]); }},
+      {"conv in groups, any channels",
+       {{-2, -3, -4, -6}, {3, 3, 2, 6}},
+       [](const Tensors& x) { return nn::conv2d(x[0], x[1]); }},
+      {"conv in groups, any filter",
+       {{-2, -3, -4, 6}, {3, 3, -2, 6}},
+       [](const Tensors& x) { return nn::conv2d(x[0], x[1]); }},
       {"conv, channels first",
        {{-2, 3, -3, -4}, filter},
        [](const Tensors& x) {

@@ -60,7 +60,7 @@ std::vector<T> part(const char* name, std::vector<Attrs::Pair> pairs,
   const View view{out.data(), &shape, dtype};
   KernelContext context;
   context.slice_origin = origin;
-  context.step = step;
+  context.step_counter = &step;
   kernel.run({&op, attrs.get(), nullptr, &view, 0, 1, &context});
   return out;
 }

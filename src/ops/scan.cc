@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "ops/array_util.h"
@@ -66,6 +68,15 @@ void infer_recurrence(InferContext& c) {
   for (int i = 0; i < out.rank(); ++i) {
     if (out[i] < 0) out[i] = b[i];
   }
+  if (c.num_inputs() == 3) {
+    const Shape& ids = c.shape(2);
+    if (ids.rank() != 1 || !ids.compatible_with(Shape{out[axis]})) {
+      c.fail(
+          fmt::format("the segments are {}; expected [{}], one per place of "
+                      "axis {} of {}",
+                      ids.str(), out[axis], axis, out.str()));
+    }
+  }
   if (c.attr<bool>("exclusive") && c.attr<bool>("previous")) {
     c.fail(fmt::format(
         "exclusive and previous are set (axis {}); expected at most one",
@@ -80,9 +91,11 @@ std::vector<SplitSignature> split_scan(const InferContext& c) {
   std::vector<SplitSignature> rules;
   for (int i = 0; i < c.shape(0).rank(); ++i) {
     if (i == axis) continue;
-    rules.push_back(
-        {std::vector<int8_t>(static_cast<size_t>(c.num_inputs()), cut(i)),
-         {cut(i)}});
+    SplitSignature rule;
+    rule.inputs.assign(static_cast<size_t>(c.num_inputs()), cut(i));
+    if (c.num_inputs() == 3) rule.inputs[2] = kWhole;  // segments
+    rule.outputs = {cut(i)};
+    rules.push_back(std::move(rule));
   }
   return rules;
 }
@@ -104,13 +117,18 @@ Tensors grad_cumsum(const GradCall& g) {
 // Where a recurrence of gradients stands in the family (see LinearRecurrence).
 enum class Step { kOwn, kPrevious, kExclusive };
 
-Tensor recurrence(const Tensor& a, const Tensor& b, int64_t axis, bool reverse,
-                  Step step) {
+// Of segments when `segments` is a tensor.
+Tensor recurrence(const Tensor& a, const Tensor& b, const Tensor& segments,
+                  int64_t axis, bool reverse, Step step) {
   const AttrsRef attrs({{"axis", axis},
                         {"reverse", reverse},
                         {"previous", step == Step::kPrevious},
                         {"exclusive", step == Step::kExclusive}});
-  return binary<"LinearRecurrence">(a, b, {}, attrs.get());
+  if (!segments.defined()) {
+    return binary<"LinearRecurrence">(a, b, {}, attrs.get());
+  }
+  static const OpDef& op = op_named("SegmentRecurrence");
+  return call1(op, {&a, &b, &segments}, attrs.get());
 }
 
 // An element's share is the product of those before it, times the gradients
@@ -125,7 +143,7 @@ Tensors grad_cumprod(const GradCall& g) {
           ? g.y()
           : unary<"Cumprod">(g.x(0), {}, scan_attrs(axis, true, reverse).get());
   const Tensor behind =
-      recurrence(g.x(0), g.dy(), axis, !reverse,
+      recurrence(g.x(0), g.dy(), {}, axis, !reverse,
                  exclusive ? Step::kExclusive : Step::kPrevious);
   return {before * behind};
 }
@@ -139,8 +157,10 @@ Tensors grad_cumulative_logsumexp(const GradCall& g) {
   const Tensor dy = g.dy(), none = scalar_like(dy, -1e30);
   const Tensor one = scalar_like(dy, 1);
   // -inf stands where there is nothing to add, and nothing depends on it.
+  const Tensor nothing =
+      scalar_like(dy, -std::numeric_limits<double>::infinity());
   const Tensor y =
-      where(math::is_finite(g.y(), {}), g.y(), scalar_like(dy, 0), {});
+      where(math::equal(g.y(), nothing, {}), scalar_like(dy, 0), g.y(), {});
   const auto share = [&](const Tensor& size) {
     const Tensor some = size > 0.0;
     const Tensor log = math::log(where(some, size, one, {}), {});
@@ -155,20 +175,26 @@ Tensors grad_recurrence(const GradCall& g) {
   const auto axis = g.attr<int64_t>("axis");
   const bool reverse = g.attr<bool>("reverse");
   const Tensor &a = g.x(0), &b = g.x(1), dy = g.dy();
-  Tensors d(2);
+  Tensors d(static_cast<size_t>(g.num_inputs()));
+  const Tensor segments = d.size() == 3 ? g.x(2) : Tensor();
   if (g.attr<bool>("exclusive")) {
-    const Tensor back = recurrence(a, dy, axis, !reverse, Step::kExclusive);
+    const Tensor back =
+        recurrence(a, dy, segments, axis, !reverse, Step::kExclusive);
     if (g.needs(0)) d[0] = back * g.y();
     d[1] = back;
   } else if (g.attr<bool>("previous")) {
     if (g.needs(0)) {
-      d[0] = g.y() * recurrence(a, dy, axis, !reverse, Step::kExclusive);
+      d[0] =
+          g.y() * recurrence(a, dy, segments, axis, !reverse, Step::kExclusive);
     }
-    if (g.needs(1)) d[1] = recurrence(a, dy, axis, !reverse, Step::kOwn);
+    if (g.needs(1)) {
+      d[1] = recurrence(a, dy, segments, axis, !reverse, Step::kOwn);
+    }
   } else {
-    const Tensor back = recurrence(a, dy, axis, !reverse, Step::kPrevious);
+    const Tensor back =
+        recurrence(a, dy, segments, axis, !reverse, Step::kPrevious);
     if (g.needs(0)) {
-      d[0] = back * recurrence(a, b, axis, reverse, Step::kExclusive);
+      d[0] = back * recurrence(a, b, segments, axis, reverse, Step::kExclusive);
     }
     d[1] = back;
   }
@@ -199,22 +225,27 @@ void register_scan_ops(OpRegistry& r) {
        "Products of the elements up to each along an axis.");
   scan(r, "CumulativeLogsumexp", kRealFloats, &grad_cumulative_logsumexp,
        "log(sum(exp(x))) of the elements up to each along an axis.");
-  r.op("LinearRecurrence")
-      .input("a", kRealFloats)
-      .input("b", kRealFloats)
-      .output("out")
-      .attr("axis", int64_t{0})
-      .attr("reverse", false)
-      .attr("previous", false)
-      .attr("exclusive", false)
-      .infer(&infer_recurrence)
-      .cost(&cost_scan)
-      .split(&split_scan)
-      .gradient(&grad_recurrence)
-      .doc(
-          "s[i] = a[i] * s[i-1] + b[i] along an axis, s[-1] = 0. previous: "
-          "a[i-1] in place of a[i]. exclusive: s[i-1] is the result. Its "
-          "gradients are such recurrences in the other direction.");
+  for (const bool segments : {false, true}) {
+    OpBuilder op = r.op(segments ? "SegmentRecurrence" : "LinearRecurrence");
+    op.input("a", kRealFloats).input("b", kRealFloats);
+    if (segments) op.free_input("segment_ids", kIndexTypes);
+    op.output("out")
+        .attr("axis", int64_t{0})
+        .attr("reverse", false)
+        .attr("previous", false)
+        .attr("exclusive", false)
+        .infer(&infer_recurrence)
+        .cost(&cost_scan)
+        .split(&split_scan)
+        .gradient(&grad_recurrence)
+        .doc(segments
+                 ? "LinearRecurrence that begins anew where the id of the "
+                   "place differs from that of the place before."
+                 : "s[i] = a[i] * s[i-1] + b[i] along an axis, s[-1] = 0. "
+                   "previous: a[i-1] in place of a[i]. exclusive: s[i-1] is "
+                   "the result. Its gradients are such recurrences in the "
+                   "other direction.");
+  }
 }
 
 }  // namespace berth

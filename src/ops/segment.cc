@@ -244,25 +244,32 @@ Tensors grad_segment_extreme(const GradCall& g) {
           {}};
 }
 
-// The product of the others: y / x, or, for the only zero of a segment, the
-// product of what is not zero.
+// The product of the rows before each in its run of equal ids; behind it when
+// `reverse`.
+Tensor product_before(const Tensor& rows, const Tensor& ids, bool reverse) {
+  static const OpDef& op = op_named("SegmentRecurrence");
+  const Tensor zero = zeros_like(rows, {}), one = ones_like(rows, {});
+  const AttrsRef before({{"reverse", reverse}, {"exclusive", true}});
+  const Tensor inside = call1(op, {&zero, &one, &ids}, before.get());
+  const Tensor begins = one - inside;  // 1 where a run begins, else 0
+  const AttrsRef product({{"reverse", reverse}, {"previous", true}});
+  return call1(op, {&rows, &begins, &ids}, product.get());
+}
+
+// The product of the others of the segment: of those before times those behind
+// in the order of the ids. A quotient would lose zeros.
 Tensors grad_segment_prod(const GradCall& g) {
   const Tensor &data = g.x(0), &ids = g.x(1);
-  const int64_t num = g.attr<int64_t>("num_segments");
-  if (num == 0) return {zeros_like(data, {}), {}};
-  const Tensor zero =
-      math::cast(math::equal(data, scalar_like(data, 0), {}), data.dtype(), {});
-  const Tensor filled = data + zero;  // zeros become 1
-  const Tensor zeros =
-      rows_at(unsorted_segment_sum(zero, ids, num, {}), ids, data);
+  if (g.attr<int64_t>("num_segments") == 0) return {zeros_like(data, {}), {}};
+  const Tensor rows = merge_axes(data, ids.rank(), {});
+  const Tensor flat = merge_axes(ids, ids.rank(), {});
+  const Tensor order = argsort(flat, {}, {});
+  const Tensor sorted = gather(rows, order, 0, {});
+  const Tensor runs = gather(flat, order, 0, {});
   const Tensor others =
-      rows_at(unsorted_segment_prod(filled, ids, num, {}), ids, data);
-  const auto is = [&](double n) {
-    return math::cast(math::equal(zeros, scalar_like(zeros, n), {}),
-                      data.dtype(), {});
-  };
-  const Tensor share = is(0) * (others / filled) + is(1) * zero * others;
-  return {share * rows_at(g.dy(), ids, data), {}};
+      product_before(sorted, runs, false) * product_before(sorted, runs, true);
+  const Tensor share = gather(others, invert_permutation(order, {}), 0, {});
+  return {reshape_like(share, data) * rows_at(g.dy(), ids, data), {}};
 }
 
 }  // namespace

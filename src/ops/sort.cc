@@ -131,7 +131,7 @@ void infer_top_k(InferContext& c) {
 }
 
 // Every axis but the last of all inputs and outputs.
-std::vector<SplitSignature> split_rows(const InferContext& c) {
+std::vector<SplitSignature> split_sorted_rows(const InferContext& c) {
   std::vector<SplitSignature> rules;
   for (int i = 0; i + 1 < c.shape(0).rank(); ++i) {
     SplitSignature rule;
@@ -213,7 +213,7 @@ void register_search_ops(OpRegistry& r) {
         .infer(&infer_bound)
         .cost(&cost_move)
         .split([](const InferContext& c) {
-          std::vector<SplitSignature> rules = split_rows(c);
+          std::vector<SplitSignature> rules = split_sorted_rows(c);
           const int8_t last = cut(c.shape(0).rank() - 1);
           rules.push_back({{kWhole, last}, {last}});
           return rules;
@@ -242,7 +242,7 @@ void register_sort_ops(OpRegistry& r) {
       .attr("sorted", true)
       .infer(&infer_top_k)
       .cost(&cost_sort)
-      .split(&split_rows)
+      .split(&split_sorted_rows)
       .gradient(&grad_top_k);
   r.op("ArgSort")
       .input("input", kNumberTypes)
@@ -250,7 +250,7 @@ void register_sort_ops(OpRegistry& r) {
       .attr("descending", false)
       .infer(&infer_arg_sort)
       .cost(&cost_sort)
-      .split(&split_rows)
+      .split(&split_sorted_rows)
       .not_differentiable()
       .doc("Places of the elements of each row in order; equals keep theirs.");
   register_search_ops(r);

@@ -19,12 +19,9 @@ namespace {
 using math::ReduceOptions;
 using testing::expect_gradients;
 using testing::numbers;
-using Doubles = std::vector<double>;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 const ReduceOptions kRows{.axis = {{1}}};
 
-Doubles doubles(const Tensor& t) { return t.to_vector<double>(); }
 void expect_near(const Tensor& got, const Doubles& want) {
   const Doubles a = doubles(got);
   ASSERT_EQ(a.size(), want.size());

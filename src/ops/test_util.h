@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,12 @@ namespace berth::test {
 
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
 inline Floats floats(const Tensor& t) { return t.to_vector<float>(); }
+inline Doubles doubles(const Tensor& t) { return t.to_vector<double>(); }
 inline Ints ints(const Tensor& t) { return t.to_vector<int64_t>(); }
 
 // 0, 1, 2, ... as float32.

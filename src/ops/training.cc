@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/immortal.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
 
@@ -10,72 +11,20 @@ namespace berth {
 namespace {
 
 const Attrs* nesterov(bool use) {
-  static const AttrsRef kUse({{"use_nesterov", true}});
+  static const auto& kUse =
+      immortal<AttrsRef>(std::vector<Attrs::Pair>{{"use_nesterov", true}});
   return use ? kUse.get() : nullptr;
-}
-
-// Scalars are what is neither a variable nor the gradient.
-bool is_gradient(const ArgDef& arg) {
-  return arg.name == "grad" || arg.name == "delta";
-}
-
-void infer_update(InferContext& c) {
-  const Shape& var = c.shape(0);
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    const ArgDef& arg = c.op().input(i);
-    const bool like_var = arg.access != Access::kValue || is_gradient(arg);
-    const Shape want = like_var ? var : Shape();
-    if (!c.shape(i).compatible_with(want)) {
-      c.fail(fmt::format("{} has shape {}; expected {}{}", arg.name,
-                         c.shape(i).str(), want.str(),
-                         like_var ? ", the shape of var" : ", a scalar"));
-    }
-  }
-}
-
-// Variables and gradient are cut along one axis; scalars are whole.
-std::vector<SplitSignature> split_update(const InferContext& c) {
-  std::vector<SplitSignature> rules;
-  for (int8_t axis = 0; axis < c.shape(0).rank(); ++axis) {
-    SplitSignature rule;
-    for (int i = 0; i < c.num_inputs(); ++i) {
-      const ArgDef& arg = c.op().input(i);
-      const bool cut = arg.access != Access::kValue || is_gradient(arg);
-      rule.inputs.push_back(cut ? axis : SplitSignature::kWhole);
-    }
-    rules.push_back(std::move(rule));
-  }
-  return rules;
-}
-
-// Reads the gradient, reads and writes each variable.
-Cost cost_update(const InferContext& c) {
-  const double n = static_cast<double>(c.shape(0).num_elements());
-  double variables = 0;
-  double item = 4;
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    const ArgDef& arg = c.op().input(i);
-    if (arg.access != Access::kValue) ++variables;
-    if (is_gradient(arg)) item = static_cast<double>(size_of(c.dtype(i)));
-  }
-  return {n * (variables * variables + 1), n * item * (2 * variables + 1)};
 }
 
 void update(OpRegistry& r, const char* name,
             std::initializer_list<const char*> variables,
             std::initializer_list<const char*> values, const char* doc,
-            bool has_nesterov = false) {
+            bool has_nesterov = false, const char* gradient = "grad") {
   OpBuilder op = r.op(name);
   for (const char* v : variables) op.writes_variable(v);
   for (const char* v : values) op.input(v, kFloatingTypes);
   if (has_nesterov) op.attr("use_nesterov", false);
-  // Other devices of the same memory read the variable next: set for ranges.
-  op.attr("shared", false);
-  op.infer(&infer_update)
-      .split(&split_update)
-      .cost(&cost_update)
-      .not_differentiable()
-      .doc(doc);
+  op.update(gradient).not_differentiable().doc(doc);
 }
 
 // Several updates of one kind: their operands one after the other.
@@ -83,7 +32,7 @@ void register_multi_apply(OpRegistry& r) {
   r.op("_MultiApply")
       .writes_variables("operands")
       .required_attr("op", std::string())
-      .attr("use_nesterov", false)
+      .any_attrs()
       .infer([](InferContext& c) {
         const OpDef& op = op_named(c.attr<std::string>("op"));
         const auto each = static_cast<int>(op.inputs().size());
@@ -177,7 +126,7 @@ void apply_adagrad(const Tensor& var, const Tensor& accum, const Tensor& lr,
 
 void register_training_ops(OpRegistry& r) {
   update(r, "ResourceApplyGradientDescent", {"var"}, {"alpha", "delta"},
-         "var -= alpha delta");
+         "var -= alpha delta", false, "delta");
   update(r, "ResourceApplyMomentum", {"var", "accum"},
          {"lr", "grad", "momentum"},
          "accum = momentum accum + grad; var -= lr accum", true);

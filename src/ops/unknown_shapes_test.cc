@@ -93,6 +93,9 @@ TEST(UnknownShapes, SegmentsAndSolvers) {
   expect_same_gradient("prod", x, [&](const Tensor& t) {
     return unsorted_segment_prod(t, ids, 2);
   });
+  expect_same_gradient("prod of a grid", x, [&](const Tensor& t) {
+    return unsorted_segment_prod(t, zeros_like(math::cast(t, int32)), 2);
+  });
   const Tensor a = constant({{4.f, 1.f}, {1.f, 3.f}});
   expect_same_gradient("solve", a, [](const Tensor& t) {
     return linalg::solve(t, constant({{1.f}, {2.f}}));

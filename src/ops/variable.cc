@@ -35,7 +35,7 @@ void assign_parts(const OpDef& op, const Tensor& handle, const Tensor& value,
   const VariableState& v = variable_state(handle);
   Tensor part = value;
   if (v.aggregation == VariableAggregation::kSum) {
-    if (op.name() != "AssignVariableOp") {
+    if (op.input(0).access != Access::kOverwritesVariable) {
       throw errors::InvalidArgument(fmt::format(
           "{}() of \"{}\" outside of replicas{}: it is the sum of what {} "
           "replicas have, each its own; expected assign(), or the call in "
@@ -216,8 +216,7 @@ void register_variable_ops(OpRegistry& r) {
                                          ? Access::kOverwritesVariable
                                          : Access::kWritesVariable)
         .input("value", name[6] == 'V' ? kEveryType : kEveryNumber)
-        // Other devices of the same memory read the variable next.
-        .attr("shared", false)
+        .updates_with("value")
         .infer(&infer_assign)
         .split(&split_assign)
         .not_differentiable();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/immortal.h"
 #include "passes/constants.h"
 #include "passes/forward.h"
 #include "passes/pipeline.h"
@@ -34,14 +35,21 @@ class Algebra {
   static constexpr ValueRef kNothing = {};
 
   static const std::unordered_map<std::string, Rule>& rules() {
-    static const std::unordered_map<std::string, Rule> all = {
-        {"AddV2", &Algebra::add},         {"Sub", &Algebra::sub},
-        {"Mul", &Algebra::mul},           {"RealDiv", &Algebra::div},
-        {"Neg", &Algebra::twice},         {"LogicalNot", &Algebra::twice},
-        {"Identity", &Algebra::identity}, {"StopGradient", &Algebra::identity},
-        {"Cast", &Algebra::cast},         {"BroadcastTo", &Algebra::broadcast},
-        {"Reshape", &Algebra::reshape},   {"Transpose", &Algebra::transpose},
-    };
+    using Rules = std::unordered_map<std::string, Rule>;
+    static const auto& all = immortal<Rules>(Rules{
+        {"AddV2", &Algebra::add},
+        {"Sub", &Algebra::sub},
+        {"Mul", &Algebra::mul},
+        {"RealDiv", &Algebra::div},
+        {"Neg", &Algebra::twice},
+        {"LogicalNot", &Algebra::twice},
+        {"Identity", &Algebra::identity},
+        {"StopGradient", &Algebra::identity},
+        {"Cast", &Algebra::cast},
+        {"BroadcastTo", &Algebra::broadcast},
+        {"Reshape", &Algebra::reshape},
+        {"Transpose", &Algebra::transpose},
+    });
     return all;
   }
 

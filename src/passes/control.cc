@@ -74,11 +74,15 @@ class Control {
       }
     }
     for (int32_t i = graph_.size(); i-- > 0;) {
-      if (graph_[i].op->name() == "If") inline_known(i);
+      if (is_branch(graph_[i])) inline_known(i);
     }
   }
 
  private:
+  static bool is_branch(const Node& n) {
+    return n.op->kind() == OpKind::kControl && !is_loop(*n.op);
+  }
+
   // Bodies of functions that a text declares are not there.
   static bool known(const Node& n) {
     int have = 0, want = 0;
@@ -105,7 +109,7 @@ class Control {
 
   void prune_node(int32_t i) {
     const Keep used = used_outputs(i);
-    if (graph_[i].op->name() == "If") {
+    if (is_branch(graph_[i])) {
       prune_if(i, used);
     } else {
       prune_while(i, used);
@@ -299,7 +303,7 @@ class Control {
     std::vector<int32_t> to(branch.nodes.size(), -1);
     for (int32_t i = 0; i < branch.size(); ++i) {
       Node n = branch[i];
-      if (n.op->name() == "_Arg") {
+      if (n.op->kind() == OpKind::kArgument) {
         const auto k =
             static_cast<size_t>(n.op->attr<int64_t>(n.attrs.get(), "index"));
         const ValueRef v = node.inputs[1 + k];
@@ -323,8 +327,8 @@ class Control {
       std::sort(controls.begin(), controls.end());
       controls.erase(std::unique(controls.begin(), controls.end()),
                      controls.end());
-      n.controls = n.op->kind() == OpKind::kPlaceholder ? std::vector<int32_t>()
-                                                        : std::move(controls);
+      n.controls =
+          n.op->graph_only() ? std::vector<int32_t>() : std::move(controls);
       if (n.requested.empty()) n.requested = node.requested;
       if (n.replica < 0) n.replica = node.replica;
       n.follows = n.follows >= 0 ? to[n.follows] : -1;

@@ -23,7 +23,7 @@ bool may_merge(const Node& node) {
   if (node.has_effect() || op.random()) return false;
   // Two runs of one body may draw different random numbers.
   if (op.kind() == OpKind::kControl) return false;
-  return op.kind() != OpKind::kPlaceholder || op.name() == "Const";
+  return !op.graph_only() || op.kind() == OpKind::kConstant;
 }
 
 // x+y and y+x of floats may differ in the sign of a NaN, max(x,y) and
@@ -66,7 +66,7 @@ class Key {
 std::string key_of(const Graph& graph, const Node& node) {
   Key key;
   key.add(node.op);
-  if (node.op->name() == "Const") {
+  if (node.op->kind() == OpKind::kConstant) {
     key.add_tensor(node.op->attr<Tensor>(node.attrs.get(), "value"));
   } else {
     key.add(node.attrs.get());

@@ -264,7 +264,7 @@ class Fusing {
     }
     for (const ValueRef& v : graph_.outputs) read[v.node] = true;
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_[i].op->name() == "Const") keep[i] = read[i];
+      if (nodes_[i].op->kind() == OpKind::kConstant) keep[i] = read[i];
     }
     return keep;
   }
@@ -318,6 +318,7 @@ class Fusing {
     node.requested = last.requested;
     node.assigned = last.assigned;
     node.replica = last.replica;
+    node.collective = last.collective;
     node.part = slices_of(last.part);
     const auto inputs = groups_.inputs_of(g);
     const auto outputs = groups_.outputs_of(g);

@@ -47,7 +47,7 @@ class PartsOf {
     for (int32_t p = 0; p < parts_.size(); ++p) {
       const Node& n = parts_[p];
       axes_[p].assign(n.outputs.size(), SplitSignature::kWhole);
-      if (n.op->name() == "_Arg") {
+      if (n.op->kind() == OpKind::kArgument) {
         const int64_t index = n.op->attr<int64_t>(n.attrs.get(), "index");
         axes_[p][0] = outer.inputs[static_cast<size_t>(index)];
       } else if (std::any_of(
@@ -132,7 +132,7 @@ class Lowering {
     const PartsOf part_of(from_, node, parts);
     for (int32_t p = 0; p < parts.size(); ++p) {
       const Node& part = parts[p];
-      if (part.op->name() == "_Arg") {
+      if (part.op->kind() == OpKind::kArgument) {
         const int64_t index = part.op->attr<int64_t>(part.attrs.get(), "index");
         inner[p] = {outer.inputs[static_cast<size_t>(index)]};
         continue;
@@ -146,6 +146,7 @@ class Lowering {
       copy.follows = outer.follows;
       copy.sources = outer.sources;
       copy.replica = outer.replica;
+      copy.collective = outer.collective;
       copy.part = part_of.of(p);
       const int32_t id = to_.add(std::move(copy));
       last_[i] = id;

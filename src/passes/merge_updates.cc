@@ -15,9 +15,7 @@ bool is_scalar(const Node& n, size_t i, const Graph& g) {
 }
 
 bool is_small_update(const Graph& g, const Node& n) {
-  if (!n.op->name().starts_with("ResourceApply") || !n.outputs.empty()) {
-    return false;
-  }
+  if (!n.op->update() || n.inputs.size() != n.op->inputs().size()) return false;
   const int64_t elements = g.spec(n.inputs[0]).shape.num_elements();
   return elements >= 0 && elements <= kSmallVariable;
 }
@@ -39,8 +37,7 @@ Kind kind_of(const Graph& g, const Node& n) {
          n.replica};
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     // A scalar variable's gradient is one more.
-    const std::string& name = n.op->input(static_cast<int>(i)).name;
-    if (is_scalar(n, i, g) && name != "grad" && name != "delta") {
+    if (is_scalar(n, i, g) && static_cast<int>(i) != n.op->update_value()) {
       k.scalars.push_back(n.inputs[i]);
     }
   }
@@ -75,11 +72,9 @@ void merge(Graph& g, const std::vector<int32_t>& members) {
 
 }  // namespace
 
-bool merge_updates(
-    Graph& graph,
-    const std::function<bool(const std::string& device)>& may_merge) {
+bool merge_updates(Graph& graph,
+                   const std::function<bool(const Node& n)>& may_merge) {
   const auto users = graph.users();
-  std::map<std::string, bool> devices;
   struct Open {
     std::vector<int32_t> members;
     int64_t elements = 0;
@@ -89,10 +84,7 @@ bool merge_updates(
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
     if (!users[i].empty() || !is_small_update(graph, n)) continue;
-    if (n.part) continue;
-    const auto [device, fresh] = devices.try_emplace(n.assigned, false);
-    if (fresh) device->second = may_merge(n.assigned);
-    if (!device->second) continue;
+    if (n.part || !may_merge(n)) continue;
     Open& o = open[kind_of(graph, n)];
     const int64_t elements = graph.spec(n.inputs[0]).shape.num_elements();
     if (o.elements + elements > kMostMergedElements) {

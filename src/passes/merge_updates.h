@@ -1,8 +1,8 @@
 // merge_updates: small updates by one optimizer become one _MultiApply.
 //
-// Runs after placement, per device, on updates (ResourceApply*) of equal op,
-// attributes and scalars for which nobody waits. Only small ones: a plan frees
-// a large gradient as early as its own update. Bits stay.
+// Runs after placement, per device, on updates (OpBuilder::update()) of equal
+// op, attributes and scalars for which nobody waits. Only small ones: a plan
+// frees a large gradient as early as its own update. Bits stay.
 
 #ifndef BERTH_PASSES_MERGE_UPDATES_H_
 #define BERTH_PASSES_MERGE_UPDATES_H_
@@ -17,11 +17,10 @@ namespace berth {
 inline constexpr int64_t kSmallVariable = 4096;
 inline constexpr int64_t kMostMergedElements = 32768;
 
-// `may_merge(device)`: whether the device of this name has a kernel of
-// _MultiApply. Returns true when anything changed.
-bool merge_updates(
-    Graph& graph,
-    const std::function<bool(const std::string& device)>& may_merge);
+// `may_merge(n)`: whether the device of the update has a kernel of _MultiApply
+// that takes it. Returns true when anything changed.
+bool merge_updates(Graph& graph,
+                   const std::function<bool(const Node& n)>& may_merge);
 
 }  // namespace berth
 

@@ -230,7 +230,7 @@ TEST(Passes, DecompositionsOfAPartArePartsOfTheSameSlices) {
   verify(graph);
   int parts = 0, whole = 0;
   for (const Node& n : graph.nodes) {
-    if (n.op->kind() == OpKind::kPlaceholder) continue;
+    if (n.op->graph_only()) continue;
     EXPECT_EQ(n.replica, 1) << n.name;
     const bool cut = n.outputs[0].shape[0] == 6;
     EXPECT_EQ(n.part != nullptr, cut) << n.name;

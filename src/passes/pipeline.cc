@@ -1,5 +1,6 @@
 #include "passes/pipeline.h"
 
+#include "base/immortal.h"
 #include "graph/body.h"
 
 namespace berth {
@@ -30,13 +31,13 @@ size_t fingerprint(const Graph& graph) {
 }  // namespace
 
 const std::vector<Pass>& device_free_passes() {
-  static const std::vector<Pass> passes = {
+  static const auto& passes = immortal<std::vector<Pass>>(std::vector<Pass>{
       {"fold", [](Graph& graph) { fold(graph); }},
       {"cse", &cse},
       {"algebra", &algebra},
       {"control", &control},
       {"dce", &dce},
-  };
+  });
   return passes;
 }
 

@@ -107,8 +107,8 @@ TEST(PassTexts, FuseJoinsElementwiseOpsOfADevice) {
 
 TEST(PassTexts, MergeUpdatesJoinsSmallUpdatesOfOneKind) {
   check("merge_updates", [](Graph& g) {
-    merge_updates(g, [](const std::string& device) {
-      return device.find("CPU") != std::string::npos;
+    merge_updates(g, [](const Node& n) {
+      return n.assigned.find("CPU") != std::string::npos;
     });
   });
 }

@@ -29,14 +29,14 @@ std::vector<PlaceConstraint> ConstraintSets::own_constraints(int32_t element) {
   std::vector<PlaceConstraint> own;
   const int32_t i = node_of(element);
   const Node& n = graph_[i];
-  const auto add = [&](Kind kind, std::string what, DeviceMask mask,
+  const auto add = [&](Kind kind, std::string what, DeviceSet mask,
                        std::string text) {
     own.push_back({kind, i, -1, std::move(what), mask, site_of(graph_, i),
                    std::move(text)});
   };
   if (element >= graph_.size()) {
     const CallValue& v = call_values_[element - graph_.size()];
-    const DeviceMask mask = v.allowed & devices_.mask(v.resource);
+    const DeviceSet mask = v.allowed & devices_.mask(v.resource);
     const std::string what = devices_.name(v.resource).str();
     if (mask != devices_.all()) {
       add(v.pinned ? Kind::kVariable : Kind::kResource, what, mask,
@@ -46,14 +46,14 @@ std::vector<PlaceConstraint> ConstraintSets::own_constraints(int32_t element) {
     return own;
   }
   if (!n.assigned.empty() && options_.keep_assigned) {
-    const DeviceMask at = devices_.mask(devices_.parse(n.assigned));
-    add(Kind::kAssigned, n.assigned, at & (~at + 1),
+    const DeviceSet at = devices_.mask(devices_.parse(n.assigned));
+    add(Kind::kAssigned, n.assigned, at ? device_bit(at.first()) : at,
         fmt::format("\"{}\" is assigned to {}", n.name, n.assigned));
     return own;
   }
-  const DeviceMask kernels = kernels_.of(graph_, n).devices;
+  const DeviceSet kernels = kernels_.of(graph_, n).devices;
   if (n.variable.defined()) {
-    const DeviceMask at = sets_[i].pinned ? sets_[i].allowed : 0;
+    const DeviceSet at = sets_[i].pinned ? sets_[i].allowed : 0;
     const std::string& name = variable_state(n.variable).device->str();
     const int32_t d = devices_.find(name);
     add(Kind::kVariable, name, d < 0 ? at : device_bit(d),
@@ -163,7 +163,7 @@ class ConflictFinder {
       if (intersection(masks()) == 0) break;
     }
     PlaceConflict conflict;
-    const std::vector<DeviceMask> core = minimal(masks());
+    const std::vector<DeviceSet> core = minimal(masks());
     if (intersection(core) == 0 && !core.empty()) connect(core, &conflict);
     return conflict;
   }
@@ -189,21 +189,21 @@ class ConflictFinder {
     return false;
   }
 
-  std::vector<DeviceMask> masks() const {
-    std::vector<DeviceMask> m;
+  std::vector<DeviceSet> masks() const {
+    std::vector<DeviceSet> m;
     for (const auto& [mask, list] : own_) m.push_back(mask);
     return m;
   }
 
-  DeviceMask intersection(const std::vector<DeviceMask>& masks) const {
-    DeviceMask all = s_.devices().all();
-    for (const DeviceMask m : masks) all &= m;
+  DeviceSet intersection(const std::vector<DeviceSet>& masks) const {
+    DeviceSet all = s_.devices().all();
+    for (const DeviceSet& m : masks) all &= m;
     return all;
   }
 
   // One mask, else two, else what is left when each has been tried without.
-  std::vector<DeviceMask> minimal(std::vector<DeviceMask> m) const {
-    for (const DeviceMask a : m) {
+  std::vector<DeviceSet> minimal(std::vector<DeviceSet> m) const {
+    for (const DeviceSet& a : m) {
       if (a == 0) return {a};
     }
     for (size_t i = 0; i < m.size(); ++i) {
@@ -212,11 +212,11 @@ class ConflictFinder {
       }
     }
     // What leaves many devices is missed least.
-    std::stable_sort(m.begin(), m.end(), [](DeviceMask a, DeviceMask b) {
-      return std::popcount(a) > std::popcount(b);
+    std::stable_sort(m.begin(), m.end(), [](DeviceSet a, DeviceSet b) {
+      return a.count() > b.count();
     });
     for (size_t i = 0; i < m.size();) {
-      std::vector<DeviceMask> less = m;
+      std::vector<DeviceSet> less = m;
       less.erase(less.begin() + static_cast<std::ptrdiff_t>(i));
       if (intersection(less) == 0) {
         m = std::move(less);
@@ -228,7 +228,7 @@ class ConflictFinder {
   }
 
   // Grows a tree from the holders of the first mask to one of each other.
-  void connect(const std::vector<DeviceMask>& core, PlaceConflict* conflict) {
+  void connect(const std::vector<DeviceSet>& core, PlaceConflict* conflict) {
     for (const int32_t e : members_) {
       const ConstraintSets::Proof& p =
           s_.proofs_.empty() ? ConstraintSets::Proof{} : s_.proofs_[e];
@@ -261,11 +261,11 @@ class ConflictFinder {
     }
     if (core.size() == 1) add_own(from.front(), core[0], conflict);
     for (PlaceConstraint& c : conflict->constraints) {
-      c.mask = c.binary() ? ~DeviceMask{0} : s_.devices().as_given(c.mask);
+      c.mask = c.binary() ? ~DeviceSet{0} : s_.devices().as_given(c.mask);
     }
   }
 
-  void add_own(int32_t element, DeviceMask mask, PlaceConflict* conflict) {
+  void add_own(int32_t element, DeviceSet mask, PlaceConflict* conflict) {
     for (const auto& [e, c] : own_[mask]) {
       if (e != element) continue;
       conflict->constraints.push_back(c);
@@ -274,7 +274,7 @@ class ConflictFinder {
   }
 
   // The way from the tree to the nearest element that has `mask`.
-  std::vector<int32_t> nearest(const std::set<int32_t>& tree, DeviceMask mask) {
+  std::vector<int32_t> nearest(const std::set<int32_t>& tree, DeviceSet mask) {
     std::set<int32_t> goals;
     for (const auto& [e, c] : own_[mask]) goals.insert(e);
     std::map<int32_t, int32_t> came;
@@ -303,7 +303,7 @@ class ConflictFinder {
   const int32_t root_;
   std::vector<int32_t> members_;
   // Constraints of single elements, by what they allow.
-  std::map<DeviceMask, std::vector<std::pair<int32_t, PlaceConstraint>>> own_;
+  std::map<DeviceSet, std::vector<std::pair<int32_t, PlaceConstraint>>> own_;
   std::map<int32_t, std::vector<int32_t>> next_;  // tree of proofs
 };
 

@@ -14,12 +14,9 @@
 
 #include "berth/errors.h"
 #include "berth/site.h"
+#include "place/device_set.h"
 
 namespace berth {
-
-// One bit per device, in the order of PlaceOptions::devices.
-using DeviceMask = uint64_t;
-inline constexpr int kMaxPlaceDevices = 64;
 
 struct PlaceConstraint {
   enum class Kind : uint8_t {
@@ -42,9 +39,9 @@ struct PlaceConstraint {
   int32_t node = -1;
   int32_t other = -1;
   std::string what;
-  DeviceMask mask = ~DeviceMask{0};
-  Site site = {};    // of `node`
-  std::string text;  // `"w" was asked for on "/GPU:1"`
+  DeviceSet mask = ~DeviceSet();  // by position in PlaceOptions::devices
+  Site site = {};                 // of `node`
+  std::string text;               // `"w" was asked for on "/GPU:1"`
 
   bool binary() const { return kind >= Kind::kResourceEdge; }
 };

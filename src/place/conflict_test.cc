@@ -106,7 +106,7 @@ void expect_conflict(const Graph& graph, const PlaceConflict& conflict) {
   for (const PlaceConstraint& c : conflict.constraints) {
     if (c.binary()) parent[find(c.node)] = find(c.other);
   }
-  DeviceMask left = 7;
+  DeviceSet left = 7;
   std::set<int32_t> roots;
   for (const PlaceConstraint& c : conflict.constraints) {
     roots.insert(find(c.node));

@@ -10,7 +10,7 @@ namespace berth {
 
 namespace {
 
-using Kind = PlaceConstraint::Kind;
+using ConstraintKind = PlaceConstraint::Kind;
 
 bool calls_functions(const Node& n) {
   if (n.op->kind() == OpKind::kCall || n.op->kind() == OpKind::kControl) {
@@ -57,14 +57,14 @@ void ConstraintSets::connect_edges() {
       const DType type = graph_.spec(v).dtype;
       if (type == resource) {
         if (!exempt_from_resource_edges(n) && !shares_memory(v, i)) {
-          unite_edge(element_of(v), i, Kind::kResourceEdge);
+          unite_edge(element_of(v), i, ConstraintKind::kResourceEdge);
         }
       } else if (args && n.op->input(static_cast<int>(k)).ref) {
-        unite_edge(element_of(v), i, Kind::kRefEdge);
+        unite_edge(element_of(v), i, ConstraintKind::kRefEdge);
       } else if (type == variant) {
         host = host || host_only(v);
         if (makes_dataset(n) && makes_dataset(graph_[v.node])) {
-          unite_edge(element_of(v), i, Kind::kVariantEdge);
+          unite_edge(element_of(v), i, ConstraintKind::kVariantEdge);
         }
       } else if (type == string_) {
         strings = true;
@@ -80,15 +80,15 @@ void ConstraintSets::connect_edges() {
 // A range of a variable that asks for another device of the same memory (CPU
 // devices of one process) reads and writes the variable where it is.
 bool ConstraintSets::shares_memory(ValueRef variable, int32_t range) {
-  static const OpDef& op = op_named("_VariableRange");
-  if (graph_[range].op != &op) return false;
-  const DeviceMask asked = devices_.mask(requests_[range]);
+  if (graph_[range].op->kind() != OpKind::kHandleRange) return false;
+  const DeviceSet asked = devices_.mask(requests_[range]);
   if (requests_[range] == DeviceTable::kAny || asked == 0) return false;
   const Set& s = set_of(element_of(variable));
-  const DeviceMask wanted = s.allowed & devices_.mask(s.requested);
+  const DeviceSet wanted = s.allowed & devices_.mask(s.requested);
+  const DeviceSet places = asked | (wanted ? wanted : s.allowed);
   const std::string* memory = nullptr;
   for (int32_t d = 0; d < devices_.size(); ++d) {
-    if (((asked | (wanted ? wanted : s.allowed)) >> d & 1) == 0) continue;
+    if (!places.has(d)) continue;
     const std::string& here = memories_[d];
     if (memory != nullptr && here != *memory) return false;
     memory = &here;
@@ -118,10 +118,10 @@ void ConstraintSets::connect_groups() {
     }
     const int32_t id = static_cast<int32_t>(group_names_.size());
     group_names_.emplace_back(name);
-    if (unite(it->second, i, Kind::kGroup, id)) return;
+    if (unite(it->second, i, ConstraintKind::kGroup, id)) return;
     if (hard()) {
       active_requests_ = {set_of(it->second).requested, set_of(i).requested};
-      link(it->second, i, Kind::kGroup, id);
+      link(it->second, i, ConstraintKind::kGroup, id);
       fail(i);
     }
     ignored_groups.push_back({i, it->second, group_names_.back()});
@@ -134,7 +134,7 @@ void ConstraintSets::connect_groups() {
 
 void ConstraintSets::restrict_to_host(int32_t i) {
   Set& s = set_of(i);
-  const DeviceMask left = s.allowed & devices_.hosts();
+  const DeviceSet left = s.allowed & devices_.hosts();
   if (left == 0) fail(i);
   s.allowed = left;
   if (s.pinned && (left & devices_.mask(s.resource)) == 0) fail(i);

@@ -24,7 +24,7 @@ Site site_of(const Graph& graph, int32_t node) {
 }
 
 const std::string& variable_name(const Node& node) {
-  const bool known = node.op->name() == "VarHandleOp" &&
+  const bool known = node.op->kind() == OpKind::kHandle &&
                      !node.sources.empty() && !node.sources[0].name.empty();
   return known ? node.sources[0].name : node.name;
 }
@@ -64,14 +64,14 @@ void ConstraintSets::init(int32_t i) {
   const bool stays = !n.assigned.empty() && options_.keep_assigned;
   if (!n.requested.empty() && !stays) read_request(i);
   if (stays) {
-    const DeviceMask at = devices_.mask(devices_.parse(n.assigned));
+    const DeviceSet at = devices_.mask(devices_.parse(n.assigned));
     if (at == 0) {
       throw errors::InvalidArgument(fmt::format(
           "{}: its assigned device \"{}\" does not match any device; expected "
           "one of {}",
           describe(graph_, i), n.assigned, devices_.list()));
     }
-    s.allowed = at & (~at + 1);  // the first
+    s.allowed = device_bit(at.first());
     s.pinned = true;
     s.requested = devices_.only(s.allowed);
   } else if (n.variable.defined()) {
@@ -87,7 +87,7 @@ void ConstraintSets::init(int32_t i) {
     s.pinned = true;
     s.resource = DeviceTable::kAny;
     s.requested = devices_.only(device_bit(d));
-  } else if (const DeviceMask c = devices_.compilers();
+  } else if (const DeviceSet c = devices_.compilers();
              c != 0 && (s.requested == 0 || devices_.mask(s.requested) & ~c)) {
     // Devices of compilers are taken only when asked for.
     if (s.allowed & ~c) s.allowed &= ~c;

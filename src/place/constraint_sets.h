@@ -26,7 +26,7 @@ class ConstraintSets {
   using NameId = DeviceTable::NameId;
 
   struct Set {
-    DeviceMask allowed = 0;  // assigned, variables, kernels, host data
+    DeviceSet allowed = 0;   // assigned, variables, kernels, host data
     NameId resource = 0;     // where its handles were asked for
     NameId requested = 0;    // a specialisation of `resource`
     int32_t priorities = 0;  // of kernels
@@ -38,7 +38,7 @@ class ConstraintSets {
   // A resource that a call returns; element graph.size() + i.
   struct CallValue {
     ValueRef value;
-    DeviceMask allowed = 0;
+    DeviceSet allowed = 0;
     NameId resource = 0;
     bool pinned = false;
   };
@@ -110,7 +110,7 @@ class ConstraintSets {
   struct BodyFacts {
     struct Result {
       int32_t root;  // of a set inside
-      DeviceMask allowed;
+      DeviceSet allowed;
       NameId resource;
       bool pinned;
     };

@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+
+#include "base/environment.h"
+#include "base/immortal.h"
 
 namespace berth {
 
@@ -184,11 +186,6 @@ bool write_file(const std::string& path, const std::string& text) {
   return good;
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 std::string default_path() {
   if (const std::string dir = environment("BERTH_CACHE_DIR"); !dir.empty()) {
     return dir + "/costs.json";
@@ -252,8 +249,7 @@ CostStore::CostStore(std::string path, std::string version)
 CostStore::~CostStore() = default;
 
 CostStore& CostStore::get() {
-  static CostStore& store =
-      *std::make_unique<CostStore>(default_path(), cost_version()).release();
+  static auto& store = immortal<CostStore>(default_path(), cost_version());
   return store;
 }
 

@@ -137,20 +137,20 @@ class Estimator {
       }
       return us;
     };
-    if (n.op->name() == "If") {
+    if (n.op->kind() == OpKind::kCall) {
+      const auto& f = n.op->attr<std::shared_ptr<Callable>>(n.attrs.get(), "f");
+      result.us = sum_of(f ? f->body() : nullptr);
+    } else if (!is_loop(*n.op)) {
       const IfLayout l(*n.op, n.attrs.get());
       result.us =
           std::max(sum_of(l.then_branch ? l.then_branch->body() : nullptr),
                    sum_of(l.else_branch ? l.else_branch->body() : nullptr));
-    } else if (n.op->name() == "While") {
+    } else {
       const WhileLayout l(*n.op, n.attrs.get());
       const double turn =
           sum_of(l.body->body()) + (l.counted() ? 0 : sum_of(l.cond->body()));
       if (l.max_iterations < 0) result.spread = kUnknownSpread;
       result.us = turn * static_cast<double>(dim_or_one(l.max_iterations));
-    } else {
-      const auto& f = n.op->attr<std::shared_ptr<Callable>>(n.attrs.get(), "f");
-      result.us = sum_of(f ? f->body() : nullptr);
     }
     return result;
   }
@@ -189,13 +189,20 @@ Machine assumed_machine(const std::vector<std::string>& full_names) {
         {name, number, 0,
          type == "CPU" ? CopyRule::kReceiving : CopyRule::kOverlap});
   }
-  m.links.resize(m.devices.size() * m.devices.size());
+  m.links.resize(1);
   return m;
 }
 
 double estimate_us(const Cost& cost, const DeviceClass& on) {
   return on.launch_us +
          std::max(cost.flops / on.flops_per_us, on.moving_us(cost.bytes));
+}
+
+double core_us(const Cost& cost, const DeviceClass& on, int cores) {
+  DeviceClass one = on;
+  one.cached_bytes_per_us /= cores;
+  return std::max(cost.flops * cores / on.flops_per_us,
+                  one.moving_us(cost.bytes));
 }
 
 Cost cost_of(const Graph& graph, int32_t node, bool* known) {

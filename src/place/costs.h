@@ -91,14 +91,21 @@ struct LinkCost {
 struct Machine {
   std::vector<DeviceClass> classes;
   std::vector<DeviceCost> devices;
-  std::vector<LinkCost> links;  // [from * devices + to]
+  std::vector<LinkCost> links;  // [from * devices + to]; one: between any two
   std::vector<BusCost> buses;
 
   const DeviceClass& class_of(int32_t device) const {
     return classes[static_cast<size_t>(devices[device].device_class)];
   }
   const LinkCost& link(int32_t from, int32_t to) const {
+    if (links.size() == 1) return links[0];
     return links[static_cast<size_t>(from) * devices.size() + to];
+  }
+  // The same, to be changed: afterwards each pair has its own.
+  LinkCost& link_of(int32_t from, int32_t to) {
+    const size_t n = devices.size();
+    if (links.size() == 1) links.resize(n * n, LinkCost(links[0]));
+    return links[static_cast<size_t>(from) * n + static_cast<size_t>(to)];
   }
   // Returns the device of this full name, -1: none.
   int32_t find(const std::string& full_name) const;
@@ -144,6 +151,10 @@ CostTable estimate_costs(const Graph& graph, const Machine& machine,
 
 // Returns launch + the longer of computing and moving.
 double estimate_us(const Cost& cost, const DeviceClass& on);
+
+// Returns the longer of computing and moving on one of `cores` cores that have
+// these rates together: memory beyond the caches serves one as fast as all.
+double core_us(const Cost& cost, const DeviceClass& on, int cores);
 
 // Returns the flops and bytes of a node; dimensions that are not known count
 // as 1. Zero for nodes that compute nothing. `*known` says whether all

@@ -452,13 +452,13 @@ class Decoder::Impl {
     const int32_t home = plan_->device[node];
     for (const int32_t v : t_.graph.values[node]) {
       if (t_.graph.everywhere[v]) continue;
-      uint64_t targets = 0;
+      DeviceSet targets;
       for (const int32_t r : t_.graph.readers[v]) {
-        targets |= uint64_t{1} << plan_->device[r];
+        targets |= device_bit(plan_->device[r]);
       }
-      targets &= t_.eager & ~(uint64_t{1} << home);
-      for (; targets != 0; targets &= targets - 1) {
-        copy(v, home, std::countr_zero(targets), done(node));
+      targets &= t_.eager & ~device_bit(home);
+      for (; targets; targets.drop_first()) {
+        copy(v, home, targets.first(), done(node));
       }
     }
   }
@@ -514,7 +514,7 @@ class Decoder::Impl {
   // Whether arrive() asks when the producer has ended.
   bool needs_end(const DecodeTables::Read& r, int32_t on) const {
     if (plan_->device[r.producer] == on || r.everywhere) return true;
-    return (t_.eager >> on & 1) == 0 && !is_done(copy_slot(r.value, on));
+    return !t_.eager.has(on) && !is_done(copy_slot(r.value, on));
   }
 
   // When what is read is on a device.
@@ -523,12 +523,12 @@ class Decoder::Impl {
     if (home == on || r.everywhere) return done(r.producer);
     const size_t slot = copy_slot(r.value, on);
     // Eager ones have been made.
-    if ((t_.eager >> on & 1) != 0 || is_done(slot)) return done_[slot].end_us;
+    if (t_.eager.has(on) || is_done(slot)) return done_[slot].end_us;
     return copy(r.value, home, on, done(r.producer));
   }
 
   double copy(int32_t value, int32_t from, int32_t to, double ready) {
-    const DecodeTables::Route& route = t_.route(from, to);
+    const DecodeTables::Route route = t_.route(from, to);
     double start = ready;
     for (int k = 0; k < route.num_occupied; ++k) {
       start = std::max(start, free_[route.occupies[k]]);

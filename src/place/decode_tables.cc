@@ -103,7 +103,7 @@ void DecodeTables::add_classes() {
     class_of.push_back(static_cast<size_t>(d.device_class));
     all_free &= d.copies == CopyRule::kFree;
     if (d.copies == CopyRule::kOverlap || d.copies == CopyRule::kFree) {
-      eager |= uint64_t{1} << (class_of.size() - 1);
+      eager |= device_bit(static_cast<int32_t>(class_of.size()) - 1);
     }
   }
   node_us.reserve(costs.times.size());
@@ -155,21 +155,37 @@ void DecodeTables::add_paths() {
   }
 }
 
+DecodeTables::Route DecodeTables::make_route(int32_t from, int32_t to) const {
+  Route route;
+  if (from == to) return route;
+  const auto devices = static_cast<int32_t>(num_devices);
+  route.kind = 1;
+  const CopyRule rule = costs.devices[to].copies;
+  if (rule == CopyRule::kFree) return route;
+  route.occupy(rule == CopyRule::kOverlap ? devices + to : to);
+  if (costs.devices[from].copies == CopyRule::kBoth) route.occupy(from);
+  return route;
+}
+
 void DecodeTables::add_links() {
-  routes.resize(num_devices * num_devices);
   std::vector<const LinkCost*> kinds = {nullptr};
   std::map<int32_t, int32_t> groups;
+  // Where there are thousands of devices, a table of pairs would not pay.
+  const bool alike = costs.links.size() == 1 && costs.links[0].shared < 0;
+  if (alike) {
+    kinds.push_back(&costs.links[0]);
+  } else {
+    routes.resize(num_devices * num_devices);
+  }
   const auto devices = static_cast<int32_t>(num_devices);
-  for (int32_t from = 0; from < devices; ++from) {
+  for (int32_t from = 0; !alike && from < devices; ++from) {
     for (int32_t to = 0; to < devices; ++to) {
       if (from == to) continue;
       const LinkCost& link = costs.link(from, to);
       Route& route = routes[static_cast<size_t>(from * devices + to)];
+      route = make_route(from, to);
       route.kind = kind_of(link, kinds);
-      const CopyRule rule = costs.devices[to].copies;
-      if (rule == CopyRule::kFree) continue;
-      route.occupy(rule == CopyRule::kOverlap ? devices + to : to);
-      if (costs.devices[from].copies == CopyRule::kBoth) route.occupy(from);
+      if (costs.devices[to].copies == CopyRule::kFree) continue;
       if (link.shared < 0) continue;
       const auto next = static_cast<int32_t>(groups.size());
       route.occupy(2 * devices +

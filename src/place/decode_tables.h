@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "place/device_set.h"
 #include "place/simulate.h"
 
 namespace berth {
@@ -47,9 +48,10 @@ struct DecodeTables {
 
     void occupy(int32_t resource) { occupies[num_occupied++] = resource; }
   };
-  const Route& route(int32_t from, int32_t to) const {
-    return routes[static_cast<size_t>(from) * num_devices +
-                  static_cast<size_t>(to)];
+  Route route(int32_t from, int32_t to) const {
+    return routes.empty() ? make_route(from, to)
+                          : routes[static_cast<size_t>(from) * num_devices +
+                                   static_cast<size_t>(to)];
   }
 
   // What a node waits for, where copies are free: a producer, and where in
@@ -74,7 +76,7 @@ struct DecodeTables {
   Rows<Read> reads;               // per node
   std::vector<Edge> edges;        // per node
   std::vector<int32_t> edges_of;  // per node, and at the end
-  std::vector<Route> routes;      // [from * devices + to]
+  std::vector<Route> routes;      // [from * devices + to]; empty: links alike
   // Links that are alike have one kind, of `num_kinds`; 0 is no link. Others,
   // where too many differ, have kind num_kinds, and `few_kinds` is false.
   uint8_t num_kinds = 1;
@@ -83,9 +85,11 @@ struct DecodeTables {
   bool all_free = true;         // copies to any device
   // Devices, as bits: copies to them stand behind what they copy, not in front
   // of who reads it.
-  uint64_t eager = 0;
+  DeviceSet eager;
 
  private:
+  // Over a link of kind 1, or on one device.
+  Route make_route(int32_t from, int32_t to) const;
   void add_classes();
   void add_nodes();
   void add_paths();

@@ -123,7 +123,7 @@ std::string DeviceTable::list() const {
   return s;
 }
 
-std::string DeviceTable::list(DeviceMask devices) const {
+std::string DeviceTable::list(DeviceSet devices) const {
   std::string s;
   for (int32_t d = 0; d < size(); ++d) {
     if (!(devices & device_bit(d))) continue;
@@ -132,11 +132,10 @@ std::string DeviceTable::list(DeviceMask devices) const {
   return s;
 }
 
-DeviceMask DeviceTable::as_given(DeviceMask devices) const {
-  DeviceMask given = 0;
-  for (const Entry& e : devices_) {
-    if (devices & 1) given |= device_bit(e.position);
-    devices >>= 1;
+DeviceSet DeviceTable::as_given(DeviceSet devices) const {
+  DeviceSet given = 0;
+  for (; devices; devices.drop_first()) {
+    given |= device_bit(devices_[devices.first()].position);
   }
   return given;
 }
@@ -145,7 +144,7 @@ DeviceTable::NameId DeviceTable::add(const DeviceName& name) {
   const auto [it, fresh] =
       by_str_.try_emplace(name.str(), static_cast<NameId>(names_.size()));
   if (!fresh) return it->second;
-  DeviceMask fits = 0;
+  DeviceSet fits = 0;
   for (int32_t d = 0; d < size(); ++d) {
     if (name.matches(devices_[d].name)) fits |= device_bit(d);
   }
@@ -154,8 +153,8 @@ DeviceTable::NameId DeviceTable::add(const DeviceName& name) {
   return it->second;
 }
 
-DeviceTable::NameId DeviceTable::only(DeviceMask device) {
-  return parse(devices_[std::countr_zero(device)].full_name);
+DeviceTable::NameId DeviceTable::only(DeviceSet device) {
+  return parse(devices_[device.first()].full_name);
 }
 
 DeviceTable::NameId DeviceTable::parse(const std::string& text) {

@@ -1,6 +1,6 @@
 // DeviceTable: the devices to place on, and partial names of them as numbers.
 //
-// Devices are numbered in order of preference, a set of them is a DeviceMask.
+// Devices are numbered in order of preference, a set of them is a DeviceSet.
 // A partial device name gets a number the first time it is seen; what is asked
 // about names is computed once per number or pair. One thread.
 
@@ -19,10 +19,6 @@ namespace berth {
 
 // Returns "GPU:1", for devices of other jobs "worker:1/GPU:1".
 std::string short_device(const std::string& full_name);
-
-constexpr DeviceMask device_bit(int32_t device) {
-  return DeviceMask{1} << device;
-}
 
 class DeviceTable {
  public:
@@ -43,23 +39,23 @@ class DeviceTable {
 
   int32_t size() const { return static_cast<int32_t>(devices_.size()); }
   const Entry& operator[](int32_t d) const { return devices_[d]; }
-  DeviceMask all() const { return all_; }
+  DeviceSet all() const { return all_; }
   int32_t num_types() const { return num_types_; }
   int32_t host() const { return host_; }  // first CPU, else device 0
-  DeviceMask compilers() const { return compilers_; }  // types "XLA_..."
-  DeviceMask hosts() const { return hosts_; }          // all CPUs
-  int32_t find(const std::string& full) const;         // -1: none
+  DeviceSet compilers() const { return compilers_; }  // types "XLA_..."
+  DeviceSet hosts() const { return hosts_; }          // all CPUs
+  int32_t find(const std::string& full) const;        // -1: none
   int32_t find_given(const PlaceDevice* given) const;
-  std::string list() const;                       // full names
-  std::string list(DeviceMask devices) const;     // short names
-  DeviceMask as_given(DeviceMask devices) const;  // in the caller's order
+  std::string list() const;                     // full names
+  std::string list(DeviceSet devices) const;    // short names
+  DeviceSet as_given(DeviceSet devices) const;  // in the caller's order
 
   // Throws errors::InvalidArgument for a malformed name.
   NameId parse(const std::string& text);
   const DeviceName& name(NameId n) const { return names_[n]; }
   // The full name of a single device.
-  NameId only(DeviceMask device);
-  DeviceMask mask(NameId n) const { return masks_[n]; }
+  NameId only(DeviceSet device);
+  DeviceSet mask(NameId n) const { return masks_[n]; }
   bool compatible(NameId a, NameId b) const;
   // The parts of both, which are compatible.
   NameId merge(NameId a, NameId b);
@@ -78,10 +74,10 @@ class DeviceTable {
 
   std::vector<Entry> devices_;
   std::unordered_map<std::string, int32_t> by_name_;
-  DeviceMask all_ = 0, hosts_ = 0, compilers_ = 0;
+  DeviceSet all_ = 0, hosts_ = 0, compilers_ = 0;
   int32_t host_ = 0, num_types_ = 0;
   std::vector<DeviceName> names_;
-  std::vector<DeviceMask> masks_;
+  std::vector<DeviceSet> masks_;
   std::unordered_map<std::string, NameId> by_text_, by_str_;
   std::unordered_map<uint64_t, NameId> pairs_;
 };

@@ -171,7 +171,7 @@ std::string why_not(ConstraintSets& sets, const Graph& g, int32_t node,
       const bool binds = c.kind == PlaceConstraint::Kind::kKernels ||
                          c.kind == PlaceConstraint::Kind::kHost ||
                          c.kind == PlaceConstraint::Kind::kAssigned;
-      if (!binds || c.mask >> device & 1) continue;
+      if (!binds || c.mask.has(device)) continue;
       const std::string text =
           c.kind != PlaceConstraint::Kind::kKernels
               ? c.text

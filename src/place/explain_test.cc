@@ -17,7 +17,7 @@ using namespace place_tests;  // NOLINT
 using placement::Change;
 using placement::Explanation;
 
-const char kMore[] = R"(op Touch (v: resource write) -> (y)
+const char kExplainOps[] = R"(op Touch (v: resource write) -> (y)
 op CpuTouch (v: resource write) -> (y)
 op NumbersDataset () -> (d)
 op Words () -> (d host)
@@ -25,7 +25,7 @@ op MapDatasetV2 (d: variant) -> (d)
 op Identity2 (d: any) -> (d)
 )";
 
-struct Case {
+struct ExplainCase {
   const char* what;
   std::string body;
   std::string node;
@@ -35,7 +35,7 @@ struct Case {
   PlacePolicy policy = PlacePolicy::kBerth;
 };
 
-PlaceOptions options_of(const Case& c) {
+PlaceOptions options_of(const ExplainCase& c) {
   PlaceOptions options = gpus_and_cpu();
   options.soft = c.soft;
   options.policy = c.policy;
@@ -79,9 +79,8 @@ std::string after(const Graph& unplaced, const PlaceOptions& options,
 
 const std::string kX = arg("x");
 const std::string kOn1 = "on \"/GPU:1\"";
-constexpr auto kError = config::SoftPlacement::kError;
 
-std::vector<Case> cases() {
+std::vector<ExplainCase> cases() {
   return {
       {"default", kX + node("a", "One(x:0)"), "a", "GPU:1",
        "ask for \"/GPU:1\" at \"a\""},
@@ -156,7 +155,8 @@ std::vector<Case> cases() {
       {"group, hard",
        kX + node("a", "One(x:0)", kOn1 + " with g") +
            node("b", "One(x:0)", "with g"),
-       "b", "CPU:0", "ask for \"/CPU:0\" at \"a\"", kError},
+       "b", "CPU:0", "ask for \"/CPU:0\" at \"a\"",
+       config::SoftPlacement::kError},
       {"group of the own name",
        kX + node("a", "One(x:0)", kOn1) + node("b", "One(x:0)", "with a"), "b",
        "GPU:0", "ask for \"/GPU:0\" at \"a\""},
@@ -183,7 +183,8 @@ std::vector<Case> cases() {
        "node m = MapDatasetV2(d:0) -> variant[] on \"/GPU:1\"\n",
        "d", "CPU:0", "ask for \"/CPU:0\" at \"d\""},
       {"TensorFlow: default", kX + node("a", "One(x:0)"), "a", "CPU:0",
-       "ask for \"/CPU:0\" at \"a\"", kError, PlacePolicy::kTensorFlow},
+       "ask for \"/CPU:0\" at \"a\"", config::SoftPlacement::kError,
+       PlacePolicy::kTensorFlow},
       {"TensorFlow: variable",
        handle("v", kOn1) + node("t", "Touch(v:0)", "on CPU"), "t", "GPU:0",
        "create variable \"v\" on \"/GPU:0\"", config::SoftPlacement::kWarn,
@@ -196,10 +197,11 @@ std::vector<Case> cases() {
 }
 
 TEST(Explain, ThePrintedChangesMoveTheOpAndEachIsNeeded) {
-  for (const Case& c : cases()) {
+  for (const ExplainCase& c : cases()) {
     SCOPED_TRACE(c.what);
     const PlaceOptions options = options_of(c);
-    const Graph unplaced = parse_graph(std::string(kHead) + kMore + c.body);
+    const Graph unplaced =
+        parse_graph(std::string(kHead) + kExplainOps + c.body);
     Graph g = unplaced;
     const Placement p = place(g, options);
     const int32_t node = number_of(g, c.node);

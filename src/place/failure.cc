@@ -10,16 +10,17 @@ namespace berth {
 
 namespace {
 
-using Kind = PlaceConstraint::Kind;
+using ConstraintKind = PlaceConstraint::Kind;
 
 class Failure {
  public:
   Failure(ConstraintSets& sets, int32_t element, const PlaceConflict& conflict)
       : s_(sets), conflict_(conflict), node_(s_.node_of(element)) {
     for (const PlaceConstraint& c : conflict.constraints) {
-      if (c.kind == Kind::kRequest || c.kind == Kind::kResource) {
+      if (c.kind == ConstraintKind::kRequest ||
+          c.kind == ConstraintKind::kResource) {
         request_ = &c;
-      } else if (c.kind == Kind::kKernels) {
+      } else if (c.kind == ConstraintKind::kKernels) {
         kernels_ = &c;
       } else {
         only_one_node_ = false;
@@ -61,11 +62,11 @@ class Failure {
 
   std::string no_kernel() {
     const Node& n = s_.graph()[node_];
-    const DeviceMask can = s_.kernels().of(s_.graph(), n).devices;
+    const DeviceSet can = s_.kernels().of(s_.graph(), n).devices;
     std::string on = "any device", why = "nobody asked for one";
     if (request_) {
-      const DeviceMask asked = s_.devices().mask(s_.request(node_));
-      on = s_.devices().list(asked & (~asked + 1));
+      const DeviceSet asked = s_.devices().mask(s_.request(node_));
+      on = s_.devices().list(asked ? device_bit(asked.first()) : asked);
       why = fmt::format("asked for by \"{}\"", request_->what);
     }
     if (can == 0) {
@@ -79,7 +80,8 @@ class Failure {
         "{}: no kernel for {} on {} ({}); these devices have one: {}; ask for "
         "\"/{}\", or allow soft placement",
         describe(s_.graph(), node_), name_of(node_dtype(s_.graph(), n)), on,
-        why, s_.devices().list(can), s_.devices().list(can & (~can + 1)));
+        why, s_.devices().list(can),
+        s_.devices().list(device_bit(can.first())));
   }
 
   std::string contradiction() const {
@@ -102,12 +104,14 @@ class Failure {
     const auto& all = conflict_.constraints;
     const auto homes =
         std::count_if(all.begin(), all.end(), [](const PlaceConstraint& c) {
-          return c.kind == Kind::kResource || c.kind == Kind::kVariable;
+          return c.kind == ConstraintKind::kResource ||
+                 c.kind == ConstraintKind::kVariable;
         });
     if (homes > 1) return "create both variables under the same device scope";
-    const auto group = std::find_if(
-        all.begin(), all.end(),
-        [](const PlaceConstraint& c) { return c.kind == Kind::kGroup; });
+    const auto group =
+        std::find_if(all.begin(), all.end(), [](const PlaceConstraint& c) {
+          return c.kind == ConstraintKind::kGroup;
+        });
     if (group != all.end()) {
       return fmt::format("take \"{}\" out of group \"{}\"",
                          s_.graph()[group->node].name, group->what);

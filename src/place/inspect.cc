@@ -74,7 +74,8 @@ const ConstraintSets::BodyFacts& ConstraintSets::facts_of(
   Graph body = *callee.body();
   // What the call asks for travels into a body that asks for nothing.
   for (Node& b : body.nodes) {
-    if (b.requested.empty() && b.op->name() != "_Arg") b.requested = request;
+    if (b.requested.empty() && b.op->kind() != OpKind::kArgument)
+      b.requested = request;
   }
   ConstraintSets inside(body, options_, devices_);
   inside.bodies_ = bodies_;

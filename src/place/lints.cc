@@ -68,12 +68,11 @@ class Linter {
   }
 
   void find_asked() {
-    static const OpDef& arg = op_named("_Arg");
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& n = graph_[i];
       const int32_t f = n.follows;
       home_.push_back(t_.device(i));
-      if (f >= 0 && graph_[f].op == &arg) {
+      if (f >= 0 && graph_[f].op->kind() == OpKind::kArgument) {
         // Arguments go where they are read.
         if (!n.inputs.empty()) home_[i] = home_[n.inputs[0].node];
       } else if (f >= 0) {

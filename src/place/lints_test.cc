@@ -12,7 +12,7 @@
 namespace berth {
 namespace {
 
-const char kHead[] = R"(berth-graph 1
+const char kLintOps[] = R"(berth-graph 1
 op Make () -> (y)
 op One (x: any) -> (y)
 op Two (a: any, b: any) -> (y)
@@ -33,14 +33,14 @@ PlaceOptions two_gpus() {
 constexpr const char* kBig = "float32[1024,1024]";
 constexpr const char* kSmall = "float32[]";
 
-std::string node(const std::string& name, const std::string& call,
-                 const char* spec, const std::string& more = "") {
+std::string lint_node(const std::string& name, const std::string& call,
+                      const char* spec, const std::string& more = "") {
   return "node " + name + " = " + call + " -> " + spec + " " + more + "\n";
 }
 std::string on(const std::string& device) { return "on \"/" + device + "\""; }
 
 std::vector<PlaceLint> lints_of(const std::string& body) {
-  Graph g = parse_graph(kHead + body);
+  Graph g = parse_graph(kLintOps + body);
   const PlaceOptions o = two_gpus();
   place(g, o);
   return lint_placement(g, o);
@@ -53,11 +53,11 @@ std::string ids(const std::string& body) {
 }
 
 // A big value on GPU:0 that everything below starts from.
-std::string big() { return node("big", "Make()", kBig, on("GPU:0")); }
+std::string big() { return lint_node("big", "Make()", kBig, on("GPU:0")); }
 
 TEST(Lints, AReductionAwayFromItsBigInputMovesFourMebibytesForFourBytes) {
   const auto lints =
-      lints_of(big() + node("sum", "One(big:0)", kSmall, on("CPU:0")) +
+      lints_of(big() + lint_node("sum", "One(big:0)", kSmall, on("CPU:0")) +
                "return sum:0\n");
   ASSERT_EQ(lints.size(), 1u);
   EXPECT_EQ(lints[0].id, "reduce-placement");
@@ -69,44 +69,47 @@ TEST(Lints, AReductionAwayFromItsBigInputMovesFourMebibytesForFourBytes) {
 }
 
 TEST(Lints, AReductionBesideItsInputIsLeftAlone) {
-  EXPECT_EQ(ids(big() + node("sum", "One(big:0)", kSmall, on("GPU:0")) +
+  EXPECT_EQ(ids(big() + lint_node("sum", "One(big:0)", kSmall, on("GPU:0")) +
                 "return sum:0\n"),
             "");
 }
 
 TEST(Lints, AReductionThatNobodyAskedForIsLeftAlone) {
-  EXPECT_EQ(ids(big() +
-                node("sum", "One(big:0)", kSmall,
-                     "at \"/job:localhost/replica:0/task:0/device:CPU:0\"") +
-                "return sum:0\n"),
-            "");
+  EXPECT_EQ(
+      ids(big() +
+          lint_node("sum", "One(big:0)", kSmall,
+                    "at \"/job:localhost/replica:0/task:0/device:CPU:0\"") +
+          "return sum:0\n"),
+      "");
 }
 
 TEST(Lints, AReductionThatOnlyItsDeviceCanComputeIsLeftAlone) {
-  EXPECT_EQ(ids(big() + node("sum", "CpuOnly(big:0)", kSmall, on("CPU:0")) +
-                "return sum:0\n"),
-            "");
+  EXPECT_EQ(
+      ids(big() + lint_node("sum", "CpuOnly(big:0)", kSmall, on("CPU:0")) +
+          "return sum:0\n"),
+      "");
 }
 
 TEST(Lints, AReductionOfWhatIsNeededThereAnywayIsLeftAlone) {
   EXPECT_EQ(
-      ids(big() + node("sum", "One(big:0)", kSmall, on("CPU:0")) +
-          node("same", "CpuOnly(big:0)", kBig) + "return sum:0, same:0\n"),
+      ids(big() + lint_node("sum", "One(big:0)", kSmall, on("CPU:0")) +
+          lint_node("same", "CpuOnly(big:0)", kBig) + "return sum:0, same:0\n"),
       "");
 }
 
 TEST(Lints, ASmallReductionIsLeftAlone) {
   EXPECT_EQ(
-      ids(node("x", "Make()", "float32[100,100]", on("GPU:0")) +
-          node("sum", "One(x:0)", kSmall, on("CPU:0")) + "return sum:0\n"),
+      ids(lint_node("x", "Make()", "float32[100,100]", on("GPU:0")) +
+          lint_node("sum", "One(x:0)", kSmall, on("CPU:0")) + "return sum:0\n"),
       "");
 }
 
 TEST(Lints, AnOpThatGrowsItsInputBeforeTheBorderIsNamed) {
-  const auto lints = lints_of(
-      node("bytes", "Make()", "uint8[1024,1024]", on("CPU:0")) +
-      node("floats", "One(bytes:0)", kBig, on("CPU:0")) +
-      node("use", "One(floats:0)", kSmall, on("GPU:0")) + "return use:0\n");
+  const auto lints =
+      lints_of(lint_node("bytes", "Make()", "uint8[1024,1024]", on("CPU:0")) +
+               lint_node("floats", "One(bytes:0)", kBig, on("CPU:0")) +
+               lint_node("use", "One(floats:0)", kSmall, on("GPU:0")) +
+               "return use:0\n");
   ASSERT_EQ(lints.size(), 1u);
   EXPECT_EQ(lints[0].id, "expand-placement");
   EXPECT_EQ(lints[0].bytes, 4 << 20);
@@ -115,17 +118,18 @@ TEST(Lints, AnOpThatGrowsItsInputBeforeTheBorderIsNamed) {
 
 TEST(Lints, AnOpThatShrinksItsInputBeforeTheBorderIsLeftAlone) {
   EXPECT_EQ(
-      ids(node("x", "Make()", kBig, on("CPU:0")) +
-          node("bytes", "One(x:0)", "uint8[1024,1024]", on("CPU:0")) +
-          node("use", "One(bytes:0)", kBig, on("GPU:0")) + "return use:0\n"),
+      ids(lint_node("x", "Make()", kBig, on("CPU:0")) +
+          lint_node("bytes", "One(x:0)", "uint8[1024,1024]", on("CPU:0")) +
+          lint_node("use", "One(bytes:0)", kBig, on("GPU:0")) +
+          "return use:0\n"),
       "");
 }
 
 TEST(Lints, OpsAloneBetweenOpsOfAnotherDeviceAreAPingPong) {
   const auto lints =
-      lints_of(big() + node("a", "One(big:0)", kBig, on("GPU:1")) +
-               node("b", "One(a:0)", kBig, on("GPU:1")) +
-               node("c", "One(b:0)", kBig, on("GPU:0")) + "return c:0\n");
+      lints_of(big() + lint_node("a", "One(big:0)", kBig, on("GPU:1")) +
+               lint_node("b", "One(a:0)", kBig, on("GPU:1")) +
+               lint_node("c", "One(b:0)", kBig, on("GPU:0")) + "return c:0\n");
   ASSERT_EQ(lints.size(), 1u);
   EXPECT_EQ(lints[0].id, "ping-pong");
   EXPECT_EQ(lints[0].bytes, 8 << 20);
@@ -134,19 +138,19 @@ TEST(Lints, OpsAloneBetweenOpsOfAnotherDeviceAreAPingPong) {
 }
 
 TEST(Lints, ALineOfDevicesIsNoPingPong) {
-  EXPECT_EQ(ids(big() + node("a", "One(big:0)", kBig, on("GPU:1")) +
-                node("b", "One(a:0)", kBig, on("CPU:0")) + "return b:0\n"),
+  EXPECT_EQ(ids(big() + lint_node("a", "One(big:0)", kBig, on("GPU:1")) +
+                lint_node("b", "One(a:0)", kBig, on("CPU:0")) + "return b:0\n"),
             "");
 }
 
 TEST(Lints, AnOpSentAwayForItsArithmeticIsLeftAlone) {
-  const std::string data = node("x", "Make()", kBig, on("CPU:0"));
-  const std::string back = node("c", "One(b:0)", kBig, on("CPU:0"));
-  EXPECT_EQ(ids(data + node("b", "MatMul(x:0, x:0)", kBig, on("GPU:0")) + back +
-                "return c:0\n"),
+  const std::string data = lint_node("x", "Make()", kBig, on("CPU:0"));
+  const std::string back = lint_node("c", "One(b:0)", kBig, on("CPU:0"));
+  EXPECT_EQ(ids(data + lint_node("b", "MatMul(x:0, x:0)", kBig, on("GPU:0")) +
+                back + "return c:0\n"),
             "");
-  EXPECT_EQ(ids(data + node("b", "Two(x:0, x:0)", kBig, on("GPU:0")) + back +
-                "return c:0\n"),
+  EXPECT_EQ(ids(data + lint_node("b", "Two(x:0, x:0)", kBig, on("GPU:0")) +
+                back + "return c:0\n"),
             "ping-pong ");
 }
 
@@ -155,13 +159,13 @@ std::string variable(const std::string& device,
   return "node w = VarHandleOp() {shared_name = \"w\", dtype = float32, shape "
          "= shape" +
          shape + "} -> resource(float32)" + shape + " " + on(device) + "\n" +
-         node("read", "ReadVariableOp(w:0)", ("float32" + shape).c_str());
+         lint_node("read", "ReadVariableOp(w:0)", ("float32" + shape).c_str());
 }
 
 TEST(Lints, AVariableThatOnlyAnotherDeviceReadsIsNamed) {
-  const auto lints = lints_of(variable("GPU:0") +
-                              node("use", "One(read:0)", kBig, on("GPU:1")) +
-                              "return use:0\n");
+  const auto lints = lints_of(
+      variable("GPU:0") + lint_node("use", "One(read:0)", kBig, on("GPU:1")) +
+      "return use:0\n");
   ASSERT_EQ(lints.size(), 1u);
   EXPECT_EQ(lints[0].id, "variable-elsewhere");
   EXPECT_EQ(lints[0].bytes, 4 << 20);
@@ -169,26 +173,29 @@ TEST(Lints, AVariableThatOnlyAnotherDeviceReadsIsNamed) {
 }
 
 TEST(Lints, AVariableThatIsReadAtHomeTooIsLeftAlone) {
-  EXPECT_EQ(
-      ids(variable("GPU:0") + node("use", "One(read:0)", kBig, on("GPU:1")) +
-          node("here", "One(read:0)", kBig, on("GPU:0")) +
-          "return use:0, here:0\n"),
-      "");
-}
-
-TEST(Lints, ALayerWithItsVariableIsNoPingPong) {
-  EXPECT_EQ(ids(big() + variable("GPU:1", "[1024]") +
-                node("mul", "Two(big:0, read:0)", kBig, on("GPU:1")) +
-                node("c", "One(mul:0)", kBig, on("GPU:0")) + "return c:0\n"),
+  EXPECT_EQ(ids(variable("GPU:0") +
+                lint_node("use", "One(read:0)", kBig, on("GPU:1")) +
+                lint_node("here", "One(read:0)", kBig, on("GPU:0")) +
+                "return use:0, here:0\n"),
             "");
 }
 
+TEST(Lints, ALayerWithItsVariableIsNoPingPong) {
+  EXPECT_EQ(
+      ids(big() + variable("GPU:1", "[1024]") +
+          lint_node("mul", "Two(big:0, read:0)", kBig, on("GPU:1")) +
+          lint_node("c", "One(mul:0)", kBig, on("GPU:0")) + "return c:0\n"),
+      "");
+}
+
 TEST(Lints, GradientsPinnedAwayFromTheirForwardOpsAreNamedOnce) {
-  const std::string body = big() + node("f", "One(big:0)", kBig, on("GPU:0")) +
-                           node("g", "One(f:0)", kBig, on("GPU:0"));
+  const std::string body = big() +
+                           lint_node("f", "One(big:0)", kBig, on("GPU:0")) +
+                           lint_node("g", "One(f:0)", kBig, on("GPU:0"));
   const auto lints = lints_of(
-      body + node("dg", "Two(g:0, f:0)", kBig, on("GPU:1") + " follows g") +
-      node("df", "Two(dg:0, big:0)", kBig, on("GPU:1") + " follows f") +
+      body +
+      lint_node("dg", "Two(g:0, f:0)", kBig, on("GPU:1") + " follows g") +
+      lint_node("df", "Two(dg:0, big:0)", kBig, on("GPU:1") + " follows f") +
       "return df:0\n");
   ASSERT_EQ(lints.size(), 1u);
   EXPECT_EQ(lints[0].id, "gradient-elsewhere");
@@ -199,15 +206,16 @@ TEST(Lints, GradientsPinnedAwayFromTheirForwardOpsAreNamedOnce) {
 }
 
 TEST(Lints, GradientsThatFollowTheirForwardOpsAreLeftAlone) {
-  EXPECT_EQ(
-      ids(big() + node("f", "One(big:0)", kBig, on("GPU:0")) +
-          node("df", "Two(f:0, big:0)", kBig, "follows f") + "return df:0\n"),
-      "");
+  EXPECT_EQ(ids(big() + lint_node("f", "One(big:0)", kBig, on("GPU:0")) +
+                lint_node("df", "Two(f:0, big:0)", kBig, "follows f") +
+                "return df:0\n"),
+            "");
 }
 
 TEST(Lints, OneDeviceHasNothingToSay) {
-  EXPECT_EQ(ids(big() + node("sum", "One(big:0)", kSmall) + "return sum:0\n"),
-            "");
+  EXPECT_EQ(
+      ids(big() + lint_node("sum", "One(big:0)", kSmall) + "return sum:0\n"),
+      "");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace berth {
 namespace {
 
 using placement::Change;
-using Kind = Change::Kind;
+using ChangeKind = Change::Kind;
 
 // The node of the name, else the handle of the variable that is called so.
 int32_t node_named(const Graph& graph, const std::string& name) {
@@ -100,17 +100,17 @@ class Undo {
 void apply_change(Graph& graph, const Change& change, PlaceOptions& options) {
   Node& n = graph[node_named(graph, change.op)];
   switch (change.kind) {
-    case Kind::kMoveVariable:
+    case ChangeKind::kMoveVariable:
       n.variable = Tensor();
       n.requested = change.to;
       break;
-    case Kind::kRequest:
+    case ChangeKind::kRequest:
       n.requested = change.to;
       break;
-    case Kind::kWithdrawRequest:
+    case ChangeKind::kWithdrawRequest:
       n.requested.clear();
       break;
-    case Kind::kWithdrawGroup: {
+    case ChangeKind::kWithdrawGroup: {
       const auto gone = std::erase_if(n.colocated, [&](const std::string& g) {
         return group_name(g) == change.to;
       });
@@ -120,7 +120,7 @@ void apply_change(Graph& graph, const Change& change, PlaceOptions& options) {
       }
       break;
     }
-    case Kind::kAddKernel:
+    case ChangeKind::kAddKernel:
       add_kernel(*n.op, change.to, options);
       break;
   }
@@ -128,7 +128,7 @@ void apply_change(Graph& graph, const Change& change, PlaceOptions& options) {
 
 bool needs_kernel(const std::vector<Change>& changes) {
   return std::any_of(changes.begin(), changes.end(), [](const Change& c) {
-    return c.kind == Kind::kAddKernel;
+    return c.kind == ChangeKind::kAddKernel;
   });
 }
 
@@ -169,9 +169,9 @@ MoveFinder::Changes MoveFinder::minimal(Changes changes, int32_t device) {
   return changes;
 }
 
-Change MoveFinder::change(Kind kind, int32_t node, std::string to) const {
+Change MoveFinder::change(ChangeKind kind, int32_t node, std::string to) const {
   std::string name = graph_[node].name;
-  if (kind == Kind::kMoveVariable) {
+  if (kind == ChangeKind::kMoveVariable) {
     const std::string& called = variable_name(graph_[node]);
     bool alone = true;
     for (int32_t i = 0; i < graph_.size(); ++i) {
@@ -193,41 +193,43 @@ std::vector<MoveFinder::Changes> MoveFinder::guesses(int32_t device) {
   Changes kernels, own_kernel, others;
   std::vector<const OpDef*> given;
   const auto can = [&](int32_t i) {
-    return sets.kernels().of(graph_, graph_[i]).devices >> device & 1;
+    return sets.kernels().of(graph_, graph_[i]).devices.has(device);
   };
-  if (!can(node_)) own_kernel.push_back(change(Kind::kAddKernel, node_, type));
+  if (!can(node_))
+    own_kernel.push_back(change(ChangeKind::kAddKernel, node_, type));
   for (int32_t i = 0; i < graph_.size(); ++i) {
     if (sets.find(i) != root) continue;
     const Node& n = graph_[i];
     if (!can(i) && std::find(given.begin(), given.end(), n.op) == given.end()) {
       given.push_back(n.op);
-      kernels.push_back(change(Kind::kAddKernel, i, type));
+      kernels.push_back(change(ChangeKind::kAddKernel, i, type));
     }
-    const bool suits = devices.mask(sets.request(i)) >> device & 1;
+    const bool suits = devices.mask(sets.request(i)).has(device);
     if (sets.handle(i)) {
       if (n.variable.defined() || !n.requested.empty()) {
         if (n.variable.defined() || !suits) {
-          others.push_back(change(Kind::kMoveVariable, i, to));
+          others.push_back(change(ChangeKind::kMoveVariable, i, to));
         }
       }
     } else if (!n.requested.empty() && !suits && i != node_) {
-      others.push_back(change(Kind::kWithdrawRequest, i, ""));
+      others.push_back(change(ChangeKind::kWithdrawRequest, i, ""));
     }
   }
   Changes apart;
   for (const std::string& g : graph_[node_].colocated) {
-    apart.push_back(change(Kind::kWithdrawGroup, node_, group_name(g)));
+    apart.push_back(change(ChangeKind::kWithdrawGroup, node_, group_name(g)));
   }
   for (int32_t i = 0; i < graph_.size(); ++i) {
     for (const std::string& g : graph_[i].colocated) {
       if (i != node_ && group_name(g) == graph_[node_].name) {
-        apart.push_back(change(Kind::kWithdrawGroup, i, graph_[node_].name));
+        apart.push_back(
+            change(ChangeKind::kWithdrawGroup, i, graph_[node_].name));
       }
     }
   }
   const bool variable = sets.handle(node_);
-  const Change ask =
-      change(variable ? Kind::kMoveVariable : Kind::kRequest, node_, to);
+  const Change ask = change(
+      variable ? ChangeKind::kMoveVariable : ChangeKind::kRequest, node_, to);
   const auto with = [](Changes a, const Changes& b) {
     a.insert(a.end(), b.begin(), b.end());
     return a;
@@ -237,8 +239,8 @@ std::vector<MoveFinder::Changes> MoveFinder::guesses(int32_t device) {
   all.push_back(with({ask}, own_kernel));
   if (const int32_t d = decider(); d >= 0 && d != node_) {
     const bool handle = sets.handle(d);
-    const Change there =
-        change(handle ? Kind::kMoveVariable : Kind::kRequest, d, to);
+    const Change there = change(
+        handle ? ChangeKind::kMoveVariable : ChangeKind::kRequest, d, to);
     all.push_back({there});
     all.push_back(with({there}, kernels));
   }

@@ -36,7 +36,7 @@ NodeKernels::Class NodeKernels::make(const OpDef& op, DType dtype) {
   Class c;
   std::vector<int> priorities(static_cast<size_t>(devices_.num_types()), 0);
   const bool computes = op.kind() == OpKind::kCompute;
-  DeviceMask typed = 0;
+  DeviceSet typed = 0;
   for (int32_t d = 0; d < devices_.size(); ++d) {
     const PlaceDevice& p = *devices_[d].given;
     const bool runs = p.runs ? !computes || p.runs(op, dtype)
@@ -64,21 +64,21 @@ int32_t NodeKernels::number(std::vector<int> priorities) {
   return it->second;
 }
 
-bool NodeKernels::prioritised(DeviceMask devices, int32_t priorities) const {
+bool NodeKernels::prioritised(DeviceSet devices, int32_t priorities) const {
   if (priorities == 0) return false;
-  for (DeviceMask m = devices; m; m &= m - 1) {
-    if (priorities_[priorities][devices_[std::countr_zero(m)].type] != 0) {
+  for (DeviceSet m = devices; m; m.drop_first()) {
+    if (priorities_[priorities][devices_[m.first()].type] != 0) {
       return true;
     }
   }
   return false;
 }
 
-std::vector<int32_t> NodeKernels::order(DeviceMask devices,
+std::vector<int32_t> NodeKernels::order(DeviceSet devices,
                                         int32_t priorities) const {
   std::vector<int32_t> types;
-  for (DeviceMask m = devices; m; m &= m - 1) {
-    const int32_t t = devices_[std::countr_zero(m)].type;
+  for (DeviceSet m = devices; m; m.drop_first()) {
+    const int32_t t = devices_[m.first()].type;
     if (std::find(types.begin(), types.end(), t) == types.end()) {
       types.push_back(t);
     }
@@ -89,18 +89,18 @@ std::vector<int32_t> NodeKernels::order(DeviceMask devices,
   return types;
 }
 
-int32_t NodeKernels::merge(int32_t a, int32_t b, DeviceMask devices) {
+int32_t NodeKernels::merge(int32_t a, int32_t b, DeviceSet devices) {
   const bool pa = prioritised(devices, a), pb = prioritised(devices, b);
   if (!pa || !pb) return pa ? a : pb ? b : 0;
   return a == b || order(devices, a) == order(devices, b) ? a : 0;
 }
 
-int32_t NodeKernels::first(DeviceMask devices, int32_t priorities) const {
-  int32_t best = std::countr_zero(devices);
+int32_t NodeKernels::first(DeviceSet devices, int32_t priorities) const {
+  int32_t best = devices.first();
   if (priorities == 0) return best;
   const std::vector<int>& p = priorities_[priorities];
-  for (DeviceMask m = devices; m; m &= m - 1) {
-    const int32_t d = std::countr_zero(m);
+  for (DeviceSet m = devices; m; m.drop_first()) {
+    const int32_t d = m.first();
     if (p[devices_[d].type] > p[devices_[best].type]) best = d;
   }
   return best;

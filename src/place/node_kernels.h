@@ -20,7 +20,7 @@ DType node_dtype(const Graph& graph, const Node& node);
 class NodeKernels {
  public:
   struct Class {
-    DeviceMask devices = 0;
+    DeviceSet devices = 0;
     int32_t priorities = 0;
   };
 
@@ -31,15 +31,15 @@ class NodeKernels {
   // Priorities of a set of ops, of which some have priorities `a` and others
   // `b`, and which `devices` can run: if one side has some that are not 0,
   // these; if both have and order the types alike, that order; else none.
-  int32_t merge(int32_t a, int32_t b, DeviceMask devices);
+  int32_t merge(int32_t a, int32_t b, DeviceSet devices);
   // The preferred one of `devices`, which are not empty.
-  int32_t first(DeviceMask devices, int32_t priorities) const;
+  int32_t first(DeviceSet devices, int32_t priorities) const;
 
  private:
   int32_t number(std::vector<int> priorities);
   // The device types among `devices`, the preferred one first.
-  std::vector<int32_t> order(DeviceMask devices, int32_t priorities) const;
-  bool prioritised(DeviceMask devices, int32_t priorities) const;
+  std::vector<int32_t> order(DeviceSet devices, int32_t priorities) const;
+  bool prioritised(DeviceSet devices, int32_t priorities) const;
 
   Class make(const OpDef& op, DType dtype);
 

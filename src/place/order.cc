@@ -20,7 +20,7 @@ class Orderer {
   Orderer(const Graph& graph, bool in_order)
       : graph_(graph), in_order_(in_order) {}
 
-  Work run() {
+  WorkOrder run() {
     const size_t n = graph_.nodes.size();
     work_.waits_for.resize(n);
     work_.runs.resize(n);
@@ -37,7 +37,6 @@ class Orderer {
 
  private:
   void classify() {
-    const OpDef& transfer = op_named("_Transfer");
     const OpDef& hand_over = op_named("_HandOver");
     std::vector<bool> read(graph_.nodes.size(), false);
     for (const Node& n : graph_.nodes) {
@@ -46,10 +45,9 @@ class Orderer {
     for (const ValueRef& v : graph_.outputs) read[v.node] = true;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& n = graph_[i];
-      work_.is_transfer[i] = n.op == &transfer;
+      work_.is_transfer[i] = n.op->kind() == OpKind::kTransfer;
       work_.runs[i] =
-          (n.op->kind() != OpKind::kPlaceholder && n.op != &hand_over) ||
-          work_.is_transfer[i];
+          (!n.op->graph_only() && n.op != &hand_over) || work_.is_transfer[i];
       floats_[i] =
           work_.is_transfer[i] || (!in_order_ && !read[i] && updates(n));
     }
@@ -151,7 +149,7 @@ class Orderer {
 
   const Graph& graph_;
   const bool in_order_;
-  Work work_;
+  WorkOrder work_;
   std::vector<bool> floats_;                  // moves forward
   std::vector<bool> late_;                    // stays behind, until needed
   std::vector<std::vector<int32_t>> behind_;  // per node, who waits for it
@@ -164,7 +162,7 @@ class Orderer {
 
 }  // namespace
 
-Work find_work(const Graph& graph, bool in_order) {
+WorkOrder find_work(const Graph& graph, bool in_order) {
   return Orderer(graph, in_order).run();
 }
 

@@ -1,4 +1,4 @@
-// Work: which nodes run, after which others, and in what order.
+// WorkOrder: which nodes run, after which others, and in what order.
 //
 // Internal to the room; a pure function over a graph.
 
@@ -11,7 +11,7 @@
 
 namespace berth {
 
-struct Work {
+struct WorkOrder {
   std::vector<int32_t> order;  // the nodes that run, in launch order
   // Per node that runs, the nodes that must have run: producers and controls,
   // seen through the nodes that do not run. Sorted, distinct.
@@ -29,7 +29,7 @@ struct Work {
 // `in_order`: program order is a plan's. Updates stay where they are, and
 // transfers to CPUs, which make them themselves, and of what CPUs compute come
 // right before the first node that waits for them.
-Work find_work(const Graph& graph, bool in_order = false);
+WorkOrder find_work(const Graph& graph, bool in_order = false);
 
 }  // namespace berth
 

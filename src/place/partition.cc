@@ -265,6 +265,7 @@ class Partitioner {
     n.outputs = {producer.outputs[cut.output]};
     n.assigned = names_[cut.device];
     n.sources = producer.sources;
+    n.collective = producer.collective;
     std::string name = producer.name;
     if (cut.output > 0) name += fmt::format("/output_{}", cut.output);
     name += "/to_" + short_device(n.assigned);

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/immortal.h"
 #include "berth/errors.h"
 #include "device/device_name.h"
 #include "device/runtime_config.h"
@@ -16,7 +17,8 @@ namespace berth {
 namespace {
 
 const DeviceName& here() {
-  static const DeviceName name{"localhost", 0, 0, {}, {}};
+  static const auto& name =
+      immortal<DeviceName>(DeviceName{"localhost", 0, 0, {}, {}});
   return name;
 }
 
@@ -121,7 +123,7 @@ class DeclaredKernels {
 std::vector<std::string> devices_of_list(std::string_view list) {
   std::vector<DeviceName> devices;
   std::unordered_map<std::string, int> next;
-  for (const DeviceListEntry& e : parse_device_list(list)) {
+  for (const DeviceListEntry& e : parse_device_list(list, kMaxPlaceDevices)) {
     for (int i = 0; i < e.count; ++i) {
       DeviceName d = here();
       d.type = e.type;
@@ -237,9 +239,8 @@ class MachineReader {
     const int32_t from = machine_.find(full_name(decl.from).str());
     const int32_t to = machine_.find(full_name(decl.to).str());
     if (from < 0 || to < 0) return;
-    const size_t n = machine_.devices.size();
-    machine_.links[static_cast<size_t>(from) * n + static_cast<size_t>(to)] = {
-        decl.latency_us, decl.bytes_per_us, decl.shared, CostOrigin::kDeclared};
+    machine_.link_of(from, to) = {decl.latency_us, decl.bytes_per_us,
+                                  decl.shared, CostOrigin::kDeclared};
   }
 
   const GraphText& text_;

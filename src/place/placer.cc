@@ -60,14 +60,14 @@ bool Placer::try_decide(int32_t root, int32_t device, PlaceRule rule,
   return true;
 }
 
-DeviceMask Placer::candidates(int32_t root) {
+DeviceSet Placer::candidates(int32_t root) {
   const ConstraintSets::Set& s = set(root);
   if (s.pinned) return s.allowed;
-  if (const DeviceMask m = s.allowed & devices.mask(s.requested)) return m;
+  if (const DeviceSet m = s.allowed & devices.mask(s.requested)) return m;
   if (!sets.hard()) {
     for (const auto keep : {s.resource, DeviceTable::kAny}) {
       const auto relaxed = devices.relax(s.requested, keep);
-      if (const DeviceMask m = s.allowed & devices.mask(relaxed)) return m;
+      if (const DeviceSet m = s.allowed & devices.mask(relaxed)) return m;
     }
   }
   sets.fail(members(root)[0]);
@@ -110,7 +110,7 @@ int32_t Placer::decider_of_request(int32_t root, int32_t device) {
     const auto asked = sets.request(m);
     if (asked == DeviceTable::kAny) continue;
     if (first < 0) first = m;
-    if (!(devices.mask(asked) >> device & 1)) continue;
+    if (!devices.mask(asked).has(device)) continue;
     if (sets.handle(m)) return m;
     if (obeyed < 0) obeyed = m;
   }
@@ -164,7 +164,7 @@ Placement Placer::finish() {
     p.device[i] = devices[d].position;
     graph[i].assigned = devices[d].full_name;
     const auto asked = sets.request(i);
-    if (!(devices.mask(asked) >> d & 1)) compare_request(i, &p);
+    if (!devices.mask(asked).has(d)) compare_request(i, &p);
   }
   return p;
 }
@@ -176,7 +176,7 @@ void Placer::compare_request(int32_t i, Placement* p) {
   const ConstraintSets::Set& s = set(root);
   const std::string& text = graph[i].requested;
   const std::string at = short_device(devices[device_of[root]].full_name);
-  const DeviceMask asked = devices.mask(sets.request(i));
+  const DeviceSet asked = devices.mask(sets.request(i));
   const auto fallback = [&](std::string reason) {
     p->fallbacks.push_back({i, text, std::move(reason)});
   };
@@ -186,7 +186,7 @@ void Placer::compare_request(int32_t i, Placement* p) {
                                     describe(graph, i), text, why, at)});
   };
   if (asked == 0) return fallback(fmt::format("there is no \"{}\"", text));
-  const DeviceMask first = asked & (~asked + 1);
+  const DeviceSet first = device_bit(asked.first());
   if ((asked & sets.kernels().of(graph, graph[i]).devices) == 0) {
     return fallback(fmt::format("no kernel for {} on {}",
                                 name_of(node_dtype(graph, graph[i])),
@@ -215,7 +215,7 @@ void Placer::compare_request(int32_t i, Placement* p) {
 }
 
 // Names the member that keeps the set from the devices asked for.
-std::string Placer::missing_in_set(int32_t root, DeviceMask asked) {
+std::string Placer::missing_in_set(int32_t root, DeviceSet asked) {
   if (missing_.root != root || missing_.asked != asked) {
     missing_ = {root, asked, "no device suits all that must share one"};
     for (const int32_t m : members(root)) {
@@ -223,7 +223,7 @@ std::string Placer::missing_in_set(int32_t root, DeviceMask asked) {
       missing_.text =
           fmt::format("{} must be with it and has no kernel for {} on {}",
                       describe(graph, m), name_of(node_dtype(graph, graph[m])),
-                      devices.list(asked & (~asked + 1)));
+                      devices.list(device_bit(asked.first())));
       break;
     }
     if ((asked & devices.hosts()) == 0 && set(root).allowed != 0 &&

@@ -27,7 +27,7 @@ class Placer {
   }
   bool decided(int32_t root) const { return device_of[root] >= 0; }
   bool allows(int32_t root, int32_t device) const {
-    return set(root).allowed >> device & 1;
+    return set(root).allowed.has(device);
   }
 
   void decide(int32_t root, int32_t device, PlaceRule rule, int32_t decider,
@@ -38,7 +38,7 @@ class Placer {
   // The devices among which assignments, variables and requests leave the
   // choice: select_device()'s rule, on masks, but that what the set's handles
   // were asked for is given up last. Throws PlaceInvalid and PlaceNoKernel.
-  DeviceMask candidates(int32_t root);
+  DeviceSet candidates(int32_t root);
   // What is assigned, a variable or asked for decides. False: nothing is.
   bool obey(int32_t root);
   // The first device that has all kernels.
@@ -66,7 +66,7 @@ class Placer {
   PlaceReason reason_of(int32_t node) const;
   int32_t handle_of(int32_t node) const;
   void compare_request(int32_t node, Placement* placement);
-  std::string missing_in_set(int32_t root, DeviceMask asked);
+  std::string missing_in_set(int32_t root, DeviceSet asked);
 
   std::vector<int32_t> root_;
   std::vector<Decision> decisions_;              // at roots
@@ -74,7 +74,7 @@ class Placer {
   std::vector<PlaceNote> notes_;
   struct {
     int32_t root = -1;
-    DeviceMask asked = 0;
+    DeviceSet asked = 0;
     std::string text;
   } missing_;  // the last answer
 };

@@ -63,7 +63,7 @@ void report_fallbacks(const Graph& graph, const Placement& placement,
   for (size_t k = 0; k < bytes.size(); ++k) {
     const PlaceFallback& f = placement.fallbacks[k];
     // Nobody asks for the place of an argument but the engine.
-    if (graph[f.node].op->name() == "_Arg") continue;
+    if (graph[f.node].op->kind() == OpKind::kArgument) continue;
     debugging::Diagnostic d;
     d.id = "fallback";
     d.severity = debugging::Severity::kWarning;
@@ -92,7 +92,8 @@ void report_notes(const Graph& graph, const Placement& placement,
   for (const PlaceNote& n : placement.notes) {
     const Node& node = graph[n.node];
     // A scope around a step does not move variables; reports list them.
-    if (node.op->name() == "_Arg" || node.op->has_variables()) continue;
+    if (node.op->kind() == OpKind::kArgument || node.op->has_variables())
+      continue;
     if (soft == config::SoftPlacement::kSilent) {
       count_diagnostic(n.id);
       continue;

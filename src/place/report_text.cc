@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes_text.h"
 #include "base/where.h"
 #include "op/contract_scope.h"
 #include "place/placer.h"
@@ -24,16 +25,6 @@ std::string in_us(double us) {
   return us < 0     ? "-"
          : us < 100 ? fmt::format("{:.1f}", us)
                     : fmt::format("{:.0f}", us);
-}
-
-std::string in_bytes(double bytes) {
-  if (bytes < 1000) return fmt::format("{:.0f} B", bytes);
-  if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes / 1e3);
-  if (bytes < 1e9) return fmt::format("{:.1f} MB", bytes / 1e6);
-  return fmt::format("{:.1f} GB", bytes / 1e9);
-}
-std::string in_bytes(int64_t bytes) {
-  return in_bytes(static_cast<double>(bytes));
 }
 
 // Per step; planned ones count once.
@@ -103,7 +94,7 @@ std::string moved_table(const char* title,
                 3, [](const FallbackRow& f) {
                   const std::string at = where(f.site);
                   return std::vector<std::string>{
-                      f.op, f.requested, shown(f.device), in_bytes(f.bytes),
+                      f.op, f.requested, shown(f.device), bytes_text(f.bytes),
                       at.empty() ? f.reason
                                  : fmt::format("{} ({})", f.reason, at)};
                 });
@@ -163,7 +154,7 @@ std::string Report::summary() const {
   if (fallbacks.empty()) return "";
   return fmt::format("fallbacks: {} op{}, {} per step", fallbacks.size(),
                      fallbacks.size() == 1 ? "" : "s",
-                     in_bytes(fallback_bytes()));
+                     bytes_text(fallback_bytes()));
 }
 
 namespace {
@@ -181,22 +172,26 @@ std::string head(const Report& r) {
     s += fmt::format(" (estimated {} us)", in_us(r.estimated_step_us));
   }
   s += "\n";
-  return s + listed(Table({"device", "ops", "busy us", "estimated us", "peak",
-                           "arena", "results", "variables", "arguments"}),
-                    r.devices, 1, [](const DeviceRow& d) {
-                      return std::vector<std::string>{
-                          shown(d.device),           std::to_string(d.ops),
-                          in_us(d.measured_busy_us), in_us(d.estimated_busy_us),
-                          in_bytes(d.peak_bytes),    in_bytes(d.arena_bytes),
-                          in_bytes(d.output_bytes),  in_bytes(d.variable_bytes),
-                          in_bytes(d.other_bytes)};
-                    });
+  return s +
+         listed(Table({"device", "ops", "busy us", "estimated us", "peak",
+                       "arena", "results", "variables", "arguments"}),
+                r.devices, 1, [](const DeviceRow& d) {
+                  return std::vector<std::string>{shown(d.device),
+                                                  std::to_string(d.ops),
+                                                  in_us(d.measured_busy_us),
+                                                  in_us(d.estimated_busy_us),
+                                                  bytes_text(d.peak_bytes),
+                                                  bytes_text(d.arena_bytes),
+                                                  bytes_text(d.output_bytes),
+                                                  bytes_text(d.variable_bytes),
+                                                  bytes_text(d.other_bytes)};
+                });
 }
 
 std::string transfers_line(const Report& r) {
   if (r.transfers.empty()) return "";
   return fmt::format("transfers: {}, {} per step\n", r.transfers.size(),
-                     in_bytes(r.transfer_bytes()));
+                     bytes_text(r.transfer_bytes()));
 }
 
 }  // namespace
@@ -218,7 +213,7 @@ std::string Report::str() const {
           const std::string at = where(t.site);
           return std::vector<std::string>{
               t.value, shown(t.from), shown(t.to),
-              in_bytes(step_bytes(t, steps)),
+              bytes_text(step_bytes(t, steps)),
               at.empty() ? t.cause : fmt::format("{} ({})", t.cause, at)};
         });
   }

@@ -9,7 +9,7 @@ namespace berth {
 
 namespace {
 
-bool is_generator(const Node& n) {
+bool makes_one_value(const Node& n) {
   return n.inputs.empty() && n.outputs.size() == 1 && !n.op->output_is_ref(0);
 }
 
@@ -24,7 +24,7 @@ class TensorFlowRules {
     std::vector<bool> later(g.nodes.size(), false);
     for (int32_t i = 0; i < g.size(); ++i) {
       const bool stays = !g[i].assigned.empty() && p_.options.keep_assigned;
-      later[i] = is_generator(g[i]) && !stays;
+      later[i] = makes_one_value(g[i]) && !stays;
       if (!later[i] && !p_.decided(p_.root(i))) first_pass(i);
     }
     for (int32_t i = 0; i < g.size(); ++i) ask_consumer(i, later[i]);
@@ -67,13 +67,13 @@ class TensorFlowRules {
   void first_pass(int32_t i) {
     const Node& n = p_.graph[i];
     const int32_t root = p_.root(i);
-    const DeviceMask devices = p_.candidates(root);
+    const DeviceSet devices = p_.candidates(root);
     if (!n.inputs.empty() && (n.op->metadata() || passes_on(i))) {
       const int32_t in = n.inputs[0].node;
       const int32_t there = p_.device_of[p_.root(in)];
       // A generator gets its device in the second pass.
-      const bool known = there >= 0 && !is_generator(p_.graph[in]);
-      if (known && devices >> there & 1) {
+      const bool known = there >= 0 && !makes_one_value(p_.graph[in]);
+      if (known && devices.has(there)) {
         return p_.decide(root, there, PlaceRule::kInput, i, in);
       }
     }
@@ -97,9 +97,9 @@ class TensorFlowRules {
 
   void second_pass(int32_t i) {
     const int32_t root = p_.root(i);
-    const DeviceMask devices = p_.candidates(root);
+    const DeviceSet devices = p_.candidates(root);
     const Out& out = out_[i];
-    if (out.device >= 0 && devices >> out.device & 1) {
+    if (out.device >= 0 && devices.has(out.device)) {
       return p_.decide(root, out.device, PlaceRule::kConsumers, i, out.user);
     }
     if (!p_.obey(root)) p_.use_default(root);

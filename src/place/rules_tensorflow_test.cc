@@ -13,7 +13,7 @@ namespace {
 
 using namespace place_tests;  // NOLINT
 
-const char kMore[] = R"(op Touch (v: resource write) -> (y)
+const char kRulesOps[] = R"(op Touch (v: resource write) -> (y)
 op CpuTouch (v: resource write) -> (y)
 op Ref () -> (r ref)
 op TakeRef (r: any ref) -> (y)
@@ -44,11 +44,11 @@ constexpr auto kError = config::SoftPlacement::kError;
 
 std::string placed_text(const std::string& body,
                         const PlaceOptions& options = tf()) {
-  return placed(kMore + body, options).text;
+  return placed(kRulesOps + body, options).text;
 }
 std::string failure(const std::string& body,
                     const PlaceOptions& options = tf()) {
-  return error_of<errors::Error>(kMore + body, options);
+  return error_of<errors::Error>(kRulesOps + body, options);
 }
 
 const char kCpu[] = "at \"/job:localhost/replica:0/task:0/device:CPU:0\"";
@@ -181,7 +181,7 @@ TEST(TensorFlowRules, Rule5AGroupThatCannotBeIsIgnoredWhenSoft) {
   };
   const std::string body = arg("x") + node("a", "NotGpu0(x:0)") +
                            node("b", "CpuOnly(x:0)", "with a");
-  const Result r = placed(kMore + body, options);
+  const Result r = placed(kRulesOps + body, options);
   EXPECT_EQ(r.text, "x GPU:0\na GPU:1\nb CPU:0\n");
   ASSERT_EQ(r.placement.notes.size(), 1u);
   EXPECT_EQ(r.placement.notes[0].id, "colocation-ignored");
@@ -240,7 +240,7 @@ TEST(TensorFlowRules, Rule8RequestsAreFilteredByKernelsAndRelaxed) {
   EXPECT_EQ(placed_text(arg("x") + node("a", "NotGpu0(x:0)", "on GPU")),
             "x GPU:1\na GPU:1\n");
   const Result r =
-      placed(kMore + arg("x") + node("a", "CpuOnly(x:0)", "on \"/GPU:1\"") +
+      placed(kRulesOps + arg("x") + node("a", "CpuOnly(x:0)", "on \"/GPU:1\"") +
                  node("b", "One(a:0)", "on \"/GPU:7\""),
              tf());
   EXPECT_EQ(r.text, "x CPU:0\na CPU:0\nb GPU:0\n");
@@ -265,7 +265,8 @@ TEST(TensorFlowRules, Rule8AResourcesDeviceIsGivenUpLast) {
             "v GPU:0\nt GPU:0\n");
   // ... and given up when there is none.
   const Result r = placed(
-      kMore + handle("v", "on \"/GPU:1\"") + node("t", "CpuTouch(v:0)"), tf());
+      kRulesOps + handle("v", "on \"/GPU:1\"") + node("t", "CpuTouch(v:0)"),
+      tf());
   EXPECT_EQ(r.text, "v CPU:0\nt CPU:0\n");
   ASSERT_EQ(r.placement.fallbacks.size(), 1u);
   EXPECT_EQ(r.placement.fallbacks[0].node, 0);
@@ -329,11 +330,13 @@ TEST(TensorFlowRules, Rule10TheFirstDeviceIsByTypeTaskAndNameAsAString) {
         "/job:a/task:0/device:GPU:10", "/job:A/task:0/device:GPU:0"}) {
     options.devices.push_back({d});
   }
-  const Result r = placed(kMore + arg("x") + node("a", "One(x:0)"), options);
+  const Result r =
+      placed(kRulesOps + arg("x") + node("a", "One(x:0)"), options);
   EXPECT_EQ(r.graph[1].assigned, "/job:a/replica:0/task:0/device:GPU:10");
   EXPECT_EQ(r.placement.device[1], 2);
   options.policy = PlacePolicy::kBerth;
-  const Result b = placed(kMore + arg("x") + node("a", "One(x:0)"), options);
+  const Result b =
+      placed(kRulesOps + arg("x") + node("a", "One(x:0)"), options);
   EXPECT_EQ(b.placement.device[1], 0);
 }
 

@@ -160,7 +160,7 @@ class Scheduler {
 
   const Graph& graph_;
   const OpDef& range_ = op_named("_VariableRange");
-  const Work work_;
+  const WorkOrder work_;
   Schedule result_;
   std::vector<int32_t> device_;              // per node: its compute stream
   std::vector<int32_t> memory_;              // per node: where its bytes are

@@ -23,10 +23,14 @@ BusLoop::BusLoop(const SimulatedGraph& graph, const CostTable& costs)
                             [](double bytes) { return bytes > 0; });
   if (!needed_) return;
   std::map<int32_t, int32_t> numbers;
-  for (const LinkCost& l : costs.links) {
-    const auto next = static_cast<int32_t>(numbers.size());
-    group_of_.push_back(
-        l.shared < 0 ? -1 : numbers.emplace(l.shared, next).first->second);
+  const auto devices = static_cast<int32_t>(costs.devices.size());
+  for (int32_t from = 0; from < devices; ++from) {
+    for (int32_t to = 0; to < devices; ++to) {
+      const int32_t shared = costs.link(from, to).shared;
+      const auto next = static_cast<int32_t>(numbers.size());
+      group_of_.push_back(
+          shared < 0 ? -1 : numbers.emplace(shared, next).first->second);
+    }
   }
   num_groups_ = static_cast<int32_t>(numbers.size());
   copy_of_.assign(graph.producer.size() * costs.devices.size(), -1);

@@ -99,13 +99,14 @@ void check_costs(const SimulatedGraph& graph, const CostTable& costs) {
   const size_t times = n * costs.classes.size();
   if (costs.times.size() != times ||
       costs.bytes.num_items() != static_cast<int32_t>(graph.producer.size()) ||
-      costs.links.size() != devices * devices ||
+      (costs.links.size() != 1 && costs.links.size() != devices * devices) ||
       (!costs.workspace.empty() && costs.workspace.size() != times) ||
       (!costs.bus_bytes.empty() && costs.bus_bytes.size() != n)) {
     fail("the costs are those of another graph or machine");
   }
-  if (devices > 64) {
-    fail(fmt::format("{} devices; expected at most 64", devices));
+  if (devices > kMaxPlaceDevices) {
+    fail(fmt::format("{} devices; expected at most {}", devices,
+                     kMaxPlaceDevices));
   }
   for (const DeviceCost& d : costs.devices) {
     if (d.device_class < 0 ||

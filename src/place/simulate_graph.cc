@@ -15,10 +15,14 @@ namespace {
 using Kind = SimulatedGraph::Kind;
 
 Kind kind_of(const Node& n) {
-  static const OpDef& transfer = op_named("_Transfer");
-  if (n.op == &transfer) return Kind::kTransfer;
   switch (n.op->kind()) {
-    case OpKind::kPlaceholder:
+    case OpKind::kTransfer:
+      return Kind::kTransfer;
+    case OpKind::kArgument:
+    case OpKind::kConstant:
+    case OpKind::kHandle:
+    case OpKind::kHandleRange:
+    case OpKind::kCrossReplica:
       return Kind::kSource;
     case OpKind::kAlias:
     case OpKind::kReadVariable:
@@ -29,8 +33,7 @@ Kind kind_of(const Node& n) {
 }
 
 bool is_small_const(const Node& n) {
-  static const OpDef& constant = op_named("Const");
-  if (n.op != &constant) return false;
+  if (n.op->kind() != OpKind::kConstant) return false;
   const OutSpec& s = n.outputs[0];
   const int64_t elements = s.shape.num_elements();
   return elements >= 0 && static_cast<size_t>(elements) * size_of(s.dtype) <=

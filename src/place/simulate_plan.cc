@@ -30,7 +30,7 @@ PlacePlan plan_of(const Graph& placed, const Machine& machine, bool in_order) {
     }
     plan.device.push_back(it->second);
   }
-  const Work work = find_work(placed, in_order);
+  const WorkOrder work = find_work(placed, in_order);
   for (const int32_t i : work.order) {
     if (takes_time(placed[i])) plan.sequence.push_back(i);
   }

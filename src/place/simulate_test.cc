@@ -218,7 +218,8 @@ TEST(Simulate, ASharedLinkIsUsedByOneTransferAtATime) {
   Case alone(body, 3);
   EXPECT_EQ(alone.copies(alone.run()), "a>1 10-15 a>2 10-15 ");
   Case t(body, 3);
-  t.costs.links[1].shared = t.costs.links[2].shared = 0;
+  t.costs.link_of(0, 1).shared = 0;
+  t.costs.link_of(0, 2).shared = 0;
   EXPECT_EQ(t.copies(t.run()), "a>1 10-15 a>2 15-20 ");
 }
 

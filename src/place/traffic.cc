@@ -72,7 +72,8 @@ int64_t Traffic::bytes_of(ValueRef v) const {
   }
   // What has no inputs and nobody asked for is made where it is used.
   const Node& n = graph_[v.node];
-  if (n.inputs.empty() && n.requested.empty() && n.op->name() != "_Arg") {
+  if (n.inputs.empty() && n.requested.empty() &&
+      n.op->kind() != OpKind::kArgument) {
     return 0;
   }
   const int64_t elements = s.shape.num_elements();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/immortal.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "tensor/tensor_impl.h"
@@ -33,14 +34,13 @@ struct SharedImpls {
   std::atomic<size_t> count{0};  // of free, for a look without the lock
 };
 
-// Never destroyed: tensors in static storage end after it would.
 SharedImpls& shared_impls() {
-  static SharedImpls* const shared = [] {
-    auto made = std::make_unique<SharedImpls>();
-    made->free.reserve(kSharedLimit);
-    return made.release();
+  static auto& shared = []() -> SharedImpls& {
+    auto& made = immortal<SharedImpls>();
+    made.free.reserve(kSharedLimit);
+    return made;
   }();
-  return *shared;
+  return shared;
 }
 
 // Moves up to `n` from the end of one list to the other.
@@ -69,7 +69,8 @@ void drain(ImplPool* pool) noexcept {
   shared.count.store(shared.free.size(), std::memory_order_relaxed);
 }
 
-constinit thread_local ImplPool* t_pool = nullptr;
+constinit thread_local ImplPool* t_pool
+    __attribute__((tls_model("initial-exec"))) = nullptr;
 constinit thread_local bool t_pool_ended = false;
 
 ImplPool::~ImplPool() {

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <memory>
+#include <utility>
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "tensor/block_copy.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -54,16 +55,6 @@ std::vector<To> convert(const Tensor& t, Site site) {
   return out;
 }
 
-// A copy that a stream carries out later; holds both ends.
-struct PendingCopy {
-  const void* source;
-  void* target;
-  size_t bytes;
-  BlockRef source_ref, target_ref;
-  Tensor variable;
-  Device* owner;  // of the source, when the target is host memory; else null
-};
-
 }  // namespace
 
 void Tensor::copy_to(void* target, Site site) const {
@@ -71,8 +62,7 @@ void Tensor::copy_to(void* target, Site site) const {
   refuse_strings(*this, "copy_to", site);
   const TensorImpl& t = *impl_;
   const size_t bytes = t.size_bytes();
-  if (bytes == 0) return;
-  if (target == nullptr) {
+  if (target == nullptr && bytes > 0) {
     throw errors::InvalidArgument(
         fmt::format("copy_to a null pointer ({}:{}); expected room for {} "
                     "bytes",
@@ -80,12 +70,8 @@ void Tensor::copy_to(void* target, Site site) const {
   }
   ReadGuard guard;
   guard.hold(t.block);
-  synchronize(t.block->ready);
-  if (t.block->device->runs_inline()) {
-    std::memcpy(target, t.data(), bytes);
-  } else {
-    t.block->device->copy_to_host(target, t.data(), bytes);
-  }
+  synchronize(t.block->ready);  // of nothing too: what makes it may fail
+  if (bytes > 0) t.block->device->copy_to_host(target, t.data(), bytes);
 }
 
 template <class T>
@@ -138,8 +124,7 @@ template std::string Tensor::item<std::string>(Site) const;
 
 namespace {
 
-// Launches a copy of `t`, which is not empty, to a new tensor on `device`,
-// which does not run inline.
+// Launches a copy of `t`, which is not empty, to a new tensor on `device`.
 Tensor launch_copy(const Tensor& t, Device& device) {
   const TensorImpl& from = *t.impl();
   Tensor out = make_tensor(device, from.dtype, from.shape);
@@ -147,41 +132,26 @@ Tensor launch_copy(const Tensor& t, Device& device) {
   ReadGuard guard;
   guard.hold(from.block);
   VariableState* variable = borrowed_from(from.block);
-  auto pending = std::make_unique<PendingCopy>(
-      PendingCopy{from.data(),
-                  target->data,
-                  from.size_bytes(),
-                  {},
-                  {},
-                  {},
-                  device.pool() ? from.block->device : nullptr});
-  pending->target_ref = BlockRef::share(target);
+  BlockCopy copy{.target = BlockRef::share(target),
+                 .from = from.block->device,
+                 .data = from.data(),
+                 .bytes = from.size_bytes()};
   // Holding a snapshot would make the next writer copy it; the use noted on
   // the storage makes it wait.
   if (variable) {
-    pending->variable = borrowed_handle(from.block);
+    copy.variable = borrowed_handle(from.block);
   } else {
-    pending->source_ref = BlockRef::share(from.block);
+    copy.source = BlockRef::share(from.block);
   }
-  Stream& stream = device.compute_stream();
-  Work work;
-  work.what = "Copy";
-  work.moved_bytes = static_cast<double>(from.size_bytes());
-  work.crosses_link = from.block->device != &device;
-  work.run = [](void* c, const AddressMap& map) {
-    const auto& p = *static_cast<PendingCopy*>(c);
-    // A CPU's thread sees no memory but the host's.
-    if (p.owner) return p.owner->copy_to_host(p.target, p.source, p.bytes);
-    std::memcpy(map.translate(p.target), map.translate(p.source), p.bytes);
-  };
-  work.drop = [](void* c) {
-    std::unique_ptr<PendingCopy>(static_cast<PendingCopy*>(c));
-  };
-  work.context = pending.release();
+  // What comes in overlaps what is computed meanwhile.
+  const bool comes_in = from.block->device != &device;
+  Stream& stream = comes_in ? device.copy_stream() : device.compute_stream();
+  if (comes_in && target->freed.stream) stream.wait_for_reuse(target->freed);
   stream.wait(from.block->ready);
-  stream.launch(work);
+  launch_block_copy(stream, std::move(copy), "Copy");
   target->ready = stream.record();
-  if (work.crosses_link) {
+  if (comes_in) {
+    if (&stream != &device.compute_stream()) add_use(target, target->ready);
     add_use(variable ? variable->storage.get() : from.block, target->ready);
   }
   return out;
@@ -190,10 +160,13 @@ Tensor launch_copy(const Tensor& t, Device& device) {
 // A copy of `t` on `device`, wherever `t` is.
 Tensor copied(const Tensor& t, Device& device) {
   const TensorImpl& from = *t.impl();
-  if (from.size_bytes() > 0 && !device.runs_inline()) {
-    return launch_copy(t, device);
-  }
+  const bool here = device.runs_inline() && device.memory().host_addressable;
+  if (from.size_bytes() > 0 && !here) return launch_copy(t, device);
   Tensor out = make_tensor(device, from.dtype, from.shape);
+  if (!here) {  // nothing to copy, but to wait for
+    out.impl()->block->ready = from.block->ready;
+    return out;
+  }
   t.copy_to(out.impl()->data());
   return out;
 }

@@ -225,9 +225,7 @@ void watch_writes(Stream& stream, std::vector<Tensor> handles,
       Watch{std::move(handles), what, stream.device(), stream.record()});
   Work work;
   work.what = "WatchWrites";
-  work.run = [](void* c, const AddressMap&) {
-    static_cast<Watch*>(c)->ran = true;
-  };
+  work.run = [](void* c, Stream&) { static_cast<Watch*>(c)->ran = true; };
   work.drop = [](void* c) {
     std::unique_ptr<Watch> w(static_cast<Watch*>(c));
     if (w->ran) return;

@@ -201,7 +201,7 @@ class Model : public Layer {
 
   // Prints layers, output shapes, parameters and devices.
   void summary(std::ostream& out) const;
-  void summary() const;  // to std::cout
+  void summary() const;  // to stdout
 
  private:
   std::shared_ptr<Training> training_;

@@ -52,29 +52,17 @@ Tensors trace_while(const std::function<Tensor(const Tensors&)>& cond,
 // Throws errors::InvalidArgument unless a turn kept dtypes and shapes.
 void check_turn(const Leaves& before, const Leaves& after, Site site);
 int64_t read_index(const Tensor& index, size_t branches, Site site);
-Tensor index_is(const Tensor& index, int64_t value, Site site);
-
-struct FlattenTree final : TreeVisitor {
-  void tensor(Tensor& t) override { leaves.tensors.push_back(t); }
-  void fixed(const void* bytes, size_t size) override {
-    leaves.fixed.append(static_cast<const char*>(bytes), size);
-  }
-  Leaves leaves;
-};
-
-struct RebuildTree final : TreeVisitor {
-  explicit RebuildTree(const Tensors& l) : leaves(l) {}
-  void tensor(Tensor& t) override { t = leaves[next++]; }
-  void fixed(const void*, size_t) override {}
-  const Tensors& leaves;
-  size_t next = 0;
-};
+// The same in a trace: an index that is out of range is the last branch's.
+Tensor branch_index(const Tensor& index, size_t branches, Site site);
+Tensor index_below(const Tensor& index, size_t value, Site site);
+// The number of the first predicate that holds, or how many there are.
+Tensor first_true(const Tensors& predicates, Site site);
 
 template <class T>
 Leaves flatten(T value) {
   FlattenTree flat;
   visit_tree(value, flat);
-  return std::move(flat.leaves);
+  return {std::move(flat.leaves), std::move(flat.text)};
 }
 
 template <class T>
@@ -180,6 +168,26 @@ Vars while_loop(const Cond& cond, const Body& body, Vars vars,
   return vars;
 }
 
+namespace internal {
+
+// The result of fns[at], in a trace; `at` is in range. The conds halve the
+// range: they stand inside each other as deep as the logarithm of the branches.
+template <class R>
+R call_branch(const Tensor& at, const std::vector<std::function<R()>>& fns,
+              Site site) {
+  std::function<R(size_t, size_t)> among = [&](size_t begin, size_t end) -> R {
+    if (end - begin == 1) return fns[begin]();
+    const size_t middle = begin + (end - begin) / 2;
+    return cond(
+        index_below(at, middle, site),
+        [&, begin, middle] { return among(begin, middle); },
+        [&, middle, end] { return among(middle, end); }, site);
+  };
+  return among(0, fns.size());
+}
+
+}  // namespace internal
+
 // Returns the result of branches[index] (an integer []), of the last one if the
 // index is out of range. tf.switch_case.
 template <class R>
@@ -189,13 +197,8 @@ R switch_case(const Tensor& index, const std::vector<std::function<R()>>& fns,
     return fns[static_cast<size_t>(
         internal::read_index(index, fns.size(), site))]();
   }
-  std::function<R(size_t)> from = [&](size_t i) -> R {
-    if (i + 1 >= fns.size()) return fns.at(i)();
-    return cond(
-        internal::index_is(index, static_cast<int64_t>(i), site), fns[i],
-        [&, i] { return from(i + 1); }, site);
-  };
-  return from(0);
+  return internal::call_branch<R>(
+      internal::branch_index(index, fns.size(), site), fns, site);
 }
 
 // Returns the result of the first function whose predicate holds, else of
@@ -203,12 +206,22 @@ R switch_case(const Tensor& index, const std::vector<std::function<R()>>& fns,
 template <class R>
 R case_(const std::vector<std::pair<Tensor, std::function<R()>>>& pairs,
         const std::function<R()>& otherwise, Site site = Site::here()) {
-  std::function<R(size_t)> from = [&](size_t i) -> R {
-    if (i == pairs.size()) return otherwise();
-    return cond(
-        pairs[i].first, pairs[i].second, [&, i] { return from(i + 1); }, site);
-  };
-  return from(0);
+  Tensors predicates;  // of what is traced
+  std::vector<std::function<R()>> fns;
+  const std::function<R()>* last = &otherwise;
+  for (const auto& [predicate, fn] : pairs) {
+    if (internal::traces_cond(predicate)) {
+      predicates.push_back(predicate);
+      fns.push_back(fn);
+    } else if (internal::read_predicate(predicate, "case_", site)) {
+      last = &fn;
+      break;
+    }
+  }
+  if (fns.empty()) return (*last)();
+  fns.push_back(*last);
+  return internal::call_branch<R>(internal::first_true(predicates, site), fns,
+                                  site);
 }
 
 }  // namespace berth

@@ -24,6 +24,8 @@ Tensor multiply(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor divide(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor maximum(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor minimum(const Tensor& a, const Tensor& b, Site site = Site::here());
+// Of whole numbers b is 0 or more: a negative one is errors::InvalidArgument,
+// by asynchronous devices when the result is waited for.
 Tensor pow(const Tensor& a, const Tensor& b, Site site = Site::here());
 // (a - b)^2.
 Tensor squared_difference(const Tensor& a, const Tensor& b,
@@ -146,7 +148,9 @@ Tensor logical_not(const Tensor& x, Site site = Site::here());
 Tensor logical_xor(const Tensor& a, const Tensor& b, Site site = Site::here());
 
 // Converts the elements; a float becomes an integer by truncation, anything
-// becomes bool by comparison with 0 (tf.cast).
+// becomes bool by comparison with 0 (tf.cast). On every device alike: a float
+// beyond an integer type becomes its least or largest number and NaN 0;
+// integers wrap around; what is too large for a float type becomes infinite.
 Tensor cast(const Tensor& x, DType dtype, Site site = Site::here());
 
 struct ReduceOptions {

@@ -25,7 +25,7 @@ ConvShape conv_shape(const PrepareArgs& args, const Shape& image,
   s.in_w = image[2];
   s.in_c = image[3];
   s.out_c = filter[3];
-  s.groups = args.attr<int64_t>("groups");
+  s.groups = conv_groups(*args.op, args.attrs, image, filter);
   s.kernel_h = filter[0];
   s.kernel_w = filter[1];
   s.stride_h = at.h.stride;

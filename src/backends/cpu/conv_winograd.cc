@@ -1,11 +1,10 @@
 #include "backends/cpu/conv_winograd.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "backends/cpu/winograd_loops.h"
+#include "base/environment.h"
 #include "base/thread_pool.h"
 
 namespace berth::cpu {
@@ -46,10 +45,7 @@ int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
 int64_t element_stride(int64_t floats) { return round_up(floats, 32) + 16; }
 
 bool wanted() {
-  static const bool on = [] {
-    const char* text = std::getenv("BERTH_WINOGRAD");
-    return text == nullptr || std::string_view(text) != "0";
-  }();
+  static const bool on = environment_switch("BERTH_WINOGRAD", true);
   return on;
 }
 

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/cpu/test_util.h"
 #include "base/core_set.h"
 #include "base/fresh_process.h"
 #include "berth/berth.h"
@@ -26,7 +27,12 @@ namespace {
 
 using fresh_process::check;
 
-const config::PhysicalDevice kCpu{"/physical_device:CPU:0", "CPU"};
+class CoreSets : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (pretended_cores()) GTEST_SKIP() << "no thread is bound to such cores";
+  }
+};
 
 #ifdef __SANITIZE_THREAD__
 constexpr bool kThreadSanitizer = true;
@@ -157,7 +163,7 @@ void two_devices_and_a_host() {
                     {"berth/host", sets[2]}});
 }
 
-TEST(CoreSets, DevicesAndHostShareNoCoreUnderLoad) {
+TEST_F(CoreSets, DevicesAndHostShareNoCoreUnderLoad) {
   if (CoreSet::allowed().size() < 3) {
     GTEST_SKIP() << "three disjoint sets need three cores";
   }
@@ -174,7 +180,7 @@ void two_devices() {
                     {"berth/host", sets[0]}});
 }
 
-TEST(CoreSets, WithoutCoresOfItsOwnTheHostSharesThoseOfTheFirstDevice) {
+TEST_F(CoreSets, WithoutCoresOfItsOwnTheHostSharesThoseOfTheFirstDevice) {
   if (CoreSet::allowed().size() < 2) {
     GTEST_SKIP() << "two disjoint sets need two cores";
   }
@@ -191,7 +197,7 @@ void one_device_and_a_host() {
   check_only(seen, {{"berth/CPU:0", sets[0]}, {"berth/host", sets[1]}});
 }
 
-TEST(CoreSets, HostCoresAreTakenFromTheDevice) {
+TEST_F(CoreSets, HostCoresAreTakenFromTheDevice) {
   if (CoreSet::allowed().size() < 2) {
     GTEST_SKIP() << "two disjoint sets need two cores";
   }
@@ -209,7 +215,7 @@ void shared_devices() {
              {{"berth/CPU:0", all}, {"berth/CPU:1", all}, {"berth/host", all}});
 }
 
-TEST(CoreSets, SharedDevicesUseAllCores) {
+TEST_F(CoreSets, SharedDevicesUseAllCores) {
   IN_A_FRESH_PROCESS(shared_devices());
 }
 
@@ -251,7 +257,7 @@ void plans_leave_foreign_callers() {
   check(probed == sets[0], "a caller on the device's cores runs it itself");
 }
 
-TEST(CoreSets, APlanComputesOnItsDevicesCoresWhoeverCallsIt) {
+TEST_F(CoreSets, APlanComputesOnItsDevicesCoresWhoeverCallsIt) {
   if (CoreSet::allowed().size() < 2) {
     GTEST_SKIP() << "a caller on other cores needs two";
   }

@@ -9,6 +9,8 @@
 #include "backends/cpu/loops.h"
 #include "backends/reference/reference.h"
 #include "base/core_set.h"
+#include "base/environment.h"
+#include "base/pretended_cores.h"
 #include "base/thread_pool.h"
 #include "device/backend_registry.h"
 #include "device/cpu_layout.h"
@@ -41,7 +43,6 @@ class CpuDevice final : public Device {
         this, stream_options(short_name(), part));
   }
 
-  bool runs_inline() const override { return on_caller_; }
   Allocator& allocator() override { return allocator_; }
   Stream& compute_stream() override {
     return on_caller_ ? inline_ : static_cast<Stream&>(*thread_);
@@ -83,7 +84,8 @@ class CpuDevice final : public Device {
     return options;
   }
   static bool binds_alone(const CpuLayout::Part& part) {
-    return !part.shared && part.workers <= part.cores.size();
+    return !part.shared && part.workers <= part.cores.size() &&
+           !pretended_cores();
   }
   // The stream's thread is worker 0 of the pool.
   static ThreadStreamOptions stream_options(const std::string& name,
@@ -110,6 +112,10 @@ class CpuDevice final : public Device {
 class CpuBackend final : public Backend {
  public:
   const char* name() const override { return "cpu"; }
+
+  std::vector<FoundDevice> find_devices(const RuntimeConfig&) override {
+    return {{"CPU"}};
+  }
 
   std::vector<std::unique_ptr<Device>> create_devices(
       const RuntimeConfig& config) override {
@@ -142,7 +148,10 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 void register_cpu(BackendRegistry& registry) {
-  cpu::loops();  // throws here when BERTH_ISA asks for what there is not
+  // Values that make no sense throw here, not in the first kernel.
+  cpu::loops();  // reads BERTH_ISA
+  environment_switch("BERTH_WINOGRAD", true);
+  registry.offer_kernels("cpu", &cpu::kernels());
   registry.add(std::make_unique<CpuBackend>());
 }
 

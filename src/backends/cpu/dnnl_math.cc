@@ -10,6 +10,7 @@
 #include "backends/cpu/conv_small.h"
 #include "backends/cpu/conv_winograd.h"
 #include "backends/cpu/loops.h"
+#include "base/immortal.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 
@@ -65,13 +66,15 @@ void prepare() {
 
 const dnnl::engine& engine() {
   prepare();
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  static const auto& cpu = immortal<dnnl::engine>(dnnl::engine::kind::cpu, 0);
   return cpu;
 }
 
 dnnl::stream& stream() {
-  thread_local dnnl::stream own(engine());
-  return own;
+  struct Own {
+    dnnl::stream stream{engine()};
+  };
+  return of_this_thread<Own>().stream;
 }
 
 memory wrap(const Desc& desc, const void* data) {

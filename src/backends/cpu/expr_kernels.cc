@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
 #include "backends/reference/reference.h"
+#include "base/immortal.h"
 #include "expr/program.h"
 
 namespace berth::cpu {
@@ -40,7 +41,7 @@ class ProgramTable {
 };
 
 ProgramTable& programs() {
-  static ProgramTable table;
+  static auto& table = immortal<ProgramTable>();
   return table;
 }
 
@@ -54,7 +55,7 @@ struct Recent {
 
 const Program& program_of(const KernelCall& c) {
   constexpr size_t kRecent = 64;
-  static thread_local std::array<Recent, kRecent> recent;
+  auto& recent = of_this_thread<std::array<Recent, kRecent>>();
   const std::string& text = c.attr<std::string>("expr");
   Recent& r = recent[reinterpret_cast<uintptr_t>(c.attrs) / 64 % kRecent];
   if (r.attrs != c.attrs || r.text != text) {
@@ -73,7 +74,7 @@ using ByTypes =
     std::array<std::unique_ptr<Program>, expr::kNumTypes * expr::kNumTypes>;
 
 std::unordered_map<uint16_t, ByTypes>& single_programs() {
-  static std::unordered_map<uint16_t, ByTypes> table;
+  static auto& table = immortal<std::unordered_map<uint16_t, ByTypes>>();
   return table;
 }
 

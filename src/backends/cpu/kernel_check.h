@@ -108,7 +108,8 @@ class Call {
     KernelContext context;
     context.pool = pool;
     context.slices = slices;
-    context.step = 3;
+    const uint64_t step = 3;
+    context.step_counter = &step;
     void* base = scratch.data();
     size_t space = scratch.size() * 4;
     context.scratch = std::align(64, bytes, base, space);

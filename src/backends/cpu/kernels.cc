@@ -1,11 +1,12 @@
 #include "backends/cpu/kernels.h"
 
 #include "backends/reference/reference.h"
+#include "base/immortal.h"
 
 namespace berth::cpu {
 
 const KernelTable& kernels() {
-  static const KernelTable table = [] {
+  static const auto& table = immortal<KernelTable>([] {
     KernelTable t;
     add_elementwise(t);
     add_softmax(t);
@@ -23,7 +24,7 @@ const KernelTable& kernels() {
     add_expressions(t);
     add_half(t);  // after the kernels that it goes through
     return t;
-  }();
+  }());
   return table;
 }
 

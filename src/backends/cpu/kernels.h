@@ -14,6 +14,7 @@
 
 #include "base/thread_pool.h"
 #include "op/kernel.h"
+#include "op/view_cut.h"
 
 namespace berth::cpu {
 
@@ -70,11 +71,6 @@ inline constexpr int64_t kPartFloats = 8192;
 // `floats`: at most `slices`, fewer when parts would not pay for a fork. A
 // function of its arguments alone.
 int cut_parts(int64_t items, int64_t floats, int slices);
-
-// Item number at which part `part` begins.
-inline int64_t part_begin(int64_t items, int parts, int part) {
-  return items * part / parts;
-}
 
 // Calls body(part) for each part, on the context's pool if there is one and
 // the work of `floats` elements pays for a fork.

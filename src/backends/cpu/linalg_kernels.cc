@@ -7,10 +7,10 @@
 
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "backends/cpu/kernels.h"
 #include "backends/reference/loops.h"
+#include "backends/reference/scratch.h"
 #include "berth/errors.h"
 
 namespace berth::cpu {
@@ -95,10 +95,11 @@ void for_each_matrix(const KernelCall& c, Fn&& fn) {
 }
 
 template <class T>
-std::vector<T> copy_of(const View& v, int64_t b, bool transposed = false) {
+reference::Scratch<T> copy_of(const View& v, int64_t b,
+                              bool transposed = false) {
   const Batch s = batch_of(v);
   const T* x = v.as<T>() + b * s.size();
-  std::vector<T> m(x, x + s.size());
+  reference::Scratch<T> m(x, x + s.size());
   if (!transposed) return m;
   for (int64_t i = 0; i < s.rows; ++i) {
     for (int64_t j = 0; j < s.columns; ++j) {
@@ -129,8 +130,8 @@ void solve(const KernelCall& c) {
     T* y = c.out[0].as<T>() + b * right.size();
     std::copy_n(c.in[1].as<T>() + b * right.size(), right.size(), y);
     if (right.columns == 0) return;
-    std::vector<T> a = copy_of<T>(c.in[0], b, c.attr<bool>("adjoint"));
-    std::vector<lapack_int> pivots(static_cast<size_t>(n));
+    auto a = copy_of<T>(c.in[0], b, c.attr<bool>("adjoint"));
+    reference::Scratch<lapack_int> pivots(static_cast<size_t>(n));
     check(c, b,
           Lapack<T>::gesv(LAPACK_ROW_MAJOR, n, right.columns, a.data(), n,
                           pivots.data(), y, right.columns),
@@ -158,8 +159,8 @@ void triangular_solve(const KernelCall& c) {
 void inverse(const KernelCall& c) {
   for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
     using T = decltype(type);
-    std::vector<T> a = copy_of<T>(c.in[0], b, c.attr<bool>("adjoint"));
-    std::vector<lapack_int> pivots(static_cast<size_t>(n));
+    auto a = copy_of<T>(c.in[0], b, c.attr<bool>("adjoint"));
+    reference::Scratch<lapack_int> pivots(static_cast<size_t>(n));
     check(c, b,
           Lapack<T>::getrf(LAPACK_ROW_MAJOR, n, n, a.data(), n, pivots.data()),
           "singular");
@@ -180,8 +181,8 @@ void determinant(const KernelCall& c) {
   }
   for_each_matrix(c, [&](auto type, int64_t b, lapack_int n) {
     using T = decltype(type);
-    std::vector<T> a = copy_of<T>(c.in[0], b);
-    std::vector<lapack_int> pivots(static_cast<size_t>(n));
+    auto a = copy_of<T>(c.in[0], b);
+    reference::Scratch<lapack_int> pivots(static_cast<size_t>(n));
     const lapack_int info =
         Lapack<T>::getrf(LAPACK_ROW_MAJOR, n, n, a.data(), n, pivots.data());
     if (info < 0) check(c, b, info, "");

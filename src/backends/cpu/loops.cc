@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <string_view>
 
+#include "base/environment.h"
 #include "berth/errors.h"
 
 namespace berth::cpu {
@@ -38,8 +38,6 @@ bool has(Isa isa) {
 #endif
   return isa == Isa::kV1;
 }
-
-const char* environment() { return std::getenv("BERTH_ISA"); }
 
 }  // namespace
 
@@ -83,12 +81,12 @@ const Loops& select_loops(const char* forced) {
 }
 
 const Loops& loops() {
-  static const Loops& chosen = select_loops(environment());
+  static const Loops& chosen = select_loops(environment("BERTH_ISA").c_str());
   return chosen;
 }
 
 bool isa_is_forced() {
-  static const bool forced = environment() != nullptr && *environment() != '\0';
+  static const bool forced = !environment("BERTH_ISA").empty();
   return forced;
 }
 

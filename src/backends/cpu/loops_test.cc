@@ -17,14 +17,6 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 const int64_t kSizes[] = {0, 1, 7, 8, 9, 31, 33, 1000};
 
-std::vector<const Loops*> all_loops() {
-  std::vector<const Loops*> found;
-  for (Isa isa : {Isa::kV1, Isa::kV3, Isa::kV4}) {
-    if (const Loops* loops = loops_for(isa)) found.push_back(loops);
-  }
-  return found;
-}
-
 class EveryIsa : public testing::TestWithParam<const Loops*> {
  protected:
   const Loops& l() const { return *GetParam(); }

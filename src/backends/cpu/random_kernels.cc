@@ -15,7 +15,7 @@ namespace {
 RandomKey key_of(const KernelCall& c, bool stateless = false) {
   const RandomStream stream(static_cast<uint64_t>(c.attr<int64_t>("seed")),
                             static_cast<uint32_t>(c.attr<int64_t>("op_id")),
-                            stateless ? 0 : c.context->step);
+                            stateless ? 0 : c.context->step());
   return {{stream.key()[0], stream.key()[1]}, stream.step()};
 }
 

@@ -6,9 +6,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "backends/cpu/loops.h"
 #include "base/rng.h"
+#include "berth/config.h"
 
-namespace berth::cpu {
+namespace berth {
+
+inline const config::PhysicalDevice kCpu{"/physical_device:CPU:0", "CPU"};
+
+namespace cpu {
 
 // Returns n floats in [low, high).
 inline std::vector<float> noise(int64_t n, uint32_t seed, float low = -1,
@@ -21,6 +27,16 @@ inline std::vector<float> noise(int64_t n, uint32_t seed, float low = -1,
   return values;
 }
 
-}  // namespace berth::cpu
+// The loops of every instruction set that this processor has.
+inline std::vector<const Loops*> all_loops() {
+  std::vector<const Loops*> found;
+  for (Isa isa : {Isa::kV1, Isa::kV3, Isa::kV4}) {
+    if (const Loops* loops = loops_for(isa)) found.push_back(loops);
+  }
+  return found;
+}
+
+}  // namespace cpu
+}  // namespace berth
 
 #endif  // BERTH_BACKENDS_CPU_TEST_UTIL_H_

@@ -11,14 +11,6 @@
 namespace berth::cpu {
 namespace {
 
-std::vector<const Loops*> all_loops() {
-  std::vector<const Loops*> found;
-  for (Isa isa : {Isa::kV1, Isa::kV3, Isa::kV4}) {
-    if (const Loops* loops = loops_for(isa)) found.push_back(loops);
-  }
-  return found;
-}
-
 class TrainLoops : public testing::TestWithParam<const Loops*> {
  protected:
   const Loops& l() const { return *GetParam(); }

@@ -7,7 +7,6 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
 #include "backends/cpu/past_caches.h"
-#include "backends/reference/reference.h"
 
 namespace berth::cpu {
 
@@ -103,19 +102,31 @@ void adagrad(const KernelCall& c) {
 }
 
 // Each update by its own kernel.
-void multi_apply(const KernelCall& c) {
-  const OpDef& op = op_named(c.attr<std::string>("op"));
-  const auto each = static_cast<int>(op.inputs().size());
-  const DType dtype = c.in[0].dtype;
-  DirectKernel kernel = kernels().fast(op.id(), dtype);
-  if (!kernel) kernel = reference::kernels().fast(op.id(), dtype);
-  KernelCall one = c;
-  one.op = &op;
-  one.num_in = each;
-  for (int i = 0; i < c.num_in; i += each) {
-    one.in = c.in + i;
-    kernel(one);
+class MultiApply final : public Prepared {
+ public:
+  MultiApply(const OpDef& op, DirectKernel kernel) : op_(op), kernel_(kernel) {}
+
+  void run(const KernelCall& call) const override {
+    KernelCall one = call;
+    one.op = &op_;
+    one.num_in = static_cast<int>(op_.inputs().size());
+    for (int i = 0; i < call.num_in; i += one.num_in) {
+      one.in = call.in + i;
+      kernel_(one);
+    }
   }
+
+ private:
+  const OpDef& op_;
+  const DirectKernel kernel_;
+};
+
+std::unique_ptr<Prepared> multi_apply(const PrepareArgs& args) {
+  const OpDef& op = op_named(args.attr<std::string>("op"));
+  const DType dtype = kernel_dtype(args.in, args.out);
+  const DirectKernel kernel = args.table->fast(op.id(), dtype);
+  if (kernel == nullptr) return nullptr;
+  return std::make_unique<MultiApply>(op, kernel);
 }
 
 void assign(const KernelCall& c) {
@@ -150,7 +161,7 @@ void add_training(KernelTable& t) {
   t.direct("ResourceApplyRMSProp", kFloat32, &rms_prop<false>, "loops");
   t.direct("ResourceApplyCenteredRMSProp", kFloat32, &rms_prop<true>, "loops");
   t.direct("ResourceApplyAdagradV2", kFloat32, &adagrad, "loops");
-  t.direct("_MultiApply", kFloatingTypes, &multi_apply, "loops");
+  t.prepared("_MultiApply", kFloatingTypes, &multi_apply, "loops", false);
   t.direct("AssignVariableOp", kFloat32, &assign, "loops");
   t.direct("AssignAddVariableOp", kFloat32, &assign_with<BinaryOp::kAdd>,
            "loops");

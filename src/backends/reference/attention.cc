@@ -3,6 +3,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
@@ -11,7 +12,7 @@ namespace {
 // One row of scores, already scaled and masked, to weights; zeros when
 // nothing is left of it.
 template <class T>
-void softmax_row(const std::vector<double>& scores, T* y) {
+void softmax_row(const Scratch<double>& scores, T* y) {
   double max = -std::numeric_limits<double>::infinity();
   bool nan = false;
   for (double v : scores) {
@@ -40,7 +41,7 @@ void masked_softmax(const KernelCall& c) {
     const T* x = c.in[0].as<T>();
     const T* mask = masked ? c.in[1].as<T>() : nullptr;
     T* y = c.out[0].as<T>();
-    std::vector<double> row;
+    Scratch<double> row;
     for_each_strided(shape, strides, 0, [&](int64_t i, int64_t at) {
       const int64_t col = i % cols;
       const int64_t last = causal ? (i / cols) % seen_rows : cols - 1;

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <vector>
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 #include "op/window.h"
 
 namespace berth::reference {
@@ -22,7 +22,7 @@ struct Conv {
         x(*image.shape),
         filter(*weights.shape),
         y(*result.shape),
-        groups(c.attr<int64_t>("groups")) {}
+        groups(conv_groups(*c.op, c.attrs, x, filter)) {}
 
   // Calls fn(channel of x, weight of the tap, channel of y) for every pair
   // of channels of one group, by x's channels.
@@ -60,7 +60,7 @@ struct Conv {
 };
 
 template <class T>
-void store(const std::vector<double>& from, T* to) {
+void store(const Scratch<double>& from, T* to) {
   for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(from[i]);
 }
 
@@ -70,7 +70,7 @@ void conv2d(const KernelCall& c) {
   with_floating(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T *x = c.in[0].as<T>(), *filter = c.in[1].as<T>();
-    std::vector<double> sums(static_cast<size_t>(image));
+    Scratch<double> sums(static_cast<size_t>(image));
     for (int64_t n = 0; n < conv.y[0]; ++n) {
       std::fill(sums.begin(), sums.end(), 0.0);
       conv.for_each_tap(n, [&](int64_t from, int64_t tap, int64_t to) {
@@ -90,7 +90,7 @@ void backprop_input(const KernelCall& c) {
   with_floating(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T *filter = c.in[0].as<T>(), *dy = c.in[1].as<T>();
-    std::vector<double> sums(static_cast<size_t>(image));
+    Scratch<double> sums(static_cast<size_t>(image));
     for (int64_t n = 0; n < conv.x[0]; ++n) {
       std::fill(sums.begin(), sums.end(), 0.0);
       conv.for_each_tap(n, [&](int64_t to, int64_t tap, int64_t from) {
@@ -109,7 +109,7 @@ void backprop_filter(const KernelCall& c) {
   with_floating(c.out[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T *x = c.in[0].as<T>(), *dy = c.in[1].as<T>();
-    std::vector<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);
+    Scratch<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);
     for (int64_t n = 0; n < conv.x[0]; ++n) {
       conv.for_each_tap(n, [&](int64_t from, int64_t tap, int64_t dy_at) {
         double* sum = sums.data() + tap;

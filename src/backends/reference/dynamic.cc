@@ -4,6 +4,7 @@
 
 #include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
@@ -47,7 +48,9 @@ void unique(const KernelCall& c) {
   with_number(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = c.in[0].as<T>();
-    std::unordered_map<T, int64_t> places;
+    std::unordered_map<T, int64_t, std::hash<T>, std::equal_to<T>,
+                       ScratchAllocator<std::pair<const T, int64_t>>>
+        places;
     int64_t found = 0;
     for (int64_t i = 0, n = c.in[0].size(); i < n; ++i) {
       const auto [at, is_new] = places.try_emplace(x[i], found);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cmath>
 #include <type_traits>
 
@@ -99,13 +101,14 @@ struct Pow {
   }
 
  private:
-  // Wraps around; a negative exponent leaves only powers of 1 and -1.
+  // Wraps around.
   template <class T>
   static T whole(T a, T b) {
     if (std::is_signed_v<T> && b < 0) {
-      if (a == T{1}) return a;
-      if (a != static_cast<T>(-1)) return 0;
-      return static_cast<T>(b % 2 == 0 ? 1 : -1);
+      throw errors::InvalidArgument(fmt::format(
+          "Pow: the exponent of a whole number is {}; expected 0 or more, or "
+          "both cast to floats",
+          b));
     }
     T power = 1;
     for (auto n = static_cast<uint64_t>(b); n > 0; n >>= 1) {

@@ -4,6 +4,7 @@
 
 #include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
@@ -36,7 +37,7 @@ void gather_grad(const KernelCall& c) {
   with_ring(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* dy = c.in[0].as<T>();
-    std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
+    Scratch<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
     for_each_gathered(c, *c.out[0].shape,
                       [&](int64_t p, int64_t g, int64_t inner) {
                         for (int64_t i = 0; i < inner; ++i) {

@@ -3,6 +3,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
@@ -37,7 +38,7 @@ void layer_norm_grad(const KernelCall& c) {
     using T = decltype(type);
     const T* scale = c.in[2].as<T>();
     const int64_t d = c.in[2].size(), rows = c.in[3].size();
-    std::vector<double> dscale(static_cast<size_t>(d)), doffset(dscale);
+    Scratch<double> dscale(static_cast<size_t>(d)), doffset(dscale);
     for (int64_t r = 0; r < rows; ++r) {
       const T *dy = c.in[0].as<T>() + r * d, *x = c.in[1].as<T>() + r * d;
       const double mean = c.in[3].as<T>()[r], rstd = c.in[4].as<T>()[r];

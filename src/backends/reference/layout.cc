@@ -2,6 +2,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
@@ -120,7 +121,7 @@ void tile_grad(const KernelCall& c) {
   with_ring(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* dy = c.in[0].as<T>();
-    std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
+    Scratch<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
     for_each_tiled(*c.in[0].shape, *c.out[0].shape, [&](int64_t i, int64_t o) {
       sums[o] += static_cast<Wide<T>>(dy[i]);
     });

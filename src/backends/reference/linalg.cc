@@ -7,13 +7,14 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
 namespace {
 
 // Matrices in double precision, row-major.
-using Matrix = std::vector<double>;
+using Matrix = Scratch<double>;
 
 struct Batch {
   int64_t count, rows, columns;

@@ -3,6 +3,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 #include "base/rng.h"
 
 namespace berth::reference {
@@ -99,7 +100,7 @@ void bias_add_grad(const KernelCall& c) {
         std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
     const T* dy = c.in[0].as<T>();
     const int64_t channels = c.out[0].size(), n = c.in[0].size();
-    std::vector<Sum> sums(static_cast<size_t>(channels), Sum(0));
+    Scratch<Sum> sums(static_cast<size_t>(channels), Sum(0));
     for (int64_t i = 0; i < n; ++i) {
       sums[i % channels] += static_cast<Sum>(dy[i]);
     }
@@ -113,7 +114,7 @@ void dropout(const KernelCall& c) {
   const auto threshold = static_cast<float>(rate);
   const RandomStream random(static_cast<uint64_t>(c.attr<int64_t>("seed")),
                             static_cast<uint32_t>(c.attr<int64_t>("op_id")),
-                            c.context->step);
+                            c.context->step());
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
   with_floating(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);

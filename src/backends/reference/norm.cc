@@ -1,16 +1,16 @@
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "backends/reference/loops.h"
 #include "backends/reference/norm_groups.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
 namespace {
 
-using Doubles = std::vector<double>;
+using Doubles = Scratch<double>;
 
 // Mean over all axes but the last of value(i, channel): [c]. NaN of nothing.
 template <class Fn>
@@ -118,12 +118,12 @@ void whole_batch_norm_grad(const KernelCall& c) {
 }
 
 void batch_norm(const KernelCall& c) {
-  std::vector<double> sums(2 * static_cast<size_t>(c.in[1].size()));
+  Scratch<double> sums(2 * static_cast<size_t>(c.in[1].size()));
   by_groups(c, sums.data(), &whole_batch_norm);
 }
 
 void batch_norm_grad(const KernelCall& c) {
-  std::vector<double> sums(2 * static_cast<size_t>(c.in[2].size()));
+  Scratch<double> sums(2 * static_cast<size_t>(c.in[2].size()));
   by_groups(c, sums.data(), &whole_batch_norm_grad);
 }
 

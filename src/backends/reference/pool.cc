@@ -3,6 +3,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 #include "op/window.h"
 
 namespace berth::reference {
@@ -82,7 +83,7 @@ void max_pool_grad(const KernelCall& c) {
     using T = decltype(type);
     const T *x = c.in[0].as<T>(), *dy = c.in[2].as<T>();
     const Shape& s = *c.in[0].shape;
-    std::vector<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);
+    Scratch<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);
     for_each_window(c, s, [&](int64_t from, int64_t base, Range h, Range w) {
       sums[largest(x, s, base, h, w)] += dy[from];
     });
@@ -126,7 +127,7 @@ void avg_pool_grad(const KernelCall& c) {
     using T = decltype(type);
     const T* dy = c.in[0].as<T>();
     const Shape& s = *c.out[0].shape;
-    std::vector<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);
+    Scratch<double> sums(static_cast<size_t>(c.out[0].size()), 0.0);
     for_each_window(c, s, [&](int64_t from, int64_t base, Range h, Range w) {
       const double share = dy[from] / static_cast<double>(h.size() * w.size());
       for (int64_t iy = h.begin; iy < h.end; ++iy) {

@@ -5,6 +5,7 @@
 
 #include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 #include "base/rng.h"
 
 namespace berth::reference {
@@ -14,7 +15,7 @@ namespace {
 RandomStream stream_of(const KernelCall& c) {
   return {static_cast<uint64_t>(c.attr<int64_t>("seed")),
           static_cast<uint32_t>(c.attr<int64_t>("op_id")),
-          c.attr<bool>("stateless") ? 0 : c.context->step};
+          c.attr<bool>("stateless") ? 0 : c.context->step()};
 }
 
 // Element i of the output is fn(words, place): word `place` of the block that
@@ -118,7 +119,7 @@ void multinomial(const KernelCall& c, const T* logits) {
   const int64_t classes = c.in[0].dim(1), samples = c.out[0].dim(1);
   const RandomStream stream = stream_of(c);
   const auto origin = static_cast<uint64_t>(c.context->slice_origin);
-  std::vector<double> shares(static_cast<size_t>(classes));
+  Scratch<double> shares(static_cast<size_t>(classes));
   for (int64_t b = 0; b < c.in[0].dim(0) && samples > 0; ++b) {
     const T* row = logits + b * classes;
     const double top = static_cast<double>(*std::max_element(

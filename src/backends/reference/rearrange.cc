@@ -2,6 +2,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 #include "tensor/visit_dtype.h"
 
 namespace berth::reference {
@@ -12,7 +13,7 @@ using Ints = std::vector<int64_t>;
 
 // Per axis of the output, the place of the input that each place shows; -1:
 // none.
-using Places = std::array<Ints, kMaxRank>;
+using Places = std::array<Scratch<int64_t>, kMaxRank>;
 
 template <class Fn>
 Places places_of(const Shape& out, Fn&& fn) {
@@ -96,7 +97,7 @@ void mirror_pad_grad(const KernelCall& c) {
   with_number(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const T* dy = c.in[0].as<T>();
-    std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
+    Scratch<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
     for_each_placed(padded, inside, mirrors(c, padded, inside),
                     [&](int64_t i, int64_t to) {
                       sums[to] += static_cast<Wide<T>>(dy[i]);

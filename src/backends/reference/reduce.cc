@@ -3,6 +3,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 #include "op/reduce_axes.h"
 
 namespace berth::reference {
@@ -27,7 +28,7 @@ template <class T, class Acc, class F>
 void reduce(const KernelCall& c, Acc start, F&& combine, double divisor = 1) {
   const T* x = c.in[0].as<T>();
   T* y = c.out[0].as<T>();
-  std::vector<Acc> sums(static_cast<size_t>(c.out[0].size()), start);
+  Scratch<Acc> sums(static_cast<size_t>(c.out[0].size()), start);
   for_each_reduced(c, [&](int64_t i, int64_t o) {
     sums[o] = combine(sums[o], static_cast<Acc>(x[i]));
   });

@@ -1,5 +1,6 @@
 #include "backends/reference/reference.h"
 
+#include "base/immortal.h"
 #include "device/backend_registry.h"
 
 namespace berth {
@@ -7,7 +8,7 @@ namespace berth {
 namespace reference {
 
 const KernelTable& kernels() {
-  static const KernelTable table = [] {
+  static const auto& table = immortal<KernelTable>([] {
     KernelTable t;
     add_elementwise(t);
     add_compare(t);
@@ -38,13 +39,15 @@ const KernelTable& kernels() {
     add_complex(t);
     add_widened(t);  // after the kernels that it goes through
     return t;
-  }();
+  }());
   return table;
 }
 
 }  // namespace reference
 
 // A library of kernels: it has no devices of its own.
-void register_reference(BackendRegistry&) {}
+void register_reference(BackendRegistry& registry) {
+  registry.offer_kernels("reference", &reference::kernels());
+}
 
 }  // namespace berth

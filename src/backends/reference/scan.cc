@@ -2,7 +2,7 @@
 #include <limits>
 #include <vector>
 
-#include "backends/reference/loops.h"
+#include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
 
 namespace berth::reference {
@@ -58,10 +58,9 @@ void cumprod(const KernelCall& c) {
 }
 
 double log_add(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return a + b;
   const double high = b > a ? b : a;
-  if (std::isinf(high) || std::isnan(a) || std::isnan(b)) {
-    return std::isinf(high) && !std::isnan(a + b) ? high : a + b;
-  }
+  if (std::isinf(high)) return high;
   return high + std::log1p(std::exp((b > a ? a : b) - high));
 }
 
@@ -72,7 +71,10 @@ void cumulative_logsumexp(const KernelCall& c) {
   });
 }
 
+// Input 2, if there is one: an id per place of the axis.
 void linear_recurrence(const KernelCall& c) {
+  const View* ids = c.num_in == 3 ? &c.in[2] : nullptr;
+  const bool reverse = c.attr<bool>("reverse");
   const bool previous = c.attr<bool>("previous");
   const bool exclusive = c.attr<bool>("exclusive");
   with_floating(c.in[0].dtype, [&](auto type) {
@@ -80,11 +82,16 @@ void linear_recurrence(const KernelCall& c) {
     const T *a = c.in[0].as<T>(), *b = c.in[1].as<T>();
     T* out = c.out[0].as<T>();
     for_each_line(c, [&](int64_t at, int64_t step, int64_t n) {
+      const auto id_of = [&](int64_t i) {
+        return index_at(*ids, reverse ? n - 1 - i : i);
+      };
       double s = 0;
       for (int64_t i = 0; i < n; ++i, at += step) {
         // The first element has nothing to multiply.
-        const double factor = i == 0 ? 0 : a[previous ? at - step : at];
-        const double next = i == 0 ? b[at] : factor * s + b[at];
+        const bool first = i == 0 || (ids && id_of(i) != id_of(i - 1));
+        if (first) s = 0;
+        const double factor = first ? 0 : a[previous ? at - step : at];
+        const double next = first ? b[at] : factor * s + b[at];
         out[at] = static_cast<T>(exclusive ? s : next);
         s = next;
       }
@@ -99,7 +106,9 @@ void add_scan(KernelTable& t) {
   t.direct("Cumprod", kNumberTypes, &cumprod, "reference");
   t.direct("CumulativeLogsumexp", kFloatingTypes, &cumulative_logsumexp,
            "reference");
-  t.direct("LinearRecurrence", kFloatingTypes, &linear_recurrence, "reference");
+  for (const char* op : {"LinearRecurrence", "SegmentRecurrence"}) {
+    t.direct(op, kFloatingTypes, &linear_recurrence, "reference");
+  }
 }
 
 }  // namespace berth::reference

@@ -5,6 +5,7 @@
 
 #include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
@@ -69,7 +70,7 @@ void scatter_nd(const KernelCall& c) {
   with_number(c.in[1].dtype, [&](auto type) {
     using T = decltype(type);
     const T* updates = c.in[1].as<T>();
-    std::vector<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
+    Scratch<Wide<T>> sums(static_cast<size_t>(c.out[0].size()));
     for_each_slice(c, c.in[0], depth_of(c.in[0]), *c.out[0].shape,
                    [&](int64_t place, int64_t row, int64_t inner) {
                      for (int64_t i = 0; i < inner; ++i) {
@@ -191,8 +192,8 @@ void segment(const KernelCall& c, double empty_float, bool lowest,
     const T first = lowest    ? Limits::lowest()
                     : highest ? Limits::max()
                               : static_cast<T>(empty_float);
-    std::vector<W> rows(static_cast<size_t>(c.out[0].size()),
-                        static_cast<W>(first));
+    Scratch<W> rows(static_cast<size_t>(c.out[0].size()),
+                    static_cast<W>(first));
     const T* x = data.as<T>();
     for (int64_t i = 0, n = ids.size(); i < n; ++i) {
       const int64_t id = index_at(ids, i);

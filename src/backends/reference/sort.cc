@@ -6,6 +6,7 @@
 
 #include "backends/reference/indices.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 
 namespace berth::reference {
 
@@ -51,7 +52,7 @@ void top_k(const KernelCall& c) {
   const int64_t k = rows_of(c.out[0]).length;
   with_number(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
-    std::vector<int32_t> order(static_cast<size_t>(rows.length));
+    Scratch<int32_t> order(static_cast<size_t>(rows.length));
     const T* x = c.in[0].as<T>();
     T* values = c.out[0].as<T>();
     auto* places = c.out[1].as<int32_t>();

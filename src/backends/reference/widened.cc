@@ -1,9 +1,8 @@
 #include "backends/reference/widened.h"
 
-#include <vector>
-
 #include "backends/reference/convert.h"
 #include "backends/reference/reference.h"
+#include "backends/reference/scratch.h"
 #include "berth/errors.h"
 
 namespace berth::reference {
@@ -38,14 +37,14 @@ class Operand {
     if (to.dtype != from.dtype) convert_elements(to, from);
   }
   View narrow_, wide_;
-  std::vector<std::byte> memory_;
+  Scratch<std::byte> memory_;
 };
 
 void widened(const KernelCall& c) {
   const DType narrow = dtype_of_call(c);
-  std::vector<Operand> operands;
+  Scratch<Operand> operands;
   operands.reserve(static_cast<size_t>(c.num_in + c.num_out));
-  std::vector<View> views;
+  Scratch<View> views;
   for (int i = 0; i < c.num_in + c.num_out; ++i) {
     const View& v = i < c.num_in ? c.in[i] : c.out[i - c.num_in];
     views.push_back(operands.emplace_back(v, narrow).view());

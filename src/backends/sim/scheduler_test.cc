@@ -192,7 +192,11 @@ TEST(SimScheduler, AFailurePoisonsWhatComesAfterAndWhoWaitsForIt) {
 
   const std::string m =
       message_of<errors::InvalidArgument>([&] { synchronize(follower); });
-  EXPECT_EQ(m, "Gather failed on GPU:0 (model.cc:7): no such row: 7");
+  EXPECT_EQ(
+      m,
+      "Gather failed on GPU:0 (model.cc:7): no such row: 7; what GPU:0 was "
+      "given after that is skipped, until "
+      "config::reset_device_error(\"GPU:0\")");
   EXPECT_THROW(synchronize(bad), errors::InvalidArgument);
   EXPECT_THROW(synchronize(later), errors::InvalidArgument);
   EXPECT_NO_THROW(synchronize(first));

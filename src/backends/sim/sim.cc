@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "backends/cpu/kernels.h"
 #include "backends/reference/reference.h"
 #include "backends/sim/faults.h"
 #include "backends/sim/sim_device.h"
+#include "backends/sim/translate.h"
 #include "berth/errors.h"
 #include "device/backend_registry.h"
 #include "device/sim_speeds.h"
@@ -106,6 +108,11 @@ class SimBackend final : public Backend {
  public:
   const char* name() const override { return "sim"; }
 
+  std::vector<FoundDevice> find_devices(const RuntimeConfig& config) override {
+    const auto count = static_cast<size_t>(config.simulated_gpus);
+    return std::vector<FoundDevice>(count, {"GPU", true});
+  }
+
   std::vector<std::unique_ptr<Device>> create_devices(
       const RuntimeConfig& config) override {
     std::vector<std::unique_ptr<Device>> devices;
@@ -119,11 +126,11 @@ class SimBackend final : public Backend {
                       "expected 1 to 1e30",
                       speed));
     }
-    fill_table(config);
     const std::vector<DevicePart> parts = parts_of(config);
     if (parts.empty()) return devices;
     const auto memory = std::make_shared<SimMemory>(
         static_cast<int>(parts.size()), config.sim_memory_bytes);
+    fill_table(config, memory);
     const auto scheduler = std::make_shared<Scheduler>(memory, config.sim_seed);
     for (size_t i = 0; i < parts.size(); ++i) {
       const double times = sim_speed(static_cast<int>(i));
@@ -146,19 +153,26 @@ class SimBackend final : public Backend {
   }
 
  private:
-  void fill_table(const RuntimeConfig& config) {
-    KernelTable reference;
-    reference.append(reference::kernels());
-    KernelTable host_only;
+  // The kernels work on host memory; they are handed the view that is.
+  void fill_table(const RuntimeConfig& config,
+                  const std::shared_ptr<SimMemory>& memory) {
+    KernelTable all, host_only;
+    if (!config.sim_reference_only) all.append(cpu::kernels());
+    all.append(reference::kernels());
     reference::add_linalg(host_only);
     for (const OpDef* op : OpRegistry::get().all()) {
-      if (!host_only.candidates(*op).empty()) reference.remove(op->name());
+      // What the CPU alone has fuses ops that are one launch each here.
+      if (reference::kernels().candidates(*op).empty() ||
+          !host_only.candidates(*op).empty()) {
+        all.remove(op->name());
+      }
     }
-    config.add_user_kernels("GPU", table_);
-    table_.append(reference);
+    KernelTable wanted;
+    config.add_user_kernels("GPU", wanted);
+    wanted.append(all);
     for (const std::string& op : config.sim_missing_kernels) {
       try {
-        table_.remove(op);
+        wanted.remove(op);
       } catch (const errors::Error& e) {
         throw errors::InvalidArgument(fmt::format(
             "missing kernels of the simulated devices (BERTH_SIM_MISSING): {}; "
@@ -166,6 +180,10 @@ class SimBackend final : public Backend {
             e.what()));
       }
     }
+    table_.append(wanted,
+                  [memory](const KernelCall& call, const BoundKernel& kernel) {
+                    run_translated(memory->map(), call, kernel);
+                  });
   }
 
   KernelTable table_;

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bytes_text.h"
 #include "berth/errors.h"
 
 namespace berth::sim {
 
 namespace {
 
+constexpr int kPeers = 1;  // simulated devices copy to each other directly
+
 std::string describe(size_t bytes) {
-  constexpr double kMiB = 1 << 20;
-  const double mib = static_cast<double>(bytes) / kMiB;
-  return mib >= 1024 ? fmt::format("simulated, {:g} GiB", mib / 1024)
-                     : fmt::format("simulated, {:g} MiB", mib);
+  return "simulated, " + bytes_text(static_cast<int64_t>(bytes));
 }
 
 }  // namespace
@@ -25,7 +25,8 @@ SimDevice::SimDevice(int index, const KernelTable* kernels,
                      std::shared_ptr<Scheduler> scheduler, size_t memory_bytes,
                      const Speed& speed)
     : Device(DeviceName{"localhost", 0, 0, "GPU", index},
-             describe(memory_bytes), kernels),
+             describe(memory_bytes), kernels,
+             {.of_host = false, .peers = kPeers}),
       memory_(std::move(memory)),
       scheduler_(std::move(scheduler)),
       memory_bytes_(memory_bytes),
@@ -41,33 +42,14 @@ SimDevice::SimDevice(int index, const KernelTable* kernels,
                                      true, &faults_);
 }
 
-void SimDevice::copy_now(SimStream& stream, void* target, const void* source,
-                         size_t bytes, const char* what) {
-  struct Copy {
-    void* target;
-    const void* source;
-    size_t bytes;
-  } copy{target, source, bytes};
-  Work work;
-  work.what = what;
-  work.moved_bytes = static_cast<double>(bytes);
-  work.context = &copy;
-  work.run = [](void* c, const AddressMap& map) {
-    const auto& [to, from, n] = *static_cast<Copy*>(c);
-    std::memcpy(map.translate(to), map.translate(from), n);
-  };
-  stream.launch(work);
-  stream.synchronize(stream.record());
+void SimDevice::transfer_async(Stream&, const Copy& copy) {
+  const AddressMap& map = memory_->map();
+  std::memcpy(map.translate(copy.target), map.translate(copy.source),
+              copy.bytes);
 }
 
-void SimDevice::copy_to_host(void* target, const void* source, size_t bytes) {
-  copy_now(out_ ? *out_ : copy_, target, source, bytes, "CopyToHost");
-}
-
-void SimDevice::copy_from_host(void* target, const void* source, size_t bytes) {
-  // The memory may have had another owner, whose work is still queued.
-  copy_.wait_for_reuse(compute_.record());
-  copy_now(copy_, target, source, bytes, "CopyFromHost");
+void SimDevice::fill_async(Stream&, void* target, int value, size_t bytes) {
+  std::memset(memory_->map().translate(target), value, bytes);
 }
 
 double SimDevice::clock_us() {

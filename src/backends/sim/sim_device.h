@@ -1,6 +1,6 @@
 // SimDevice: a simulated accelerator of device type GPU.
 //
-// Runs the reference kernels; memory, streams, clock and faults are simulated.
+// Its kernels are the CPU's; memory, streams, clock and faults are simulated.
 // Lives as long as the process. Thread-safe.
 
 #ifndef BERTH_BACKENDS_SIM_SIM_DEVICE_H_
@@ -23,14 +23,16 @@ class SimDevice final : public Device {
             std::shared_ptr<Scheduler> scheduler, size_t memory_bytes,
             const Speed& speed);
 
-  bool runs_inline() const override { return false; }
   bool simulated() const override { return true; }
   double clock_us() override;
   Allocator& allocator() override { return allocator_; }
   Stream& compute_stream() override { return compute_; }
   Stream& copy_stream() override { return copy_; }
-  void copy_to_host(void* target, const void* source, size_t bytes) override;
-  void copy_from_host(void* target, const void* source, size_t bytes) override;
+  // With the real clock, copies to the host do not queue behind those that
+  // come in. (Who copies to the host has waited for the bytes.)
+  Stream& out_stream() override { return out_ ? *out_ : copy_; }
+  void fill_async(Stream& stream, void* target, int value,
+                  size_t bytes) override;
   void reset_error() override;
 
   SimStream& compute() { return compute_; }
@@ -40,9 +42,7 @@ class SimDevice final : public Device {
   size_t memory_bytes() const { return memory_bytes_; }
 
  private:
-  // One memcpy on `stream`; blocks until done.
-  void copy_now(SimStream& stream, void* target, const void* source,
-                size_t bytes, const char* what);
+  void transfer_async(Stream& stream, const Copy& copy) override;
 
   const std::shared_ptr<SimMemory> memory_;
   const std::shared_ptr<Scheduler> scheduler_;
@@ -51,8 +51,6 @@ class SimDevice final : public Device {
   FaultPlan faults_;  // guarded by the scheduler
   SimStream compute_;
   SimStream copy_;
-  // With the real clock, copies to the host do not queue behind those that
-  // come in. (Who copies to the host has waited for the bytes.)
   std::unique_ptr<SimStream> out_;
   Allocator allocator_;
 };

@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "backends/sim/sim_testing.h"
+#include "base/fresh_process.h"
 #include "berth/config.h"
 #include "berth/errors.h"
+#include "op/kernel.h"
+#include "tensor/tensor_impl.h"
 
 namespace berth::sim {
 namespace {
@@ -32,6 +35,34 @@ TEST(SimDevice, StandsInAsGpuAndSaysSo) {
   EXPECT_EQ(list[1].description, "simulated, 1 GiB");
   EXPECT_TRUE(list[1].simulated);
   EXPECT_EQ(&DeviceManager::get().default_device(), &gpu(0));
+}
+
+const KernelDef* first_kernel(const char* op) {
+  const auto all = gpu(0).kernels().candidates(op_named(op));
+  return all.empty() ? nullptr : &all.front();
+}
+
+TEST(SimDevice, RunsTheKernelsOfTheCpu) {
+  EXPECT_NE(first_kernel("MatMul")->label, "reference");
+  EXPECT_NE(first_kernel("AddV2")->label, "reference");
+  // Like accelerators: one launch for each op, no LAPACK.
+  EXPECT_EQ(first_kernel("_Fused"), nullptr);
+  EXPECT_EQ(first_kernel("_MultiApply"), nullptr);
+  EXPECT_EQ(first_kernel("Cholesky"), nullptr);
+}
+
+void reference_alone() {
+  setenv("BERTH_SIM_KERNELS", "reference", 1);
+  for (const OpDef* op : OpRegistry::get().all()) {
+    for (const KernelDef& k : gpu(0).kernels().candidates(*op)) {
+      fresh_process::check(k.label == "reference" || k.label == "widened",
+                           op->name() + ": " + k.label);
+    }
+  }
+}
+
+TEST(SimDevice, RunsThePlainLoopsWhenTold) {
+  IN_A_FRESH_PROCESS(reference_alone());
 }
 
 TEST(SimDevice, TheHostCannotReadOrWriteItsMemory) {
@@ -67,9 +98,7 @@ TEST(SimDevice, ThreadsThatFillTheQueueLoseNoWork) {
       Work work;
       work.what = "Count";
       work.context = &runs[static_cast<size_t>(i)];
-      work.run = [](void* c, const AddressMap&) {
-        ++*static_cast<std::atomic<int>*>(c);
-      };
+      work.run = [](void* c, Stream&) { ++*static_cast<std::atomic<int>*>(c); };
       stream.launch(work);
     }
   };
@@ -200,7 +229,9 @@ TEST(SimFaults, TheNthLaunchFails) {
   s.launch(call([&] { ++ran; }));
   EXPECT_EQ(
       message_of<errors::Internal>([&] { synchronize(s.record()); }),
-      "Relu failed on GPU:1 (model.cc:7): the launch failed (simulated fault)");
+      "Relu failed on GPU:1 (model.cc:7): the launch failed (simulated fault); "
+      "what GPU:1 was given after that is skipped, until "
+      "config::reset_device_error(\"GPU:1\")");
   EXPECT_NO_THROW(synchronize(first));
   EXPECT_EQ(ran, 1);
   gpu(1).reset_error();
@@ -318,6 +349,45 @@ TEST(SimBackend, RefusesWhatItCannotGive) {
   config.sim_faults = "lost=GPU:4@1";
   EXPECT_TRUE(says(message_of<errors::InvalidArgument>([&] { create(config); }),
                    "GPU:4"));
+}
+
+// 10 MB over a link of 10 GB/s and 1 GFLOP at 1 TFLOP/s: a millisecond each.
+TEST(SimDevice, BringsInTheNextBatchWhileItComputes) {
+  const Clean clean;
+  Device& d = gpu(0);
+  const Tensor batch =
+      make_tensor(DeviceManager::get().host(), float32, Shape({2'500'000}));
+  // The second time into memory that has been used before.
+  for (int i = 0; i < 2; ++i) {
+    const double before = clock_us(d);
+    Work step = call([] {});
+    step.flops = 1e9;
+    d.compute_stream().launch(step);
+    const Tensor there = copy_to_device(batch, d);
+    synchronize(d.compute_stream().record());
+    synchronize(there.impl()->block->ready);
+    EXPECT_GT(clock_us(d) - before, 1000);
+    EXPECT_LT(clock_us(d) - before, 1500) << "time " << i + 1;
+  }
+}
+
+// Memory that is given back is not written before those who read it are done.
+TEST(SimDevice, BringsInNothingBeforeItsMemoryIsFree) {
+  const Clean clean;
+  Device& d = gpu(0);
+  const Tensor batch =
+      make_tensor(DeviceManager::get().host(), float32, Shape({1'000'000}));
+  const std::byte* data = nullptr;
+  bool read = false;
+  {
+    const Tensor old = make_tensor(d, float32, Shape({1'000'000}));
+    data = old.impl()->data();
+    d.compute_stream().launch(call([&] { read = true; }));
+  }
+  const Tensor there = copy_to_device(batch, d);
+  ASSERT_EQ(there.impl()->data(), data) << "the memory is not used again";
+  synchronize(there.impl()->block->ready);
+  EXPECT_TRUE(read);
 }
 
 }  // namespace

@@ -50,6 +50,53 @@ TEST(SimEager, GivesTheNumbersOfTheCpu) {
   }
 }
 
+// How often `part` is in `text`.
+size_t times(const std::string& text, const std::string& part) {
+  size_t n = 0;
+  for (size_t at = text.find(part); at != text.npos;
+       at = text.find(part, at + 1)) {
+    ++n;
+  }
+  return n;
+}
+
+TEST(SimEager, AnIndexOutOfRangeNamesOpAndLineOnceAndHowToReset) {
+  const Clean clean;
+  const auto on = berth::device("/GPU:0");
+  const Tensor x = values({1, 2, 3}, {3});
+  const auto expect_told = [](const std::string& m) {
+    EXPECT_EQ(times(m, "GatherV2"), 1u) << m;
+    EXPECT_EQ(times(m, "sim_eager_test.cc:"), 1u) << m;
+    EXPECT_TRUE(says(m, "index 7 at place 0"));
+    EXPECT_TRUE(says(m, "config::reset_device_error(\"GPU:0\")"));
+  };
+  const Tensor bad = gather(x, constant({7}));
+  expect_told(
+      message_of<errors::InvalidArgument>([&] { bad.to_vector<float>(); }));
+  config::reset_device_error("GPU:0");
+  const auto traced = function(
+      [](const Tensor& t, const Tensor& i) { return gather(t, i) * 2.0; });
+  expect_told(message_of<errors::InvalidArgument>(
+      [&] { traced(x, constant({7})).to_vector<float>(); }));
+  config::reset_device_error("GPU:0");
+  EXPECT_EQ(traced(x, constant({2})).to_vector<float>(), Floats{6});
+}
+
+TEST(SimEager, AResultWithoutElementsWaitsToo) {
+  const Clean clean;
+  const auto on = berth::device("/GPU:0");
+  const Tensor x = values({}, {3, 0});
+  const Tensor bad = gather(x, constant({7}));
+  EXPECT_EQ(bad.shape(), Shape({1, 0}));
+  EXPECT_THROW(bad.to_vector<float>(), errors::InvalidArgument);
+  // What is made of it on the host or another device fails with it.
+  for (const char* where : {"/CPU:0", "/GPU:1"}) {
+    const auto there = berth::device(where);
+    EXPECT_THROW((bad * 2.0).to_vector<float>(), errors::InvalidArgument)
+        << where;
+  }
+}
+
 TEST(SimEager, TensorsTravelBetweenAllDevices) {
   const Clean clean;
   for (uint64_t seed = 0; seed < 50; ++seed) {

@@ -2,24 +2,40 @@
 //
 // One memfd, mapped twice. The addresses that tensors carry lie in a view that
 // nobody may touch, so that a host access faults as it would on a GPU; kernels
-// use the other view, through the AddressMap. Each device has a range of its
-// own. Pages appear when they are first written and go when they are released.
-// Thread-safe.
+// and copies of these devices use the other view. Each device has a range of
+// its own. Pages appear when they are first written and go when they are
+// released. Thread-safe.
 
 #ifndef BERTH_BACKENDS_SIM_SIM_MEMORY_H_
 #define BERTH_BACKENDS_SIM_SIM_MEMORY_H_
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "device/allocator.h"
-#include "device/stream.h"
 
 namespace berth::sim {
+
+// Maps addresses that tensors carry to addresses that may be touched.
+struct AddressMap {
+  uintptr_t begin = 0;
+  uintptr_t size = 0;
+  ptrdiff_t delta = 0;
+
+  bool contains(const void* p) const {
+    return reinterpret_cast<uintptr_t>(p) - begin < size;
+  }
+  // `p` itself when it is none of the simulated devices'.
+  void* translate(const void* p) const {
+    const uintptr_t a = reinterpret_cast<uintptr_t>(p);
+    return reinterpret_cast<void*>(contains(p) ? a + delta : a);
+  }
+};
 
 class SimMemory {
  public:

@@ -239,7 +239,7 @@ void SimStream::execute(Scheduler::Lock& lock) {
     ++scheduler_->executing_;
     ++t_executing;
     lock.unlock();
-    failure = run_work(work, scheduler_->memory_->map(), device());
+    failure = run_work(work, *this);
     lock.lock();
     --t_executing;
     --scheduler_->executing_;

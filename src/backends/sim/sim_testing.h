@@ -30,7 +30,7 @@ inline Work call(std::function<void()> fn, const char* what = "Call") {
   work.site = Site{"model.cc", 7};
   work.context =
       std::make_unique<std::function<void()>>(std::move(fn)).release();
-  work.run = [](void* c, const AddressMap&) {
+  work.run = [](void* c, Stream&) {
     (*static_cast<std::function<void()>*>(c))();
   };
   work.drop = [](void* c) {

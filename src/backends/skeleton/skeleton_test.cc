@@ -4,15 +4,17 @@
 
 #include "berth/config.h"
 #include "berth/device.h"
-#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "tensor/tensor_impl.h"
 
 namespace berth {
 namespace {
 
 // Before the first device query of the program.
-const bool kAsked = setenv("BERTH_SKELETON", "1", 1) == 0;
+const bool kAsked = setenv("BERTH_PLUGINS", BERTH_SKELETON_FILE, 1) == 0 &&
+                    setenv("BERTH_SKELETON", "1", 1) == 0 &&
+                    setenv("BERTH_SIM", "GPUx1", 1) == 0;
 
 TEST(Skeleton, ComputesItsOneOp) {
   const auto on = device("/device:SKELETON:0");
@@ -21,25 +23,36 @@ TEST(Skeleton, ComputesItsOneOp) {
   EXPECT_EQ(y.item<float>(), -2);
 }
 
-TEST(Skeleton, RefusesTheOthersAndSaysWhoCan) {
-  const config::SoftPlacement before = config::soft_device_placement();
-  config::set_soft_device_placement(config::SoftPlacement::kError);
+TEST(SkeletonDeathTest, TheHostCannotTouchItsMemory) {
   const auto on = device("/device:SKELETON:0");
-  const Tensor x = constant(2.0f);
-  try {
-    math::exp(x);
-    FAIL();
-  } catch (const errors::Unimplemented& e) {
-    const std::string m = e.what();
-    EXPECT_NE(m.find("SKELETON:0"), std::string::npos) << m;
-    EXPECT_NE(m.find("CPU:0"), std::string::npos) << m;
+  const Tensor y = math::negative(constant(2.0f));
+  const volatile std::byte* first = y.impl()->data();
+  EXPECT_DEATH((void)*first, "");
+}
+
+TEST(Skeleton, ValuesGoToSimulatedGpusAndBackByTheHost) {
+  Tensor x;
+  {
+    const auto on = device("/device:SKELETON:0");
+    x = math::negative(constant({1.f, 2.f, 3.f}));
   }
-  config::set_soft_device_placement(before);
+  const auto on = device("/GPU:0");
+  const Tensor y = math::add(x, x);
+  EXPECT_NE(y.device().find("GPU:0"), std::string::npos);
+  const auto back = device("/device:SKELETON:0");
+  EXPECT_EQ(math::negative(y).to_vector<float>(),
+            (std::vector<float>{2, 4, 6}));
+}
+
+TEST(Skeleton, IsFoundAsAPhysicalDevice) {
+  const auto found = config::list_physical_devices("SKELETON");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].name, "/physical_device:SKELETON:0");
 }
 
 TEST(Skeleton, IsNotWhereOpsGoByThemselves) {
   EXPECT_EQ(config::list_logical_devices("SKELETON").size(), 1u);
-  EXPECT_NE(constant(1.0f).device().find("CPU:0"), std::string::npos);
+  EXPECT_EQ(constant(1.0f).device().find("SKELETON"), std::string::npos);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ class AllPlans {
       return;
     }
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
-      if (!(allowed_[group] >> d & 1)) continue;
+      if (!allowed_[group].has(d)) continue;
       group_device_[group] = d;
       place(group + 1);
     }
@@ -72,7 +72,7 @@ class AllPlans {
 
   const PlanProblem& p_;
   Fn fn_;
-  std::vector<DeviceMask> allowed_;
+  std::vector<DeviceSet> allowed_;
   std::vector<int32_t> group_device_, missing_;
   std::vector<uint8_t> done_;
   PlacePlan plan_;
@@ -110,9 +110,9 @@ inline PlanProblem random_step_problem(std::mt19937& r, int32_t nodes,
   p.names.assign(n, "op");
   p.resident_bytes.assign(n, 0);
   p.backward.assign(n, 0);
-  const DeviceMask all = (DeviceMask{1} << devices) - 1;
+  const DeviceSet all = DeviceSet::below(devices);
   for (int32_t i = 0; i < nodes; ++i) {
-    const DeviceMask some = static_cast<DeviceMask>(r()) & all;
+    const DeviceSet some = static_cast<DeviceSet>(r()) & all;
     p.allowed.push_back(pick(r, 6) == 0 && some ? some : all);
     p.group.push_back(i > 0 && pick(r, 6) == 0 ? pick(r, i) : i);
   }

@@ -31,7 +31,7 @@ StepAnnealer::StepAnnealer(const StepUnits& units, StreamRandom& random)
       best_us_(kNever),
       high_(units.num_ops) {
   for (int32_t u = 0; u < units.num_units; ++u) {
-    if (std::popcount(units.allowed[u]) > 1) movable_.push_back(u);
+    if (units.allowed[u].several()) movable_.push_back(u);
   }
   device_.resize(static_cast<size_t>(units.num_units));
   previous_.assign(static_cast<size_t>(p_.num_ops()), -1);
@@ -128,7 +128,7 @@ int32_t StepAnnealer::pick_unit() {
   if (!critical_.empty() && random_.below(10) < kCritical) {
     const int32_t unit = units_.unit[critical_[random_.below(
         static_cast<uint32_t>(critical_.size()))]];
-    if (std::popcount(units_.allowed[unit]) > 1) return unit;
+    if (units_.allowed[unit].several()) return unit;
   }
   return movable_[random_.below(static_cast<uint32_t>(movable_.size()))];
 }

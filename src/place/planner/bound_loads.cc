@@ -19,9 +19,9 @@ namespace {
 constexpr double kShaved = 1e-6;  // off every value stated, for rounding
 constexpr int32_t kMostForPatterns = 20000;  // units
 
-class Prover {
+class LoadsProver {
  public:
-  Prover(const PlanProblem& problem, const Budget& budget, double upper)
+  LoadsProver(const PlanProblem& problem, const Budget& budget, double upper)
       : load_(problem), budget_(budget), upper_(upper), p_(load_, {}) {
     for (const PackingKind& k : p_.kinds) counts_.push_back(k.count);
     choose_others();
@@ -204,8 +204,8 @@ class Prover {
     add("weights", {w.copies, w.memory, w.memory_at});
     std::vector<double> kind(load_.limit.size());
     for (size_t k = 0; k < p_.num_kinds(); ++k) {
-      for (DeviceMask m = p_.kinds[k].devices; m; m &= m - 1) {
-        kind[static_cast<size_t>(std::countr_zero(m))] = static_cast<double>(k);
+      for (DeviceSet m = p_.kinds[k].devices; m; m.drop_first()) {
+        kind[static_cast<size_t>(m.first())] = static_cast<double>(k);
       }
     }
     add("kind", std::move(kind));
@@ -236,7 +236,7 @@ class Prover {
 
 Bound bound_loads(const PlanProblem& problem, const Budget& budget,
                   double upper) {
-  return Prover(problem, budget, upper).prove();
+  return LoadsProver(problem, budget, upper).prove();
 }
 
 }  // namespace berth

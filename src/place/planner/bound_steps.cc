@@ -12,10 +12,10 @@ namespace berth {
 
 namespace {
 
-constexpr double kRounding = 1e-9;    // taken off what is proved
-constexpr double kWorkPerMove = 400;  // when moves are counted, not seconds
+constexpr double kBoundRounding = 1e-9;  // taken off what is proved
+constexpr double kWorkPerMove = 400;     // when moves are counted, not seconds
 constexpr double kWorkPerSecond = 8e7;
-constexpr int kRounds = 60;  // of weights
+constexpr int kWeightRounds = 60;  // of weights
 
 // What a unit of time on each kind of device counts, so that the least count of
 // all ops is a large share of what all devices can do in a unit: each op goes
@@ -25,7 +25,7 @@ std::vector<double> choose_weights(const StepGraph& g) {
   const size_t kinds = g.num_kinds();
   std::vector<double> weight(kinds, 1), best = weight, load(kinds);
   double most = 0;
-  for (int round = 0; round < (kinds > 1 ? kRounds : 0); ++round) {
+  for (int round = 0; round < (kinds > 1 ? kWeightRounds : 0); ++round) {
     std::fill(load.begin(), load.end(), 0.0);
     double count = 0, capacity = 0, all = 0;
     for (int32_t i = 0; i < g.num_ops(); ++i) {
@@ -40,7 +40,7 @@ std::vector<double> choose_weights(const StepGraph& g) {
       load[cheapest] += g.time_on(i, cheapest);
     }
     for (size_t k = 0; k < kinds; ++k) {
-      const int devices = std::popcount(g.kind_devices[k]);
+      const int devices = g.kind_devices[k].count();
       capacity += weight[k] * devices;
       load[k] /= devices;
       all += load[k];
@@ -66,8 +66,8 @@ Witness witness_of(const PlanProblem& p, const StepGraph& g,
                    double target) {
   std::vector<double> per_device(static_cast<size_t>(p.num_devices()), 1);
   for (size_t k = 0; k < g.num_kinds(); ++k) {
-    for (DeviceMask m = g.kind_devices[k]; m; m &= m - 1) {
-      per_device[static_cast<size_t>(std::countr_zero(m))] = weight[k];
+    for (DeviceSet m = g.kind_devices[k]; m; m.drop_first()) {
+      per_device[static_cast<size_t>(m.first())] = weight[k];
     }
   }
   std::vector<double> back, op, value, from, until, size;
@@ -106,7 +106,7 @@ Bound bound_steps(const PlanProblem& p, const Budget& budget, double upper) {
     return windows.bound() >= upper ||
            static_cast<double>(windows.work()) > most ||
            (!budget.counts_moves() && budget.spent(0) >= 1);
-  }) * (1 - kRounding);
+  }) * (1 - kBoundRounding);
   Bound b;
   if (!(value > 0) || std::isinf(value)) return b;
   b.value = value;

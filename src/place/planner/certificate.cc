@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "place/planner/planner.h"
+#include "place/planner/models.h"
 
 namespace berth {
 
@@ -15,19 +15,6 @@ std::string amount(double value, const std::string& unit) {
   if (value >= 1e6) return fmt::format("{:.4g} s", value / 1e6);
   return value >= 1e3 ? fmt::format("{:.4g} ms", value / 1e3)
                       : fmt::format("{:.4g} us", value);
-}
-
-// What "no plan" ranges over.
-const char* covered(PlanModel model) {
-  switch (model) {
-    case PlanModel::kStep:
-      return "all placements and orders, ops as given";
-    case PlanModel::kLoad:
-      return "all placements, ops as given";
-    case PlanModel::kPieces:
-      return "all placements, each device's contiguous pieces run whole";
-  }
-  return "";
 }
 
 }  // namespace
@@ -57,7 +44,7 @@ std::string certificate(const PlanProblem& p, const PlanAnswer& a) {
   const std::string effort = a.in_moves
                                  ? fmt::format("{} moves", a.moves)
                                  : fmt::format("{:.2g} s together", a.seconds);
-  return text + fmt::format("; covers {}; proof: {}; {})", covered(p.model),
+  return text + fmt::format("; covers {}; proof: {}; {})", rules_of(p).covered,
                             a.bound.how, effort);
 }
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
+
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kMaxStates = 64;
 // Piece ends that take as long as a move, and between looks at the budget.
 constexpr int64_t kStepsPerMove = 4, kStepsBetweenLooks = 1024;
@@ -16,14 +16,14 @@ constexpr int64_t kStepsPerMove = 4, kStepsBetweenLooks = 1024;
 // May a unit be on either, or neither?
 bool equally_allowed(const LoadProblem& p, int32_t a, int32_t b) {
   return std::ranges::all_of(
-      p.allowed, [&](DeviceMask m) { return (m >> a & 1) == (m >> b & 1); });
+      p.allowed, [&](const DeviceSet& m) { return m.has(a) == m.has(b); });
 }
 
 bool equal_devices(const LoadProblem& p, int32_t a, int32_t b) {
   if (p.device_class[a] != p.device_class[b] || p.limit[a] != p.limit[b]) {
     return false;
   }
-  const auto same = [&](DeviceMask m) { return (m >> a & 1) == (m >> b & 1); };
+  const auto same = [&](const DeviceSet& m) { return m.has(a) == m.has(b); };
   const int32_t devices = p.num_devices();
   return same(p.pays) && same(p.sender_pays) &&
          (p.receiver[a] < 0) == (p.receiver[b] < 0) &&
@@ -52,9 +52,10 @@ ChainCutter::ChainCutter(const LoadProblem& problem)
   for (Kind& kind : kinds_) {
     states = std::min(states * (kind.devices.size() + 1), kMaxStates + 1);
     const auto n = static_cast<double>(p_.limit.size() * kind.devices.size());
+    std::vector<uint8_t> has(p_.limit.size(), 0);
+    for (const int32_t d : kind.devices) has[d] = 1;
     for (size_t link = 0; link < p_.latency_us.size(); ++link) {
-      const auto to = static_cast<int32_t>(link % p_.limit.size());
-      if (std::ranges::find(kind.devices, to) == kind.devices.end()) continue;
+      if (!has[link % p_.limit.size()]) continue;
       kind.latency_us += p_.latency_us[link] / n;
       kind.us_per_byte += p_.us_per_byte[link] / n;
     }

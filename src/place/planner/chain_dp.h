@@ -48,7 +48,7 @@ class ChainCutter {
   struct Piece {
     double touch_us = 0, bytes = 0;
     double in_copies = 0, in_bytes = 0, out_copies = 0, out_bytes = 0;
-    DeviceMask allowed = ~DeviceMask{0};
+    DeviceSet allowed = ~DeviceSet{0};
     std::vector<double> work;  // per class
   };
 

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/infinity.h"
 #include "place/planner/coarsen.h"
 #include "place/planner/linear_orders.h"
 #include "place/planner/random_loads.h"
@@ -18,8 +19,6 @@ namespace {
 
 using planner_tests::random_loads;
 using planner_tests::RandomLoads;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Is each device's set of units one piece of the order?
 bool is_cut(std::span<const int32_t> order, std::span<const int32_t> device) {
@@ -135,7 +134,7 @@ TEST(Coarsen, ClustersKeepCapMasksAndWhatIsApart) {
     EXPECT_LT(c.count, p.num_units());
     std::vector<double> work(static_cast<size_t>(c.count), 0);
     std::vector<int32_t> size(work.size(), 0), side(work.size(), -1);
-    std::vector<DeviceMask> allowed(work.size(), ~DeviceMask{0});
+    std::vector<DeviceSet> allowed(work.size(), ~DeviceSet{0});
     double all = 0, cap = 0.3 / o.devices;
     for (int32_t u = 0; u < p.num_units(); ++u) {
       const int32_t k = c.of_unit[u];
@@ -147,7 +146,7 @@ TEST(Coarsen, ClustersKeepCapMasksAndWhatIsApart) {
       EXPECT_EQ(side[k], apart[u]);
     }
     for (size_t k = 0; k < work.size(); ++k) {
-      EXPECT_NE(allowed[k], DeviceMask{0});
+      EXPECT_NE(allowed[k], DeviceSet{0});
       EXPECT_TRUE(size[k] == 1 || work[k] <= cap * all + 1e-9);
     }
   }

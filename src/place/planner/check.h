@@ -15,7 +15,6 @@ namespace berth {
 
 std::string check_packing(const PlanProblem& problem, const Witness& witness);
 std::string check_windows(const PlanProblem& problem, const Witness& witness);
-std::string check_pieces(const PlanProblem& problem, const Witness& witness);
 
 }  // namespace berth
 

@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
 
+#include "base/infinity.h"
 #include "place/planner/check.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kGrid = 20000;  // loads that are told apart
 constexpr size_t kMostStates = 1000000;
 constexpr size_t kMostLabels = 20000000;
@@ -86,22 +85,22 @@ class Check {
       }
       for (int d = 0; d < m_; ++d) {
         if (p_.takes_time(i)) us[d][u] += p_.costs.time(i, d).us;
-        if (!(p_.allowed[i] >> d & 1)) us[d][u] = kInf;
+        if (!p_.allowed[i].has(d)) us[d][u] = kInfinity;
       }
     }
-    size_.assign(kinds_, Numbers(n_, kInf));
+    size_.assign(kinds_, Numbers(n_, kInfinity));
     for (int d = 0; d < m_; ++d) {
       const DeviceCost& device = p_.costs.devices[d];
       const double limit =
-          device.memory_limit > 0 ? double(device.memory_limit) : kInf;
+          device.memory_limit > 0 ? double(device.memory_limit) : kInfinity;
       const bool engine =
           p_.touch_us.empty() && device.copies == CopyRule::kOverlap;
-      const double m = limit < kInf ? memory : 0;
+      const double m = limit < kInfinity ? memory : 0;
       const double c = engine ? copies * (1 - m) : 0;
       rate_.push_back(1 - m - c);
       engine_rate_.push_back(engine ? c : 1 - m);
       for (int u = 0; u < n_; ++u) {
-        if (bytes[u] > limit || us[d][u] == kInf) continue;
+        if (bytes[u] > limit || us[d][u] == kInfinity) continue;
         double& size = size_[int(a_["kind"][d])][u];
         const double of_memory = m > 0 ? m * memory_at * bytes[u] / limit : 0;
         size = std::min(size, rate_[d] * us[d][u] + of_memory);
@@ -112,7 +111,7 @@ class Check {
 
   // The least time of a copy from or to a device.
   double copy_us(int d, double bytes, bool from) const {
-    double least = m_ > 1 ? kInf : 0;
+    double least = m_ > 1 ? kInfinity : 0;
     for (int e = 0; e < m_; ++e) {
       if (e == d) continue;
       const bool free = from && p_.costs.devices[e].copies == CopyRule::kFree;
@@ -138,7 +137,8 @@ class Check {
       const int head = p_.group[g.producer[v]];
       holders[v].erase(head);
       if (holders[v].empty()) continue;
-      Net net = {{head}, Numbers(kinds_, kInf), Numbers(kinds_, kInf)};
+      Net net = {
+          {head}, Numbers(kinds_, kInfinity), Numbers(kinds_, kInfinity)};
       net.pins.insert(net.pins.end(), holders[v].begin(), holders[v].end());
       const double bytes = double(p_.costs.bytes.item(int(v)));
       for (int d = 0; d < m_; ++d) {
@@ -169,7 +169,7 @@ class Check {
     for (int u = 0; u < n_; ++u) {
       const double worth = a_["worth"][u], price = a_["price"][k];
       const double size = size_[k][u], q = a_["q"][u * kinds_ + k];
-      if (size == kInf || worth * t_ <= price * size) continue;
+      if (size == kInfinity || worth * t_ <= price * size) continue;
       if (!(q >= 0 && q <= 1)) return "a q is not from 0 to 1";
       const double needed = t_ - size * (1 - q) * price / worth;
       if (flow(net, u, k, q, needed) < needed * (1 - 1e-9)) {
@@ -205,8 +205,8 @@ class Check {
       net.add(to, n.pins[0], n.in[k], 0);
       net.add(n.pins[0], to + 1, n.out[k], 0);
       for (size_t i = 1; i < n.pins.size(); ++i) {
-        net.add(n.pins[i], to, kInf, 0);
-        net.add(to + 1, n.pins[i], kInf, 0);
+        net.add(n.pins[i], to, kInfinity, 0);
+        net.add(to + 1, n.pins[i], kInfinity, 0);
       }
     }
     return net;
@@ -231,11 +231,11 @@ class Check {
         }
       }
       if (by[n_] < 0) break;
-      double part = kInf;
+      double part = kInfinity;
       for (int v = n_; v != from; v = net.arcs[by[v] ^ 1].to) {
         part = std::min(part, net.arcs[by[v]].room);
       }
-      if (part == kInf) return kInf;
+      if (part == kInfinity) return kInfinity;
       for (int v = n_; v != from; v = net.arcs[by[v] ^ 1].to) {
         net.arcs[by[v]].room -= part;
         net.arcs[by[v] ^ 1].room += part;
@@ -275,7 +275,7 @@ class Check {
       rest.push_back({Numbers(layers.back().size(), 0)});
       for (int i = n_ - 1; i >= 0; --i) {
         const Numbers& after = rest.back().back();
-        Numbers now(i > 0 ? layers[i - 1].size() : 1, -kInf);
+        Numbers now(i > 0 ? layers[i - 1].size() : 1, -kInfinity);
         for (size_t s = 0; s < after.size(); ++s) {
           for (const Link& l : layers[i][s]) {
             now[l.from] =
@@ -298,7 +298,7 @@ class Check {
           for (const Label& b : before[l.from]) {
             const Label next = {b.first + l.load,
                                 b.second + (l.in ? worth[order[i]] : 0)};
-            double most = next.first > t_ ? -kInf : kInf;
+            double most = next.first > t_ ? -kInfinity : kInfinity;
             for (const std::vector<Numbers>& r : rest) {
               most = std::min(most, next.second + r[n_ - 1 - i][s] +
                                         r.back()[0] * (t_ - next.first));
@@ -362,7 +362,7 @@ class Check {
       layers.emplace_back();
       for (const auto& [state, from] : states) {
         for (const bool in : {false, true}) {
-          if (in && size_[k][u] == kInf) continue;
+          if (in && size_[k][u] == kInfinity) continue;
           std::map<int, char> after = state;
           double load = in ? size_[k][u] : 0;
           for (const int n : of[u]) {
@@ -372,7 +372,7 @@ class Check {
           const double sum = from.least + load;
           if (sum > t_ * (1 + 1e-9)) continue;
           To& to = next.try_emplace(std::move(after),
-                                    To{int(layers[i].size()), kInf})
+                                    To{int(layers[i].size()), kInfinity})
                        .first->second;
           to.least = std::min(to.least, sum);
           layers[i].resize(next.size());

@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
+#include "base/infinity.h"
 #include "place/planner/check.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kUp = 1 + 1e-12;  // for rounding
 
 struct Row {  // docs/formats.md
@@ -26,15 +25,15 @@ class Follow {
  public:
   Follow(const PlanProblem& p, const std::vector<double>& weight)
       : p_(p), n_(p.num_ops()), m_(p.num_devices()), weight_(weight) {
-    std::vector<uint64_t> may(p.num_groups, ~uint64_t{0});
+    std::vector<DeviceSet> may(p.num_groups, ~DeviceSet());
     for (int x = 0; x < n_ * m_; ++x) {
       const int i = x / m_, d = x % m_;
       time_.push_back(p.takes_time(i) ? p.costs.time(i, d).us : 0);
-      const bool able = time_[x] < kInf && p.allowed[i] >> d & 1;
-      if (!able) may[p.group[i]] &= ~(uint64_t{1} << d);
+      const bool able = time_[x] < kInfinity && p.allowed[i].has(d);
+      if (!able) may[p.group[i]] &= ~device_bit(d);
     }
     for (int x = 0; x < n_ * m_; ++x) {
-      if (!(may[p.group[x / m_]] >> x % m_ & 1)) time_[x] = kInf;
+      if (!may[p.group[x / m_]].has(x % m_)) time_[x] = kInfinity;
     }
     set_edges();
     for (const bool back : {false, true}) {
@@ -58,7 +57,7 @@ class Follow {
     }
     for (int i = 0; i < n_; ++i) {
       const double us = soonest(false, i, true);
-      if (us < kInf) bound = std::max(bound, us);
+      if (us < kInfinity) bound = std::max(bound, us);
     }
     return bound;
   }
@@ -114,7 +113,7 @@ class Follow {
   }
   // The least over devices of an op's end; `whole`: and of what is behind it.
   double soonest(bool back, int i, bool whole) const {
-    double us = kInf;
+    double us = kInfinity;
     for (int d = 0; d < m_; ++d) {
       us = std::min(us, ready(back, i, d) + time_[i * m_ + d] +
                             (whole ? ready(!back, i, d) : 0));
@@ -128,10 +127,10 @@ class Follow {
   }
   // The least time from one op's device to another of the other's.
   double cross(const Edge& e, int i, bool back) const {
-    double us = e.bytes < 0 ? 0 : kInf;
+    double us = e.bytes < 0 ? 0 : kInfinity;
     for (int a = 0; a < m_; ++a) {
       for (int b = 0; b < m_; ++b) {
-        if (a == b || time_[e.op * m_ + a] + time_[i * m_ + b] == kInf)
+        if (a == b || time_[e.op * m_ + a] + time_[i * m_ + b] == kInfinity)
           continue;
         us = std::min(us, copy(e.bytes, back ? b : a, back ? a : b));
       }
@@ -146,9 +145,9 @@ class Follow {
       const int i = order_[back ? n_ - 1 - k : k];
       for (int d = 0; d < m_; ++d) {
         double& start = ready_[back][i * m_ + d] =
-            time_[i * m_ + d] < kInf ? known_[back][i] : kInf;
+            time_[i * m_ + d] < kInfinity ? known_[back][i] : kInfinity;
         for (const Edge& e : edges_[back][i]) {
-          double us = kInf;
+          double us = kInfinity;
           for (int c = 0; c < m_; ++c) {
             us = std::min(us, ready(back, e.op, c) + time_[e.op * m_ + c] +
                                   copy(e.bytes, back ? d : c, back ? c : d));
@@ -204,16 +203,16 @@ class Follow {
     double sum = 0, capacity = 0;
     std::vector<uint8_t> used(m_, 0);
     for (const std::vector<int>& ops : classes) {
-      double fewest = ops.empty() ? 0 : kInf;
+      double fewest = ops.empty() ? 0 : kInfinity;
       std::vector<double> us;
       for (int d = 0; d < m_ && !ops.empty(); ++d) {
         us.push_back(need(ops, d, r));
         const double weight = r.size > 0 ? 1 : weight_[d];
-        if (us[d] < kInf) fewest = std::min(fewest, us[d] * weight);
+        if (us[d] < kInfinity) fewest = std::min(fewest, us[d] * weight);
       }
-      if (fewest == kInf) return true;  // they have no device
+      if (fewest == kInfinity) return true;  // they have no device
       sum += fewest;
-      for (int d = 0; d < m_ && fewest > 0; ++d) used[d] |= us[d] < kInf;
+      for (int d = 0; d < m_ && fewest > 0; ++d) used[d] |= us[d] < kInfinity;
     }
     for (int d = 0; d < m_; ++d) {
       if (!used[d]) continue;
@@ -226,11 +225,11 @@ class Follow {
   // What ops must do between the row's times if they are on this device.
   double need(const std::vector<int>& ops, int d, const Row& r) const {
     const double length = std::max(r.t - r.until - r.from, 0.0);
-    double inside = 0, all = 0, start = kInf, end = kInf;
+    double inside = 0, all = 0, start = kInfinity, end = kInfinity;
     for (const int i : ops) {
       const double w = time_[i * m_ + d], head = ready(r.back, i, d);
       const double lag = lag_[i * m_ + d];
-      if (!(head + w + lag <= r.t * kUp)) return kInf;
+      if (!(head + w + lag <= r.t * kUp)) return kInfinity;
       if (w < r.size) continue;
       const double part =
           std::min({w, length, head + w - r.from, lag + w - r.until});
@@ -248,7 +247,7 @@ class Follow {
     if (r.size > 0) behind = std::ceil(behind / r.size);
     const double least = std::max(inside, all - before - behind);
     const double room = r.size > 0 ? std::floor(length / r.size) : length * kUp;
-    return least > room ? kInf : least;
+    return least > room ? kInfinity : least;
   }
 
   const PlanProblem& p_;
@@ -273,7 +272,7 @@ std::string check_windows(const PlanProblem& p, const Witness& w) {
     const size_t expected = name == "weight" ? p.costs.devices.size() : n;
     if (column.size() != expected) return name + " has another length";
     for (const double x : column) {
-      if (!(x >= (name == "op" ? -1 : 0) && x < kInf))
+      if (!(x >= (name == "op" ? -1 : 0) && x < kInfinity))
         return name + ": " + std::to_string(x);
     }
   }

@@ -13,7 +13,7 @@ namespace berth {
 
 namespace {
 
-constexpr int kMostDevices = 64;
+constexpr int kMostDevices = kMaxPlaceDevices;
 constexpr const char* kHere = "/job:localhost/replica:0/task:0/device:CPU:0";
 
 // Refuses what the simulator could not count with.
@@ -208,8 +208,7 @@ class Reader {
       const int32_t from = end_of(f["from"]), to = end_of(f["to"]);
       if (from == to) f["to"].fail("another device than \"from\"");
       const auto at = [&](int32_t a, int32_t b) -> LinkCost& {
-        return m.links[static_cast<size_t>(a) * m.devices.size() +
-                       static_cast<size_t>(b)];
+        return m.link_of(a, b);
       };
       at(from, to) = link_cost(f, at(from, to), true);
       const auto one_way = f.find("one_way");
@@ -340,7 +339,7 @@ void use_cluster(const Cluster& cluster, PlanProblem& p) {
   }
   const CostTable old = p.costs;
   const std::vector<uint8_t> free = p.free_of_touch;
-  const std::vector<DeviceMask> allowed = p.allowed;
+  const std::vector<DeviceSet> allowed = p.allowed;
   CostTable& now = p.costs;
   now.devices.clear();
   now.classes = cluster.machine.classes;
@@ -376,8 +375,8 @@ void use_cluster(const Cluster& cluster, PlanProblem& p) {
     }
   }
   // All links of such a problem are equal.
-  const LinkCost link = old.links.size() > 1 ? old.links[1] : LinkCost{};
-  now.links.assign(now.devices.size() * now.devices.size(), link);
+  const LinkCost link = old.devices.size() > 1 ? old.link(0, 1) : LinkCost{};
+  now.links = {link};
   apply_times(cluster, p.names, now);
 }
 

@@ -19,8 +19,8 @@ class Merger {
     double all = 0;
     for (int32_t u = 0; u < p.num_units(); ++u) {
       double least = std::numeric_limits<double>::infinity();
-      for (DeviceMask m = p.allowed[u]; m; m &= m - 1) {
-        least = std::min(least, p.work_on(u, std::countr_zero(m)));
+      for (DeviceSet m = p.allowed[u]; m; m.drop_first()) {
+        least = std::min(least, p.work_on(u, m.first()));
       }
       work_.push_back(std::isinf(least) ? 0 : least);
       all += work_.back();
@@ -51,7 +51,7 @@ class Merger {
   const LoadProblem& p_;
   std::vector<int32_t> parent_;
   std::vector<double> work_, bytes_;
-  std::vector<DeviceMask> allowed_;
+  std::vector<DeviceSet> allowed_;
   double max_work_ = 0, max_bytes_ = 0;
 };
 

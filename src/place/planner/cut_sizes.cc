@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
+#include "base/infinity.h"
 #include "place/planner/flow.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMostSteps = 8;       // flows per unit and target
 constexpr int kMovesPerUnit = 100;  // what its flows take, by moves
 constexpr int kLeastUnits = 200;    // by moves

@@ -9,22 +9,22 @@ namespace berth {
 
 namespace {
 
-[[noreturn]] void fail(const PlanProblem& p, const std::string& what) {
+[[noreturn]] void bad_plan(const PlanProblem& p, const std::string& what) {
   throw errors::InvalidArgument(
       fmt::format("a plan for \"{}\": {}", p.name, what));
 }
 
 void check_plan_of(const PlanProblem& p, const PlacePlan& plan) {
   if (plan.device.size() != static_cast<size_t>(p.num_ops())) {
-    fail(p, fmt::format("devices for {} ops; expected {}", plan.device.size(),
-                        p.num_ops()));
+    bad_plan(p, fmt::format("devices for {} ops; expected {}",
+                            plan.device.size(), p.num_ops()));
   }
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const int32_t d = plan.device[static_cast<size_t>(i)];
     if (d < 0 || d >= p.num_devices()) {
-      fail(p, fmt::format("op \"{}\" is on device {}; expected 0 to {}",
-                          p.names[static_cast<size_t>(i)], d,
-                          p.num_devices() - 1));
+      bad_plan(p, fmt::format("op \"{}\" is on device {}; expected 0 to {}",
+                              p.names[static_cast<size_t>(i)], d,
+                              p.num_devices() - 1));
     }
   }
 }
@@ -33,7 +33,7 @@ void check_plan_of(const PlanProblem& p, const PlacePlan& plan) {
 void add_violations(const PlanProblem& p, const PlacePlan& plan,
                     std::vector<std::string>& out) {
   std::vector<int32_t> first(static_cast<size_t>(p.num_groups), -1);
-  const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+  const std::vector<DeviceSet> allowed = allowed_of_groups(p);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const auto at = static_cast<size_t>(i);
     const int32_t d = plan.device[at];
@@ -54,15 +54,29 @@ void add_violations(const PlanProblem& p, const PlacePlan& plan,
   }
 }
 
+constexpr ModelRules kStepRules{"step",
+                                "all placements and orders, ops as given",
+                                &evaluate_steps, &search_steps, &bound_steps};
+constexpr ModelRules kLoadRules{"load", "all placements, ops as given",
+                                &evaluate_loads, &search_loads, &bound_loads};
+
 }  // namespace
+
+const ModelRules& rules_of(const PlanProblem& p) {
+  if (p.model == PlanModel::kOther) {
+    if (p.rules != nullptr) return *p.rules;
+    throw errors::InvalidArgument(fmt::format(
+        "plan \"{}\": a model of its own without rules; expected them",
+        p.name));
+  }
+  return p.model == PlanModel::kLoad ? kLoadRules : kStepRules;
+}
 
 Evaluation evaluate(const PlanProblem& p, const PlacePlan& plan) {
   check_plan_of(p, plan);
   std::vector<std::string> violations;
   add_violations(p, plan, violations);
-  Evaluation e = p.model == PlanModel::kLoad   ? evaluate_loads(p, plan)
-                 : p.model == PlanModel::kStep ? evaluate_steps(p, plan)
-                                               : evaluate_pieces(p, plan);
+  Evaluation e = rules_of(p).evaluate(p, plan);
   for (size_t d = 0; d < e.devices.size(); ++d) {
     const DeviceCost& device = p.costs.devices[d];
     const auto limit = static_cast<double>(device.memory_limit);

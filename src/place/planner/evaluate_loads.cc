@@ -11,11 +11,11 @@ namespace berth {
 namespace {
 
 // Values that several devices hold, by the touch rule.
-void add_touches(const PlanProblem& p, int32_t value, DeviceMask holders,
+void add_touches(const PlanProblem& p, int32_t value, DeviceSet holders,
                  Evaluation& e) {
-  if (std::popcount(holders) < 2) return;
-  for (; holders; holders &= holders - 1) {
-    const auto d = static_cast<size_t>(std::countr_zero(holders));
+  if (holders.count() < 2) return;
+  for (; holders; holders.drop_first()) {
+    const auto d = static_cast<size_t>(holders.first());
     if (!p.free_of_touch[d]) {
       e.devices[d].busy += p.touch_us[static_cast<size_t>(value)];
     }
@@ -24,10 +24,10 @@ void add_touches(const PlanProblem& p, int32_t value, DeviceMask holders,
 
 // By the link rule.
 void add_copies(const PlanProblem& p, int32_t value, int32_t from,
-                DeviceMask readers, Evaluation& e) {
+                DeviceSet readers, Evaluation& e) {
   const CopyRule at_home = p.costs.devices[static_cast<size_t>(from)].copies;
-  for (; readers; readers &= readers - 1) {
-    const int32_t to = std::countr_zero(readers);
+  for (; readers; readers.drop_first()) {
+    const int32_t to = readers.first();
     const CopyRule there = p.costs.devices[static_cast<size_t>(to)].copies;
     if (to == from || there == CopyRule::kFree) continue;
     const double us = p.costs.link(from, to).time_us(p.costs.bytes.item(value));
@@ -46,7 +46,7 @@ Evaluation evaluate_loads(const PlanProblem& p, const PlacePlan& plan) {
   Evaluation e;
   e.devices.resize(static_cast<size_t>(p.num_devices()));
   const std::vector<int32_t> renamed = renamed_values(g);
-  std::vector<DeviceMask> readers(g.producer.size(), 0);
+  std::vector<DeviceSet> readers(g.producer.size(), 0);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const int32_t d = plan.device[static_cast<size_t>(i)];
     DeviceUse& use = e.devices[static_cast<size_t>(d)];

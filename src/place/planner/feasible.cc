@@ -22,12 +22,12 @@ namespace {
 using Kind = SimulatedGraph::Kind;
 using Ops = std::vector<int32_t>;
 
-constexpr double kRounding = 1e-12;     // share of a limit
-constexpr int64_t kShrinkSteps = 2e7;   // ops looked at to make a set smaller
-constexpr int kExactGroups = 40;        // that are packed by trying
-constexpr int64_t kExactNodes = 50000;  // tried for one set
-constexpr size_t kMasks = 64;           // told apart
-constexpr int kNamed = 4;               // ops named in a sentence
+constexpr double kLimitRounding = 1e-12;  // share of a limit
+constexpr int64_t kShrinkSteps = 2e7;     // ops looked at to make a set smaller
+constexpr int kExactGroups = 40;          // that are packed by trying
+constexpr int64_t kExactNodes = 50000;    // tried for one set
+constexpr size_t kMasks = 64;             // told apart
+constexpr int kNamed = 4;                 // ops named in a sentence
 
 std::string text_of(double bytes) {
   return bytes_text(static_cast<int64_t>(std::min(bytes, 9e18)));
@@ -40,11 +40,11 @@ std::string name_of(const PlanProblem& p, int32_t d) {
   return full.starts_with(local) ? full.substr(local.size()) : full;
 }
 
-std::string names_of(const PlanProblem& p, DeviceMask devices) {
+std::string names_of(const PlanProblem& p, DeviceSet devices) {
   std::string text;
-  for (; devices; devices &= devices - 1) {
-    if (!text.empty()) text += devices & (devices - 1) ? ", " : " and ";
-    text += name_of(p, std::countr_zero(devices));
+  for (; devices; devices.drop_first()) {
+    if (!text.empty()) text += devices.several() ? ", " : " and ";
+    text += name_of(p, devices.first());
   }
   return text;
 }
@@ -92,10 +92,10 @@ class Feasible {
     for (int32_t g = 0; g < p_.num_groups; ++g) {
       if (!groups_[g].empty() && room_for(all_of(g)) == 0) return too_large(g);
     }
-    for (const DeviceMask among : subsets()) {
+    for (const DeviceSet& among : subsets()) {
       double room = 0, sum = 0, largest = 0;
-      for (DeviceMask m = among; m; m &= m - 1) {
-        room += limit(std::countr_zero(m));
+      for (DeviceSet m = among; m; m.drop_first()) {
+        room += limit(m.first());
       }
       for (const BoundTo& b : bound_) {
         if (b.devices & ~among) continue;
@@ -105,7 +105,7 @@ class Feasible {
       Infeasible found;
       if (exceeds(sum, room)) found = too_much(among, room);
       // Devices are left with less than one of a size each, or fit all.
-      if (!found.any() && sum + largest * std::popcount(among) > room) {
+      if (!found.any() && sum + largest * among.count() > room) {
         found = too_many(among);
       }
       if (found.any()) return found;
@@ -114,16 +114,13 @@ class Feasible {
   }
 
  private:
-  DeviceMask all_devices() const {
-    return p_.num_devices() == 64 ? ~DeviceMask{0}
-                                  : device_bit(p_.num_devices()) - 1;
-  }
+  DeviceSet all_devices() const { return DeviceSet::below(p_.num_devices()); }
   double limit(int32_t d) const {
     return static_cast<double>(
         p_.costs.devices[static_cast<size_t>(d)].memory_limit);
   }
   static bool exceeds(double bytes, double limit) {
-    return bytes > limit * (1 + kRounding);
+    return bytes > limit * (1 + kLimitRounding);
   }
   Ops all_of(int32_t g) const { return {groups_[g].begin(), groups_[g].end()}; }
   double kept(const Ops& ops) const {
@@ -131,20 +128,20 @@ class Feasible {
     for (const int32_t i : ops) sum += needs_.kept(i);
     return sum;
   }
-  DeviceMask mask_of(const Ops& ops) const {
-    DeviceMask mask = all_devices();
+  DeviceSet mask_of(const Ops& ops) const {
+    DeviceSet mask = all_devices();
     for (const int32_t i : ops) mask &= own_mask_[static_cast<size_t>(i)];
     return mask;
   }
 
   // Devices that these ops of one group may share, as far as they alone say.
-  DeviceMask room_for(const Ops& ops) const {
-    DeviceMask mask = mask_of(ops);
+  DeviceSet room_for(const Ops& ops) const {
+    DeviceSet mask = mask_of(ops);
     const double sum = kept(ops);
     double throughout = 0;
     for (const int32_t i : ops) throughout += needs_.held(i);
-    for (DeviceMask m = mask & limited_; m; m &= m - 1) {
-      const int32_t d = std::countr_zero(m);
+    for (DeviceSet m = mask & limited_; m; m.drop_first()) {
+      const int32_t d = m.first();
       double most = sum;
       for (const int32_t i : ops) {
         most = std::max(most, throughout + needs_.beside(i, d));
@@ -181,12 +178,12 @@ class Feasible {
       return needs_.kept(a) < needs_.kept(b);
     });
   }
-  Infeasible result(Ops ops, DeviceMask devices, std::string text) const {
+  Infeasible result(Ops ops, DeviceSet devices, std::string text) const {
     std::sort(ops.begin(), ops.end());
     Infeasible r;
     r.ops = std::move(ops);
-    for (; devices; devices &= devices - 1) {
-      r.devices.push_back(std::countr_zero(devices));
+    for (; devices; devices.drop_first()) {
+      r.devices.push_back(devices.first());
     }
     r.text = std::move(text);
     return r;
@@ -202,9 +199,9 @@ class Feasible {
     }
     ops = shrink(ops, [&](const Ops& s) { return mask_of(s) == 0; });
     std::string text = names_of(p_, ops) + " must share a device and cannot";
-    DeviceMask devices = 0;
+    DeviceSet devices = 0;
     for (size_t k = 0; k < ops.size(); ++k) {
-      const DeviceMask mask = own_mask_[static_cast<size_t>(ops[k])];
+      const DeviceSet mask = own_mask_[static_cast<size_t>(ops[k])];
       devices |= mask;
       if (k >= kNamed) continue;
       text += fmt::format("{} {} runs on {}", k == 0 ? ":" : ",",
@@ -217,12 +214,12 @@ class Feasible {
     Ops ops = all_of(g);
     sort_by_kept(ops);
     ops = shrink(ops, [&](const Ops& s) { return room_for(s) == 0; });
-    const DeviceMask devices = mask_of(ops);
+    const DeviceSet devices = mask_of(ops);
     const double sum = kept(ops);
     double most = 0, at_once = 0, throughout = 0;
     for (const int32_t i : ops) throughout += needs_.held(i);
-    for (DeviceMask m = devices; m; m &= m - 1) {
-      const int32_t d = std::countr_zero(m);
+    for (DeviceSet m = devices; m; m.drop_first()) {
+      const int32_t d = m.first();
       most = std::max(most, limit(d));
       for (const int32_t i : ops) {
         at_once = std::max(at_once, needs_.beside(i, d));
@@ -242,15 +239,14 @@ class Feasible {
         devices == 0
             ? "; no device is allowed to all of them"
             : fmt::format("; the limit of {} is {}{}", names_of(p_, devices),
-                          std::popcount(devices) > 1 ? "at most " : "",
-                          text_of(most));
+                          devices.count() > 1 ? "at most " : "", text_of(most));
     return result(ops, devices, text);
   }
 
   // Sets of limited devices that some groups cannot leave.
-  std::vector<DeviceMask> subsets() {
+  std::vector<DeviceSet> subsets() {
     for (int32_t g = 0; g < p_.num_groups; ++g) {
-      const DeviceMask mask = allowed_[static_cast<size_t>(g)];
+      const DeviceSet mask = allowed_[static_cast<size_t>(g)];
       if (groups_[g].empty() || (mask & ~limited_)) continue;
       const auto known =
           std::find_if(bound_.begin(), bound_.end(), [&](const BoundTo& b) {
@@ -263,11 +259,11 @@ class Feasible {
       to.sum += sum;
       to.largest = std::max(to.largest, sum);
     }
-    std::vector<DeviceMask> masks;
+    std::vector<DeviceSet> masks;
     for (const BoundTo& b : bound_) masks.push_back(b.devices);
     // Unions of two, and of all.
     const size_t n = masks.size();
-    DeviceMask all = 0;
+    DeviceSet all = 0;
     for (size_t a = 0; a < n; ++a) {
       all |= masks[a];
       for (size_t b = 0; n <= 16 && b < a; ++b) {
@@ -275,8 +271,8 @@ class Feasible {
       }
     }
     masks.push_back(all);
-    std::sort(masks.begin(), masks.end(), [](DeviceMask a, DeviceMask b) {
-      const int na = std::popcount(a), nb = std::popcount(b);
+    std::sort(masks.begin(), masks.end(), [](DeviceSet a, DeviceSet b) {
+      const int na = a.count(), nb = b.count();
       return na != nb ? na < nb : a < b;
     });
     masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
@@ -284,7 +280,7 @@ class Feasible {
   }
 
   // The groups that must be on these devices.
-  std::vector<int32_t> bound_to(DeviceMask among) const {
+  std::vector<int32_t> bound_to(DeviceSet among) const {
     std::vector<int32_t> groups;
     for (int32_t g = 0; g < p_.num_groups; ++g) {
       if (!groups_[g].empty() && !(allowed_[static_cast<size_t>(g)] & ~among)) {
@@ -295,7 +291,7 @@ class Feasible {
   }
 
   // Ops of these, with those of their groups that keep them among the devices.
-  Ops with_what_binds(Ops ops, DeviceMask among) const {
+  Ops with_what_binds(Ops ops, DeviceSet among) const {
     std::vector<std::vector<int32_t>> chosen(
         static_cast<size_t>(p_.num_groups));
     for (const int32_t i : ops) {
@@ -304,11 +300,11 @@ class Feasible {
     }
     for (size_t g = 0; g < chosen.size(); ++g) {
       if (chosen[g].empty()) continue;
-      DeviceMask mask = mask_of(chosen[g]);
+      DeviceSet mask = mask_of(chosen[g]);
       Ops others;
       for (const int32_t i : groups_[static_cast<int32_t>(g)]) {
         if (!(mask & ~among)) break;
-        const DeviceMask less = mask & own_mask_[static_cast<size_t>(i)];
+        const DeviceSet less = mask & own_mask_[static_cast<size_t>(i)];
         if ((less & ~among) == (mask & ~among)) continue;
         mask = less;
         others.push_back(i);
@@ -321,7 +317,7 @@ class Feasible {
     return ops;
   }
 
-  Infeasible too_much(DeviceMask among, double room) const {
+  Infeasible too_much(DeviceSet among, double room) const {
     double sum = 0;
     Ops ops;
     for (const int32_t g : bound_to(among)) {
@@ -337,18 +333,18 @@ class Feasible {
     while (!exceeds(sum, room)) sum += needs_.kept(ops[count++]);
     ops.resize(count);
     std::sort(ops.begin(), ops.end());
-    std::string text = fmt::format(
-        "{} hold{} {}; the {} of {} {} {}{}", names_of(p_, ops),
-        count > 1 ? "" : "s", text_of(sum),
-        std::popcount(among) > 1 ? "limits" : "limit", names_of(p_, among),
-        std::popcount(among) > 1 ? "are" : "is", text_of(room),
-        std::popcount(among) > 1 ? " together" : "");
+    std::string text =
+        fmt::format("{} hold{} {}; the {} of {} {} {}{}", names_of(p_, ops),
+                    count > 1 ? "" : "s", text_of(sum),
+                    among.count() > 1 ? "limits" : "limit", names_of(p_, among),
+                    among.count() > 1 ? "are" : "is", text_of(room),
+                    among.count() > 1 ? " together" : "");
     return result(with_what_binds(std::move(ops), among), among,
                   std::move(text));
   }
 
   // More groups above a size than the devices have room for.
-  Infeasible too_many(DeviceMask among) const {
+  Infeasible too_many(DeviceSet among) const {
     std::vector<std::pair<double, int32_t>> sizes;
     for (const int32_t g : bound_to(among)) {
       const double sum = kept(all_of(g));
@@ -359,8 +355,8 @@ class Feasible {
       if (k < sizes.size() && sizes[k].first == sizes[k - 1].first) continue;
       const double size = sizes[k - 1].first;
       double room = 0;
-      for (DeviceMask m = among; m; m &= m - 1) {
-        room += std::floor(limit(std::countr_zero(m)) * (1 + kRounding) / size);
+      for (DeviceSet m = among; m; m.drop_first()) {
+        room += std::floor(limit(m.first()) * (1 + kLimitRounding) / size);
       }
       if (static_cast<double>(k) <= room) continue;
       const auto many = static_cast<size_t>(room) + 1;
@@ -376,9 +372,8 @@ class Feasible {
       std::string text = fmt::format(
           "{} are {} that hold {} or more each; the limit{} of {} {} room for "
           "{:.0f}",
-          names_of(p_, ops), many, text_of(size),
-          std::popcount(among) > 1 ? "s" : "", names_of(p_, among),
-          std::popcount(among) > 1 ? "have" : "has", room);
+          names_of(p_, ops), many, text_of(size), among.count() > 1 ? "s" : "",
+          names_of(p_, among), among.count() > 1 ? "have" : "has", room);
       return result(ops, among, std::move(text));
     }
     return {};
@@ -389,14 +384,14 @@ class Feasible {
    public:
     struct Item {
       double size;
-      DeviceMask mask;
+      DeviceSet mask;
     };
     Packing(std::vector<Item> items, std::vector<double> room)
         : items_(std::move(items)), room_(std::move(room)) {
       std::stable_sort(items_.begin(), items_.end(),
                        [](const Item& a, const Item& b) {
-                         return std::pair(std::popcount(a.mask), -a.size) <
-                                std::pair(std::popcount(b.mask), -b.size);
+                         return std::pair(a.mask.count(), -a.size) <
+                                std::pair(b.mask.count(), -b.size);
                        });
     }
     // True: there is no way, for certain.
@@ -405,8 +400,8 @@ class Feasible {
    private:
     bool place(size_t k) {
       if (k == items_.size() || ++nodes_ > kExactNodes) return true;
-      for (DeviceMask m = items_[k].mask; m; m &= m - 1) {
-        double& room = room_[static_cast<size_t>(std::countr_zero(m))];
+      for (DeviceSet m = items_[k].mask; m; m.drop_first()) {
+        double& room = room_[static_cast<size_t>(m.first())];
         if (items_[k].size > room) continue;
         const double before = room;
         room -= items_[k].size;
@@ -430,13 +425,13 @@ class Feasible {
     std::vector<Packing::Item> items;
     for (const Ops& of_group : by_group) {
       if (of_group.empty()) continue;
-      const DeviceMask mask = room_for(of_group);
+      const DeviceSet mask = room_for(of_group);
       if (mask & ~limited_) continue;
       items.push_back({kept(of_group), mask});
     }
     std::vector<double> room;
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
-      room.push_back(limit(d) * (1 + kRounding));
+      room.push_back(limit(d) * (1 + kLimitRounding));
     }
     return Packing(std::move(items), std::move(room)).none();
   }
@@ -454,7 +449,7 @@ class Feasible {
     if (groups < 2 || !cannot_pack(ops)) return {};
     sort_by_kept(ops);
     ops = shrink(ops, [&](const Ops& s) { return cannot_pack(s); });
-    DeviceMask devices = 0;
+    DeviceSet devices = 0;
     std::string sizes;
     for (size_t k = 0; k < ops.size(); ++k) {
       devices |= own_mask_[static_cast<size_t>(ops[k])];
@@ -465,9 +460,8 @@ class Feasible {
     if (ops.size() > kNamed) sizes += ", ...";
     devices &= limited_;
     std::string limits;
-    for (DeviceMask m = devices; m; m &= m - 1) {
-      limits +=
-          (limits.empty() ? "" : ", ") + text_of(limit(std::countr_zero(m)));
+    for (DeviceSet m = devices; m; m.drop_first()) {
+      limits += (limits.empty() ? "" : ", ") + text_of(limit(m.first()));
     }
     std::string text = fmt::format(
         "{} ({}) do not fit on {} with limits of {}, however they are put",
@@ -478,11 +472,11 @@ class Feasible {
   const PlanProblem& p_;
   const MemoryNeeds& needs_;
   Rows<int32_t> groups_;
-  std::vector<DeviceMask> allowed_, own_mask_;
-  DeviceMask limited_ = 0;
+  std::vector<DeviceSet> allowed_, own_mask_;
+  DeviceSet limited_ = 0;
 
   struct BoundTo {  // what must be on these devices
-    DeviceMask devices = 0;
+    DeviceSet devices = 0;
     double sum = 0, largest = 0;
   };
   std::vector<BoundTo> bound_;

@@ -42,7 +42,7 @@ PlanProblem holders(const std::vector<double>& bytes,
   }
   p.costs.links.resize(limits.size() * limits.size());
   p.costs.times.assign(n, OpTime{1, 0, CostOrigin::kDeclared});
-  p.allowed.assign(n, (DeviceMask{1} << limits.size()) - 1);
+  p.allowed.assign(n, DeviceSet::below(static_cast<int32_t>(limits.size())));
   p.resident_bytes = bytes;
   p.backward.assign(n, 0);
   return p;
@@ -53,14 +53,14 @@ bool possible(const PlanProblem& p, std::vector<double> room, int32_t g,
               uint32_t kept) {
   if (g == p.num_groups) return true;
   double sum = 0;
-  DeviceMask mask = ~DeviceMask{0};
+  DeviceSet mask = ~DeviceSet{0};
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     if (p.group[i] != g || !(kept >> i & 1)) continue;
     sum += p.resident_bytes[i];
     mask &= p.allowed[i];
   }
   for (int32_t d = 0; d < p.num_devices(); ++d) {
-    if (!(mask >> d & 1)) continue;
+    if (!mask.has(d)) continue;
     const bool limited = p.costs.devices[d].memory_limit > 0;
     if (limited && sum > room[d]) continue;
     std::vector<double> less = room;

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
+
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int32_t kMostSlots = 16;  // nets of 4 bits in a key
 
 // What the pins of an open net are so far; kSettled: it costs nothing more.

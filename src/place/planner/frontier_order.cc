@@ -1,16 +1,15 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <utility>
 
+#include "base/infinity.h"
 #include "place/planner/frontier.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int32_t kMostSteps = 60000;  // of all tries together
 
 // Grows an order from one unit, each time by the one that opens the fewest

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "base/infinity.h"
 #include "place/planner/frontier.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr uint32_t kIn = uint32_t{1} << 31;
 
 }  // namespace

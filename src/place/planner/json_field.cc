@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "base/infinity.h"
 #include "berth/errors.h"
 
 namespace berth {
@@ -108,7 +108,6 @@ std::vector<double> Field::numbers() const {
   all.reserve(size());
   for (size_t i = 0; i < value_->size(); ++i) {
     const Json& x = (*value_)[i];
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
     if (x.is_number()) {
       all.push_back(x.get<double>());
     } else if (x == "inf") {

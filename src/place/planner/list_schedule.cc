@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/immortal.h"
+
 namespace berth {
 
 namespace {
@@ -24,18 +26,19 @@ bool overlaps(const PlanProblem& p, int32_t device) {
 
 const std::vector<ListRule>& list_rules() {
   using Next = ListRule::Next;
-  static const std::vector<ListRule> rules = {
-      {.next = Next::kPath, .copies = 1},
-      {.next = Next::kPath, .copies = 0},
-      {.next = Next::kPath, .copies = 1, .stay = 0.5},
-      {.next = Next::kChain, .copies = 1, .insert = false},
-      {.next = Next::kReady, .copies = 1, .insert = false},
-      {.next = Next::kPath, .copies = 0.5, .insert = false},
-      {.next = Next::kChain, .copies = 1, .stay = 1},
-      {.next = Next::kReady, .copies = 1, .stay = 0.5},
-      {.next = Next::kChain, .stay = 1000, .insert = false},
-      {.next = Next::kPath, .copies = 1, .spread = true},
-  };
+  static const auto& rules =
+      immortal<std::vector<ListRule>>(std::vector<ListRule>{
+          {.next = Next::kPath, .copies = 1},
+          {.next = Next::kPath, .copies = 0},
+          {.next = Next::kPath, .copies = 1, .stay = 0.5},
+          {.next = Next::kChain, .copies = 1, .insert = false},
+          {.next = Next::kReady, .copies = 1, .insert = false},
+          {.next = Next::kPath, .copies = 0.5, .insert = false},
+          {.next = Next::kChain, .copies = 1, .stay = 1},
+          {.next = Next::kReady, .copies = 1, .stay = 0.5},
+          {.next = Next::kChain, .stay = 1000, .insert = false},
+          {.next = Next::kPath, .copies = 1, .spread = true},
+      });
   return rules;
 }
 
@@ -269,8 +272,8 @@ void ListScheduler::place(int32_t op) {
   for (const int32_t v : g_.reads[op]) {
     const int32_t from = units_.unit[g_.producer[v]];
     if (device_of_unit_[from] >= 0 || from == unit) continue;
-    const DeviceMask allowed = units_.allowed[from];
-    place_unit(from, allowed & device_bit(d) ? d : std::countr_zero(allowed));
+    const DeviceSet allowed = units_.allowed[from];
+    place_unit(from, allowed & device_bit(d) ? d : allowed.first());
   }
   if (device_of_unit_[unit] < 0) place_unit(unit, d);
   const Slot slot = slot_on(op, d, true);
@@ -289,8 +292,8 @@ int32_t ListScheduler::choose(int32_t op) {
   if (device_of_unit_[unit] >= 0) return device_of_unit_[unit];
   int32_t best = -1;
   double best_cost = kNever, best_lacking = kNever;
-  for (DeviceMask rest = units_.allowed[unit]; rest; rest &= rest - 1) {
-    const int32_t d = std::countr_zero(rest);
+  for (DeviceSet rest = units_.allowed[unit]; rest; rest.drop_first()) {
+    const int32_t d = rest.first();
     const Slot slot = slot_on(op, d, false);
     const double cost =
         rule_->stay > 0 ? slot.end + rule_->stay * copies_us_ : slot.end;
@@ -450,7 +453,7 @@ void ListScheduler::finish_plan() {
             });
   for (int32_t u = 0; u < units_.num_units; ++u) {
     if (device_of_unit_[u] < 0) {
-      device_of_unit_[u] = std::countr_zero(units_.allowed[u]);
+      device_of_unit_[u] = units_.allowed[u].first();
     }
   }
   for (int32_t i = 0; i < g_.num_nodes(); ++i) {

@@ -78,7 +78,7 @@ void LoadState::sum_up() {
 
 // Enters a net into the list of those that are cut, or strikes it out.
 void LoadState::note_cut(int32_t net) {
-  const bool cut = holders_[net] & (holders_[net] - 1);
+  const bool cut = holders_[net].several();
   int32_t& at = cut_at_[net];
   if (cut == (at >= 0)) return;
   if (cut) {
@@ -141,8 +141,8 @@ void LoadState::price_touches(int32_t unit, int32_t from, int32_t to) {
 void LoadState::price_copies(int32_t unit, int32_t from, int32_t to) {
   for (const int32_t n : p_.nets[unit]) {
     const int32_t* count = &counts_[static_cast<size_t>(n) * p_.limit.size()];
-    const DeviceMask before = holders_[n];
-    DeviceMask after = before | device_bit(to);
+    const DeviceSet before = holders_[n];
+    DeviceSet after = before | device_bit(to);
     if (count[from] == 1) after &= ~device_bit(from);
     const int32_t producer = p_.pins[n][0];
     if (producer == unit) {
@@ -155,10 +155,10 @@ void LoadState::price_copies(int32_t unit, int32_t from, int32_t to) {
   }
 }
 
-void LoadState::add_copies(int32_t net, int32_t from, DeviceMask to,
+void LoadState::add_copies(int32_t net, int32_t from, DeviceSet to,
                            double sign) {
-  for (to &= ~device_bit(from); to; to &= to - 1) {
-    const int32_t d = std::countr_zero(to);
+  for (to &= ~device_bit(from); to; to.drop_first()) {
+    const int32_t d = to.first();
     if (p_.receiver[d] < 0) continue;
     const double us = sign * p_.copy_us(net, from, d);
     add(p_.receiver[d], us);

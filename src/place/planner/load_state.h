@@ -57,7 +57,7 @@ class LoadState {
  private:
   void price_touches(int32_t unit, int32_t from, int32_t to);
   void price_copies(int32_t unit, int32_t from, int32_t to);
-  void add_copies(int32_t net, int32_t from, DeviceMask to, double sign);
+  void add_copies(int32_t net, int32_t from, DeviceSet to, double sign);
   void add(LoadMachine machine, double us) {
     if (!(changed_[machine])) {
       changed_[machine] = 1;
@@ -73,9 +73,9 @@ class LoadState {
   double scale_;
   int squarings_;
   int32_t devices_;
-  std::vector<int32_t> device_;      // per unit
-  std::vector<int32_t> counts_;      // [net * devices + device]: its units
-  std::vector<DeviceMask> holders_;  // per net: devices with a count
+  std::vector<int32_t> device_;     // per unit
+  std::vector<int32_t> counts_;     // [net * devices + device]: its units
+  std::vector<DeviceSet> holders_;  // per net: devices with a count
   std::vector<int32_t> cut_nets_, cut_at_;  // and where each net stands there
   std::vector<double> loads_;               // per machine
   std::vector<double> powers_;              // per machine

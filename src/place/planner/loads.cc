@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
+
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
 
 using Kind = SimulatedGraph::Kind;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void sort_unique(std::vector<int32_t>& list) {
   std::sort(list.begin(), list.end());
@@ -125,9 +124,12 @@ void add_devices(const PlanProblem& p, LoadProblem& l) {
     }
   }
   if (!l.by_links) return;
-  for (const LinkCost& link : p.costs.links) {
-    l.latency_us.push_back(link.latency_us);
-    l.us_per_byte.push_back(1 / link.bytes_per_us);
+  for (int32_t from = 0; from < p.num_devices(); ++from) {
+    for (int32_t to = 0; to < p.num_devices(); ++to) {
+      const LinkCost& link = p.costs.link(from, to);
+      l.latency_us.push_back(link.latency_us);
+      l.us_per_byte.push_back(1 / link.bytes_per_us);
+    }
   }
 }
 
@@ -205,9 +207,9 @@ void add_nets(const PlanProblem& p, LoadProblem& l) {
 }
 
 void add_copies_of(const LoadProblem& p, int32_t net, int32_t from,
-                   DeviceMask readers, std::vector<double>& loads) {
-  for (; readers; readers &= readers - 1) {
-    const int32_t to = std::countr_zero(readers);
+                   DeviceSet readers, std::vector<double>& loads) {
+  for (; readers; readers.drop_first()) {
+    const int32_t to = readers.first();
     if (to == from || p.receiver[to] < 0) continue;
     const double us = p.copy_us(net, from, to);
     loads[p.receiver[to]] += us;
@@ -246,15 +248,15 @@ std::vector<double> machine_loads(const LoadProblem& p,
     loads[device[u]] += p.work_on(u, device[u]);
   }
   for (int32_t n = 0; n < p.num_nets(); ++n) {
-    DeviceMask holders = 0;
+    DeviceSet holders = 0;
     for (const int32_t u : p.pins[n]) holders |= device_bit(device[u]);
-    if (std::popcount(holders) < 2) continue;
+    if (holders.count() < 2) continue;
     if (p.by_links) {
       add_copies_of(p, n, device[p.pins[n][0]], holders, loads);
       continue;
     }
-    for (DeviceMask m = holders & p.pays; m; m &= m - 1) {
-      loads[std::countr_zero(m)] += p.touch_us[static_cast<size_t>(n)];
+    for (DeviceSet m = holders & p.pays; m; m.drop_first()) {
+      loads[m.first()] += p.touch_us[static_cast<size_t>(n)];
     }
   }
   return loads;
@@ -288,7 +290,7 @@ LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
   const auto units = static_cast<size_t>(num_clusters);
   c.work.assign(units * c.num_classes, 0);
   c.bytes.assign(units, 0);
-  c.allowed.assign(units, ~DeviceMask{0});
+  c.allowed.assign(units, ~DeviceSet{0});
   std::vector<std::pair<int32_t, int32_t>> edges;
   for (int32_t u = 0; u < p.num_units(); ++u) {
     const auto at = static_cast<size_t>(cluster[u]);

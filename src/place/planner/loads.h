@@ -58,17 +58,17 @@ struct LoadProblem {
   // Devices.
   size_t num_classes = 0;
   std::vector<int32_t> device_class;
-  std::vector<double> limit;   // bytes; infinite: none
-  DeviceMask pays = 0;         // touch rule: devices that are not free
-  DeviceMask sender_pays = 0;  // link rule
+  std::vector<double> limit;  // bytes; infinite: none
+  DeviceSet pays = 0;         // touch rule: devices that are not free
+  DeviceSet sender_pays = 0;  // link rule
   // Link rule, per device: the machine on which copies to it load; -1: none.
   std::vector<LoadMachine> receiver;
   std::vector<double> latency_us, us_per_byte;  // [from * devices + to]
 
   // Units.
-  std::vector<double> work;         // [unit * classes + class]; may be infinite
-  std::vector<double> bytes;        // held throughout
-  std::vector<DeviceMask> allowed;  // devices; with kernels for all its ops
+  std::vector<double> work;        // [unit * classes + class]; may be infinite
+  std::vector<double> bytes;       // held throughout
+  std::vector<DeviceSet> allowed;  // devices; with kernels for all its ops
   // Units that come after it in a forward pass, once each; may have cycles.
   Rows<int32_t> after;
 

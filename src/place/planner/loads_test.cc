@@ -51,7 +51,7 @@ double naive_value(const PlanProblem& p, const PlacePlan& plan) {
       }
       for (const int32_t to : devices) {
         const CopyRule rule = p.costs.devices[to].copies;
-        const LinkCost& link = p.costs.links[d * p.num_devices() + to];
+        const LinkCost& link = p.costs.link(d, to);
         const double us =
             link.latency_us +
             static_cast<double>(p.costs.bytes.item(v)) / link.bytes_per_us;

@@ -10,7 +10,7 @@ using Kind = SimulatedGraph::Kind;
 MemoryNeeds::MemoryNeeds(const PlanProblem& p) : p_(p) {
   const SimulatedGraph& g = p.graph;
   held_ = p.resident_bytes;
-  if (p.model != PlanModel::kPieces) add_sources();
+  if (p.model != PlanModel::kOther) add_sources();
   kept_ = held_;
   if (p.model != PlanModel::kStep) return;
   beside_.resize(static_cast<size_t>(p.num_ops()));

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <tuple>
+
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kMostKinds = 8;
 
 // Devices that pay alike, and to which the same units may go; when these are
@@ -26,15 +26,15 @@ std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
     };
     if (key(a) != key(b)) return false;
     if (!by_masks) return true;
-    return std::all_of(p.allowed.begin(), p.allowed.end(), [&](DeviceMask m) {
-      return ((m & device_bit(a)) != 0) == ((m & device_bit(b)) != 0);
-    });
+    return std::all_of(
+        p.allowed.begin(), p.allowed.end(), [&](const DeviceSet& m) {
+          return ((m & device_bit(a)) != 0) == ((m & device_bit(b)) != 0);
+        });
   };
   for (int32_t d = 0; d < p.num_devices(); ++d) {
-    const auto kind =
-        std::find_if(kinds.begin(), kinds.end(), [&](const PackingKind& k) {
-          return alike(std::countr_zero(k.devices), d);
-        });
+    const auto kind = std::find_if(
+        kinds.begin(), kinds.end(),
+        [&](const PackingKind& k) { return alike(k.devices.first(), d); });
     if (kind == kinds.end()) {
       kinds.push_back({device_bit(d), 1});
     } else {
@@ -49,7 +49,7 @@ std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
 // which no other is better in both numbers.
 using Link = std::pair<double, double>;  // latency, us per byte
 
-std::vector<Link> best_links(const LoadProblem& p, DeviceMask ends, bool in) {
+std::vector<Link> best_links(const LoadProblem& p, DeviceSet ends, bool in) {
   std::vector<Link> all, best;
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     if (!(ends & device_bit(d))) continue;
@@ -98,8 +98,8 @@ class Maker {
 
  private:
   void add_kind(size_t k) {
-    const DeviceMask devices = p_.kinds[k].devices;
-    const int32_t d = std::countr_zero(devices);
+    const DeviceSet devices = p_.kinds[k].devices;
+    const int32_t d = devices.first();
     const double limit = l_.limit[static_cast<size_t>(d)];
     p_.limit.push_back(limit);
     const double memory =
@@ -127,7 +127,7 @@ class Maker {
   }
 
   void add_links(size_t k, int32_t d, double in_weight, double out_weight) {
-    const DeviceMask devices = p_.kinds[k].devices;
+    const DeviceSet devices = p_.kinds[k].devices;
     const bool pays_in = l_.receiver[static_cast<size_t>(d)] >= 0;
     const bool pays_out = (l_.sender_pays & device_bit(d)) != 0;
     const std::vector<Link> in = best_links(l_, devices, true);

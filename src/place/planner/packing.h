@@ -33,7 +33,7 @@ struct PackingWeights {
 };
 
 struct PackingKind {
-  DeviceMask devices = 0;
+  DeviceSet devices = 0;
   int32_t count = 0;
 };
 

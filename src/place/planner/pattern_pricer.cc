@@ -1,14 +1,14 @@
 #include "place/planner/pattern_pricer.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
+
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kOrders = 48;      // that are tried
 constexpr int32_t kWidth = 16;   // open nets, at most
 constexpr int kRoughGrid = 100;  // at first

@@ -7,35 +7,24 @@
 #include <unordered_map>
 
 #include "place/planner/json_field.h"
+#include "place/planner/models.h"
 #include "place/planner/plan_view.h"
 
 namespace berth {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 
 // In one line. Names may hold any bytes.
-std::string line_of(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-const char* rules_name(PlanModel model) {
-  switch (model) {
-    case PlanModel::kStep:
-      return "step";
-    case PlanModel::kLoad:
-      return "load";
-    case PlanModel::kPieces:
-      return "pieces";
-  }
-  return "";
+std::string line_of(const OrderedJson& value) {
+  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 // JSON has no infinity.
-Json number(double x) {
+OrderedJson number(double x) {
   if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
   return x;
 }
@@ -44,20 +33,21 @@ const std::string& device_name(const PlanProblem& p, int32_t d) {
   return p.costs.devices[static_cast<size_t>(d)].name;
 }
 
-Json devices_json(const PlanProblem& p, const PlanAnswer& a) {
-  std::vector<Json> order(p.costs.devices.size(), Json::array());
+OrderedJson devices_json(const PlanProblem& p, const PlanAnswer& a) {
+  std::vector<OrderedJson> order(p.costs.devices.size(), OrderedJson::array());
   std::vector<int32_t> ops(p.costs.devices.size(), 0);
   for (const int32_t op : a.plan.sequence) {
     const auto d = static_cast<size_t>(a.plan.device[static_cast<size_t>(op)]);
     order[d].push_back(p.names[static_cast<size_t>(op)]);
   }
   for (const int32_t d : a.plan.device) ++ops[static_cast<size_t>(d)];
-  Json all = Json::array();
+  OrderedJson all = OrderedJson::array();
   for (size_t d = 0; d < p.costs.devices.size(); ++d) {
     const DeviceCost& device = p.costs.devices[d];
-    Json one = {{"name", device.name},
-                {"class", p.costs.class_of(static_cast<int32_t>(d)).name},
-                {"memory_limit_bytes", device.memory_limit}};
+    OrderedJson one = {
+        {"name", device.name},
+        {"class", p.costs.class_of(static_cast<int32_t>(d)).name},
+        {"memory_limit_bytes", device.memory_limit}};
     if (d < a.evaluation.devices.size()) {
       const DeviceUse& use = a.evaluation.devices[d];
       one.update({{"ops", ops[d]},
@@ -71,12 +61,12 @@ Json devices_json(const PlanProblem& p, const PlanAnswer& a) {
   return all;
 }
 
-Json ops_json(const PlanProblem& p, const PlanAnswer& a) {
+OrderedJson ops_json(const PlanProblem& p, const PlanAnswer& a) {
   const Simulation& s = a.evaluation.simulation;
-  Json all = Json::array();
+  OrderedJson all = OrderedJson::array();
   for (size_t i = 0; i < a.plan.device.size(); ++i) {
-    Json op = {{"name", p.names[i]},
-               {"device", device_name(p, a.plan.device[i])}};
+    OrderedJson op = {{"name", p.names[i]},
+                      {"device", device_name(p, a.plan.device[i])}};
     if (!p.ids.empty()) op["id"] = p.ids[i];
     if (p.model == PlanModel::kStep && i < s.start_us.size()) {
       op["start"] = s.start_us[i];
@@ -87,14 +77,14 @@ Json ops_json(const PlanProblem& p, const PlanAnswer& a) {
   return all;
 }
 
-Json transfers_json(const PlanProblem& p, const PlanAnswer& a) {
-  Json all = Json::array();
+OrderedJson transfers_json(const PlanProblem& p, const PlanAnswer& a) {
+  OrderedJson all = OrderedJson::array();
   for (const PlannedTransfer& t : transfers_of(p, a.plan, a.evaluation)) {
-    Json one = {{"value", value_name(p, t.value)},
-                {"from", device_name(p, t.from)},
-                {"to", device_name(p, t.to)},
-                {"bytes", t.bytes},
-                {"time", t.time}};
+    OrderedJson one = {{"value", value_name(p, t.value)},
+                       {"from", device_name(p, t.from)},
+                       {"to", device_name(p, t.to)},
+                       {"bytes", t.bytes},
+                       {"time", t.time}};
     if (p.model == PlanModel::kStep) {
       one["start"] = t.start;
       one["end"] = t.end;
@@ -104,25 +94,25 @@ Json transfers_json(const PlanProblem& p, const PlanAnswer& a) {
   return all;
 }
 
-Json witness_json(const Witness& w) {
-  Json arrays = Json::object();
+OrderedJson witness_json(const Witness& w) {
+  OrderedJson arrays = OrderedJson::object();
   for (const auto& [name, numbers] : w.arrays) {
-    Json& list = arrays[name] = Json::array();
+    OrderedJson& list = arrays[name] = OrderedJson::array();
     for (const double x : numbers) list.push_back(number(x));
   }
   return {
       {"kind", w.kind}, {"target", w.target}, {"arrays", std::move(arrays)}};
 }
 
-Json conflict_json(const PlanProblem& p, const Infeasible& c) {
-  Json ops = Json::array(), devices = Json::array();
+OrderedJson conflict_json(const PlanProblem& p, const Infeasible& c) {
+  OrderedJson ops = OrderedJson::array(), devices = OrderedJson::array();
   for (const int32_t i : c.ops) ops.push_back(p.names[static_cast<size_t>(i)]);
   for (const int32_t d : c.devices) devices.push_back(device_name(p, d));
   return {{"text", c.text}, {"ops", ops}, {"devices", devices}};
 }
 
-Json candidates_json(const PlanAnswer& a) {
-  Json all = Json::array();
+OrderedJson candidates_json(const PlanAnswer& a) {
+  OrderedJson all = OrderedJson::array();
   for (const PricedCandidate& c : a.candidates) {
     all.push_back({{"name", c.name},
                    {"value", number(c.value)},
@@ -145,7 +135,7 @@ const char* status_name(PlanStatus status) {
   return "";
 }
 
-std::string lines_of(const Json& document) {
+std::string lines_of(const OrderedJson& document) {
   std::string out = "{";
   const char* comma = "";
   for (const auto& [key, value] : document.items()) {
@@ -156,7 +146,7 @@ std::string lines_of(const Json& document) {
       continue;
     }
     const char* separator = "[\n  ";
-    for (const Json& item : value) {
+    for (const OrderedJson& item : value) {
       out += separator + line_of(item);
       separator = ",\n  ";
     }
@@ -165,18 +155,18 @@ std::string lines_of(const Json& document) {
   return out + "\n}\n";
 }
 
-Json plan_json(const PlanProblem& p, const PlanAnswer& a,
-               const PlannerOptions& o) {
-  Json all = {
+OrderedJson plan_json(const PlanProblem& p, const PlanAnswer& a,
+                      const PlannerOptions& o) {
+  OrderedJson all = {
       {"berth_plan", kVersion},           {"name", p.name},
-      {"objective", model_name(p.model)}, {"rules", rules_name(p.model)},
+      {"objective", model_name(p.model)}, {"rules", rules_of(p).name},
       {"time_unit", p.time_unit},         {"status", status_name(a.status)},
       {"certificate", certificate(p, a)}};
   const bool planned = a.status == PlanStatus::kPlanned;
   const bool bounded = a.bound.value > 0;
-  all["value"] = planned ? Json(a.value) : Json();
-  all["bound"] = bounded ? Json(a.bound.value) : Json();
-  all["gap"] = planned && bounded ? Json(a.gap()) : Json();
+  all["value"] = planned ? OrderedJson(a.value) : OrderedJson();
+  all["bound"] = bounded ? OrderedJson(a.bound.value) : OrderedJson();
+  all["gap"] = planned && bounded ? OrderedJson(a.gap()) : OrderedJson();
   all["proof"] = a.bound.how;
   all["source"] = a.source;
   all["seconds"] = a.seconds;
@@ -208,7 +198,7 @@ std::unordered_map<std::string, int32_t> numbers_of(const Names& names) {
 
 // The name as a plan file prints it.
 std::string printed(const std::string& name) {
-  return Json::parse(line_of(name)).get<std::string>();
+  return OrderedJson::parse(line_of(name)).get<std::string>();
 }
 
 std::vector<int32_t> read_devices(const PlanProblem& p, const Field& ops) {
@@ -300,13 +290,18 @@ PlanFile read_plan(const PlanProblem& p, const std::string& text,
   const Field rules = all["rules"];
   const std::string name = rules.text();
   plan.model = p.model;
-  if (name != rules_name(p.model)) {
+  if (name != rules_of(p).name) {
     rules.fail(
         fmt::format("\"{}\", the rules of this problem; is the "
                     "objective the same?",
-                    rules_name(p.model)));
+                    rules_of(p).name));
   }
   plan.status = all["status"].text();
+  if (plan.status != status_name(PlanStatus::kPlanned) &&
+      plan.status != status_name(PlanStatus::kInfeasible) &&
+      plan.status != status_name(PlanStatus::kNothingFound)) {
+    all["status"].fail("\"planned\", \"infeasible\" or \"nothing found\"");
+  }
   plan.value = number_or(all, "value", 0);
   plan.bound = number_or(all, "bound", 0);
   plan.gap = number_or(all, "gap", -1);

@@ -100,6 +100,7 @@ TEST(PlanFile, NamesTheFieldThatIsWrong) {
   expect("/ops", json::array(), "ops: \"a\" is missing; expected all 2 ops");
   expect("/sequence/1", 2, "sequence[1]: found 2, expected 0 to 1");
   expect("/sequence/1", 0.5, "sequence[1]");
+  expect("/status", "done", "status: found \"done\", expected \"planned\"");
   expect("/value", "much", "value: found \"much\", expected a number");
   expect("/witness/arrays/x/1", "y", "witness.arrays.x[1]");
   expect("/devices/0/order/0", "c", "devices[0].order[0]: found \"c\"");

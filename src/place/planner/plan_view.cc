@@ -42,9 +42,9 @@ std::vector<PlannedTransfer> transfers_of(const PlanProblem& p,
   if (p.model == PlanModel::kStep) return simulated(evaluation.simulation, g);
   std::vector<PlannedTransfer> all;
   const std::vector<int32_t> renamed = renamed_values(g);
-  std::vector<DeviceMask> read_on(g.producer.size(), 0);
+  std::vector<DeviceSet> read_on(g.producer.size(), 0);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const DeviceMask here = device_bit(plan.device[static_cast<size_t>(i)]);
+    const DeviceSet here = device_bit(plan.device[static_cast<size_t>(i)]);
     for (const int32_t v : g.reads[i]) {
       read_on[static_cast<size_t>(renamed[static_cast<size_t>(v)])] |= here;
     }

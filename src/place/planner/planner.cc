@@ -6,7 +6,6 @@
 #include <future>
 #include <thread>
 
-#include "place/planner/formats.h"
 #include "place/planner/models.h"
 #include "place/planner/plan_view.h"
 
@@ -21,7 +20,7 @@ double seconds_since(Clock::time_point begin) {
 }
 
 // Whether an earlier device that may have everything is as good at it.
-bool has_equal(const PlanProblem& p, int32_t device, DeviceMask all) {
+bool has_equal(const PlanProblem& p, int32_t device, DeviceSet all) {
   const auto& devices = p.costs.devices;
   const DeviceCost& d = devices[static_cast<size_t>(device)];
   for (int32_t e = 0; e < device; ++e) {
@@ -36,23 +35,22 @@ bool has_equal(const PlanProblem& p, int32_t device, DeviceMask all) {
 
 // All that may be there on one device, the rest on the first that it allows.
 void add_one_device_each(PlanProblem& p) {
-  const std::vector<DeviceMask> allowed = allowed_of_groups(p);
-  if (std::find(allowed.begin(), allowed.end(), DeviceMask{0}) !=
+  const std::vector<DeviceSet> allowed = allowed_of_groups(p);
+  if (std::find(allowed.begin(), allowed.end(), DeviceSet{0}) !=
       allowed.end()) {
     return;
   }
   const std::vector<int32_t> order = order_of_ops(p);
-  DeviceMask all = ~DeviceMask{0};
-  for (const DeviceMask mask : allowed) all &= mask;
+  DeviceSet all = ~DeviceSet{0};
+  for (const DeviceSet& mask : allowed) all &= mask;
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     if (all & device_bit(d) && has_equal(p, d, all)) continue;
     PlanCandidate one;
     one.name = "one device, " + short_name(p, d);
     one.plan.sequence = order;
     for (const int32_t group : p.group) {
-      const DeviceMask mask = allowed[static_cast<size_t>(group)];
-      one.plan.device.push_back(mask & device_bit(d) ? d
-                                                     : std::countr_zero(mask));
+      const DeviceSet mask = allowed[static_cast<size_t>(group)];
+      one.plan.device.push_back(mask & device_bit(d) ? d : mask.first());
     }
     p.candidates.push_back(std::move(one));
   }
@@ -78,30 +76,6 @@ Priced best_candidate(const PlanProblem& p,
   return best;
 }
 
-Found search(const PlanProblem& p, const Budget& budget, uint64_t seed) {
-  switch (p.model) {
-    case PlanModel::kLoad:
-      return search_loads(p, budget, seed);
-    case PlanModel::kStep:
-      return search_steps(p, budget, seed);
-    case PlanModel::kPieces:
-      return search_pieces(p, budget, seed);
-  }
-  return {};
-}
-
-Bound bound(const PlanProblem& p, const Budget& budget, double upper) {
-  switch (p.model) {
-    case PlanModel::kLoad:
-      return bound_loads(p, budget, upper);
-    case PlanModel::kStep:
-      return bound_steps(p, budget, upper);
-    case PlanModel::kPieces:
-      return bound_pieces(p, budget, upper);
-  }
-  return {};
-}
-
 int threads_of(const PlannerOptions& o) {
   if (o.threads > 0) return std::min(o.threads, 64);
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1,
@@ -112,19 +86,20 @@ int threads_of(const PlannerOptions& o) {
 // the same move everywhere; in seconds they run side by side.
 Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
                      Budget budget, double upper, Bound& proved) {
+  const ModelRules& rules = rules_of(p);
   const auto prove = [&](const Budget& b) {
-    proved = bound(p, b, upper);
+    proved = rules.bound(p, b, upper);
     // A plan within rounding of the bound cannot be bettered.
     budget.set_enough(proved.value * (1 + 1e-9));
   };
-  if (!o.prove) return search(p, budget, o.seed);
+  if (!o.prove) return rules.search(p, budget, o.seed);
   if (budget.counts_moves() || budget.threads() == 1) {
     prove(budget.part(0, 0.3));
-    return search(p, budget.counts_moves() ? budget : budget.part(0.3, 1),
-                  o.seed);
+    return rules.search(p, budget.counts_moves() ? budget : budget.part(0.3, 1),
+                        o.seed);
   }
   auto proof = std::async(std::launch::async, prove, budget);
-  Found found = search(p, budget, o.seed);
+  Found found = rules.search(p, budget, o.seed);
   proof.get();
   return found;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <queue>
 
 #include "berth/errors.h"
 
@@ -41,9 +43,9 @@ void check_sizes(const PlanProblem& p) {
   }
   expect_size(p, "values with bytes",
               static_cast<size_t>(p.costs.bytes.num_items()), values);
-  if (p.costs.devices.empty() || p.costs.devices.size() > 64) {
-    fail(p,
-         fmt::format("{} devices; expected 1 to 64", p.costs.devices.size()));
+  if (p.costs.devices.empty() || p.costs.devices.size() > kMaxPlaceDevices) {
+    fail(p, fmt::format("{} devices; expected 1 to {}", p.costs.devices.size(),
+                        kMaxPlaceDevices));
   }
 }
 
@@ -118,12 +120,11 @@ int64_t limit_of(const PlanProblem& problem, double bytes) {
   return static_cast<int64_t>(std::min(bytes * problem.bytes_scale, 0x1p62));
 }
 
-std::vector<DeviceMask> allowed_of_groups(const PlanProblem& p) {
-  const DeviceMask all =
-      p.num_devices() == 64 ? ~DeviceMask{0} : device_bit(p.num_devices()) - 1;
-  std::vector<DeviceMask> allowed(static_cast<size_t>(p.num_groups), all);
+std::vector<DeviceSet> allowed_of_groups(const PlanProblem& p) {
+  const DeviceSet all = DeviceSet::below(p.num_devices());
+  std::vector<DeviceSet> allowed(static_cast<size_t>(p.num_groups), all);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    DeviceMask& mask = allowed[static_cast<size_t>(p.group[i])];
+    DeviceSet& mask = allowed[static_cast<size_t>(p.group[i])];
     mask &= p.allowed[static_cast<size_t>(i)];
     if (!p.takes_time(i)) continue;
     for (int32_t d = 0; d < p.num_devices(); ++d) {
@@ -139,6 +140,30 @@ Rows<int32_t> ops_of_groups(const PlanProblem& p) {
     ops[static_cast<size_t>(p.group[i])].push_back(i);
   }
   return Rows<int32_t>(ops);
+}
+
+std::vector<int32_t> order_of_ops(const PlanProblem& p) {
+  const SimulatedGraph& g = p.graph;
+  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
+  std::vector<int32_t> missing, order;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    missing.push_back(static_cast<int32_t>(g.reads[i].size()) +
+                      static_cast<int32_t>(g.controls[i].size()));
+    if (missing.back() == 0) ready.push(i);
+  }
+  const auto arrive = [&](int32_t op) {
+    if (--missing[static_cast<size_t>(op)] == 0) ready.push(op);
+  };
+  while (!ready.empty()) {
+    const int32_t op = ready.top();
+    ready.pop();
+    if (p.takes_time(op)) order.push_back(op);
+    for (const int32_t v : g.values[op]) {
+      for (const int32_t r : g.readers[v]) arrive(r);
+    }
+    for (const int32_t f : g.followers[op]) arrive(f);
+  }
+  return order;
 }
 
 void check_problem(const PlanProblem& p) {

@@ -1,8 +1,8 @@
 // PlanProblem: what the planner is asked, as plain arrays.
 //
 // Made from a traced graph (problem_of_graph.h) or read from a file
-// (formats.h); search, bounds, what-if and explanations read it alike. A value;
-// only read while it is planned for, by any number of threads.
+// (cli/planner/formats.h); search, bounds, what-if and explanations read it
+// alike. A value; only read while it is planned for, by any number of threads.
 
 #ifndef BERTH_PLACE_PLANNER_PROBLEM_H_
 #define BERTH_PLACE_PLANNER_PROBLEM_H_
@@ -19,11 +19,13 @@ namespace berth {
 
 // What is minimised, and by which rules.
 enum class PlanModel : uint8_t {
-  kStep,    // latency: the end of a step (simulate.h)
-  kLoad,    // throughput: the load of the busiest device (loads.h)
-  kPieces,  // latency as dnn-partitioning defines it (pieces.h)
+  kStep,   // latency: the end of a step (simulate.h)
+  kLoad,   // throughput: the load of the busiest device (loads.h)
+  kOther,  // latency by PlanProblem::rules
 };
 const char* model_name(PlanModel model);  // "latency", "throughput", "latency"
+
+struct ModelRules;  // models.h
 
 // A plan that somebody else made: rules, scopes, one device.
 struct PlanCandidate {
@@ -34,7 +36,8 @@ struct PlanCandidate {
 struct PlanProblem {
   std::string name;  // of the graph, for messages
   PlanModel model = PlanModel::kStep;
-  std::string time_unit = "us";  // "" for files that name none
+  const ModelRules* rules = nullptr;  // of kOther alone; static
+  std::string time_unit = "us";       // "" for files that name none
 
   // Ops are the nodes of this graph; times, bytes and the machine stand in the
   // costs. A device has DeviceCost::memory_limit; 0: none.
@@ -45,7 +48,7 @@ struct PlanProblem {
   std::vector<std::string> names;      // "dense/MatMul"; of files the id
   std::vector<std::string> sites;      // "model.cc:41"; empty: none known
   std::vector<int64_t> ids;            // of a file's ops; empty: it has none
-  std::vector<DeviceMask> allowed;     // devices; those without a kernel not
+  std::vector<DeviceSet> allowed;      // devices; those without a kernel not
   std::vector<int32_t> group;          // 0 to num_groups - 1
   std::vector<double> resident_bytes;  // held throughout, beside its values
   std::vector<uint8_t> backward;       // of a training step
@@ -76,13 +79,18 @@ struct PlanProblem {
 int64_t limit_of(const PlanProblem& problem, double bytes);
 
 // Returns, per group, the devices that all its ops allow and have kernels on.
-std::vector<DeviceMask> allowed_of_groups(const PlanProblem& problem);
+std::vector<DeviceSet> allowed_of_groups(const PlanProblem& problem);
 
 // Returns the ops of each group, in order of number.
 Rows<int32_t> ops_of_groups(const PlanProblem& problem);
 
-// Checks that arrays fit together, that devices are at most 64 and that the
-// graph has no cycle. Throws errors::InvalidArgument, naming the op.
+// Returns all ops that take time, none before what it waits for: by number
+// where there is a choice.
+std::vector<int32_t> order_of_ops(const PlanProblem& problem);
+
+// Checks that arrays fit together, that devices are at most kMaxPlaceDevices
+// and that the graph has no cycle. Throws errors::InvalidArgument, naming the
+// op.
 void check_problem(const PlanProblem& problem);
 
 }  // namespace berth

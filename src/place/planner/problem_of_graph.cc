@@ -216,10 +216,10 @@ class Maker {
         continue;
       }
       first[root] = i;
-      DeviceMask mask = 0;
-      const DeviceMask left = placer.candidates(placer.root(i));
+      DeviceSet mask = 0;
+      const DeviceSet left = placer.candidates(placer.root(i));
       for (size_t d = 0; d < numbers.size(); ++d) {
-        if (left >> d & 1) mask |= device_bit(numbers[d]);
+        if (left.has(d)) mask |= device_bit(numbers[d]);
       }
       p_.allowed.push_back(mask);
     }
@@ -246,8 +246,8 @@ class Maker {
     }
   }
 
-  DeviceMask matching(const DeviceName& name) const {
-    DeviceMask mask = 0;
+  DeviceSet matching(const DeviceName& name) const {
+    DeviceSet mask = 0;
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
       const std::string& full = p_.costs.devices[static_cast<size_t>(d)].name;
       if (name.matches(DeviceName::parse(full))) mask |= device_bit(d);
@@ -257,8 +257,8 @@ class Maker {
 
   void restrict_op(int32_t i, const ParsedContract& c) {
     const Node& n = graph_[i];
-    if (n.op->kind() == OpKind::kPlaceholder) return;
-    DeviceMask mask = matching(c.stays_on);
+    if (n.op->graph_only()) return;
+    DeviceSet mask = matching(c.stays_on);
     for (size_t k = 0; k < c.ops.size(); ++k) {
       const std::string& pattern = c.contract.ops[k].op;
       bool named = names_op(pattern, n.name);
@@ -267,7 +267,7 @@ class Maker {
       }
       if (named) mask &= matching(c.ops[k]);
     }
-    DeviceMask& allowed = p_.allowed[static_cast<size_t>(find(i))];
+    DeviceSet& allowed = p_.allowed[static_cast<size_t>(find(i))];
     if ((allowed & mask) == 0) {
       throw errors::InvalidArgument(fmt::format(
           "{} cannot be where contract \"{}\" wants it: neither its kernels, "
@@ -281,11 +281,11 @@ class Maker {
   void restrict_to(const ParsedContract& c) {
     for (int32_t i = 0; i < graph_.size(); ++i) restrict_op(i, c);
     for (size_t k = 0; k < c.memory.size(); ++k) {
-      const DeviceMask mask = matching(c.memory[k]);
+      const DeviceSet mask = matching(c.memory[k]);
       for (int32_t d = 0; d < p_.num_devices(); ++d) {
         int64_t& limit = p_.costs.devices[static_cast<size_t>(d)].memory_limit;
         const int64_t bytes = c.contract.peak_memory[k].bytes;
-        if (mask >> d & 1) limit = limit > 0 ? std::min(limit, bytes) : bytes;
+        if (mask.has(d)) limit = limit > 0 ? std::min(limit, bytes) : bytes;
       }
     }
   }
@@ -319,7 +319,7 @@ class Maker {
     }
     const int32_t x = std::min(find(a), find(b)),
                   y = std::max(find(a), find(b));
-    const DeviceMask both =
+    const DeviceSet both =
         p_.allowed[static_cast<size_t>(x)] & p_.allowed[static_cast<size_t>(y)];
     if (both == 0) return;
     p_.allowed[static_cast<size_t>(x)] = both;

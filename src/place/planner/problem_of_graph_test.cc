@@ -15,9 +15,9 @@ namespace {
 
 using namespace place_tests;  // NOLINT
 
-struct Case {
-  explicit Case(const std::string& body, GraphProblemOptions options = {},
-                const PlaceOptions& places = gpus_and_cpu())
+struct GraphCase {
+  explicit GraphCase(const std::string& body, GraphProblemOptions options = {},
+                     const PlaceOptions& places = gpus_and_cpu())
       : text(parse_text(kHead + body)) {
     std::vector<std::string> names;
     for (const PlaceDevice& d : places.devices) names.push_back(d.name);
@@ -37,7 +37,7 @@ struct Case {
     return static_cast<int32_t>(std::find(n.begin(), n.end(), name) -
                                 n.begin());
   }
-  DeviceMask allowed(const std::string& name) const {
+  DeviceSet allowed(const std::string& name) const {
     return problem.allowed[static_cast<size_t>(id(name))];
   }
   bool together(const std::string& a, const std::string& b) const {
@@ -54,10 +54,10 @@ struct Case {
 };
 
 TEST(ProblemOfGraph, KernelsAndRequestsSayWhereOpsMayBe) {
-  const Case c(arg("x") + node("a", "One(x:0)") + node("b", "CpuOnly(a:0)") +
-               node("c", "NotGpu0(a:0)") +
-               node("d", "One(a:0)", "on \"/GPU:1\"") +
-               node("e", "One(a:0)", "on \"/GPU:*\""));
+  const GraphCase c(arg("x") + node("a", "One(x:0)") +
+                    node("b", "CpuOnly(a:0)") + node("c", "NotGpu0(a:0)") +
+                    node("d", "One(a:0)", "on \"/GPU:1\"") +
+                    node("e", "One(a:0)", "on \"/GPU:*\""));
   EXPECT_EQ(c.allowed("a"), 0b111u);
   EXPECT_EQ(c.allowed("b"), 0b100u);
   EXPECT_EQ(c.allowed("c"), 0b110u);
@@ -67,7 +67,7 @@ TEST(ProblemOfGraph, KernelsAndRequestsSayWhereOpsMayBe) {
 TEST(ProblemOfGraph, ScopesThatNeedNotBeKeptAreACandidateAlone) {
   GraphProblemOptions free;
   free.keep_scopes = false;
-  const Case c(arg("x") + node("d", "One(x:0)", "on \"/GPU:1\""), free);
+  const GraphCase c(arg("x") + node("d", "One(x:0)", "on \"/GPU:1\""), free);
   EXPECT_EQ(c.allowed("d"), 0b111u);
   ASSERT_EQ(c.problem.candidates.size(), 2u);
   EXPECT_EQ(c.problem.candidates[0].name, "the scopes as written");
@@ -75,8 +75,8 @@ TEST(ProblemOfGraph, ScopesThatNeedNotBeKeptAreACandidateAlone) {
 }
 
 TEST(ProblemOfGraph, UpdatesStayWithTheirVariable) {
-  const Case c(handle("v", "on \"/GPU:1\"") + handle("m") + arg("g") +
-               effect("u", "Slot(v:0, m:0, g:0)"));
+  const GraphCase c(handle("v", "on \"/GPU:1\"") + handle("m") + arg("g") +
+                    effect("u", "Slot(v:0, m:0, g:0)"));
   EXPECT_TRUE(c.together("v", "u"));
   EXPECT_TRUE(c.together("m", "u"));
   EXPECT_FALSE(c.together("g", "u"));
@@ -84,10 +84,10 @@ TEST(ProblemOfGraph, UpdatesStayWithTheirVariable) {
 }
 
 TEST(ProblemOfGraph, ReadersOfAVariableComeBeforeTheNextWrite) {
-  const Case c(handle("v") + arg("g") + node("r", "ReadVariableOp(v:0)") +
-               node("s", "Identity(r:0)") + node("f", "One(s:0)") +
-               effect("w", "AssignVariableOp(v:0, g:0)") +
-               node("r2", "ReadVariableOp(v:0)"));
+  const GraphCase c(handle("v") + arg("g") + node("r", "ReadVariableOp(v:0)") +
+                    node("s", "Identity(r:0)") + node("f", "One(s:0)") +
+                    effect("w", "AssignVariableOp(v:0, g:0)") +
+                    node("r2", "ReadVariableOp(v:0)"));
   EXPECT_TRUE(c.waits("w", "r"));
   EXPECT_TRUE(c.waits("w", "f"));
   EXPECT_TRUE(c.waits("r2", "w"));
@@ -95,18 +95,19 @@ TEST(ProblemOfGraph, ReadersOfAVariableComeBeforeTheNextWrite) {
 }
 
 TEST(ProblemOfGraph, AliasesGoWithWhatTheyRename) {
-  const Case c(arg("x") + node("a", "One(x:0)") + node("i", "Identity(a:0)") +
-               node("b", "CpuOnly(a:0)") +
-               node("j", "Identity(b:0)", "on \"/GPU:0\""));
+  const GraphCase c(arg("x") + node("a", "One(x:0)") +
+                    node("i", "Identity(a:0)") + node("b", "CpuOnly(a:0)") +
+                    node("j", "Identity(b:0)", "on \"/GPU:0\""));
   EXPECT_TRUE(c.together("a", "i"));
   EXPECT_FALSE(c.together("b", "j"));  // nowhere together
 }
 
 TEST(ProblemOfGraph, EveryCandidateKeepsItsLimits) {
-  const Case c(handle("v", "on \"/GPU:1\"") + arg("x") +
-               node("r", "ReadVariableOp(v:0)") + node("a", "Two(x:0, r:0)") +
-               node("i", "Identity(a:0)") + node("b", "CpuOnly(i:0)") +
-               effect("w", "AssignVariableOp(v:0, b:0)"));
+  const GraphCase c(handle("v", "on \"/GPU:1\"") + arg("x") +
+                    node("r", "ReadVariableOp(v:0)") +
+                    node("a", "Two(x:0, r:0)") + node("i", "Identity(a:0)") +
+                    node("b", "CpuOnly(i:0)") +
+                    effect("w", "AssignVariableOp(v:0, b:0)"));
   ASSERT_EQ(c.problem.candidates.size(), 2u);
   const auto allowed = allowed_of_groups(c.problem);
   for (const PlanCandidate& candidate : c.problem.candidates) {
@@ -115,7 +116,7 @@ TEST(ProblemOfGraph, EveryCandidateKeepsItsLimits) {
       const auto group =
           static_cast<size_t>(c.problem.group[static_cast<size_t>(i)]);
       const int32_t d = candidate.plan.device[static_cast<size_t>(i)];
-      EXPECT_TRUE(allowed[group] >> d & 1)
+      EXPECT_TRUE(allowed[group].has(d))
           << candidate.name << " " << c.problem.names[static_cast<size_t>(i)];
       if (device[group] < 0) device[group] = d;
       EXPECT_EQ(device[group], d) << candidate.name;
@@ -127,15 +128,15 @@ TEST(ProblemOfGraph, ContractsSayWhereOpsMayBe) {
   GraphProblemOptions options;
   options.contracts.emplace_back(placement::Contract{
       .peak_memory = {{"/GPU:0", 1000}}, .ops = {{"layer", "/GPU:1"}}});
-  const Case c(arg("x") + node("layer/a", "One(x:0)") + node("b", "One(x:0)"),
-               options);
+  const GraphCase c(
+      arg("x") + node("layer/a", "One(x:0)") + node("b", "One(x:0)"), options);
   EXPECT_EQ(c.allowed("layer/a"), 0b010u);
   EXPECT_EQ(c.allowed("b"), 0b111u);
   EXPECT_EQ(c.problem.costs.devices[0].memory_limit, 1000);
   EXPECT_EQ(c.problem.costs.devices[1].memory_limit, 0);
   options.contracts.clear();
   options.contracts.emplace_back(placement::Contract{.stays_on = "/GPU:0"});
-  EXPECT_THROW(Case(arg("x") + node("a", "CpuOnly(x:0)"), options),
+  EXPECT_THROW(GraphCase(arg("x") + node("a", "CpuOnly(x:0)"), options),
                errors::InvalidArgument);
 }
 

@@ -20,7 +20,10 @@ namespace berth::testing {
 //   PlanProblem p = m.make();
 class ProblemMaker {
  public:
-  explicit ProblemMaker(PlanModel model) { p_.model = model; }
+  explicit ProblemMaker(PlanModel model, const ModelRules* rules = nullptr) {
+    p_.model = model;
+    p_.rules = rules;
+  }
 
   int device_class(const std::string& name) {
     p_.costs.classes.push_back({.name = name, .type = name});
@@ -41,13 +44,13 @@ class ProblemMaker {
     inputs_.emplace_back(inputs.begin(), inputs.end());
     bytes_.push_back(bytes);
     if (touch >= 0) p_.touch_us.push_back(touch);
-    p_.allowed.push_back(~DeviceMask{0});
+    p_.allowed.push_back(~DeviceSet{0});
     p_.group.push_back(p_.num_groups++);
     p_.resident_bytes.push_back(0);
     p_.backward.push_back(0);
     return static_cast<int>(us_.size()) - 1;
   }
-  void allow(int op, DeviceMask devices) { p_.allowed[op] = devices; }
+  void allow(int op, DeviceSet devices) { p_.allowed[op] = devices; }
   void hold(int op, double bytes) { p_.resident_bytes[op] = bytes; }
   void together(int a, int b) {
     const int from = p_.group[b], to = p_.group[a];

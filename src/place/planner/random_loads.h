@@ -104,7 +104,7 @@ class RandomLoadsMaker {
     g.values.add(values);
     p_.costs.bytes.add(bytes);
     p_.names.push_back("op" + std::to_string(i));
-    DeviceMask mask = device_bit(o_.devices) - 1;
+    DeviceSet mask = DeviceSet::below(o_.devices);
     if (o_.masks && chance(0.3)) mask &= ~device_bit(number(0, o_.devices - 1));
     if (o_.devices == 1) mask = 1;
     p_.allowed.push_back(mask);

@@ -19,7 +19,7 @@ namespace {
 // Shares of a stream's budget.
 constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.4;
 constexpr double kFewCoarseEnd = 0.9;  // of few units
-constexpr int kRounds = 40;
+constexpr int kLoadRounds = 40;
 // More are shrunk to about as many before all else.
 constexpr int32_t kManyUnits = 3000;
 
@@ -29,9 +29,9 @@ std::vector<int32_t> spread_out(const LoadProblem& p) {
   std::vector<double> loads(p.limit.size(), 0);
   std::vector<int32_t> device;
   for (int32_t u = 0; u < p.num_units(); ++u) {
-    int32_t best = std::countr_zero(p.allowed[u]);
-    for (DeviceMask m = p.allowed[u]; m; m &= m - 1) {
-      const int32_t d = std::countr_zero(m);
+    int32_t best = p.allowed[u].first();
+    for (DeviceSet m = p.allowed[u]; m; m.drop_first()) {
+      const int32_t d = m.first();
       if (loads[d] + p.work_on(u, d) < loads[best] + p.work_on(u, best)) {
         best = d;
       }
@@ -117,7 +117,7 @@ class StreamSearch {
   int num_rounds() const {
     const double moves = static_cast<double>(stream_.moves_left());
     const double least = 400 + 40 * static_cast<double>(p_.num_units());
-    return static_cast<int>(std::clamp(moves / least, 1.0, 1.0 * kRounds));
+    return static_cast<int>(std::clamp(moves / least, 1.0, 1.0 * kLoadRounds));
   }
 
   void coarse_round(int round, double end) {
@@ -225,7 +225,7 @@ Found search_loads(const PlanProblem& problem, const Budget& budget,
   const LoadProblem p(problem);
   Found found;
   if (p.num_units() == 0) return found;
-  if (std::ranges::count(p.allowed, DeviceMask{0}) > 0) return found;
+  if (std::ranges::count(p.allowed, DeviceSet{0}) > 0) return found;
   LoadSearch search(p, best_candidate(problem, p), budget, seed);
   const LoadPlan best = search.run();
   found.moves = search.moves();

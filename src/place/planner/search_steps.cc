@@ -148,7 +148,7 @@ class StepSearch {
 Found search_steps(const PlanProblem& problem, const Budget& budget,
                    uint64_t seed) {
   const StepUnits units(problem);
-  if (std::find(units.allowed.begin(), units.allowed.end(), DeviceMask{0}) !=
+  if (std::find(units.allowed.begin(), units.allowed.end(), DeviceSet{0}) !=
       units.allowed.end()) {
     return {};
   }

@@ -33,9 +33,9 @@ PlanProblem random_problem(std::mt19937& r, const Shape& shape) {
   const int32_t n = p.num_ops();
   for (int32_t i = 0; i < n; ++i) {
     p.names.push_back("n" + std::to_string(i));
-    const DeviceMask some = static_cast<DeviceMask>(r());
+    const DeviceSet some = static_cast<DeviceSet>(r());
     p.allowed.push_back(shape.masks && pick(r, 3) == 0 ? some | 1
-                                                       : ~DeviceMask{0});
+                                                       : ~DeviceSet{0});
     p.group.push_back(shape.groups && i > 0 && pick(r, 3) == 0
                           ? pick(r, p.num_groups)
                           : p.num_groups);
@@ -93,7 +93,7 @@ void each_order(const PlanProblem& p,
 
 // The least step of all plans that keep everything; infinite: there are none.
 double enumerate(const PlanProblem& p) {
-  const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+  const std::vector<DeviceSet> allowed = allowed_of_groups(p);
   Decoder decoder(p.graph, p.costs);
   double best = std::numeric_limits<double>::infinity();
   PlacePlan plan;

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <map>
+
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Above this many kinds, chains pay the cheapest link of all on every crossing.
 constexpr size_t kManyKinds = 8;
@@ -25,9 +24,9 @@ StepGraph::StepGraph(const PlanProblem& p)
 }
 
 void StepGraph::find_kinds(const PlanProblem& p) {
-  const std::vector<DeviceMask> allowed = allowed_of_groups(p);
+  const std::vector<DeviceSet> allowed = allowed_of_groups(p);
   for (size_t c = 0; c < p.costs.classes.size(); ++c) {
-    DeviceMask of_class = 0;
+    DeviceSet of_class = 0;
     for (int32_t d = 0; d < p.num_devices(); ++d) {
       if (p.costs.devices[d].device_class == static_cast<int32_t>(c)) {
         of_class |= device_bit(d);
@@ -35,12 +34,12 @@ void StepGraph::find_kinds(const PlanProblem& p) {
     }
     if (of_class) kind_devices.push_back(of_class);
   }
-  std::vector<DeviceMask> masks = allowed;
+  std::vector<DeviceSet> masks = allowed;
   std::sort(masks.begin(), masks.end());
   masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
-  for (const DeviceMask mask : masks) {
+  for (const DeviceSet& mask : masks) {
     for (size_t k = kind_devices.size(); k-- > 0;) {
-      const DeviceMask inside = kind_devices[k] & mask;
+      const DeviceSet inside = kind_devices[k] & mask;
       if (inside == 0 || inside == kind_devices[k]) continue;
       kind_devices.push_back(kind_devices[k] & ~mask);
       kind_devices[k] = inside;
@@ -52,14 +51,12 @@ void StepGraph::find_kinds(const PlanProblem& p) {
   least.assign(n, kInfinity);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const auto at = static_cast<size_t>(i);
-    const DeviceMask mask = allowed[static_cast<size_t>(p.group[at])];
+    const DeviceSet mask = allowed[static_cast<size_t>(p.group[at])];
     for (size_t k = 0; k < num_kinds(); ++k) {
       if (!(mask & kind_devices[k])) continue;
-      kinds[at] |= DeviceMask{1} << k;
+      kinds[at] |= device_bit(static_cast<int32_t>(k));
       const double us =
-          p.takes_time(i)
-              ? p.costs.time(i, std::countr_zero(kind_devices[k])).us
-              : 0;
+          p.takes_time(i) ? p.costs.time(i, kind_devices[k].first()).us : 0;
       time[at * num_kinds() + k] = us;
       least[at] = std::min(least[at], us);
     }
@@ -70,9 +67,9 @@ void StepGraph::find_links(const PlanProblem& p) {
   for (size_t a = 0; a < num_kinds(); ++a) {
     for (size_t b = 0; b < num_kinds(); ++b) {
       std::vector<Link> best;
-      for (DeviceMask from = kind_devices[a]; from; from &= from - 1) {
-        for (DeviceMask to = kind_devices[b]; to; to &= to - 1) {
-          const int32_t f = std::countr_zero(from), t = std::countr_zero(to);
+      for (DeviceSet from = kind_devices[a]; from; from.drop_first()) {
+        for (DeviceSet to = kind_devices[b]; to; to.drop_first()) {
+          const int32_t f = from.first(), t = to.first();
           if (f == t) continue;
           const LinkCost& l = p.costs.link(f, t);
           const auto as_good = [&](const Link& other) {
@@ -105,19 +102,18 @@ void StepGraph::find_edges(const PlanProblem& p) {
   const SimulatedGraph& g = p.graph;
   using Kind = SimulatedGraph::Kind;
   // Least copies by (from's kinds, to's kinds, bytes) come again and again.
-  std::map<std::tuple<DeviceMask, DeviceMask, int64_t>, double> known;
+  std::map<std::tuple<DeviceSet, DeviceSet, int64_t>, double> known;
   const auto cross = [&](int32_t from, int32_t to, int64_t bytes) {
     if (bytes < 0) return 0.0;
-    const DeviceMask f = kinds[static_cast<size_t>(from)];
-    const DeviceMask t = kinds[static_cast<size_t>(to)];
+    const DeviceSet f = kinds[static_cast<size_t>(from)];
+    const DeviceSet t = kinds[static_cast<size_t>(to)];
     const auto [it, fresh] = known.try_emplace({f, t, bytes}, kInfinity);
     if (!fresh) return it->second;
-    for (DeviceMask a = f; a; a &= a - 1) {
-      for (DeviceMask b = t; b; b &= b - 1) {
-        it->second =
-            std::min(it->second,
-                     copy_us(static_cast<size_t>(std::countr_zero(a)),
-                             static_cast<size_t>(std::countr_zero(b)), bytes));
+    for (DeviceSet a = f; a; a.drop_first()) {
+      for (DeviceSet b = t; b; b.drop_first()) {
+        it->second = std::min(it->second,
+                              copy_us(static_cast<size_t>(a.first()),
+                                      static_cast<size_t>(b.first()), bytes));
       }
     }
     return it->second;
@@ -202,7 +198,8 @@ std::vector<double> StepGraph::by_path(
       add_edge(edges[static_cast<size_t>(number)], back, end, ready);
     }
     for (size_t k = 0; k < count; ++k) {
-      if (!(kinds[static_cast<size_t>(op)] >> k & 1)) continue;
+      if (!kinds[static_cast<size_t>(op)].has(static_cast<int32_t>(k)))
+        continue;
       start[first + k] = ready[k];
       end[first + k] = ready[k] + time[first + k];
     }

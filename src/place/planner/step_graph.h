@@ -36,13 +36,13 @@ struct StepGraph {
 
   // Devices that nothing tells apart: of one class, and allowed to the same
   // ops.
-  std::vector<DeviceMask> kind_devices;
+  std::vector<DeviceSet> kind_devices;
 
   // Per op. Those that take no time, and after which nothing does, are left
   // out: they have no edges.
-  std::vector<DeviceMask> kinds;  // that it may run on, as bits
-  std::vector<double> time;       // [op * kinds + kind]; infinite: not allowed
-  std::vector<double> least;      // of all kinds
+  std::vector<DeviceSet> kinds;  // that it may run on, as bits
+  std::vector<double> time;      // [op * kinds + kind]; infinite: not allowed
+  std::vector<double> least;     // of all kinds
   std::vector<int32_t> group;
   int32_t num_groups = 0;
 

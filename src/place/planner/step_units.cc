@@ -84,7 +84,7 @@ void StepUnits::find_order() {
 // source on another one.)
 void StepUnits::join_nodes() {
   const SimulatedGraph& g = problem.graph;
-  std::vector<DeviceMask> mask = allowed_of_groups(problem);
+  std::vector<DeviceSet> mask = allowed_of_groups(problem);
   std::vector<uint8_t> timed(mask.size(), 0);
   for (int32_t i = 0; i < g.num_nodes(); ++i) {
     timed[problem.group[i]] |= problem.takes_time(i);

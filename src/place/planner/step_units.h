@@ -27,7 +27,7 @@ class StepUnits {
 
   // Per unit.
   int32_t num_units = 0;
-  std::vector<DeviceMask> allowed;  // none: no plan exists
+  std::vector<DeviceSet> allowed;  // none: no plan exists
   Rows<int32_t> nodes;
   Rows<int32_t> ops;  // those that take time
   // Bytes that a unit holds on its device from begin to end: residents; these

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "base/infinity.h"
 #include "place/planner/simplex.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMostCuts = 60;
 
 // Of the cheapest kinds, what they take: the slope of the worth.

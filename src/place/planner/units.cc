@@ -26,15 +26,15 @@ constexpr Unit kTimes[] = {{"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}};
 constexpr Unit kFlops[] = {
     {"MFLOPS", 1}, {"GFLOPS", 1e3}, {"TFLOPS", 1e6}, {"PFLOPS", 1e9}};
 
-struct Kind {
+struct UnitKind {
   const char* what;
   const char* example;
   const char* suffix;
   std::span<const Unit> units;
 };
 
-const Kind& kind_of(Quantity kind) {
-  static const Kind kKinds[] = {
+const UnitKind& kind_of(Quantity kind) {
+  static const UnitKind kKinds[] = {
       {"size", "\"16GiB\" or \"512MB\"", "_bytes", kBytes},
       {"time", "\"5us\" or \"1.5ms\"", "_us", kTimes},
       {"bandwidth", "\"64GB/s\"", "_bytes_per_us", kBytes},
@@ -45,7 +45,7 @@ const Kind& kind_of(Quantity kind) {
 }  // namespace
 
 double parse_quantity(std::string_view text, Quantity kind) {
-  const Kind& k = kind_of(kind);
+  const UnitKind& k = kind_of(kind);
   const auto fail = [&](const char* why) {
     throw errors::InvalidArgument(
         fmt::format("\"{}\" {}; expected a {}, for example {}", text, why,

@@ -158,10 +158,8 @@ class Question {
       const auto a = find_device(trimmed(ends.substr(0, at)));
       const auto b = find_device(trimmed(ends.substr(at + (one_way ? 2 : 1))));
       if (!a || !b || *a == *b) continue;
-      const auto n = static_cast<size_t>(c_.problem.num_devices());
-      const auto from = static_cast<size_t>(*a), to = static_cast<size_t>(*b);
-      fn(c_.problem.costs.links[from * n + to]);
-      if (!one_way) fn(c_.problem.costs.links[to * n + from]);
+      fn(c_.problem.costs.link_of(*a, *b));
+      if (!one_way) fn(c_.problem.costs.link_of(*b, *a));
       return;
     }
     fail(fmt::format("\"{}\" is no pair of devices", ends));
@@ -250,7 +248,7 @@ class Question {
   // Nobody may be there; what was there is only planned again.
   void remove() {
     const int32_t d = device(rest_);
-    for (DeviceMask& mask : c_.problem.allowed) mask &= ~device_bit(d);
+    for (DeviceSet& mask : c_.problem.allowed) mask &= ~device_bit(d);
   }
 
   const std::string& text_;

@@ -21,7 +21,7 @@ constexpr int64_t kMovesInWindow = 1000, kMostTimesMoves = 8;
 constexpr int kRoundsPerTime = 4;
 
 // What is less than this share of a step is rounding.
-constexpr double kRounding = 1e-12;
+constexpr double kSearchRounding = 1e-12;
 
 struct Part {
   StepWindow window;
@@ -120,7 +120,7 @@ class Rounds {
       return static_cast<double>(moves) / static_cast<double>(most);
     });
     moves_[stream] = before + annealer.moves();
-    if (!(annealer.best_us() < us * (1 - kRounding))) return std::nullopt;
+    if (!(annealer.best_us() < us * (1 - kSearchRounding))) return std::nullopt;
     part.better = annealer.best();
     return part;
   }

@@ -172,7 +172,7 @@ class Cutter {
       // Units that are here in part stay where they are.
       const bool whole =
           seen[unit] == static_cast<int32_t>(units_.ops[unit].size());
-      const DeviceMask mask =
+      const DeviceSet mask =
           whole ? units_.allowed[unit] : device_bit(plan_.device[op]);
       const auto [it, added] = group.emplace(unit, w_.problem.num_groups);
       const int32_t n =
@@ -257,7 +257,7 @@ class Cutter {
     return n;
   }
 
-  int32_t add_node(int32_t device, DeviceMask allowed,
+  int32_t add_node(int32_t device, DeviceSet allowed,
                    const std::vector<int32_t>& reads,
                    const std::vector<int32_t>& controls, int32_t group) {
     SimulatedGraph& g = w_.problem.graph;

@@ -3,24 +3,23 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
+
+#include "base/infinity.h"
 
 namespace berth {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-constexpr double kWorthwhile = 3e-5;  // less is no deduction
-constexpr double kRounding = 1e-12;   // of sums
-constexpr double kNear = 1e-9;        // of times that should be equal
-constexpr double kShave = 1e-10;      // of what is deduced
-constexpr size_t kThresholds = 32;    // times looked at, on each side
-constexpr double kLooks = 5e5;        // ops times cuts of one kind
-constexpr size_t kTargets = 300;      // ops that are looked at
-constexpr size_t kSizes = 2;          // by which ops are counted
-constexpr double kLarge = 0.995;      // share of the work: the largest ops
+constexpr double kWorthwhile = 3e-5;       // less is no deduction
+constexpr double kWindowRounding = 1e-12;  // of sums
+constexpr double kNear = 1e-9;             // of times that should be equal
+constexpr double kShave = 1e-10;           // of what is deduced
+constexpr size_t kThresholds = 32;         // times looked at, on each side
+constexpr double kLooks = 5e5;             // ops times cuts of one kind
+constexpr size_t kTargets = 300;           // ops that are looked at
+constexpr size_t kSizes = 2;               // by which ops are counted
+constexpr double kLarge = 0.995;           // share of the work: the largest ops
 
 // Keeps at most `most`, spread evenly; near ones count as one.
 void thin_out(std::vector<double>& v, size_t most, double near) {
@@ -136,7 +135,7 @@ std::vector<int32_t> Windows::choose_targets() const {
 // What all devices must do at least: what close() would find, at once.
 void Windows::count_work() {
   double sum = 0, capacity = 0;
-  uint64_t used = 0;
+  DeviceSet used;
   for (int32_t i = 0; i < g_.num_ops(); ++i) {
     double least = kInfinity;
     for (size_t k = 0; k < kinds_; ++k) {
@@ -146,9 +145,9 @@ void Windows::count_work() {
     sum += least;
     used |= g_.kinds[static_cast<size_t>(i)];
   }
-  for (uint64_t k = used; k; k &= k - 1) {
-    const auto kind = static_cast<size_t>(std::countr_zero(k));
-    capacity += weight_[kind] * std::popcount(g_.kind_devices[kind]);
+  for (DeviceSet k = used; k; k.drop_first()) {
+    const auto kind = static_cast<size_t>(k.first());
+    capacity += weight_[kind] * g_.kind_devices[kind].count();
   }
   const double t = sum / capacity * (1 - kShave);
   if (!(t > bound_ && t < kInfinity)) return;
@@ -286,7 +285,7 @@ bool Windows::must_join(const StepGraph::Edge& e, double t) const {
   if (to != target_) {
     lag = g_.least[x] + (target_ < 0 ? start_[!back_][x] : lag_[x]);
   }
-  return end_[back_][from] + e.cross + lag > t * (1 + kRounding);
+  return end_[back_][from] + e.cross + lag > t * (1 + kWindowRounding);
 }
 
 // Finds what shares devices when the target starts by `t`.
@@ -351,12 +350,12 @@ double Windows::excess(const Cut& cut, double t) {
   work_ += static_cast<int64_t>(items_.size() * kinds_);
   const double length = std::max(t - cut.until - cut.from, 0.0);
   double sum = 0;
-  uint64_t used = 0;
+  DeviceSet used;
   for (const Class& c : classes_) {
     if (c.largest < cut.size) continue;
     double least = kInfinity;
-    for (uint64_t k = c.kinds; k; k &= k - 1) {
-      const auto kind = static_cast<size_t>(std::countr_zero(k));
+    for (DeviceSet k = c.kinds; k; k.drop_first()) {
+      const auto kind = static_cast<size_t>(k.first());
       const double us = need(c, cut, t, kind);
       if (us == kInfinity) continue;
       least = std::min(least, cut.size > 0 ? us : weight_[kind] * us);
@@ -367,12 +366,12 @@ double Windows::excess(const Cut& cut, double t) {
   }
   const double room = cut.size > 0 ? std::floor(length / cut.size) : length;
   double capacity = 0;
-  for (uint64_t k = used; k; k &= k - 1) {
-    const auto kind = static_cast<size_t>(std::countr_zero(k));
+  for (DeviceSet k = used; k; k.drop_first()) {
+    const auto kind = static_cast<size_t>(k.first());
     capacity += room * (cut.size > 0 ? 1 : weight_[kind]) *
-                std::popcount(g_.kind_devices[kind]);
+                g_.kind_devices[kind].count();
   }
-  const double over = sum - capacity * (1 + kRounding);
+  const double over = sum - capacity * (1 + kWindowRounding);
   return over > 0 ? over * (cut.size > 0 ? cut.size : 1) : 0;
 }
 
@@ -385,7 +384,7 @@ double Windows::need(const Class& c, const Cut& cut, double t, size_t kind) {
   const Part* parts = &parts_[kind * items_.size()];
   for (int32_t i = c.begin; i < c.end; ++i) {
     const auto& [w, head, lag] = parts[i];
-    if (head + w + lag > t * (1 + kRounding)) return kInfinity;
+    if (head + w + lag > t * (1 + kWindowRounding)) return kInfinity;
     if (cut.size > 0) {
       if (w < cut.size) continue;
       inside += head >= cut.from && lag >= cut.until;
@@ -404,7 +403,7 @@ double Windows::need(const Class& c, const Cut& cut, double t, size_t kind) {
   // One after the other: before and behind the cut is only so much time.
   double before = std::max(cut.from - first, 0.0);
   double behind = std::max(cut.until - last, 0.0);
-  double room = length * (1 + kRounding);
+  double room = length * (1 + kWindowRounding);
   if (cut.size > 0) {
     before = std::ceil(before / cut.size);
     behind = std::ceil(behind / cut.size);

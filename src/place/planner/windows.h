@@ -54,7 +54,7 @@ class Windows {
   };
   struct Class {  // ops that share a device
     int32_t begin = 0, end = 0;
-    uint64_t kinds = ~uint64_t{0};
+    DeviceSet kinds = ~DeviceSet();
     double largest = 0;
   };
 

@@ -1,0 +1,62 @@
+// Fuzz target of the readers of public placement formats: any bytes end in a
+// problem, or in a named error. A small problem is then planned for a few
+// moves; what is planned keeps its limits, is no less than its bound, whose
+// witness holds, and reads back from a split. Bytes after the first NUL are a
+// split.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "berth/errors.h"
+#include "cli/planner/formats.h"
+#include "cli/planner/pieces.h"
+
+namespace {
+
+using namespace berth;
+
+// Larger ones would leave no time for others.
+constexpr int32_t kMostOps = 60;
+
+void follow(const PlanProblem& p, const std::string& split) {
+  if (p.num_ops() > kMostOps) return;
+  try {
+    evaluate(p, read_split(p, split, "split"));
+  } catch (const errors::InvalidArgument&) {  // none, or of another problem
+  }
+  if (!has_pieces(p)) return;
+  const Bound bound = bound_pieces(p, Budget::of_moves(800, 1), 0);
+  if (!bound.witness.kind.empty() && !check_pieces(p, bound.witness).empty()) {
+    std::abort();
+  }
+  const Found found = search_pieces(p, Budget::of_moves(800, 1), 1);
+  if (!found.any()) return;
+  const Evaluation e = evaluate(p, found.plan);
+  if (!e.violations.empty() || e.value < bound.value * (1 - 1e-9)) std::abort();
+  const PlacePlan back = read_split(p, split_text(p, found.plan), "split");
+  if (back.device != found.plan.device) std::abort();
+}
+
+template <class Read>
+void try_reader(const std::string& split, Read&& read) {
+  try {
+    follow(read(), split);
+  } catch (const errors::InvalidArgument&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string all(reinterpret_cast<const char*>(data), size);
+  const size_t end = all.find('\0');
+  const std::string text = all.substr(0, end);
+  const std::string split = end == std::string::npos ? "" : all.substr(end + 1);
+  for (const Objective o : {Objective::kLatency, Objective::kThroughput}) {
+    try_reader(split,
+               [&] { return read_dnn_partitioning(text, "fuzz.json", o); });
+  }
+  try_reader(split, [&] { return read_doppler(text, "fuzz.txt", 2); });
+  return 0;
+}

@@ -1,0 +1,140 @@
+// Forks: parts of a chain whose ops are not connected among each other, on
+// several devices at a time.
+
+#include <algorithm>
+
+#include "cli/planner/chain_pieces.h"
+
+namespace berth {
+
+int32_t PiecesChain::root(int32_t op) {
+  while (root_[static_cast<size_t>(op)] != op) {
+    int32_t& next = root_[static_cast<size_t>(op)];
+    next = root_[static_cast<size_t>(next)];
+    op = next;
+  }
+  return op;
+}
+
+// Adds a part to the branches behind it, which end before `end`. Returns
+// whether there are two or more, but not many.
+bool PiecesChain::join(int32_t part, int32_t end) {
+  const auto unite = [&](int32_t a, int32_t b) {
+    a = root(a);
+    b = root(b);
+    if (a == b) return;
+    root_[static_cast<size_t>(b)] = a;
+    --num_branches_;
+  };
+  const std::vector<int32_t>& ops = parts_[static_cast<size_t>(part)];
+  for (const int32_t v : ops) root_[static_cast<size_t>(v)] = v;
+  num_branches_ += static_cast<int32_t>(ops.size());
+  for (const int32_t v : ops) {
+    for (const int32_t r : p_.readers[v]) {
+      if (part_of_[static_cast<size_t>(r)] < end) unite(v, r);
+    }
+    const auto group = p_.ops_of[p_.group[static_cast<size_t>(v)]];
+    unite(v, group[0]);
+  }
+  return num_branches_ >= 2 && num_branches_ <= kMostBranches;
+}
+
+// Fills branches_, of the parts from `begin` to before `end`.
+void PiecesChain::find_branches(int32_t begin, int32_t end) {
+  branches_.clear();
+  std::vector<int32_t> roots;
+  for (int32_t k = begin; k < end; ++k) {
+    for (const int32_t v : parts_[static_cast<size_t>(k)]) {
+      const int32_t r = root(v);
+      const auto at = std::find(roots.begin(), roots.end(), r);
+      const auto which = static_cast<size_t>(at - roots.begin());
+      if (at == roots.end()) {
+        roots.push_back(r);
+        branches_.emplace_back();
+      }
+      branches_[which].ops.push_back(v);
+    }
+  }
+  std::vector<int32_t> inputs;
+  for (Branch& b : branches_) {
+    inputs.clear();
+    b.work.assign(static_cast<size_t>(p_.num_devices), 0);
+    for (const int32_t v : b.ops) {
+      const auto at = static_cast<size_t>(v);
+      if (last_reader_[at] >= end) b.transfers += p_.touch[at];
+      for (const int32_t u : p_.inputs[v]) {
+        if (part_of_[static_cast<size_t>(u)] < begin) inputs.push_back(u);
+      }
+      for (int32_t d = 0; d < p_.num_devices; ++d) {
+        b.work[static_cast<size_t>(d)] += p_.time_of(v, d);
+      }
+      b.bytes += p_.bytes[at];
+      b.on_cpu = std::max(b.on_cpu, rest_[at]);
+      b.allowed &= p_.allowed[static_cast<size_t>(p_.group[at])];
+    }
+    std::sort(inputs.begin(), inputs.end());
+    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+    for (const int32_t u : inputs) {
+      b.transfers += p_.touch[static_cast<size_t>(u)];
+    }
+  }
+}
+
+// The best way for branches side by side with one accelerator or two: each on
+// CPUs, on the first or on the second (digits 0, 1 and 2 of the code).
+PiecesChain::Fork PiecesChain::best_fork(int32_t first, int32_t second) const {
+  Fork best;
+  int32_t codes = 1;
+  for (size_t k = 0; k < branches_.size(); ++k) codes *= 3;
+  const int32_t device[3] = {-1, first, second};
+  for (int32_t code = 1; code < codes; ++code) {
+    double time[3] = {0, 0, 0}, bytes[3] = {0, 0, 0};
+    bool good = true;
+    int32_t rest = code, used = 0;
+    for (const Branch& b : branches_) {
+      const int32_t slot = rest % 3;
+      rest /= 3;
+      used = std::max(used, slot);
+      if (slot == 0) {
+        time[0] = std::max(time[0], b.on_cpu);
+        continue;
+      }
+      if (device[slot] < 0) {
+        good = false;
+        break;
+      }
+      const auto d = static_cast<size_t>(device[slot]);
+      time[slot] += b.transfers + b.work[d];
+      bytes[slot] += b.bytes;
+      good &=
+          (b.allowed & device_bit(device[slot])) && bytes[slot] <= p_.limit[d];
+    }
+    const double cost = std::max({time[0], time[1], time[2]});
+    const auto at = static_cast<size_t>(used) - 1;
+    if (good && cost < best.cost[at]) {
+      best.cost[at] = cost;
+      best.code[at] = code;
+    }
+  }
+  return best;
+}
+
+void PiecesChain::add_forks(const std::vector<int32_t>& devices, int32_t begin,
+                            int32_t end) {
+  find_branches(begin, end);
+  Fork fork;
+  for (int32_t a = 1; a <= static_cast<int32_t>(devices.size()); ++a) {
+    if (a <= 2 || !alike_) {
+      fork = best_fork(devices[static_cast<size_t>(a) - 1],
+                       a == 1 ? -1 : devices[static_cast<size_t>(a) - 2]);
+    }
+    for (int32_t used = 1; used <= std::min(a, 2); ++used) {
+      const auto at = static_cast<size_t>(used) - 1;
+      const double cost = step(a - used, begin).cost + fork.cost[at];
+      if (cost >= step(a, end).cost) continue;
+      step(a, end) = {cost, begin, kFork, fork.code[at]};
+    }
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,113 @@
+// Chains: plans that cut a linear order of all ops into pieces, one for each
+// accelerator, with ops on CPUs between them, which run beside each other.
+//
+// For one order the best such plan is found exactly, as if pieces ran one after
+// another: that is what they do where a graph is close to a chain. Internal to
+// the search of this model; one thread per object.
+
+#ifndef BERTH_CLI_PLANNER_CHAIN_PIECES_H_
+#define BERTH_CLI_PLANNER_CHAIN_PIECES_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cli/planner/pieces.h"
+#include "place/planner/budget.h"
+
+namespace berth {
+
+class PiecesChain {
+ public:
+  explicit PiecesChain(const PiecesProblem& problem);
+
+  // Groups that wait for each other are one block; blocks have no cycles.
+  int32_t num_blocks() const { return static_cast<int32_t>(blocks_.size()); }
+
+  // Returns a random order of the blocks, by one of several rules.
+  std::vector<int32_t> random_order(StreamRandom& random) const;
+
+  // Returns a slot per group, the place of its accelerator in `devices`, or -1:
+  // on its CPU. The best plan along `order` with the accelerators in this
+  // order; one that is there twice has twice its room. Empty: there is none.
+  std::vector<int32_t> best_plan(const std::vector<int32_t>& order,
+                                 const std::vector<int32_t>& devices);
+
+  // Returns the CPU that suits a group; -1: it allows none.
+  int32_t cpu_of(int32_t group) const {
+    return cpu_of_[static_cast<size_t>(group)];
+  }
+
+  const Rows<int32_t>& blocks() const { return blocks_; }  // their groups
+
+ private:
+  static constexpr int32_t kOnCpu = -1, kUnused = -2, kFork = -3;
+  static constexpr int32_t kMostBranches = 4;
+
+  struct Step {  // the best end at a position with some accelerators used
+    double cost;
+    int32_t from;  // position where the last piece begins
+    int32_t on;    // device, kOnCpu, kUnused: as with one less, or kFork
+    int32_t code;  // of a fork: where its branches are
+  };
+  struct Segment {
+    double in = 0, out = 0, bytes = 0;
+    DeviceSet allowed = ~DeviceSet{0};
+    std::vector<double> work;  // per device
+  };
+
+  void find_blocks();
+  void connect_blocks();
+  void lay_out(const std::vector<int32_t>& order);
+  void grow(Segment& segment, int32_t begin, int32_t end);
+  void extend(const std::vector<int32_t>& devices, int32_t end);
+  void find_cpus();
+  double grow_on_cpu(int32_t begin, int32_t end);
+  Step& step(int32_t used, int32_t at) {
+    return steps_[static_cast<size_t>(used) * stride_ +
+                  static_cast<size_t>(at)];
+  }
+  std::vector<int32_t> walk_back(int32_t used);
+  bool join(int32_t part, int32_t end);
+  int32_t root(int32_t op);
+  void find_branches(int32_t begin, int32_t end);
+  struct Fork {  // with one accelerator and with two
+    double cost[2] = {std::numeric_limits<double>::infinity(),
+                      std::numeric_limits<double>::infinity()};
+    int32_t code[2] = {0, 0};
+  };
+  Fork best_fork(int32_t first, int32_t second) const;
+  void add_forks(const std::vector<int32_t>& devices, int32_t begin,
+                 int32_t end);
+
+  const PiecesProblem& p_;
+  Rows<int32_t> blocks_;           // groups
+  std::vector<int32_t> block_of_;  // per group
+  std::vector<int32_t> cpu_of_;    // per group; -1: none
+  Rows<int32_t> after_, before_;   // per block: blocks
+  bool alike_ = true;              // all accelerators
+  double most_bytes_ = 0;          // of any accelerator
+
+  // Of one order: parts of one or more blocks, so that they are not too many.
+  std::vector<std::vector<int32_t>> parts_;  // ops
+  std::vector<int32_t> part_of_;             // per op
+  std::vector<int32_t> last_reader_;         // per op: a part
+  std::vector<int32_t> marked_;              // per op: counted as input at
+  std::vector<double> rest_;                 // per op: to the end on CPUs
+  // Ops of a segment that are connected in it, by one of them.
+  std::vector<int32_t> root_;
+  int32_t num_branches_ = 0;
+  struct Branch {
+    std::vector<int32_t> ops;
+    std::vector<double> work;  // per device
+    double transfers = 0, bytes = 0, on_cpu = 0;
+    DeviceSet allowed = ~DeviceSet{0};
+  };
+  std::vector<Branch> branches_;
+  std::vector<Step> steps_;
+  size_t stride_ = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLI_PLANNER_CHAIN_PIECES_H_

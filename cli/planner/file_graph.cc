@@ -1,0 +1,53 @@
+#include "cli/planner/file_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <queue>
+
+#include "berth/errors.h"
+#include "cli/planner/formats.h"
+
+namespace berth {
+
+void bad_file(const std::string& name, const std::string& where,
+              const std::string& what) {
+  throw errors::InvalidArgument(
+      fmt::format("{}: {}{}{}", name, where, where.empty() ? "" : " ", what));
+}
+
+void set_graph(PlanProblem& p, std::vector<std::vector<int32_t>> inputs,
+               const std::vector<int64_t>& bytes) {
+  SimulatedGraph& g = p.graph;
+  const size_t n = inputs.size();
+  for (size_t i = 0; i < n; ++i) {
+    std::vector<int32_t>& reads = inputs[i];
+    std::sort(reads.begin(), reads.end());
+    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+    const auto number = static_cast<int32_t>(i);
+    g.reads.add(reads);
+    g.controls.add({});
+    g.values.add(std::span(&number, 1));
+    g.producer.push_back(number);
+    p.costs.bytes.add(std::span(&bytes[i], 1));
+    p.group.push_back(number);
+  }
+  g.kind.assign(n, SimulatedGraph::Kind::kOp);
+  g.everywhere.assign(n, 0);
+  g.lives_on.assign(n, 0);
+  g.alias_of.assign(n, -1);
+  g.variable_bytes.assign(n, 0);
+  g.finish();
+  p.num_groups = static_cast<int32_t>(n);
+  p.allowed.assign(n, ~DeviceSet{0});
+  p.resident_bytes.assign(n, 0);
+  p.backward.assign(n, 0);
+  p.costs.workspace.assign(n * p.costs.classes.size(), 0);
+}
+
+void add_device(PlanProblem& p, const std::string& name, int32_t device_class,
+                CopyRule copies, int64_t memory_limit) {
+  p.costs.devices.push_back({name, device_class, memory_limit, copies, -1});
+}
+
+}  // namespace berth

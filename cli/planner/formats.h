@@ -1,0 +1,45 @@
+// Readers of the two public formats of placement problems.
+//
+// Formats and rules are those of their authors' programs; docs/formats.md says
+// how they are read. All throw errors::InvalidArgument for a text that is not
+// of the format, naming the line or the path of the field ("nodes[3].size"),
+// what stands there and what was expected. Pure.
+
+#ifndef BERTH_CLI_PLANNER_FORMATS_H_
+#define BERTH_CLI_PLANNER_FORMATS_H_
+
+#include <string>
+
+#include "berth/placement_policy.h"
+#include "place/planner/problem.h"
+
+namespace berth {
+
+using placement::Objective;
+
+// Reads the JSON of "dnn-partitioning" (Tarnawski et al., NeurIPS 2020).
+// Devices are "ACC:0", ... and, for throughput, as many of "CPU:0", ... as it
+// names; for latency one "CPU", which stands for as many cores as are needed.
+// Ops are named by "name" where these are distinct, else by id. `name`: of the
+// file, for messages.
+PlanProblem read_dnn_partitioning(const std::string& text,
+                                  const std::string& name, Objective objective);
+
+// Reads a graph of Doppler (Yao et al., ICLR 2026): times in units of 1e10 of
+// its numbers; equal devices "GPU:0", ... `devices` of them; 0: as many as the
+// file's name says ("8gpu_..."), else 4, the authors' default.
+PlanProblem read_doppler(const std::string& text, const std::string& name,
+                         int devices);
+
+// Reads a split, the JSON that the authors of dnn-partitioning exchange plans
+// in: ids per accelerator and CPU. Ops that it lacks follow their colour class,
+// as there. `name`: of its file.
+PlacePlan read_split(const PlanProblem& problem, const std::string& text,
+                     const std::string& name);
+
+// Writes a plan of a problem with ids as a split.
+std::string split_text(const PlanProblem& problem, const PlacePlan& plan);
+
+}  // namespace berth
+
+#endif  // BERTH_CLI_PLANNER_FORMATS_H_

@@ -1,0 +1,102 @@
+// What any plan of the third model needs along one path of ops.
+//
+// A path meets pieces one after another, each in ops that follow each other on
+// it. A piece that has the ops i to j of the path also has all ops between them
+// (pieces are contiguous), and none before op i - 1 or behind op j + 1: so it
+// takes at least the work of those, and the transfer of each value that one of
+// those and one of these read or make. It holds the bytes of their colour
+// classes. What else it may have is up to it: a least cut says what that costs
+// at least, work and transfers together (piece_cut.h). The cheapest way to cut
+// the path is a lower bound on any plan. Internal to the bound; one thread.
+
+#ifndef BERTH_CLI_PLANNER_PATH_PIECES_H_
+#define BERTH_CLI_PLANNER_PATH_PIECES_H_
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "cli/planner/piece_cut.h"
+#include "cli/planner/pieces.h"
+
+namespace berth {
+
+class PathPieces {
+ public:
+  explicit PathPieces(const PiecesProblem& problem);
+
+  // Weights by which paths may be long: by number of the rule, modulo kRules,
+  // time at best, bytes, time and transfers, or ops.
+  static constexpr int kRules = 4;
+  double weight(int32_t op, int rule) const;
+
+  // Returns the longest path under weights per op.
+  std::vector<int32_t> longest(const std::vector<double>& weight) const;
+
+  // Returns a lower bound on the time in which the ops of a path can be done:
+  // ops of the PiecesProblem, each an input of the next. Cuts as long as more()
+  // says so, asked before each, and as long as they help. What the ops of
+  // `others` take, which may be in the same pieces, is not in it.
+  double least(const std::vector<int32_t>& path,
+               const std::function<bool()>& more,
+               const std::vector<int32_t>& others = {});
+
+  // Returns what an op takes at its best place.
+  double least_time(int32_t op) const;
+
+  // Of the last least(): the pieces whose cuts it counts on.
+  struct Cut {
+    int32_t begin, last;  // of the path
+    double price;         // of a byte
+  };
+  const std::vector<Cut>& cuts() const { return cuts_; }
+
+  // Of the last least(): the pieces of the cheapest way, with what belongs to
+  // them at the price of their cut. No plan: pieces may exceed limits, and
+  // share ops.
+  std::vector<std::vector<int32_t>> cheapest_pieces();
+
+ private:
+  struct Kind {  // accelerators that are alike
+    int32_t device;
+    DeviceSet devices;
+  };
+  struct Piece {
+    double cost;
+    bool is_cut;
+  };
+  struct Step {
+    double cost;
+    int32_t begin;   // of the piece that ends here
+    bool after_cpu;  // what is before it, or before the op on a CPU
+  };
+
+  void add_kind(int32_t device);
+  void add_pieces(int32_t begin);
+  void add_transfers(int32_t begin);
+  double cheapest();
+  // The pieces of the cheapest way, the last first: their first and last
+  // places on the path.
+  std::vector<std::pair<int32_t, int32_t>> cheapest_way() const;
+  bool cut_cheapest(const std::function<bool()>& more);
+
+  const PiecesProblem& p_;
+  std::vector<Kind> kinds_;
+  std::vector<double> cpu_time_;  // per op, on the best CPU
+  PathLabels labels_;
+  PieceCut piece_cut_;
+
+  std::vector<int32_t> path_;
+  std::vector<std::vector<int32_t>> met_at_;  // ops by labels_.to
+  std::vector<int32_t> last_from_;            // per value: of all its ends
+  std::vector<double> transfers_;  // of a piece, added at its last op
+  std::vector<int32_t> counted_;   // per group: in the piece that begins there
+  std::vector<std::vector<Piece>> pieces_;  // [begin][last - begin]
+  std::vector<Step> in_piece_, on_cpu_;     // by the number of ops done
+  std::vector<Cut> cuts_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLI_PLANNER_PATH_PIECES_H_

@@ -1,0 +1,209 @@
+#include "cli/planner/pieces.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/infinity.h"
+#include "berth/errors.h"
+
+namespace berth {
+
+namespace {
+
+constexpr size_t kLanes = 8;  // depths that are raised at once
+
+// A fixed number of them: one instruction.
+template <class Depth>
+void raise(Depth* __restrict row, const Depth* __restrict from) {
+  for (size_t k = 0; k < kLanes; ++k) row[k] = std::max(row[k], from[k]);
+}
+
+// Op numbers in an order of the graph, breadth first.
+std::vector<int32_t> topological(const PlanProblem& p) {
+  const SimulatedGraph& g = p.graph;
+  std::vector<int32_t> missing, order;
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    if (g.values[i].size() != 1 || !g.controls[i].empty()) {
+      throw errors::InvalidArgument(fmt::format(
+          "plan \"{}\": op \"{}\" has {} outputs and {} controls; expected one "
+          "output and no controls in the latency of dnn-partitioning",
+          p.name, p.names[static_cast<size_t>(i)], g.values[i].size(),
+          g.controls[i].size()));
+    }
+    missing.push_back(static_cast<int32_t>(g.reads[i].size()));
+    if (missing.back() == 0) order.push_back(i);
+  }
+  for (size_t k = 0; k < order.size(); ++k) {
+    for (const int32_t r : g.readers[g.values[order[k]][0]]) {
+      if (--missing[static_cast<size_t>(r)] == 0) order.push_back(r);
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+PiecesProblem::PiecesProblem(const PlanProblem& p)
+    : num_ops(p.num_ops()),
+      num_devices(p.num_devices()),
+      num_groups(p.num_groups),
+      original(topological(p)),
+      allowed(allowed_of_groups(p)),
+      group_bytes(static_cast<size_t>(p.num_groups), 0) {
+  std::vector<int32_t> number(original.size());
+  for (size_t k = 0; k < original.size(); ++k) {
+    number[static_cast<size_t>(original[k])] = static_cast<int32_t>(k);
+  }
+  std::vector<std::vector<int32_t>> groups(group_bytes.size());
+  std::vector<int32_t> row;
+  const auto add_row = [&](Rows<int32_t>& to) {
+    std::sort(row.begin(), row.end());
+    to.add(row);
+    row.clear();
+  };
+  for (const int32_t i : original) {
+    const auto at = static_cast<size_t>(i);
+    for (const int32_t v : p.graph.reads[i]) {
+      row.push_back(number[static_cast<size_t>(p.graph.producer[v])]);
+    }
+    add_row(inputs);
+    const int32_t value = p.graph.values[i][0];
+    for (const int32_t r : p.graph.readers[value]) row.push_back(number[r]);
+    add_row(readers);
+    touch.push_back(p.touch_us.empty() ? 0 : p.touch_us[value]);
+    bytes.push_back(p.resident_bytes[at]);
+    const auto g = static_cast<size_t>(p.group[at]);
+    groups[g].push_back(static_cast<int32_t>(group.size()));
+    group.push_back(p.group[at]);
+    group_bytes[g] += p.resident_bytes[at];
+    for (int32_t d = 0; d < num_devices; ++d) {
+      time.push_back(p.takes_time(i) ? p.costs.time(i, d).us : 0);
+    }
+  }
+  ops_of = Rows<int32_t>(groups);
+  for (int32_t d = 0; d < num_devices; ++d) {
+    const auto at = static_cast<size_t>(d);
+    const int64_t most = p.costs.devices[at].memory_limit;
+    limit.push_back(most > 0 ? static_cast<double>(most) : kInfinity);
+    is_cpu.push_back(!p.free_of_touch.empty() && p.free_of_touch[at]);
+  }
+}
+
+PiecesEvaluator::PiecesEvaluator(const PiecesProblem& p)
+    : p_(p),
+      width_((static_cast<size_t>(p.num_devices) + kLanes - 1) / kLanes *
+             kLanes),
+      piece_(static_cast<size_t>(p.num_ops)),
+      by_depth_(static_cast<size_t>(p.num_devices)) {}
+
+int32_t PiecesEvaluator::new_piece(int32_t device) {
+  if (static_cast<size_t>(num_pieces_) == pieces_.size()) {
+    pieces_.emplace_back();
+    seen_by_.emplace_back();
+  }
+  pieces_[static_cast<size_t>(num_pieces_)] = {device, 0, -1, 0, 0};
+  seen_by_[static_cast<size_t>(num_pieces_)] = -1;
+  return num_pieces_++;
+}
+
+// Depths per device: how many pieces of it a path has been in, at most. In an
+// op's own piece they are what its pieces are numbered by.
+template <class Depth>
+void PiecesEvaluator::cut(std::span<const int32_t> device,
+                          std::vector<Depth>& depths) {
+  depths.resize(static_cast<size_t>(p_.num_ops) * width_);
+  num_pieces_ = 0;
+  for (auto& list : by_depth_) list.clear();
+  for (int32_t v = 0; v < p_.num_ops; ++v) {
+    const int32_t d = device[static_cast<size_t>(v)];
+    Depth* row = &depths[static_cast<size_t>(v) * width_];
+    std::fill(row, row + width_, Depth{0});
+    Depth own = 1;
+    for (const int32_t u : p_.inputs[v]) {
+      const Depth* from = &depths[static_cast<size_t>(u) * width_];
+      for (size_t k = 0; k < width_; k += kLanes) raise(row + k, from + k);
+      const bool comes_back = device[static_cast<size_t>(u)] != d;
+      own = std::max(own, static_cast<Depth>(from[d] + comes_back));
+    }
+    int32_t& piece = piece_[static_cast<size_t>(v)];
+    if (p_.is_cpu[static_cast<size_t>(d)]) {
+      piece = new_piece(d);
+    } else {
+      row[d] = own;
+      std::vector<int32_t>& list = by_depth_[static_cast<size_t>(d)];
+      if (list.size() <= static_cast<size_t>(own)) {
+        list.resize(static_cast<size_t>(own) + 1, -1);
+      }
+      int32_t& known = list[static_cast<size_t>(own)];
+      if (known < 0) known = new_piece(d);
+      piece = known;
+    }
+    pieces_[static_cast<size_t>(piece)].length += p_.time_of(v, d);
+  }
+}
+
+// What is read across pieces: what it costs, and who waits for whom.
+void PiecesEvaluator::connect() {
+  edges_.clear();
+  for (int32_t u = 0; u < p_.num_ops; ++u) {
+    const int32_t from = piece_[static_cast<size_t>(u)];
+    Piece& sender = pieces_[static_cast<size_t>(from)];
+    const double cost = p_.touch[static_cast<size_t>(u)];
+    bool sent = false;
+    for (const int32_t r : p_.readers[u]) {
+      const int32_t to = piece_[static_cast<size_t>(r)];
+      if (to == from || seen_by_[static_cast<size_t>(to)] == u) continue;
+      seen_by_[static_cast<size_t>(to)] = u;
+      sent = true;
+      Piece& reader = pieces_[static_cast<size_t>(to)];
+      ++reader.waits;
+      if (!p_.is_cpu[static_cast<size_t>(reader.device)]) {
+        reader.length += cost;
+      }
+      edges_.push_back({to, sender.first_edge});
+      sender.first_edge = static_cast<int32_t>(edges_.size()) - 1;
+    }
+    if (sent && !p_.is_cpu[static_cast<size_t>(sender.device)]) {
+      sender.length += cost;
+    }
+  }
+}
+
+double PiecesEvaluator::follow() {
+  ready_.clear();
+  for (int32_t k = 0; k < num_pieces_; ++k) {
+    if (pieces_[static_cast<size_t>(k)].waits == 0) ready_.push_back(k);
+  }
+  num_followed_ = 0;
+  double last = 0;
+  while (!ready_.empty()) {
+    const Piece& piece = pieces_[static_cast<size_t>(ready_.back())];
+    ready_.pop_back();
+    ++num_followed_;
+    const double end = piece.start + piece.length;
+    last = std::max(last, end);
+    for (int32_t e = piece.first_edge; e >= 0;
+         e = edges_[static_cast<size_t>(e)].next) {
+      const int32_t to = edges_[static_cast<size_t>(e)].to;
+      Piece& reader = pieces_[static_cast<size_t>(to)];
+      reader.start = std::max(reader.start, end);
+      if (--reader.waits == 0) ready_.push_back(to);
+    }
+  }
+  return followed() ? last : kInfinity;
+}
+
+double PiecesEvaluator::value(std::span<const int32_t> device) {
+  if (p_.num_ops <= std::numeric_limits<int16_t>::max()) {
+    cut(device, short_depths_);
+  } else {
+    cut(device, depths_);
+  }
+  connect();
+  return follow();
+}
+
+}  // namespace berth

@@ -1,0 +1,21 @@
+// The picture of a plan: who does what when, or how much.
+//
+// Of a step: per device what it computes and, thinner, what is copied to it;
+// the critical path outlined. Of throughput: per device its load, work and
+// transfers. The bound is a dashed line. Pure.
+
+#ifndef BERTH_CLI_PLANNER_PLAN_SVG_H_
+#define BERTH_CLI_PLANNER_PLAN_SVG_H_
+
+#include <string>
+
+#include "place/planner/planner.h"
+
+namespace berth {
+
+// Returns an SVG document. `answer` has a plan.
+std::string plan_svg(const PlanProblem& problem, const PlanAnswer& answer);
+
+}  // namespace berth
+
+#endif  // BERTH_CLI_PLANNER_PLAN_SVG_H_

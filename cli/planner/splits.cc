@@ -1,0 +1,148 @@
+// Splits: the plans that the authors of dnn-partitioning exchange.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "berth/errors.h"
+#include "cli/planner/file_graph.h"
+#include "cli/planner/formats.h"
+#include "cli/planner/pieces.h"
+#include "place/planner/json_field.h"
+
+namespace berth {
+
+namespace {
+
+using Json = nlohmann::json;
+
+class SplitReader {
+ public:
+  SplitReader(const PlanProblem& p, const std::string& name)
+      : p_(p), name_(name), device_(static_cast<size_t>(p.num_ops()), -1) {
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      number_of_[p.ids[static_cast<size_t>(i)]] = i;
+    }
+    for (int32_t d = 0; d < p.num_devices(); ++d) {
+      (p.free_of_touch[static_cast<size_t>(d)] ? cpus_ : accelerators_)
+          .push_back(d);
+    }
+  }
+
+  std::vector<int32_t> read(const Json& json) {
+    read_lists(json, "cpus", cpus_, has_pieces(p_));
+    read_lists(json, "fpgas", accelerators_, false);
+    follow_groups();
+    return device_;
+  }
+
+ private:
+  // Lists of one kind of device; those of `joint` devices are one. More lists
+  // than devices are good while the others are empty.
+  void read_lists(const Json& json, const char* key,
+                  const std::vector<int32_t>& devices, bool joint) {
+    const auto it = json.is_object() ? json.find(key) : json.end();
+    if (it == json.end() || !it->is_array()) {
+      bad_file(name_, key, "is no array; expected {\"nodes\": [ids]} for each");
+    }
+    const bool by_place = it->size() <= devices.size();
+    size_t used = 0;
+    for (size_t k = 0; k < it->size(); ++k) {
+      const std::string path = fmt::format("{}[{}].nodes", key, k);
+      const Json& list = (*it)[k];
+      const auto nodes = list.is_object() ? list.find("nodes") : list.end();
+      if (nodes == list.end() || !nodes->is_array()) {
+        bad_file(name_, path, "is no array; expected ids of nodes");
+      }
+      if (nodes->empty()) continue;
+      const size_t at = joint ? 0 : by_place ? k : used++;
+      if (at >= devices.size()) {
+        bad_file(name_, path,
+                 fmt::format("is one more that has nodes; expected {} at most",
+                             devices.size()));
+      }
+      for (size_t i = 0; i < nodes->size(); ++i) {
+        assign((*nodes)[i], fmt::format("{}[{}]", path, i), devices[at]);
+      }
+    }
+  }
+
+  void assign(const Json& id, const std::string& path, int32_t device) {
+    const auto it = id.is_number_integer() ? number_of_.find(id.get<int64_t>())
+                                           : number_of_.end();
+    if (it == number_of_.end()) {
+      bad_file(name_, path,
+               fmt::format("is {}; expected the id of a node of \"{}\"",
+                           show_json(id), p_.name));
+    }
+    int32_t& d = device_[static_cast<size_t>(it->second)];
+    if (d >= 0) {
+      bad_file(name_, path,
+               fmt::format("is {} again; expected each node once",
+                           id.get<int64_t>()));
+    }
+    d = device;
+  }
+
+  // What is named nowhere goes where its colour class is.
+  void follow_groups() {
+    std::vector<int32_t> of_group(static_cast<size_t>(p_.num_groups), -1);
+    for (size_t i = 0; i < device_.size(); ++i) {
+      int32_t& d = of_group[static_cast<size_t>(p_.group[i])];
+      if (d < 0) d = device_[i];
+    }
+    for (size_t i = 0; i < device_.size(); ++i) {
+      if (device_[i] >= 0) continue;
+      device_[i] = of_group[static_cast<size_t>(p_.group[i])];
+      if (device_[i] < 0) {
+        bad_file(name_, "",
+                 fmt::format("names neither node {} (\"{}\") nor one of its "
+                             "colour class; expected each node once",
+                             p_.ids[i], p_.names[i]));
+      }
+    }
+  }
+
+  const PlanProblem& p_;
+  const std::string& name_;
+  std::unordered_map<int64_t, int32_t> number_of_;
+  std::vector<int32_t> cpus_, accelerators_, device_;
+};
+
+void expect_ids(const PlanProblem& p) {
+  if (p.ids.size() == static_cast<size_t>(p.num_ops()) &&
+      p.free_of_touch.size() == p.costs.devices.size()) {
+    return;
+  }
+  throw errors::InvalidArgument(
+      fmt::format("a split for \"{}\": its ops have no ids; expected a problem "
+                  "of the format of dnn-partitioning",
+                  p.name));
+}
+
+}  // namespace
+
+PlacePlan read_split(const PlanProblem& p, const std::string& text,
+                     const std::string& name) {
+  expect_ids(p);
+  return {SplitReader(p, name).read(parse_json(text, name)), order_of_ops(p)};
+}
+
+std::string split_text(const PlanProblem& p, const PlacePlan& plan) {
+  expect_ids(p);
+  Json json = {{"cpus", Json::array()}, {"fpgas", Json::array()}};
+  for (int32_t d = 0; d < p.num_devices(); ++d) {
+    Json nodes = Json::array();
+    for (size_t i = 0; i < plan.device.size(); ++i) {
+      if (plan.device[i] == d) nodes.push_back(p.ids[i]);
+    }
+    const char* kind =
+        p.free_of_touch[static_cast<size_t>(d)] ? "cpus" : "fpgas";
+    json[kind].push_back({{"nodes", std::move(nodes)}});
+  }
+  return json.dump(1) + "\n";
+}
+
+}  // namespace berth

@@ -1,0 +1,85 @@
+#include "device/device.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace berth {
+
+Device::Device(DeviceName name, std::string description,
+               const KernelTable* kernels, const MemoryOptions& memory)
+    : name_(std::move(name)),
+      full_name_(name_.str()),
+      description_(std::move(description)),
+      kernels_(kernels),
+      memory_(make_memory_space(name_, memory, this)),
+      host_memory_(make_memory_space(name_, {}, nullptr)) {}
+
+void Device::copy_async(Stream& stream, const Copy& copy) {
+  if (copy.bytes == 0) return;  // it may lie nowhere
+  if (memory().reaches(*copy.from) && memory().reaches(*copy.to)) {
+    return transfer_async(stream, copy);
+  }
+  // An end that is somebody else's, who copies it; if this device is not the
+  // host, then by way of the host.
+  if (memory().host_addressable) {
+    if (!copy.from->host_addressable) {
+      return copy.from->device->copy_to_host(copy.target, copy.source,
+                                             copy.bytes);
+    }
+    return copy.to->device->copy_from_host(copy.target, copy.source,
+                                           copy.bytes);
+  }
+  const auto staged = std::make_unique<std::byte[]>(copy.bytes);
+  Copy in = copy, out = copy;
+  in.target = staged.get();
+  in.to = &host_memory();
+  out.source = staged.get();
+  out.from = &host_memory();
+  if (copy.to == &memory()) {
+    copy.from->device->copy_to_host(in.target, in.source, in.bytes);
+    transfer_async(stream, out);
+  } else {
+    transfer_async(stream, in);
+    copy.to->device->copy_from_host(out.target, out.source, out.bytes);
+  }
+}
+
+void Device::transfer_async(Stream&, const Copy& copy) {
+  std::memcpy(copy.target, copy.source, copy.bytes);
+}
+
+void Device::fill_async(Stream&, void* target, int value, size_t bytes) {
+  std::memset(target, value, bytes);
+}
+
+namespace {
+
+// Copies on `stream` and waits.
+void copy_now(Stream& stream, const Copy& copy, const char* what) {
+  Work work;
+  work.what = what;
+  work.moved_bytes = static_cast<double>(copy.bytes);
+  work.context = const_cast<Copy*>(&copy);
+  work.run = [](void* context, Stream& stream) {
+    stream.device().copy_async(stream, *static_cast<const Copy*>(context));
+  };
+  stream.launch(work);
+  stream.synchronize(stream.record());
+}
+
+}  // namespace
+
+void Device::copy_to_host(void* target, const void* source, size_t bytes) {
+  copy_now(out_stream(), {target, &host_memory(), source, &memory(), bytes},
+           "CopyToHost");
+}
+
+void Device::copy_from_host(void* target, const void* source, size_t bytes) {
+  // The memory may have had another owner, whose work is still queued.
+  copy_stream().wait_for_reuse(compute_stream().record());
+  copy_now(copy_stream(), {target, &memory(), source, &host_memory(), bytes},
+           "CopyFromHost");
+}
+
+}  // namespace berth

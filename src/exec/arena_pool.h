@@ -1,0 +1,31 @@
+// ArenaPool: arenas of one device that all plans share; a run checks one out.
+// Thread-safe.
+
+#ifndef BERTH_EXEC_ARENA_POOL_H_
+#define BERTH_EXEC_ARENA_POOL_H_
+
+#include <mutex>
+#include <vector>
+
+#include "device/block.h"
+#include "device/device.h"
+
+namespace berth {
+
+class ArenaPool {
+ public:
+  static ArenaPool& get();
+  // Returns a block of at least `bytes` on `device`.
+  BlockRef take(Device& device, size_t bytes);
+  void give_back(Device& device, BlockRef arena);
+  // Drops the idle arenas of a device.
+  void clear(Device& device);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::vector<BlockRef>> idle_;  // by slot
+};
+
+}  // namespace berth
+
+#endif  // BERTH_EXEC_ARENA_POOL_H_

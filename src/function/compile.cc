@@ -1,0 +1,253 @@
+#include "function/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/diagnostics.h"
+#include "berth/config.h"
+#include "berth/debugging.h"
+#include "collective/lower.h"
+#include "device/placement_policy.h"
+#include "function/auto_place.h"
+#include "function/graph_rewrite.h"
+#include "function/lint_graph.h"
+#include "function/place_bodies.h"
+#include "graph/body.h"
+#include "op/dispatcher.h"
+#include "passes/fuse.h"
+#include "passes/lower.h"
+#include "passes/merge_updates.h"
+#include "passes/pipeline.h"
+#include "place/schedule.h"
+
+namespace berth {
+
+namespace {
+
+// Puts numbers in the place of symbols, in shapes and lists of attributes, in
+// the bodies too. Their arguments get theirs from the operands.
+void put_symbols(Graph& g, const std::function<int64_t(int64_t)>& value_of) {
+  for (Node& n : g.nodes) {
+    if (n.attrs.get() == nullptr || n.op->kind() == OpKind::kArgument) continue;
+    rewrite_bodies(n, [&](const std::string&, Graph& body) {
+      put_symbols(body, value_of);
+      return true;
+    });
+    auto pairs = n.attrs.get()->pairs();
+    bool changed = false;
+    for (auto& [name, value] : pairs) {
+      if (auto* shape = std::get_if<Shape>(&value)) {
+        for (int d = 0; d < shape->rank(); ++d) {
+          changed |= (*shape)[d] < kUnknownDim;
+          (*shape)[d] = value_of((*shape)[d]);
+        }
+      } else if (auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+        for (int64_t& d : *list) {
+          const int64_t v = d < kUnknownDim ? value_of(d) : d;
+          changed |= v != d;
+          d = v;
+        }
+      }
+    }
+    if (changed) n.attrs = AttrsRef(std::move(pairs));
+  }
+}
+
+// Puts the shapes of the arguments in; true when there were symbols.
+bool put_shapes(Graph& g, const std::vector<Shape>& shapes) {
+  // What each symbol of the signature is this time.
+  std::vector<std::pair<int64_t, int64_t>> symbols;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    Node& arg = g[g.args[i]];
+    const Shape& declared = arg.outputs[0].shape;
+    for (int d = 0; d < declared.rank(); ++d) {
+      if (declared[d] < 0) symbols.push_back({declared[d], shapes[i][d]});
+    }
+    arg.attrs = AttrsRef({{"index", static_cast<int64_t>(i)},
+                          {"dtype", arg.outputs[0].dtype},
+                          {"shape", shapes[i]}});
+  }
+  if (symbols.empty()) return false;
+  put_symbols(g, [&](int64_t d) {
+    for (const auto& [symbol, value] : symbols) {
+      if (symbol == d) return value;
+    }
+    return d;
+  });
+  g.infer();
+  return true;
+}
+
+bool has_replicas(const Graph& g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) {
+    bool has = n.replica >= 0;
+    visit_bodies(n, [&](const std::string&, const Graph& body) {
+      has = has || has_replicas(body);
+    });
+    return has;
+  });
+}
+
+// Bodies have replicas of their own: steps in a loop.
+void lower_all_collectives(Graph& g) {
+  for (Node& n : g.nodes) {
+    rewrite_bodies(n, [](const std::string&, Graph& body) {
+      if (!has_replicas(body)) return false;
+      lower_all_collectives(body);
+      return true;
+    });
+  }
+  lower_collectives(g);
+}
+
+bool computes_on_cpu_and_others(const Graph& placed) {
+  bool cpu = false, others = false;
+  for (const Node& n : placed.nodes) {
+    if (n.op->kind() != OpKind::kCompute) continue;
+    const bool here = DeviceName::parse(n.assigned).type == "CPU";
+    cpu = cpu || here;
+    others = others || !here;
+  }
+  return cpu && others;
+}
+
+// By rules, unless the policy asks the planner.
+AutoPlaced plan_places(const CompileJob& job, Graph& g,
+                       const PlaceOptions& devices, bool replicas, int slices) {
+  const placement::Policy policy = job.options.placement.empty()
+                                       ? config::placement_policy()
+                                       : job.options.placement;
+  if (!policy.is_auto()) return {};
+  if (!replicas) {
+    return auto_place(g, devices,
+                      {policy.plan(), job.contracts, job.argument_on,
+                       job.options.optimize, slices});
+  }
+  // A strategy has said what runs on which replica.
+  const std::string& name = job.graph.name;
+  report_once(name, {"plan-under-strategy", debugging::Severity::kLint,
+                     fmt::format("function \"{}\": its strategy places it; the "
+                                 "placement policy \"auto\" does not apply",
+                                 name),
+                     t_state.site});
+  return {};
+}
+
+// What the planner decided, where the rules wrote down that devices were given.
+void note_planned(AutoPlaced planned, const PlaceOptions& devices,
+                  CompiledGraph& c) {
+  c.certificate = std::move(planned.certificate);
+  c.planned_costs = std::move(planned.costs);
+  Placement& placement = c.placed.placement;
+  for (PlaceReason& r : placement.reasons) {
+    if (r.rule == PlaceRule::kAssigned) r.rule = PlaceRule::kPlanned;
+  }
+  placement.fallbacks = std::move(planned.fallbacks);
+  report_fallbacks(c.placed.graph, placement, devices.soft);
+  berth::report(
+      {"planned", debugging::Severity::kInfo,
+       fmt::format("function \"{}\": {}", c.placed.graph.name, c.certificate),
+       t_state.site});
+}
+
+// What holds for a graph and all bodies in it.
+struct How {
+  const PlaceOptions& devices;
+  bool optimize;
+  bool on_trial;
+};
+
+Placement place_and_report(Graph& graph, const How& how) {
+  const PlaceOptions& devices = how.devices;
+  Placement placement = place(graph, devices);
+  if (how.on_trial) return placement;
+  report_fallbacks(graph, placement, devices.soft);
+  report_notes(graph, placement, devices.soft);
+  if (debugging::get_log_device_placement()) log_placement(graph);
+  lint_graph(graph, devices);
+  return placement;
+}
+
+// A body of a node: `device` has its arguments and results.
+struct BodyPlace {
+  std::string device;
+  size_t num_vars = 0;
+};
+
+// From a graph that knows its shapes to one that is cut between devices; its
+// bodies go the same way.
+void place_and_cut(Graph& graph, const BodyPlace* body, const How& how,
+                   PlacedGraph& placed) {
+  if (body) request_arguments(graph, body->device);
+  placed.placement = place_and_report(graph, how);
+  placed.graph = graph;
+  if (body) own_results(graph, body->device, body->num_vars);
+  for (Node& n : graph.nodes) {
+    rewrite_bodies(n, [&](const std::string& role, Graph& inner) {
+      const BodyPlace where{n.assigned, num_vars_of(n, role)};
+      PlacedGraph& in = placed.bodies.emplace_back();
+      in.path =
+          (placed.path.empty() ? "" : placed.path + "/") + n.name + "/" + role;
+      place_and_cut(inner, &where, how, in);
+      return true;
+    });
+  }
+  // What depends on the devices.
+  lower(graph, [&](const Node& n) { return has_kernel(n, graph); });
+  if (how.optimize) {
+    fuse(graph, &can_fuse);
+    merge_updates(graph, [&](const Node& n) { return can_merge(n, graph); });
+  }
+  partition(graph);
+}
+
+}  // namespace
+
+CompiledGraph compile_graph(const CompileJob& job) {
+  CompiledGraph c;
+  Graph g = job.graph;
+  const auto optimize = [&] {
+    if (job.options.optimize) run_device_free_passes(g);
+  };
+  // Graph to graph: shapes, what a strategy makes of it, messages.
+  if (put_shapes(g, job.shapes)) optimize();
+  PlanOptions options{.slices = job.options.slices};
+  if (const GraphRewrite* rewrite = job.options.rewrite.get()) {
+    rewrite->apply(g);
+    if (const int n = rewrite->slices(); n > 0) options.slices = n;
+    options.cut_rule = rewrite->cut_rule();
+    options.timeout_seconds = rewrite->timeout_seconds();
+  }
+  const bool replicas = has_replicas(g);
+  if (replicas) {
+    optimize();
+    lower_all_collectives(g);
+    optimize();
+  }
+  // Devices: a plan or rules; then passes per device and the cut between them.
+  const PlaceOptions devices = real_devices();
+  AutoPlaced planned = plan_places(job, g, devices, replicas, options.slices);
+  c.placed = place_all(g, devices, job.options.optimize);
+  if (planned.planned) {
+    options.in_order = true;
+    // Who launches must not compute: others would get their work late.
+    options.host_threads = computes_on_cpu_and_others(c.placed.graph);
+    note_planned(std::move(planned), devices, c);
+  }
+  // Program: pin_reads, make_schedule, PlanBuilder, make_runner, of the step
+  // and of each body (Plan::Impl::build).
+  options.steps = job.steps;
+  c.plan = Plan::build(std::move(g), options);
+  return c;
+}
+
+PlacedGraph place_all(Graph& graph, const PlaceOptions& devices, bool optimize,
+                      bool on_trial) {
+  PlacedGraph placed;
+  place_and_cut(graph, nullptr, {devices, optimize, on_trial}, placed);
+  return placed;
+}
+
+}  // namespace berth

@@ -1,0 +1,56 @@
+// Compiling: from an optimised graph to a plan, the whole list in one file.
+//
+// Acts when a function is called with shapes, or under a policy, that it has no
+// plan for. Thread-safe; takes no lock that a call holds.
+
+#ifndef BERTH_FUNCTION_COMPILE_H_
+#define BERTH_FUNCTION_COMPILE_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "berth/function.h"
+#include "exec/plan.h"
+#include "graph/graph.h"
+#include "place/contracts.h"
+#include "place/costs.h"
+#include "place/placed.h"
+
+namespace berth {
+
+struct CompileJob {
+  const Graph& graph;  // optimised; dimensions may be symbols
+  const FunctionOptions& options;
+  const std::vector<ParsedContract>& contracts;  // of the options
+  std::vector<Shape> shapes;                     // of the arguments
+  // Full names of the devices that have the arguments; empty: unknown.
+  std::vector<std::string> argument_on;
+  // Counts the runs for random ops.
+  std::shared_ptr<std::atomic<uint64_t>> steps;
+};
+
+struct CompiledGraph {
+  std::unique_ptr<Plan> plan;
+  PlacedGraph placed;
+  std::string certificate;  // of the planner; "": by rules
+  CostTable planned_costs;  // of the placed graph, when it was planned
+};
+
+// Throws what the rewrite, the placer and Plan::build throw.
+CompiledGraph compile_graph(const CompileJob& job);
+
+// Places, lowers and partitions a graph; then the bodies of its control-flow
+// nodes, whose arguments and results lie on the device of their node.
+// With `optimize` they are fused, too. Returns the graphs as they were placed.
+// `on_trial`: nobody is told of fallbacks, notes and lints.
+PlacedGraph place_all(Graph& graph, const PlaceOptions& devices, bool optimize,
+                      bool on_trial = false);
+
+// Returns the devices of this process to place on, in order of preference.
+PlaceOptions real_devices();
+
+}  // namespace berth
+
+#endif  // BERTH_FUNCTION_COMPILE_H_
