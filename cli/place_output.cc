@@ -20,9 +20,9 @@ Json node_json(const PlaceResult& r, int32_t i) {
   const PlaceReason& reason = r.placement.reasons[i];
   Json node = {{"name", n.name},
                {"op", n.op->name()},
-               {"device", n.assigned},
+               {"device", n.assigned.text()},
                {"rule", rule_name(reason.rule)}};
-  if (!n.requested.empty()) node["requested"] = n.requested;
+  if (!n.requested.empty()) node["requested"] = n.requested.text();
   if (reason.because >= 0 && reason.because != i) {
     node["because"] = r.graph[reason.because].name;
   }
@@ -141,8 +141,8 @@ Json to_json(const PlaceResult& r) {
   for (size_t k = 0; k < bytes.size(); ++k) {
     const PlaceFallback& f = r.placement.fallbacks[k];
     fallbacks.push_back({{"node", r.graph[f.node].name},
-                         {"requested", f.requested},
-                         {"device", r.graph[f.node].assigned},
+                         {"requested", f.requested.text()},
+                         {"device", r.graph[f.node].assigned.text()},
                          {"reason", f.reason},
                          {"bytes", bytes[k]}});
   }
@@ -162,7 +162,8 @@ void print_text(const PlaceResult& r) {
   const auto to = std::back_inserter(out);
   for (const Node& n : r.graph.nodes) {
     if (r.explanation) break;  // what was asked for is easier to find alone
-    fmt::format_to(to, "{}: ({}): {}\n", n.name, n.op->name(), n.assigned);
+    fmt::format_to(to, "{}: ({}): {}\n", n.name, n.op->name(),
+                   n.assigned.text());
   }
   for (const PlaceNote& n : r.placement.notes) {
     fmt::format_to(to, "note {}: {}\n", n.id, n.text);
@@ -175,7 +176,8 @@ void print_text(const PlaceResult& r) {
     fmt::format_to(to,
                    "fallback: {} was asked for on \"{}\", runs on {}: {}; {} "
                    "bytes per step\n",
-                   n.name, f.requested, n.assigned, f.reason, bytes[k]);
+                   n.name, f.requested.text(), n.assigned.text(), f.reason,
+                   bytes[k]);
   }
   if (r.simulation) append_simulation(r, &out);
   if (r.explanation) out += r.explanation->str();

@@ -46,6 +46,7 @@ function(berth_test name)
   add_executable(${name} ${ARGN})
   berth_unity(${name} ${name} ${ARGN})
   berth_flags(${name})
+  target_compile_options(${name} PRIVATE ${BERTH_TEST_FLAGS})
   target_include_directories(${name} PRIVATE ${berth_SOURCE_DIR}/src ${berth_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE berth GTest::gtest GTest::gtest_main fmt::fmt
     nlohmann_json::nlohmann_json ZLIB::ZLIB)

@@ -3,7 +3,7 @@
 # lines. A plug-in is opened only by the library whose headers it was built with: their hash is the
 # build id of both.
 set(BERTH_SEAM_HEADERS base/clock base/environment
-  device/allocator device/backend_registry device/block device/device device/device_name
+  device/allocator device/backend_registry device/block device/device device/device_id device/device_name
   device/failure_log device/inline_stream device/memory_space device/plugin device/runtime_config
   device/stream device/thread_stream
   op/attrs op/infer op/kernel op/op_def op/op_registry)

@@ -36,7 +36,7 @@ class EagerCall {
       : text_(parse_text(c.text)),
         options_(place_options(text_, devices_of_list(c.devices))) {
     for (const PlaceDevice& d : options_.devices) {
-      names_.push_back(DeviceName::parse(d.name));
+      names_.push_back(d.name.name());
     }
     for (const DeviceName& n : names_) pointers_.push_back(&n);
     const size_t open = c.call.find('('), close = c.call.find(')');
@@ -68,7 +68,7 @@ class EagerCall {
     }
     EXPECT_NE(reason_of(call_, choice), "");
     return fmt::format(
-        "{} {}{}", short_name(options_.devices[choice.position].name),
+        "{} {}{}", short_name(options_.devices[choice.position].name.text()),
         id_of(choice.rule), choice.request_ignored ? " ignored" : "");
   }
 
@@ -96,7 +96,7 @@ class EagerCall {
       std::string device = w[i + 2];
       if (device.ends_with(",")) device.pop_back();
       for (size_t d = 0; d < options_.devices.size(); ++d) {
-        if (short_name(options_.devices[d].name) == device) {
+        if (short_name(options_.devices[d].name.text()) == device) {
           in.device = static_cast<int>(d);
         }
       }

@@ -71,7 +71,7 @@ const char* kind_of(const errors::Error& e) {
 std::multiset<std::string> edges_of(const Graph& g) {
   std::multiset<std::string> edges;
   for (const Node& n : g.nodes) {
-    const std::string to = short_name(n.assigned);
+    const std::string to = short_name(n.assigned.text());
     if (sends(n)) {
       const bool copy = n.op->name() == "_Transfer";
       edges.insert(fmt::format("{} {} -> {}", copy ? "transfer" : "hand-over",
@@ -90,7 +90,7 @@ std::multiset<std::string> edges_of(const Graph& g) {
 std::map<std::string, std::string> devices_of(const Graph& g) {
   std::map<std::string, std::string> devices;
   for (const Node& n : g.nodes) {
-    if (!made_by_partition(n)) devices[n.name] = short_name(n.assigned);
+    if (!made_by_partition(n)) devices[n.name] = short_name(n.assigned.text());
   }
   return devices;
 }
@@ -111,7 +111,7 @@ Outcome run_here(const PlaceCase& c, PlacePolicy policy) {
       o.notes.insert(n.id + " " + graph[n.node].name);
     }
     for (const PlaceFallback& f : placement.fallbacks) {
-      o.fallbacks[graph[f.node].name] = f.requested;
+      o.fallbacks[graph[f.node].name] = f.requested.text();
     }
     if (c.kind == CaseKind::kPartition) {
       const Graph before = graph;

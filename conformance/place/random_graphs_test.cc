@@ -179,7 +179,7 @@ std::string by_engine(const RandomGraph& g,
     return named ? "error" : std::string("another error: ") + e.what();
   }
   std::vector<std::string> result;
-  for (const Node& n : text.graph.nodes) result.push_back(n.assigned);
+  for (const Node& n : text.graph.nodes) result.push_back(n.assigned.text());
   return fmt::format("{}", fmt::join(result, "\n"));
 }
 
@@ -216,10 +216,10 @@ void expect_constraints_hold(const RandomGraph& g, const Graph& placed,
   for (const PlaceFallback& f : placement.fallbacks) {
     told.insert(placed[f.node].name);
   }
-  std::map<std::string, std::string> group_device;
+  std::map<std::string, DeviceId> group_device;
   for (int32_t i = 0; i < placed.size(); ++i) {
     const ReferenceNode& n = g.nodes[i];
-    const DeviceName at = DeviceName::parse(placed[i].assigned);
+    const DeviceName at = placed[i].assigned.name();
     EXPECT_TRUE(n.op->name == "Identity" || n.op->kernels.contains(*at.type))
         << placed[i].name << " has no kernel";
     EXPECT_TRUE(DeviceName::parse(n.request).matches(at) ||

@@ -20,8 +20,8 @@
 #ifndef BERTH_COLLECTIVE_BETWEEN_H_
 #define BERTH_COLLECTIVE_BETWEEN_H_
 
-#include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "collective/emit.h"
@@ -53,7 +53,7 @@ struct Turn {
   // device, the node that makes its last piece. What a device does with values
   // that others sent it stands behind these, one bucket later per hop, so that
   // copies overlap with the computation of later gradients.
-  std::vector<std::map<std::string, int32_t>> last_pieces;
+  std::vector<std::unordered_map<DeviceId, int32_t>> last_pieces;
 };
 
 // Replaces the reductions of a bucket whose pieces and results are in more

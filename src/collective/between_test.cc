@@ -144,7 +144,7 @@ Sent sent_by(const Plan& plan) {
   const Graph& g = plan.graph();
   for (const Node& n : g.nodes) {
     if (n.op->name() != "_Transfer") continue;
-    const std::string& from = g[n.inputs[0].node].assigned;
+    const std::string& from = g[n.inputs[0].node].assigned.text();
     if (from.find("GPU") == from.npos) continue;  // arguments
     const auto bytes = n.outputs[0].shape.num_elements() *
                        static_cast<int64_t>(size_of(n.outputs[0].dtype));
@@ -330,9 +330,9 @@ TEST_F(Between, ARingSendsToTheNextDeviceAlone) {
   const auto plan = compile(graph_of(everybody(4, {{4000}}, "ring")));
   for (const Node& n : plan->graph().nodes) {
     if (n.op->name() != "_Transfer") continue;
-    const std::string& from = plan->graph()[n.inputs[0].node].assigned;
+    const std::string& from = plan->graph()[n.inputs[0].node].assigned.text();
     if (from.find("GPU") == from.npos) continue;
-    EXPECT_EQ((from.back() - '0' + 1) % 4, n.assigned.back() - '0');
+    EXPECT_EQ((from.back() - '0' + 1) % 4, n.assigned.text().back() - '0');
   }
 }
 

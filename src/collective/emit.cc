@@ -31,7 +31,7 @@ int32_t Emit::insert(Node node) {
 }
 
 ValueRef Emit::node(const char* op, std::vector<ValueRef> inputs,
-                    AttrsRef attrs, const std::string& device, int32_t like,
+                    AttrsRef attrs, DeviceId device, int32_t like,
                     const char* what) {
   Node n;
   n.op = &op_named(op);
@@ -44,31 +44,29 @@ ValueRef Emit::node(const char* op, std::vector<ValueRef> inputs,
   return {insert(std::move(n)), 0};
 }
 
-ValueRef Emit::reshape(ValueRef v, const Shape& shape,
-                       const std::string& device, int32_t like) {
+ValueRef Emit::reshape(ValueRef v, const Shape& shape, DeviceId device,
+                       int32_t like) {
   return node("Reshape", {v}, AttrsRef({{"shape", shape}}), device, like,
               "shape");
 }
 
-ValueRef Emit::flat(ValueRef v, const std::string& device, int32_t like) {
+ValueRef Emit::flat(ValueRef v, DeviceId device, int32_t like) {
   const Shape& shape = graph_.spec(v).shape;
   if (shape.rank() == 1) return v;
   return reshape(v, Shape{shape.num_elements()}, device, like);
 }
 
-ValueRef Emit::rows(ValueRef v, int64_t begin, int64_t count,
-                    const std::string& device, int32_t like) {
+ValueRef Emit::rows(ValueRef v, int64_t begin, int64_t count, DeviceId device,
+                    int32_t like) {
   return node("_Rows", {v}, AttrsRef({{"begin", begin}, {"count", count}}),
               device, like, "rows");
 }
 
-ValueRef Emit::add(ValueRef a, ValueRef b, const std::string& device,
-                   int32_t like) {
+ValueRef Emit::add(ValueRef a, ValueRef b, DeviceId device, int32_t like) {
   return node("AddV2", {a, b}, {}, device, like, "sum");
 }
 
-ValueRef Emit::divide(ValueRef v, int n, const std::string& device,
-                      int32_t like) {
+ValueRef Emit::divide(ValueRef v, int n, DeviceId device, int32_t like) {
   if (n == 1) return v;
   const Tensor number =
       make_tensor(DeviceManager::get().host(), float32, Shape());
@@ -82,8 +80,8 @@ ValueRef Emit::divide(ValueRef v, int n, const std::string& device,
   return node("RealDiv", {v, by}, {}, device, like, "mean");
 }
 
-int32_t Emit::copy(int32_t like, std::vector<ValueRef> inputs,
-                   const std::string& device, const char* what) {
+int32_t Emit::copy(int32_t like, std::vector<ValueRef> inputs, DeviceId device,
+                   const char* what) {
   Node n = graph_[like];
   n.name = name(like, what);
   n.inputs = std::move(inputs);
@@ -211,7 +209,7 @@ void find_ends(std::vector<Piece>& pieces) {
 }
 
 std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
-                          const std::string& device, int32_t like) {
+                          DeviceId device, int32_t like) {
   const bool ordered = !pieces.empty() && pieces[0].start >= 0;
   for (size_t i = 0; !ordered && i < pieces.size(); ++i) {
     pieces[i].start = static_cast<int64_t>(i);

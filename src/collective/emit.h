@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "collective/reduction.h"
@@ -25,23 +26,23 @@ class Emit {
   // name is that of `like` with "/<what>" behind it. Returns output 0. Throws
   // errors::InvalidArgument from the shape rule.
   ValueRef node(const char* op, std::vector<ValueRef> inputs, AttrsRef attrs,
-                const std::string& device, int32_t like, const char* what);
+                DeviceId device, int32_t like, const char* what);
   // The value as one dimension.
-  ValueRef flat(ValueRef v, const std::string& device, int32_t like);
+  ValueRef flat(ValueRef v, DeviceId device, int32_t like);
   // Elements [begin, begin + count) of the first axis.
-  ValueRef rows(ValueRef v, int64_t begin, int64_t count,
-                const std::string& device, int32_t like);
-  ValueRef reshape(ValueRef v, const Shape& shape, const std::string& device,
+  ValueRef rows(ValueRef v, int64_t begin, int64_t count, DeviceId device,
+                int32_t like);
+  ValueRef reshape(ValueRef v, const Shape& shape, DeviceId device,
                    int32_t like);
-  ValueRef add(ValueRef a, ValueRef b, const std::string& device, int32_t like);
+  ValueRef add(ValueRef a, ValueRef b, DeviceId device, int32_t like);
   // v / n; v itself when n is 1.
-  ValueRef divide(ValueRef v, int n, const std::string& device, int32_t like);
+  ValueRef divide(ValueRef v, int n, DeviceId device, int32_t like);
   // A copy of node `like` in pieces: other inputs, no name yet taken.
-  int32_t copy(int32_t like, std::vector<ValueRef> inputs,
-               const std::string& device, const char* what);
+  int32_t copy(int32_t like, std::vector<ValueRef> inputs, DeviceId device,
+               const char* what);
 
   // Nodes added for a device belong to this replica.
-  void set_replica(const std::string& device, int replica) {
+  void set_replica(DeviceId device, int replica) {
     replicas_.try_emplace(device, replica);
   }
 
@@ -81,7 +82,7 @@ class Emit {
   std::vector<bool> late_;  // by node that was added
   int turn_ = 0;
   std::vector<int> turns_;  // by node that was added
-  std::map<std::string, int> replicas_;
+  std::unordered_map<DeviceId, int> replicas_;
   std::map<ValueRef, ValueRef> values_;
   std::map<int32_t, std::vector<int32_t>> dropped_;
 };
@@ -94,7 +95,7 @@ void find_ends(std::vector<Piece>& pieces);
 // Without starts pieces count as slices in their order, and one sum is
 // returned; else what does not meet within these pieces, in order.
 std::vector<Piece> add_up(Emit& emit, std::vector<Piece> pieces,
-                          const std::string& device, int32_t like);
+                          DeviceId device, int32_t like);
 
 }  // namespace berth
 

@@ -35,7 +35,7 @@ class Packer {
   }
 
   const std::vector<std::vector<int32_t>>& users() const { return users_; }
-  const std::map<int64_t, std::string>& devices() const { return devices_; }
+  const std::map<int64_t, DeviceId>& devices() const { return devices_; }
 
   struct Packed {
     Bucket bucket;
@@ -83,18 +83,18 @@ class Packer {
     }
   }
 
-  std::string device_of(const Node& n, int64_t replica) const {
+  DeviceId device_of(const Node& n, int64_t replica) const {
     if (!n.requested.empty()) return n.requested;
     const auto it = devices_.find(replica);
-    return it == devices_.end() ? "" : it->second;
+    return it == devices_.end() ? DeviceId() : it->second;
   }
 
   // Where a reader of a result is: an update where its variable lives.
-  std::string device_of_reader(const Node& n, int64_t replica) const {
+  DeviceId device_of_reader(const Node& n, int64_t replica) const {
     if (n.requested.empty()) {
       for (const ValueRef& v : n.inputs) {
         const Tensor& variable = graph_[v.node].variable;
-        if (variable.defined()) return variable_state(variable).device->str();
+        if (variable.defined()) return variable_state(variable).device->id();
       }
     }
     return device_of(n, replica);
@@ -148,7 +148,8 @@ class Packer {
     std::vector<int> owners;
     for (const Piece& piece : r.pieces) {
       p.one_memory = p.one_memory && memory_of(piece.device) == memory;
-      key += fmt::format("{}:{}:{} ", piece.owner, piece.start, piece.device);
+      key += fmt::format("{}:{}:{} ", piece.owner, piece.start,
+                         piece.device.text());
       owners.push_back(piece.owner);
       p.last_piece = std::max(p.last_piece, piece.value.node);
     }
@@ -160,7 +161,7 @@ class Packer {
     owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
     p.updates = p.one_memory && only_updates(graph_, users_, r);
     for (const Result& result : r.results) {
-      if (!p.updates) key += fmt::format("-> {} ", result.device);
+      if (!p.updates) key += fmt::format("-> {} ", result.device.text());
     }
     Bucket& b = p.bucket;
     const auto& reduction = n.op->attr<std::string>(n.attrs.get(), "reduction");
@@ -195,8 +196,8 @@ class Packer {
   const Graph& graph_;
   const OpDef& all_reduce_;
   const std::vector<std::vector<int32_t>> users_;
-  std::map<int64_t, std::string> devices_;  // by replica: its first
-  std::vector<int32_t> level_;              // by node
+  std::map<int64_t, DeviceId> devices_;  // by replica: its first
+  std::vector<int32_t> level_;           // by node
   std::vector<Packed> packed_;
   std::map<std::string, size_t> open_;  // key -> the last one in packed_
 };
@@ -209,7 +210,7 @@ void add_within_memories(Emit& emit, Reduction& r) {
   }
   std::vector<Piece> left;
   for (auto& [memory, pieces] : memories) {
-    const std::string device = pieces[0].device;
+    const DeviceId device = pieces[0].device;
     for (Piece& p : add_up(emit, std::move(pieces), device, r.node)) {
       left.push_back(std::move(p));
     }

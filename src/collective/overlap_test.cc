@@ -117,7 +117,7 @@ double time_of(Plan& plan) {
   Tensors args;
   for (const int32_t a : plan.graph().args) {
     const Node& node = plan.graph()[a];
-    const auto on = device(node.assigned);
+    const auto on = device(node.assigned.text());
     args.push_back(ones(node.outputs[0].shape));
   }
   std::vector<const Tensor*> in;

@@ -18,7 +18,7 @@ PackedBucket::PackedBucket(Emit& emit, const Bucket& bucket, const Turn& turn)
   pack();
 }
 
-int PackedBucket::station_of(const std::string& device) {
+int PackedBucket::station_of(DeviceId device) {
   const std::string memory = memory_of(device);
   const auto it =
       std::find_if(stations_.begin(), stations_.end(),
@@ -79,7 +79,7 @@ std::vector<Piece> PackedBucket::pieces() const {
 }
 
 ValueRef PackedBucket::rows(ValueRef v, int64_t begin, int64_t count,
-                            const std::string& device) {
+                            DeviceId device) {
   if (begin == 0 && count == elements_) return v;
   return emit_.rows(v, begin, count, device, like_);
 }
@@ -91,7 +91,7 @@ ValueRef PackedBucket::bring(ValueRef v, int station) {
 
 ValueRef PackedBucket::concat(const std::vector<ValueRef>& parts, int station) {
   if (parts.size() == 1) {
-    const std::string& from = emit_.graph()[parts[0].node].requested;
+    const DeviceId from = emit_.graph()[parts[0].node].requested;
     const bool here = memory_of(from) == stations_[station].memory;
     return here ? parts[0] : bring(parts[0], station);
   }
@@ -109,7 +109,7 @@ ValueRef PackedBucket::mean(ValueRef sum, int station) {
 }
 
 ValueRef PackedBucket::total(std::vector<Piece> pieces, int station) {
-  const std::string& device = stations_[station].device;
+  const DeviceId device = stations_[station].device;
   const std::vector<Piece> left =
       add_up(emit_, std::move(pieces), device, like_);
   ValueRef sum = left[0].value;
@@ -140,7 +140,7 @@ void PackedBucket::place_behind(int32_t first, int hops) {
                  memory_of(n.requested);
         });
     if (!arrives) continue;
-    const std::string device = n.requested;
+    const DeviceId device = n.requested;
     for (int at = std::min(hops, static_cast<int>(last.size()) - 1); at >= 0;
          --at) {
       const auto it = last[at].find(device);
@@ -161,7 +161,7 @@ void PackedBucket::unpack(const std::vector<ValueRef>& sums) {
     std::vector<int32_t> done;
     for (const Result& result : r.results) {
       const int s = station_of(result.device);
-      const std::string& device = stations_[s].device;
+      const DeviceId device = stations_[s].device;
       if (views[s].node < 0) {
         views[s] = rows(sums[s], begin, count, device);
         if (shape.rank() != 1) {

@@ -17,7 +17,7 @@ namespace berth {
 // A memory that takes part.
 struct Station {
   std::string memory;
-  std::string device;         // where it computes
+  DeviceId device;            // where it computes
   std::vector<Piece> pieces;  // flat: [elements]; of all items
   bool wants = false;         // some replica there wants the result
 };
@@ -40,8 +40,7 @@ class PackedBucket {
   std::vector<Piece> pieces() const;
 
   // Elements [begin, begin + count) of a list where it is.
-  ValueRef rows(ValueRef v, int64_t begin, int64_t count,
-                const std::string& device);
+  ValueRef rows(ValueRef v, int64_t begin, int64_t count, DeviceId device);
   // The value on the device of a station: a copy that others may take on.
   ValueRef bring(ValueRef v, int station);
   ValueRef concat(const std::vector<ValueRef>& parts, int station);
@@ -73,7 +72,7 @@ class PackedBucket {
   void unpack(const std::vector<ValueRef>& sums);
 
  private:
-  int station_of(const std::string& device);
+  int station_of(DeviceId device);
   void find_stations();
   void pack();
   void place_behind(int32_t first, int hops);

@@ -19,14 +19,14 @@ struct Piece {
   int owner = 0;       // the replica that has it
   int64_t start = -1;  // its first slice; -1: no order is asked for
   int64_t end = -1;    // where the next piece of all begins; INT64_MAX: none
-  std::string device;  // full name, "" when nobody says
+  DeviceId device;     // full name, "" when nobody says
 };
 
 // Somebody who wants the sum.
 struct Result {
   int output = 0;   // of the _AllReduce node
   int replica = 0;  // that asked
-  std::string device;
+  DeviceId device;
 };
 
 struct Reduction {

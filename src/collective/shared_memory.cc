@@ -134,7 +134,7 @@ class ShardedUpdate {
   }
 
  private:
-  void add_device(const std::string& device) {
+  void add_device(DeviceId device) {
     if (std::find(devices_.begin(), devices_.end(), device) == devices_.end()) {
       devices_.push_back(device);
     }
@@ -184,8 +184,7 @@ class ShardedUpdate {
   }
 
   // First all views of pieces, then sums, then updates.
-  void add_device_part(const std::string& device,
-                       const std::vector<ItemRange>& ranges) {
+  void add_device_part(DeviceId device, const std::vector<ItemRange>& ranges) {
     meeting_ = -1;
     std::vector<std::vector<Piece>> views;
     for (const ItemRange& range : ranges) {
@@ -209,8 +208,7 @@ class ShardedUpdate {
     }
   }
 
-  std::vector<Piece> add_views(const std::string& device,
-                               const ItemRange& range) {
+  std::vector<Piece> add_views(DeviceId device, const ItemRange& range) {
     const Reduction& r = bucket_.items[range.item];
     std::vector<Piece> views = r.pieces;
     for (Piece& p : views) {
@@ -234,7 +232,7 @@ class ShardedUpdate {
   }
 
   void add_update(int32_t update, const ItemRange& range, ValueRef sum,
-                  const std::string& device) {
+                  DeviceId device) {
     std::vector<ValueRef> inputs = emit_.graph()[update].inputs;
     const int32_t reduction = bucket_.items[range.item].node;
     for (ValueRef& v : inputs) {
@@ -260,7 +258,7 @@ class ShardedUpdate {
   }
 
   ValueRef range_of(ValueRef variable, const ItemRange& range,
-                    const std::string& device) {
+                    DeviceId device) {
     const auto [it, fresh] =
         ranges_.try_emplace({variable, range.begin, range.count, device});
     if (fresh) {
@@ -275,12 +273,11 @@ class ShardedUpdate {
   Emit& emit_;
   const Bucket& bucket_;
   const std::vector<std::vector<int32_t>>& users_;
-  std::vector<std::string> devices_;
+  std::vector<DeviceId> devices_;
   std::vector<std::vector<int32_t>> updates_;  // by item
   std::set<int32_t> needs_;
   std::map<int32_t, std::vector<int32_t>> parts_;
-  std::map<std::tuple<ValueRef, int64_t, int64_t, std::string>, ValueRef>
-      ranges_;
+  std::map<std::tuple<ValueRef, int64_t, int64_t, DeviceId>, ValueRef> ranges_;
   int32_t meeting_ = -1;
 };
 
@@ -294,7 +291,7 @@ void lower_updates(Emit& emit, const Bucket& bucket,
 void lower_values(Emit& emit, const Bucket& bucket) {
   emit.set_late(true);
   for (const Reduction& r : bucket.items) {
-    const std::string device =
+    const DeviceId device =
         r.results.empty() ? r.pieces[0].device : r.results[0].device;
     const std::vector<Piece> left = add_up(emit, r.pieces, device, r.node);
     ValueRef sum = left[0].value;

@@ -9,7 +9,7 @@ namespace berth {
 Device::Device(DeviceName name, std::string description,
                const KernelTable* kernels, const MemoryOptions& memory)
     : name_(std::move(name)),
-      full_name_(name_.str()),
+      id_(name_.str()),
       description_(std::move(description)),
       kernels_(kernels),
       memory_(make_memory_space(name_, memory, this)),

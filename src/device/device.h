@@ -10,7 +10,7 @@
 #include <string>
 
 #include "device/allocator.h"
-#include "device/device_name.h"
+#include "device/device_id.h"
 #include "device/memory_space.h"
 #include "device/stream.h"
 
@@ -33,7 +33,8 @@ class Device {
 
   const DeviceName& name() const { return name_; }
   // "/job:localhost/replica:0/task:0/device:CPU:0"
-  const std::string& str() const { return full_name_; }
+  const std::string& str() const { return id_.text(); }
+  DeviceId id() const { return id_; }
   // "CPU:0"
   std::string short_name() const {
     return *name_.type + ":" + std::to_string(*name_.id);
@@ -100,7 +101,7 @@ class Device {
  private:
   friend class DeviceManager;
   DeviceName name_;
-  std::string full_name_;
+  DeviceId id_;
   std::string description_;
   const KernelTable* kernels_;
   const MemorySpace* memory_;

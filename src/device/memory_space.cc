@@ -69,10 +69,6 @@ bool same_memory(const Device& a, const Device& b) {
   return &a.memory() == &b.memory();
 }
 
-std::string memory_of(const std::string& full_name) {
-  return memory_of(DeviceName::parse(full_name));
-}
-
 std::string memory_of(DeviceName name) {
   if (name.type == "CPU") name.id.reset();
   return name.str();

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string>
 
-#include "device/device_name.h"
+#include "device/device_id.h"
 
 namespace berth {
 
@@ -51,8 +51,10 @@ bool same_memory(const Device& a, const Device& b);
 
 // Returns a name that two devices share when they have one memory: CPU devices
 // of one task do, every other has its own.
-std::string memory_of(const std::string& full_name);
 std::string memory_of(DeviceName name);
+inline std::string memory_of(DeviceId device) {
+  return memory_of(device.name());
+}
 
 // One copy of `bytes`: each end is an address and the space it lies in.
 struct Copy {

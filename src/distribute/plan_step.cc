@@ -64,8 +64,8 @@ class NotingRewrite final : public GraphRewrite {
 // The whole step on one device.
 class OneDeviceRewrite final : public GraphRewrite {
  public:
-  OneDeviceRewrite(std::string device, int slices)
-      : device_(std::move(device)), slices_(slices) {}
+  OneDeviceRewrite(DeviceId device, int slices)
+      : device_(device), slices_(slices) {}
   void apply(Graph& graph) const override {
     for (Node& n : graph.nodes) {
       if (!n.op->graph_only()) n.requested = device_;
@@ -74,7 +74,7 @@ class OneDeviceRewrite final : public GraphRewrite {
   int slices() const override { return slices_; }
 
  private:
-  const std::string device_;
+  const DeviceId device_;
   const int slices_;
 };
 

@@ -20,7 +20,7 @@ ReplicaPlaces::ReplicaPlaces(const SplitPlan& plan) : plan_(plan) {
   std::map<std::string, int> first;
   for (int r = 0; r < replicas(); ++r) {
     std::string memories;
-    for (const std::string& d : plan.replicas[static_cast<size_t>(r)]) {
+    for (const DeviceId d : plan.replicas[static_cast<size_t>(r)]) {
       memories += memory_of(d) + " ";
     }
     const auto [it, fresh] = first.try_emplace(memories, r);
@@ -32,9 +32,9 @@ ReplicaPlaces::ReplicaPlaces(const SplitPlan& plan) : plan_(plan) {
 namespace {
 
 // Lint "strategy-scope-ignored": once per line.
-void lint_request(const Node& node, const std::string& device) {
-  const DeviceName wanted = DeviceName::parse(node.requested);
-  if (wanted.matches(DeviceName::parse(device))) return;
+void lint_request(const Node& node, DeviceId device) {
+  const DeviceName& wanted = node.requested.name();
+  if (wanted.matches(device.name())) return;
   const NodeSource source =
       node.sources.empty() ? NodeSource{node.name, {}} : node.sources[0];
   const std::string where = where_text(nullptr, source.site);
@@ -45,7 +45,7 @@ void lint_request(const Node& node, const std::string& device) {
                    "all the same: each replica has one device of its own; for "
                    "replicas that span devices say .devices_per_replica = 2",
                    source.name, where, wanted.short_str(),
-                   DeviceName::parse(device).short_str()),
+                   device.name().short_str()),
        source.site});
 }
 
@@ -57,7 +57,7 @@ int ReplicaPlaces::number_of_device(const Tensor& handle) const {
   const VariableState& v = variable_state(handle);
   if (v.strategy == nullptr || !plan_.central.empty()) return -1;
   const auto& home = plan_.replicas[0];
-  const auto at = std::find(home.begin(), home.end(), v.device->str());
+  const auto at = std::find(home.begin(), home.end(), v.device->id());
   return at == home.end() ? -1 : static_cast<int>(at - home.begin());
 }
 
@@ -73,32 +73,31 @@ Tensor ReplicaPlaces::handle_for(const Tensor& handle, int replica) const {
   const int number = number_of_device(handle);
   if (number < 0) return handle;
   const auto& devices = plan_.replicas[static_cast<size_t>(replica)];
-  const std::string& there = devices[static_cast<size_t>(number)];
-  return mirror_of(handle,
-                   DeviceManager::get().lookup(DeviceName::parse(there)));
+  const DeviceId there = devices[static_cast<size_t>(number)];
+  return mirror_of(handle, DeviceManager::get().lookup(there.name()));
 }
 
 int ReplicaPlaces::writer_of(const Tensor& handle) const {
-  const std::string memory = memory_of(variable_state(handle).device->str());
+  const std::string memory = memory_of(variable_state(handle).device->id());
   for (int r = 0; r < replicas(); ++r) {
     if (memory_of(device(r)) == memory) return r;
   }
   return 0;
 }
 
-std::string ReplicaPlaces::request_of(const Node& node, int replica) const {
+DeviceId ReplicaPlaces::request_of(const Node& node, int replica) const {
   const auto& devices = plan_.replicas[static_cast<size_t>(replica)];
   const OpKind kind = node.op->kind();
   const bool reads_or_writes =
       std::any_of(node.op->inputs().begin(), node.op->inputs().end(),
                   [](const ArgDef& a) { return a.access != Access::kValue; });
   // Where the variable is; where the input is.
-  if (reads_or_writes || kind == OpKind::kReadVariable) return "";
+  if (reads_or_writes || kind == OpKind::kReadVariable) return {};
   if (devices.size() > 1 && node.requested.empty() &&
       (node.follows >= 0 || kind == OpKind::kAlias)) {
-    return "";
+    return {};
   }
-  const std::string device = device_for(node.requested, devices, node);
+  const DeviceId device = device_for(node.requested, devices, node);
   if (replica == 0 && devices.size() == 1) lint_request(node, device);
   return device;
 }

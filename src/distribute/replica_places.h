@@ -19,7 +19,7 @@ class ReplicaPlaces {
 
   int replicas() const { return static_cast<int>(plan_.replicas.size()); }
   // The first device of a replica.
-  const std::string& device(int replica) const {
+  DeviceId device(int replica) const {
     return plan_.replicas[static_cast<size_t>(replica)][0];
   }
   // The first replica of each memory, and that of a replica's memory.
@@ -42,7 +42,7 @@ class ReplicaPlaces {
 
  private:
   int number_of_device(const Tensor& handle) const;
-  std::string request_of(const Node& node, int replica) const;
+  DeviceId request_of(const Node& node, int replica) const;
   bool in_bodies(Graph& body, int replica) const;
 
   const SplitPlan& plan_;

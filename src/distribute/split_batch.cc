@@ -71,7 +71,7 @@ int64_t unit_of(const SplitPlaces& places) {
 }
 
 // Everything on the devices of one replica.
-void put_on(Graph& graph, const std::vector<std::string>& devices) {
+void put_on(Graph& graph, const std::vector<DeviceId>& devices) {
   if (devices[0].empty()) return;
   for (Node& n : graph.nodes) {
     if (n.op->kind() == OpKind::kArgument || n.variable.defined()) continue;

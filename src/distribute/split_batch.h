@@ -23,7 +23,7 @@ namespace berth::distribute {
 struct SplitPlan {
   // By replica: full names of its devices. Requests of nodes name them by
   // their number within the replica. One replica on "" leaves requests alone.
-  std::vector<std::vector<std::string>> replicas;
+  std::vector<std::vector<DeviceId>> replicas;
   // Slices of the batch per replica, in proportion; empty: equal shares.
   std::vector<int> shares;
   // Bits must not depend on the replicas: sums are cut into so many parts,
@@ -31,7 +31,7 @@ struct SplitPlan {
   int slices = 0;
   // Variables live here alone (CentralStorageStrategy); "": with replica 0,
   // and mirrors where memories differ.
-  std::string central;
+  DeviceId central;
   std::string algorithm = "auto";  // of _AllReduce
   int64_t pack_bytes = 0;
 };

@@ -105,16 +105,15 @@ void SplitEmit::emit_handle(int32_t i) {
     node.assigned.clear();
     if (first != places_.home && first != 0) {
       const int at_device = place_of_variable(node, places_);
-      const std::string& device =
+      const DeviceId device =
           places_.memories[m].devices[static_cast<size_t>(at_device)];
       node.name = unique_name(
           to_, fmt::format("{}/replica_{}", node.name, where.replica));
       node.requested = device;
       node.replica = where.replica;
       if (node.variable.defined()) {
-        node.variable =
-            mirror_of(node.variable,
-                      DeviceManager::get().lookup(DeviceName::parse(device)));
+        node.variable = mirror_of(node.variable,
+                                  DeviceManager::get().lookup(device.name()));
       }
     }
     at = same = {add(std::move(node)), 0};
@@ -141,7 +140,7 @@ Node SplitEmit::copy_of(int32_t i, const Copy& where) const {
     node.colocated = old.colocated;
   }
   node.name = unique_name(to_, node.name);
-  const std::vector<std::string> devices = devices_of(where);
+  const std::vector<DeviceId> devices = devices_of(where);
   if (old.follows >= 0 && (!several || devices.size() > 1)) {
     for (const Copy& c : copies_[old.follows]) {
       if (c.replica == where.replica) node.follows = c.node;
@@ -151,7 +150,7 @@ Node SplitEmit::copy_of(int32_t i, const Copy& where) const {
   return node;
 }
 
-std::vector<std::string> SplitEmit::devices_of(const Copy& where) const {
+std::vector<DeviceId> SplitEmit::devices_of(const Copy& where) const {
   if (where.memory == places_.home && places_.central()) {
     return {plan_.central};
   }
@@ -431,7 +430,7 @@ ValueRef SplitEmit::cut(ValueRef of, int8_t axis, int64_t begin, int64_t count,
     node.op = &rows;
     node.attrs = AttrsRef({{"begin", begin}, {"count", count}});
     // Arguments stay on the host: only the rows travel.
-    const std::string& host = DeviceManager::get().host().str();
+    const DeviceId host = DeviceManager::get().host().id();
     if (like.op->kind() == OpKind::kArgument &&
         memory_of(devices_of(where)[0]) != memory_of(host)) {
       node.requested = host;

@@ -63,7 +63,7 @@ class SplitEmit {
   int32_t add(Node node) { return to_.add(std::move(node)); }
   void add_copy(int32_t i, Copy where, Node node);
   std::shared_ptr<const NodePart> part(int32_t i, const SumPiece& piece) const;
-  std::vector<std::string> devices_of(const Copy& where) const;
+  std::vector<DeviceId> devices_of(const Copy& where) const;
   std::vector<int32_t> controls(int32_t i, const Copy& where) const;
 
   const Graph& from_;

@@ -15,10 +15,10 @@ MemorySet bit(int memory) { return MemorySet{1} << memory; }
 }  // namespace
 
 int place_of_variable(const Node& handle, const SplitPlaces& places) {
-  const std::vector<std::string>& devices = places.memories[0].devices;
-  std::string home = handle.assigned;
+  const std::vector<DeviceId>& devices = places.memories[0].devices;
+  DeviceId home = handle.assigned;
   if (handle.variable.defined()) {
-    home = variable_state(handle.variable).device->str();
+    home = variable_state(handle.variable).device->id();
   }
   if (home.empty()) return 0;
   for (size_t d = 0; d < devices.size(); ++d) {

@@ -50,7 +50,7 @@ void add_memories(const SplitPlan& plan, SplitPlaces* p) {
   std::vector<std::string> keys;
   for (size_t r = 0; r < plan.replicas.size(); ++r) {
     std::string key;
-    for (const std::string& d : plan.replicas[r]) key += memory_of(d) + ";";
+    for (const DeviceId d : plan.replicas[r]) key += memory_of(d) + ";";
     const auto it = std::find(keys.begin(), keys.end(), key);
     p->memory_of.push_back(static_cast<int>(it - keys.begin()));
     if (it != keys.end()) continue;
@@ -64,31 +64,23 @@ void add_memories(const SplitPlan& plan, SplitPlaces* p) {
 
 }  // namespace
 
-std::string device_for(const std::string& request,
-                       const std::vector<std::string>& devices,
-                       const Node& node) {
-  if (request.empty() || devices.size() == 1) {
-    if (request.empty()) return devices[0];
-    const bool host = DeviceName::parse(request).type == "CPU" &&
-                      DeviceName::parse(devices[0]).type != "CPU";
-    return host ? request : devices[0];
-  }
-  const DeviceName name = DeviceName::parse(request);
-  if (name.type == "CPU" && DeviceName::parse(devices[0]).type != "CPU") {
-    return request;
-  }
-  const auto id = static_cast<size_t>(name.id.value_or(0));
+DeviceId device_for(DeviceId request, const std::vector<DeviceId>& devices,
+                    const Node& node) {
+  if (request.empty()) return devices[0];
+  if (request.is_cpu() && !devices[0].is_cpu()) return request;
+  if (devices.size() == 1) return devices[0];
+  const auto id = static_cast<size_t>(request.name().id.value_or(0));
   if (id < devices.size()) return devices[id];
   throw errors::InvalidArgument(fmt::format(
       "{} asks for {}{}; a replica of the strategy has {} devices: expected a "
       "number below {}, which counts within the replica",
-      node.name, request,
+      node.name, request.text(),
       node.sources.empty() ? "" : where_text(nullptr, node.sources[0].site),
       devices.size(), devices.size()));
 }
 
 void ask_for(Node& node, const Node& old,
-             const std::vector<std::string>& devices) {
+             const std::vector<DeviceId>& devices) {
   const OpKind kind = old.op->kind();
   const bool several = devices.size() > 1;
   node.requested.clear();

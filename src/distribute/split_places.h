@@ -31,7 +31,7 @@ struct SumPiece {
 // are made once in each.
 struct SplitMemory {
   int replica = -1;  // the first that has it; -1: the central place
-  std::vector<std::string> devices;
+  std::vector<DeviceId> devices;
 };
 
 struct SplitPlaces {
@@ -53,14 +53,12 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch);
 // The device of `devices` that a request means: by number, the first without
 // one. A request for a CPU stays as it is where the devices are not CPUs.
 // Throws errors::InvalidArgument for a number that there is not.
-std::string device_for(const std::string& request,
-                       const std::vector<std::string>& devices,
-                       const Node& node);
+DeviceId device_for(DeviceId request, const std::vector<DeviceId>& devices,
+                    const Node& node);
 
 // Lets `node`, a copy of `old`, ask for its device among those of a replica,
 // or for none where another node decides.
-void ask_for(Node& node, const Node& old,
-             const std::vector<std::string>& devices);
+void ask_for(Node& node, const Node& old, const std::vector<DeviceId>& devices);
 
 }  // namespace berth::distribute
 

@@ -44,7 +44,12 @@ const std::string& Strategy::name() const { return core_->name(); }
 int Strategy::num_replicas_in_sync() const { return core_->num_replicas(); }
 
 std::vector<std::vector<std::string>> Strategy::devices() const {
-  return core_->split_plan().replicas;
+  std::vector<std::vector<std::string>> names;
+  for (const auto& replica : core_->split_plan().replicas) {
+    auto& of_replica = names.emplace_back();
+    for (const DeviceId d : replica) of_replica.push_back(d.text());
+  }
+  return names;
 }
 
 std::vector<int64_t> Strategy::examples(int64_t batch) const {

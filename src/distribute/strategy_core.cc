@@ -242,12 +242,11 @@ SplitPlan StrategyCore::split_plan() const {
   SplitPlan plan;
   for (const auto& replica : replicas_) {
     auto& names = plan.replicas.emplace_back();
-    for (const Device* d : replica) names.push_back(d->str());
+    for (const Device* d : replica) names.push_back(d->id());
   }
   plan.shares = shares();
   plan.slices = options_.slices;  // else bits may depend on the replicas
-  if (kind_ == StrategyKind::kCentralStorage)
-    plan.central = home(nullptr).str();
+  if (kind_ == StrategyKind::kCentralStorage) plan.central = home(nullptr).id();
   plan.algorithm = algorithm_of(options_.cross_device_ops);
   plan.pack_bytes = options_.communication.bytes_per_pack;
   return plan;

@@ -109,7 +109,7 @@ class CostFinder {
           time = *kept;
           continue;
         }
-        const int32_t own = table_.find(graph_[i].assigned);
+        const int32_t own = table_.find(graph_[i].assigned.text());
         const bool elsewhere =
             own >= 0 && table_.devices[own].device_class != c;
         missing_.push_back({i, c, elsewhere, time.us, std::move(key)});

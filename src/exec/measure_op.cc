@@ -42,7 +42,7 @@ class Bench {
     n.colocated.clear();
     n.follows = -1;
     n.requested.clear();
-    n.assigned = device_.str();
+    n.assigned = device_.id();
     std::map<ValueRef, ValueRef> made;
     int64_t bytes = 0;
     for (ValueRef& v : n.inputs) {
@@ -74,7 +74,7 @@ class Bench {
     n.name = "copy";
     n.inputs = {argument(spec, from, 1)};
     n.outputs = {spec};
-    n.assigned = device_.str();
+    n.assigned = device_.id();
     graph_.outputs = {{graph_.add(std::move(n)), 0}};
   }
 
@@ -141,7 +141,7 @@ class Bench {
                         {"shape", spec.shape}});
     n.outputs = {spec};
     n.variable = handle;
-    n.assigned = device_.str();
+    n.assigned = device_.id();
     return {graph_.add(std::move(n)), 0};
   }
 
@@ -153,7 +153,7 @@ class Bench {
     n.name = "arg_" + std::to_string(graph_.size());
     set_arg(n, static_cast<int64_t>(graph_.args.size()), spec.dtype,
             spec.shape);
-    n.assigned = on.str();
+    n.assigned = on.id();
     const int32_t id = graph_.add(std::move(n));
     graph_.args.push_back(id);
     return {id, 0};

@@ -21,6 +21,7 @@
 #include "graph/body.h"
 #include "op/dispatcher.h"
 #include "place/cost_store.h"
+#include "tensor/tensor_impl.h"
 
 namespace berth {
 
@@ -215,7 +216,7 @@ Graph tiny_sums(const std::vector<Device*>& devices) {
   arg.op = &op_named("_Arg");
   arg.name = "x";
   set_arg(arg, 0, four.dtype, four.shape);
-  arg.assigned = devices[0]->str();
+  arg.assigned = devices[0]->id();
   g.args.push_back(g.add(std::move(arg)));
   for (const Device* d : devices) {
     Node n;
@@ -223,7 +224,7 @@ Graph tiny_sums(const std::vector<Device*>& devices) {
     n.name = "sum_" + d->short_name();
     n.inputs = {{g.args[0], 0}, {g.args[0], 0}};
     n.outputs = {four};
-    n.assigned = d->str();
+    n.assigned = d->id();
     g.outputs.push_back({g.add(std::move(n)), 0});
   }
   return g;

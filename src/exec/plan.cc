@@ -1,7 +1,7 @@
 #include "exec/plan.h"
 
 #include <mutex>
-#include <set>
+#include <unordered_set>
 
 #include "berth/errors.h"
 #include "device/memory_space.h"
@@ -39,9 +39,9 @@ std::unique_ptr<Plan> Plan::build(Graph graph, const PlanOptions& options) {
 
 namespace {
 
-void add_cpus(const Graph& graph, std::set<std::string>* names) {
+void add_cpus(const Graph& graph, std::unordered_set<DeviceId>* names) {
   for (const Node& n : graph.nodes) {
-    if (!n.op->graph_only() && DeviceName::parse(n.assigned).type == "CPU") {
+    if (!n.op->graph_only() && n.assigned.is_cpu()) {
       names->insert(n.assigned);
     }
     visit_bodies(n, [&](const std::string&, const Graph& body) {
@@ -51,7 +51,7 @@ void add_cpus(const Graph& graph, std::set<std::string>* names) {
 }
 
 bool uses_several_cpus(const Graph& graph) {
-  std::set<std::string> names;
+  std::unordered_set<DeviceId> names;
   add_cpus(graph, &names);
   return names.size() > 1;
 }

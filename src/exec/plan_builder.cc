@@ -81,11 +81,11 @@ void PlanBuilder::check_shapes() const {
   }
 }
 
-int PlanBuilder::device_index(const std::string& name) {
+int PlanBuilder::device_index(DeviceId name) {
   const auto [it, fresh] =
       device_of_name_.try_emplace(name, static_cast<int>(p_.devices.size()));
   if (fresh) {
-    Device& d = DeviceManager::get().lookup(DeviceName::parse(name));
+    Device& d = DeviceManager::get().lookup(name.name());
     p_.devices.push_back(&d);
     p_.is_inline = p_.is_inline && p_.runs_here(d);
   }
@@ -121,13 +121,13 @@ void PlanBuilder::add_sources() {
     } else if (op == "VarHandleOp") {
       variables_.holds.emplace_back(node.variable);
       const VariableState& v = variable_state(node.variable);
-      if (v.device->str() != node.assigned) {
+      if (v.device->id() != node.assigned) {
         throw errors::FailedPrecondition(fmt::format(
             "{}: variable \"{}\" was put on {} while this step was compiled "
             "for {}; call it again",
-            node.name, v.name, v.device->str(), node.assigned));
+            node.name, v.name, v.device->str(), node.assigned.text()));
       }
-      const int device = device_index(v.device->str());
+      const int device = device_index(v.device->id());
       const int index = static_cast<int>(variables_.uses.size());
       variables_.uses.push_back({node.variable});
       values_[i][0] = {
@@ -156,7 +156,8 @@ void PlanBuilder::check_moves(const Node& transfer) const {
   throw errors::InvalidArgument(fmt::format(
       "{} holds strings on {} and is used on {}{}; strings live on the host "
       "alone and do not move within a function: use them on one CPU device",
-      from.name, from.assigned, transfer.assigned, where_of(transfer)));
+      from.name, from.assigned.text(), transfer.assigned.text(),
+      where_of(transfer)));
 }
 
 void PlanBuilder::add_regions() {

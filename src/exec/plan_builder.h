@@ -74,7 +74,7 @@ class PlanBuilder {
   double core_us(const PlanStep& step, const Cost& cost);
   void check_shapes() const;
   void check_moves(const Node& transfer) const;
-  int device_index(const std::string& name);
+  int device_index(DeviceId name);
   Value at_row(Value v, const Node& node) const;
   void add_streams();
   void add_sources();  // arguments, constants, variables
@@ -141,7 +141,7 @@ class PlanBuilder {
   std::vector<Slot> slots_;
   std::vector<int> last_read_;  // by node: the last op that reads its bytes
   std::vector<int32_t> step_of_node_;
-  std::map<std::string, int> device_of_name_;
+  std::unordered_map<DeviceId, int> device_of_name_;
   std::vector<const PartKernels*> part_kernels_;   // by op; null: whole
   std::vector<std::optional<DeviceClass>> rates_;  // by device
   std::map<int, int> scratch_slot_;                // by op

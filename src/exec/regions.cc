@@ -369,7 +369,7 @@ class Grower {
   bool join_batch(int32_t node, int32_t stream) {
     if (graph_[node].op != &transfer_op_) return false;
     Batch& batch = batches_[stream];
-    const std::string& from = graph_[graph_[node].inputs[0].node].assigned;
+    const DeviceId from = graph_[graph_[node].inputs[0].node].assigned;
     const OutSpec& value = graph_[node].outputs[0];
     const size_t bytes = value.dtype == string_
                              ? kMaxBatchBytes + 1
@@ -443,7 +443,7 @@ class Grower {
   // The transfers that were added last to a stream, from one device.
   struct Batch {
     int32_t region = -1;
-    std::string from;
+    DeviceId from;
     size_t bytes = 0;
   };
 

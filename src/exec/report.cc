@@ -187,7 +187,7 @@ class Reporter {
       row.collective = node.collective;
       row.type = op.op->name();
       row.device = on.str();
-      row.requested = node.requested;
+      row.requested = node.requested.text();
       if (op.def() != nullptr) row.kernel = op.def()->label;
       row.runs_per_step = part.per_step;
       row.measured_us = us;
@@ -451,7 +451,7 @@ class Reporter {
       if (found) continue;
       row.op = prefix + n.name;
       row.type = n.op->name();
-      row.device = n.assigned;
+      row.device = n.assigned.text();
       row.site = site_of(n);
       w_.more_ops.push_back(std::move(row));
       w_.contracts.push_back(std::move(contracts));
@@ -487,9 +487,9 @@ class Reporter {
     const Node& n = placed.graph[node];
     placement::FallbackRow row;
     row.op = placed.path.empty() ? n.name : placed.path + "/" + n.name;
-    row.requested = n.requested;
+    row.requested = n.requested.text();
     row.device = w_.report.device_of(row.op);
-    if (row.device.empty()) row.device = n.assigned;
+    if (row.device.empty()) row.device = n.assigned.text();
     row.bytes = moved_for(row.op);
     row.site = site_of(n);
     return row;
@@ -502,7 +502,7 @@ class Reporter {
     for (const PlaceFallback& f : placed.placement.fallbacks) {
       fell[f.node] = true;
       placement::FallbackRow row = fallback_row(placed, f.node);
-      row.requested = f.requested;
+      row.requested = f.requested.text();
       row.reason = f.reason;
       w_.report.fallbacks.push_back(std::move(row));
     }
@@ -511,14 +511,14 @@ class Reporter {
       if (fell[i] || n.requested.empty() || n.op->graph_only()) {
         continue;
       }
-      const DeviceName asked = DeviceName::parse(n.requested);
+      const DeviceName asked = n.requested.name();
       // Ops of replicas share their sources: what ran is not told by these.
       if (n.replica >= 0 && !n.assigned.empty() &&
-          asked.matches(DeviceName::parse(n.assigned))) {
+          asked.matches(n.assigned.name())) {
         continue;
       }
       placement::FallbackRow row = fallback_row(placed, i);
-      if (asked.matches(DeviceName::parse(row.device))) continue;
+      if (asked.matches(DeviceId(row.device).name())) continue;
       row.reason = explain(g, placed.placement, i);
       w_.report.moved.push_back(std::move(row));
     }

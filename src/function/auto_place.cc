@@ -196,24 +196,18 @@ class AutoPlacer {
     return sum;
   }
 
-  std::vector<std::string> names_of(const PlanProblem& p,
-                                    const std::vector<int32_t>& device) const {
-    std::vector<std::string> names;
-    for (const int32_t d : device) {
-      names.push_back(p.costs.devices[static_cast<size_t>(d)].name);
-    }
-    return names;
-  }
-
   // Everything on one device that may be there.
-  std::vector<std::string> all_on(const PlanProblem& p, int32_t on) const {
+  std::vector<DeviceId> all_on(const PlanProblem& p, int32_t on) const {
     const std::vector<DeviceSet> allowed = allowed_of_groups(p);
-    std::vector<int32_t> device;
+    std::vector<DeviceId> ids;
+    for (const DeviceCost& d : p.costs.devices) ids.emplace_back(d.name);
+    std::vector<DeviceId> device;
     for (const int32_t group : p.group) {
       const DeviceSet mask = allowed[static_cast<size_t>(group)];
-      device.push_back(mask & device_bit(on) || mask == 0 ? on : mask.first());
+      const bool free = mask & device_bit(on) || mask == 0;
+      device.push_back(ids[static_cast<size_t>(free ? on : mask.first())]);
     }
-    return names_of(p, device);
+    return device;
   }
 
   // A search among fewer decisions first: where it ends is a start.
@@ -367,7 +361,7 @@ class AutoPlacer {
     if (graph_.size() > kMostCompared) return c;
     Graph g = graph_;
     apply_plan(g, p, c.plan);
-    std::vector<std::string> device;
+    std::vector<DeviceId> device;
     for (const Node& n : g.nodes) device.push_back(n.assigned);
     try {
       c.trial =
@@ -403,12 +397,12 @@ class AutoPlacer {
     CostTable costs = apply_plan(graph_, p, plan);
     for (const Node& n : graph_.nodes) {
       if (!n.variable.defined()) continue;
-      Device& on = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
+      Device& on = DeviceManager::get().lookup(n.assigned.name());
       if (!move_variable(n.variable, on)) {
         throw errors::FailedPrecondition(fmt::format(
             "function \"{}\": variable \"{}\" was to move to {}, and is used "
             "by another plan since; call it again",
-            graph_.name, variable_state(n.variable).name, n.assigned));
+            graph_.name, variable_state(n.variable).name, n.assigned.text()));
       }
     }
     return costs;
@@ -449,8 +443,7 @@ class AutoPlacer {
             return n.name == names_[static_cast<size_t>(f.node)];
           });
       f.node = static_cast<int32_t>(it - graph_.nodes.begin());
-      if (!DeviceName::parse(f.requested)
-               .matches(DeviceName::parse(it->assigned))) {
+      if (!f.requested.name().matches(it->assigned.name())) {
         result.fallbacks.push_back(std::move(f));
       }
     }

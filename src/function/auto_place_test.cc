@@ -102,8 +102,8 @@ std::map<std::string, std::vector<int64_t>> planned_order(
   for (const Node& n : g.nodes) {
     if (n.op->name() != "TestMark") continue;
     const auto id = n.op->attr<int64_t>(n.attrs.get(), "id");
-    order[n.assigned].push_back(id);
-    (*device)[id] = n.assigned;
+    order[n.assigned.text()].push_back(id);
+    (*device)[id] = n.assigned.text();
   }
   return order;
 }

@@ -106,7 +106,7 @@ bool computes_on_cpu_and_others(const Graph& placed) {
   bool cpu = false, others = false;
   for (const Node& n : placed.nodes) {
     if (n.op->kind() != OpKind::kCompute) continue;
-    const bool here = DeviceName::parse(n.assigned).type == "CPU";
+    const bool here = n.assigned.is_cpu();
     cpu = cpu || here;
     others = others || !here;
   }
@@ -172,7 +172,7 @@ Placement place_and_report(Graph& graph, const How& how) {
 
 // A body of a node: `device` has its arguments and results.
 struct BodyPlace {
-  std::string device;
+  DeviceId device;
   size_t num_vars = 0;
 };
 

@@ -108,7 +108,8 @@ Results results(Step&& step, const State& s) {
 // The devices that the nodes of a graph's bodies are on.
 void add_devices(const Graph& g, bool inside, std::set<std::string>* found) {
   for (const Node& n : g.nodes) {
-    if (inside && n.op->kind() == OpKind::kCompute) found->insert(n.assigned);
+    if (inside && n.op->kind() == OpKind::kCompute)
+      found->insert(n.assigned.text());
     visit_bodies(n, [&](const std::string&, const Graph& body) {
       add_devices(body, true, found);
     });

@@ -9,8 +9,7 @@ namespace berth {
 
 void lower_for_devices(Graph& graph) {
   lower(graph, [&](const Node& n) {
-    const Device& d =
-        DeviceManager::get().lookup(DeviceName::parse(n.assigned));
+    const Device& d = DeviceManager::get().lookup(n.assigned.name());
     std::vector<SpecView> in;
     for (const ValueRef& v : n.inputs) in.push_back(graph.spec(v).view());
     return d.kernels().supports(*n.op, kernel_dtype(in, n.outputs));

@@ -19,25 +19,25 @@ DType kernel_dtype_of(const Node& n, const Graph& g) {
 }  // namespace
 
 bool has_kernel(const Node& n, const Graph& g) {
-  const Device& d = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
+  const Device& d = DeviceManager::get().lookup(n.assigned.name());
   return d.kernels().supports(*n.op, kernel_dtype_of(n, g));
 }
 
-bool can_fuse(const std::string& device) {
+bool can_fuse(DeviceId device) {
   static const OpDef& op = op_named("_Fused");
-  const Device& d = DeviceManager::get().lookup(DeviceName::parse(device));
+  const Device& d = DeviceManager::get().lookup(device.name());
   return d.kernels().supports(op, float32);
 }
 
 bool can_merge(const Node& n, const Graph& g) {
   static const OpDef& op = op_named("_MultiApply");
-  const Device& d = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
+  const Device& d = DeviceManager::get().lookup(n.assigned.name());
   const DType dtype = kernel_dtype_of(n, g);
   return d.kernels().supports(op, dtype) &&
          d.kernels().fast(n.op->id(), dtype) != nullptr;
 }
 
-void request_arguments(Graph& body, const std::string& device) {
+void request_arguments(Graph& body, DeviceId device) {
   for (const int32_t a : body.args) body[a].requested = device;
 }
 
@@ -47,7 +47,7 @@ size_t num_vars_of(const Node& node, const std::string& role) {
       node.op->attr<int64_t>(node.attrs.get(), "num_vars"));
 }
 
-void own_results(Graph& g, const std::string& device, size_t num_vars) {
+void own_results(Graph& g, DeviceId device, size_t num_vars) {
   static const OpDef& copy = op_named("DeepCopy");
   std::vector<ValueRef> taken;
   for (size_t i = 0; i < g.outputs.size(); ++i) {

@@ -229,7 +229,7 @@ placement::Explanation GraphCallable::explain(const std::string& op) {
   const PlacePlan plan = plan_of(graph, costs, planned);
   const PriceFn price = [&](int32_t node, int32_t device) {
     const int32_t to =
-        costs.find(options.devices[static_cast<size_t>(device)].name);
+        costs.find(options.devices[static_cast<size_t>(device)].name.text());
     return to < 0 ? Price{}
                   : price_move(simulated, costs, plan, {&node, 1}, to);
   };

@@ -28,7 +28,7 @@ int32_t node_of(const std::string& tag) {
   return node;
 }
 
-Graph tagged(const Graph& graph, const std::vector<std::string>& device) {
+Graph tagged(const Graph& graph, const std::vector<DeviceId>& device) {
   Graph g = graph;
   for (int32_t i = 0; i < g.size(); ++i) {
     Node& n = g[i];
@@ -37,7 +37,7 @@ Graph tagged(const Graph& graph, const std::vector<std::string>& device) {
     n.assigned = device[static_cast<size_t>(i)];
     if (!n.variable.defined()) continue;
     const VariableState& v = variable_state(n.variable);
-    Device& on = DeviceManager::get().lookup(DeviceName::parse(n.assigned));
+    Device& on = DeviceManager::get().lookup(n.assigned.name());
     n.variable = make_unbacked_variable(on, v.name, v.dtype, v.shape);
   }
   return g;
@@ -45,7 +45,7 @@ Graph tagged(const Graph& graph, const std::vector<std::string>& device) {
 
 }  // namespace
 
-Trial::Trial(const Graph& graph, const std::vector<std::string>& device,
+Trial::Trial(const Graph& graph, const std::vector<DeviceId>& device,
              const PlaceOptions& places, const TrialOptions& options)
     : options_(options), num_nodes_(graph.size()) {
   const DispatchGuard outside(nullptr);

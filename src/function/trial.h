@@ -31,7 +31,7 @@ class Trial {
  public:
   // `device`: per node, a full name. Throws errors::Error when the graph cannot
   // be compiled so, or there is no memory.
-  Trial(const Graph& graph, const std::vector<std::string>& device,
+  Trial(const Graph& graph, const std::vector<DeviceId>& device,
         const PlaceOptions& places, const TrialOptions& options);
 
   // What a step takes, as the simulator sees the compiled plan.

@@ -17,6 +17,7 @@
 
 #include "berth/site.h"
 #include "berth/tensor.h"
+#include "device/device_id.h"
 #include "op/contract_scope.h"
 #include "op/op_registry.h"
 
@@ -72,9 +73,9 @@ struct Node {
   std::vector<ValueRef> inputs;
   std::vector<int32_t> controls;  // run before this node; sorted, distinct
   std::vector<OutSpec> outputs;
-  std::string requested;  // device name as asked for, "" when nobody asked
-  std::string assigned;   // full device name once placed
-  int32_t follows = -1;   // runs where this node does if it can: gradients
+  DeviceId requested;    // device name as asked for, "" when nobody asked
+  DeviceId assigned;     // full device name once placed
+  int32_t follows = -1;  // runs where this node does if it can: gradients
   // Names of the groups that must share one device; every node is in the
   // group of its own name too ("_class" in TensorFlow).
   std::vector<std::string> colocated;

@@ -322,11 +322,11 @@ class Printer {
   void print_placement(const Node& node) {
     if (!node.requested.empty()) {
       out_ += " on ";
-      append_name(out_, node.requested);
+      append_name(out_, node.requested.text());
     }
     if (!node.assigned.empty()) {
       out_ += " at ";
-      append_name(out_, node.assigned);
+      append_name(out_, node.assigned.text());
     }
     if (!node.colocated.empty()) {
       out_ += " with ";

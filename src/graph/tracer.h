@@ -53,7 +53,7 @@ class Tracer final : public Dispatcher {
   ValueRef value_of(const Tensor& t);
 
   // The device on which new nodes are marked as assigned (lowering); "" none.
-  void set_assigned(std::string device) { assigned_ = std::move(device); }
+  void set_assigned(DeviceId device) { assigned_ = device; }
 
   // Sets the outputs and returns the graph; the tracer is empty afterwards.
   Graph finish(std::span<const Tensor> outputs);
@@ -85,7 +85,7 @@ class Tracer final : public Dispatcher {
   const Tracer* const outer_;
   const int depth_;
   Graph graph_;
-  std::string assigned_;
+  DeviceId assigned_;
   std::unordered_map<const TensorImpl*, ValueRef> captured_;
   std::vector<Tensor> keep_;  // captured tensors: their addresses are keys
   std::map<std::pair<DType, std::string>, ValueRef> scalars_;

@@ -76,7 +76,7 @@ Traced traced(const std::string& placed) {
   const Graph g = parse_graph(placed);
   Traced t;
   for (const Node& n : g.nodes) {
-    const std::string device = short_name(n.assigned);
+    const std::string device = short_name(n.assigned.text());
     if (n.op->name().starts_with("ResourceApply")) {
       t.updates[device].insert(n.op->name());
     }
@@ -318,8 +318,8 @@ void check_example_3(const std::string& angle_on) {
     if (n.follows < 0) continue;
     const bool angle = g[n.follows].op->name() == "Angle";
     (angle ? of_angle : others) += 1;
-    check(short_name(n.assigned) == (angle ? angle_on : "GPU:0"),
-          n.name + " is on " + n.assigned);
+    check(short_name(n.assigned.text()) == (angle ? angle_on : "GPU:0"),
+          n.name + " is on " + n.assigned.text());
   }
   check(of_angle > 0 && others > 0, "both kinds were seen");
 }
@@ -379,7 +379,8 @@ void contributions() {
     for (const Node& n : g.nodes) {
       const std::string& op = n.op->name();
       if (n.follows < 0 || (op != "AddV2" && op != "AddN")) continue;
-      check(n.assigned.ends_with(home + 1), "added on " + n.assigned);
+      check(n.assigned.text().ends_with(home + 1),
+            "added on " + n.assigned.text());
       ++adds;
     }
     check(adds == 1, "the sum was seen in the trace");

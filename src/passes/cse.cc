@@ -80,8 +80,8 @@ std::string key_of(const Graph& graph, const Node& node) {
   }
   key.add(node.controls.size());
   for (const int32_t c : node.controls) key.add(c);
-  key.add_text(node.requested);
-  key.add_text(node.assigned);
+  key.add_text(node.requested.text());
+  key.add_text(node.assigned.text());
   key.add(node.follows);
   key.add(node.replica);
   std::string part;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <queue>
+#include <unordered_map>
 
 #include "expr/expr.h"
 #include "graph/node_part.h"
@@ -62,8 +63,7 @@ struct Group {
 
 class Grouping {
  public:
-  Grouping(const Graph& graph,
-           const std::function<bool(const std::string&)>& ok)
+  Grouping(const Graph& graph, const std::function<bool(DeviceId)>& ok)
       : graph_(graph), users_(graph.users()) {
     group_.resize(graph.nodes.size());
     std::iota(group_.begin(), group_.end(), 0);
@@ -110,13 +110,13 @@ class Grouping {
   }
 
  private:
-  void find_candidates(const std::function<bool(const std::string&)>& ok) {
+  void find_candidates(const std::function<bool(DeviceId)>& ok) {
     candidate_.assign(graph_.nodes.size(), false);
     std::vector<bool> ordered(graph_.nodes.size(), false);
     for (const Node& n : graph_.nodes) {
       for (const int32_t c : n.controls) ordered[c] = true;
     }
-    std::map<std::string, bool> devices;
+    std::unordered_map<DeviceId, bool> devices;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& n = graph_[i];
       if (ordered[i] || !n.controls.empty() || !is_elementwise(n)) continue;
@@ -372,8 +372,7 @@ class Fusing {
 
 }  // namespace
 
-bool fuse(Graph& graph,
-          const std::function<bool(const std::string& device)>& may_fuse) {
+bool fuse(Graph& graph, const std::function<bool(DeviceId device)>& may_fuse) {
   Grouping groups(graph, may_fuse);
   groups.grow();
   bool any = false;

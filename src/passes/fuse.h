@@ -19,8 +19,7 @@ inline constexpr int64_t kMinFusedElements = 256;
 
 // `may_fuse(device)`: whether the device of this name has a kernel of _Fused.
 // Returns true when anything changed.
-bool fuse(Graph& graph,
-          const std::function<bool(const std::string& device)>& may_fuse);
+bool fuse(Graph& graph, const std::function<bool(DeviceId device)>& may_fuse);
 
 }  // namespace berth
 

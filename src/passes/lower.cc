@@ -95,7 +95,7 @@ class PartsOf {
         "{}: {} has no kernel on {}, and {} of its decomposition adds up a "
         "part of the batch; expected an op that is decomposed before the "
         "batch is split",
-        node_.name, node_.op->name(), node_.assigned, n.op->name()));
+        node_.name, node_.op->name(), node_.assigned.text(), n.op->name()));
   }
 
   const Node& node_;

@@ -24,7 +24,7 @@ bool is_small_update(const Graph& g, const Node& n) {
 struct Kind {
   const OpDef* op;
   const Attrs* attrs;
-  std::string device;
+  DeviceId device;
   std::vector<ValueRef> scalars;
   DType dtype;
   int32_t replica;

@@ -99,8 +99,8 @@ TEST(PassTexts, ThePipelineReachesAFixpoint) {
 
 TEST(PassTexts, FuseJoinsElementwiseOpsOfADevice) {
   check("fuse", [](Graph& g) {
-    fuse(g, [](const std::string& device) {
-      return device.find("CPU") != std::string::npos;
+    fuse(g, [](DeviceId device) {
+      return device.text().find("CPU") != std::string::npos;
     });
   });
 }
@@ -108,7 +108,7 @@ TEST(PassTexts, FuseJoinsElementwiseOpsOfADevice) {
 TEST(PassTexts, MergeUpdatesJoinsSmallUpdatesOfOneKind) {
   check("merge_updates", [](Graph& g) {
     merge_updates(g, [](const Node& n) {
-      return n.assigned.find("CPU") != std::string::npos;
+      return n.assigned.text().find("CPU") != std::string::npos;
     });
   });
 }

@@ -47,25 +47,25 @@ std::vector<PlaceConstraint> ConstraintSets::own_constraints(int32_t element) {
   }
   if (!n.assigned.empty() && options_.keep_assigned) {
     const DeviceSet at = devices_.mask(devices_.parse(n.assigned));
-    add(Kind::kAssigned, n.assigned, at ? device_bit(at.first()) : at,
-        fmt::format("\"{}\" is assigned to {}", n.name, n.assigned));
+    add(Kind::kAssigned, n.assigned.text(), at ? device_bit(at.first()) : at,
+        fmt::format("\"{}\" is assigned to {}", n.name, n.assigned.text()));
     return own;
   }
   const DeviceSet kernels = kernels_.of(graph_, n).devices;
   if (n.variable.defined()) {
     const DeviceSet at = sets_[i].pinned ? sets_[i].allowed : 0;
-    const std::string& name = variable_state(n.variable).device->str();
+    const DeviceId name = variable_state(n.variable).device->id();
     const int32_t d = devices_.find(name);
-    add(Kind::kVariable, name, d < 0 ? at : device_bit(d),
+    add(Kind::kVariable, name.text(), d < 0 ? at : device_bit(d),
         fmt::format("variable \"{}\" lives on {}", variable_name(n),
                     short_device(name)));
   } else if (!n.requested.empty()) {
     const bool resource = handle(i);
-    add(resource ? Kind::kResource : Kind::kRequest, n.requested,
+    add(resource ? Kind::kResource : Kind::kRequest, n.requested.text(),
         devices_.mask(resource ? resource_of(i) : requests_[i]),
         fmt::format("{}\"{}\" was asked for on \"{}\"",
                     resource ? "variable " : n.op->name() + " ",
-                    resource ? variable_name(n) : n.name, n.requested));
+                    resource ? variable_name(n) : n.name, n.requested.text()));
   }
   if (kernels != devices_.all()) {
     add(Kind::kKernels, "", kernels,

@@ -40,7 +40,7 @@ ConstraintSets::ConstraintSets(const Graph& graph, const PlaceOptions& options,
       requests_(graph.nodes.size()) {
   std::iota(parent_.begin(), parent_.end(), 0);
   for (int32_t d = 0; d < devices.size(); ++d) {
-    memories_.push_back(memory_of(devices[d].full_name));
+    memories_.push_back(memory_of(devices[d].name));
   }
   for (int32_t i = 0; i < graph.size(); ++i) init(i);
 }
@@ -69,7 +69,7 @@ void ConstraintSets::init(int32_t i) {
       throw errors::InvalidArgument(fmt::format(
           "{}: its assigned device \"{}\" does not match any device; expected "
           "one of {}",
-          describe(graph_, i), n.assigned, devices_.list()));
+          describe(graph_, i), n.assigned.text(), devices_.list()));
     }
     s.allowed = device_bit(at.first());
     s.pinned = true;
@@ -96,15 +96,15 @@ void ConstraintSets::init(int32_t i) {
 }
 
 void ConstraintSets::read_request(int32_t i) {
-  const std::string& text = graph_[i].requested;
-  if (last_request_ == nullptr || text != *last_request_) {
+  const DeviceId text = graph_[i].requested;
+  if (text != last_request_) {
     try {
       last_name_ = devices_.parse(text);
     } catch (const errors::InvalidArgument& e) {
       throw errors::InvalidArgument(
           fmt::format("{}: {}", describe(graph_, i), e.what()));
     }
-    last_request_ = &text;
+    last_request_ = text;
   }
   const NameId id = last_name_;
   requests_[i] = id;

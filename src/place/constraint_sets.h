@@ -117,9 +117,8 @@ class ConstraintSets {
     std::vector<Result> results;
     std::vector<int32_t> args;  // roots
   };
-  using BodyCache =
-      std::map<std::pair<const Callable*, std::string>, BodyFacts>;
-  const BodyFacts& facts_of(const Callable& callee, const std::string& request);
+  using BodyCache = std::map<std::pair<const Callable*, DeviceId>, BodyFacts>;
+  const BodyFacts& facts_of(const Callable& callee, DeviceId request);
   void connect_call(int32_t i);
   void connect_callee(int32_t i, const Callable& callee);
   int32_t add_call_value(const CallValue& value, int32_t after);
@@ -144,9 +143,9 @@ class ConstraintSets {
   NodeKernels kernels_;
   std::vector<std::string> memories_;  // per device: whose it has
   std::vector<int32_t> parent_;
-  std::vector<Set> sets_;                      // at roots
-  std::vector<NameId> requests_;               // per node
-  const std::string* last_request_ = nullptr;  // the text of last_name_
+  std::vector<Set> sets_;         // at roots
+  std::vector<NameId> requests_;  // per node
+  DeviceId last_request_;         // that of last_name_
   NameId last_name_ = 0;
   std::vector<Proof> proofs_;  // empty until something is joined
   std::vector<Link> links_;

@@ -88,7 +88,7 @@ class Check {
   void stays_on() const {
     std::vector<std::string> lines;
     const auto inside = [&](const std::string& device) {
-      return c_.stays_on.matches(DeviceName::parse(device));
+      return c_.stays_on.matches(DeviceId(device).name());
     };
     for (size_t i = 0; i < w_.num_ops(); ++i) {
       const OpRow& op = w_.op(i);
@@ -138,8 +138,8 @@ class Check {
     std::vector<size_t> found;
     for (size_t k = 0; k < report().transfers.size(); ++k) {
       const TransferRow& t = report().transfers[k];
-      if (!link.from.matches(DeviceName::parse(t.from)) ||
-          !link.to.matches(DeviceName::parse(t.to)) || bytes(k) == 0) {
+      if (!link.from.matches(DeviceId(t.from).name()) ||
+          !link.to.matches(DeviceId(t.to).name()) || bytes(k) == 0) {
         continue;
       }
       if (!covered_.empty() && !covers_any(w_.edges[k].readers)) continue;
@@ -164,7 +164,7 @@ class Check {
     const placement::MemoryLimit& limit = c_.contract.peak_memory[i];
     for (const placement::DeviceRow& d : report().devices) {
       if (d.peak_bytes <= limit.bytes ||
-          !c_.memory[i].matches(DeviceName::parse(d.device))) {
+          !c_.memory[i].matches(DeviceId(d.device).name())) {
         continue;
       }
       std::vector<std::string> lines;
@@ -186,7 +186,7 @@ class Check {
     for (size_t k = 0; k < w_.num_ops(); ++k) {
       const OpRow& op = w_.op(k);
       if (!covers(static_cast<int32_t>(k)) || !is_named(place.op, op) ||
-          c_.ops[i].matches(DeviceName::parse(op.device))) {
+          c_.ops[i].matches(DeviceId(op.device).name())) {
         continue;
       }
       lines.push_back(line(op, reason_of(op)));

@@ -9,8 +9,8 @@
 
 namespace berth {
 
-std::string short_device(const std::string& full_name) {
-  const DeviceName n = DeviceName::parse(full_name);
+std::string short_device(DeviceId device) {
+  const DeviceName& n = device.name();
   std::string s = n.type.value_or("?") + ":" + std::to_string(n.id.value_or(0));
   if (n.job.value_or("localhost") == "localhost" && n.task.value_or(0) == 0) {
     return s;
@@ -22,14 +22,14 @@ std::string short_device(const std::string& full_name) {
 namespace {
 
 DeviceName complete(const PlaceDevice& d) {
-  const DeviceName local = DeviceName::parse("/job:localhost/replica:0/task:0");
-  DeviceName name = DeviceName::parse(d.name).merged_over(local);
+  const DeviceName local = {"localhost", 0, 0, {}, {}};
+  DeviceName name = d.name.name().merged_over(local);
   if (name.type && !name.id) name.id = 0;
   if (name.is_complete()) return name;
   throw errors::InvalidArgument(
       fmt::format("place: device \"{}\" has no type; expected a full name like "
                   "\"/job:localhost/replica:0/task:0/device:GPU:0\"",
-                  d.name));
+                  d.name.text()));
 }
 
 // TensorFlow's order of device types: GPU, CPU, all others alike.
@@ -70,9 +70,9 @@ DeviceTable::DeviceTable(const PlaceOptions& options) {
   }
   for (const PlaceDevice& d : options.devices) {
     DeviceName name = complete(d);
-    std::string full = name.str();
-    devices_.push_back({std::move(name), std::move(full), &d,
-                        static_cast<int32_t>(devices_.size()), 0});
+    const DeviceId id = name.str();
+    devices_.push_back(
+        {std::move(name), id, &d, static_cast<int32_t>(devices_.size()), 0});
   }
   if (options.policy == PlacePolicy::kTensorFlow) {
     DeviceName local = devices_[0].name;
@@ -83,16 +83,16 @@ DeviceTable::DeviceTable(const PlaceOptions& options) {
       const int ra = type_rank(*a.name.type), rb = type_rank(*b.name.type);
       if (ra != rb) return ra < rb;
       const bool la = same_task(a.name, local), lb = same_task(b.name, local);
-      return la != lb ? la : a.full_name < b.full_name;
+      return la != lb ? la : a.id.text() < b.id.text();
     };
     std::stable_sort(devices_.begin(), devices_.end(), before);
   }
   std::unordered_map<std::string, int32_t> types;
   for (int32_t d = 0; d < size(); ++d) {
     Entry& e = devices_[d];
-    if (!by_name_.emplace(e.full_name, d).second) {
+    if (!by_name_.emplace(e.id, d).second) {
       throw errors::InvalidArgument(
-          fmt::format("place: device \"{}\" is listed twice", e.full_name));
+          fmt::format("place: device \"{}\" is listed twice", e.id.text()));
     }
     e.type = types.try_emplace(*e.name.type, num_types_).first->second;
     num_types_ = static_cast<int32_t>(types.size());
@@ -105,7 +105,7 @@ DeviceTable::DeviceTable(const PlaceOptions& options) {
   add({});
 }
 
-int32_t DeviceTable::find(const std::string& full) const {
+int32_t DeviceTable::find(DeviceId full) const {
   const auto it = by_name_.find(full);
   return it == by_name_.end() ? -1 : it->second;
 }
@@ -119,7 +119,7 @@ int32_t DeviceTable::find_given(const PlaceDevice* given) const {
 
 std::string DeviceTable::list() const {
   std::string s;
-  for (const Entry& d : devices_) s += (s.empty() ? "" : ", ") + d.full_name;
+  for (const Entry& d : devices_) s += (s.empty() ? "" : ", ") + d.id.text();
   return s;
 }
 
@@ -127,7 +127,7 @@ std::string DeviceTable::list(DeviceSet devices) const {
   std::string s;
   for (int32_t d = 0; d < size(); ++d) {
     if (!(devices & device_bit(d))) continue;
-    s += (s.empty() ? "" : " ") + short_device(devices_[d].full_name);
+    s += (s.empty() ? "" : " ") + short_device(devices_[d].id);
   }
   return s;
 }
@@ -154,15 +154,15 @@ DeviceTable::NameId DeviceTable::add(const DeviceName& name) {
 }
 
 DeviceTable::NameId DeviceTable::only(DeviceSet device) {
-  return parse(devices_[device.first()].full_name);
+  return parse(devices_[device.first()].id);
 }
 
-DeviceTable::NameId DeviceTable::parse(const std::string& text) {
+DeviceTable::NameId DeviceTable::parse(DeviceId text) {
   if (text.empty()) return kAny;
   if (const auto it = by_text_.find(text); it != by_text_.end()) {
     return it->second;
   }
-  const NameId id = add(DeviceName::parse(text));
+  const NameId id = add(text.name());
   by_text_.emplace(text, id);
   return id;
 }

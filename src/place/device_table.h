@@ -12,13 +12,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "device/device_name.h"
+#include "device/device_id.h"
 #include "place/place.h"
 
 namespace berth {
 
 // Returns "GPU:1", for devices of other jobs "worker:1/GPU:1".
-std::string short_device(const std::string& full_name);
+std::string short_device(DeviceId device);
 
 class DeviceTable {
  public:
@@ -27,7 +27,7 @@ class DeviceTable {
 
   struct Entry {
     DeviceName name;
-    std::string full_name;
+    DeviceId id;  // the full name
     const PlaceDevice* given;
     int32_t position;  // in the caller's list
     int32_t type;      // number of the device type
@@ -44,14 +44,14 @@ class DeviceTable {
   int32_t host() const { return host_; }  // first CPU, else device 0
   DeviceSet compilers() const { return compilers_; }  // types "XLA_..."
   DeviceSet hosts() const { return hosts_; }          // all CPUs
-  int32_t find(const std::string& full) const;        // -1: none
+  int32_t find(DeviceId full) const;                  // -1: none
   int32_t find_given(const PlaceDevice* given) const;
   std::string list() const;                     // full names
   std::string list(DeviceSet devices) const;    // short names
   DeviceSet as_given(DeviceSet devices) const;  // in the caller's order
 
   // Throws errors::InvalidArgument for a malformed name.
-  NameId parse(const std::string& text);
+  NameId parse(DeviceId text);
   const DeviceName& name(NameId n) const { return names_[n]; }
   // The full name of a single device.
   NameId only(DeviceSet device);
@@ -73,12 +73,13 @@ class DeviceTable {
   NameId once(int what, NameId a, NameId b, Fn&& fn);
 
   std::vector<Entry> devices_;
-  std::unordered_map<std::string, int32_t> by_name_;
+  std::unordered_map<DeviceId, int32_t> by_name_;
   DeviceSet all_ = 0, hosts_ = 0, compilers_ = 0;
   int32_t host_ = 0, num_types_ = 0;
   std::vector<DeviceName> names_;
   std::vector<DeviceSet> masks_;
-  std::unordered_map<std::string, NameId> by_text_, by_str_;
+  std::unordered_map<DeviceId, NameId> by_text_;
+  std::unordered_map<std::string, NameId> by_str_;
   std::unordered_map<uint64_t, NameId> pairs_;
 };
 

@@ -132,10 +132,11 @@ class Chain {
     for (const PlaceFallback& f : placement_.fallbacks) {
       if (f.node != i) continue;
       return fmt::format("{} was asked for on \"{}\", and fell back to {}: {}",
-                         name, f.requested, short_device(g_[i].assigned),
+                         name, f.requested.text(), short_device(g_[i].assigned),
                          f.reason);
     }
-    return fmt::format("{} was asked for on \"{}\"", name, g_[i].requested);
+    return fmt::format("{} was asked for on \"{}\"", name,
+                       g_[i].requested.text());
   }
 
   int32_t through(int32_t i, int32_t to) {
@@ -213,7 +214,7 @@ Explanation explain_placement(const Graph& graph, const Placement& placement,
   }
   Explanation e;
   e.op = graph[node].name;
-  e.device = graph[node].assigned;
+  e.device = graph[node].assigned.text();
   e.rule = rule_name(placement.reasons[node].rule);
   // As it was before: devices that place() gave are taken away.
   Graph before = graph;
@@ -233,7 +234,7 @@ Explanation explain_placement(const Graph& graph, const Placement& placement,
   MoveFinder finder(before, placement, options, node);
   for (const PlaceDevice& given : options.devices) {
     const int32_t d = devices.find_given(&given);
-    const std::string& name = devices[d].full_name;
+    const std::string& name = devices[d].id.text();
     if (name == e.device) continue;
     placement::Alternative a;
     a.device = name;

@@ -40,7 +40,7 @@ PlaceOptions options_of(const ExplainCase& c) {
   options.soft = c.soft;
   options.policy = c.policy;
   for (PlaceDevice& d : options.devices) {
-    if (!has(d.name, "GPU")) continue;
+    if (!has(d.name.text(), "GPU")) continue;
     d.runs = [runs = d.runs](const OpDef& op, DType t) {
       return op.name() != "CpuTouch" && runs(op, t);
     };

@@ -66,7 +66,7 @@ int32_t ConstraintSets::add_call_value(const CallValue& value, int32_t after) {
 
 // Every body is read once per request of its calls, however often it is called.
 const ConstraintSets::BodyFacts& ConstraintSets::facts_of(
-    const Callable& callee, const std::string& request) {
+    const Callable& callee, DeviceId request) {
   const auto [it, fresh] = bodies_->try_emplace({&callee, request});
   BodyFacts& facts = it->second;
   if (!fresh || t_depth >= kMaxDepth) return facts;

@@ -50,9 +50,7 @@ class Linter {
   bool obeyed(int32_t i) {
     const Node& n = graph_[i];
     if (n.requested.empty()) return false;
-    const auto [it, fresh] = requests_.try_emplace(n.requested);
-    if (fresh) it->second = DeviceName::parse(n.requested);
-    return it->second.matches(t_.parsed(t_.device(i)));
+    return n.requested.name().matches(t_.name(t_.device(i)).name());
   }
   // A gradient that a request keeps from where it would run by itself.
   bool pinned(int32_t i) const {
@@ -260,7 +258,7 @@ class Linter {
   void say_pinned(const std::vector<int32_t>& nodes, int64_t now,
                   int64_t then) {
     const int32_t first = nodes[0];
-    const std::string& home = t_.name(home_[first]);
+    const DeviceId home = t_.name(home_[first]);
     lints_.push_back(
         {"gradient-elsewhere", first, home, now, then,
          fmt::format("{} gradient op{} pinned to {} while the forward ops ({}, "
@@ -284,7 +282,6 @@ class Linter {
 
   const Graph& graph_;
   Traffic t_;
-  std::unordered_map<std::string, DeviceName> requests_;
   std::vector<bool> asked_;    // obeyed, or follows one that was
   std::vector<int32_t> home_;  // where gradients would be without a pin
   std::set<ValueRef> said_;

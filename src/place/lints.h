@@ -22,10 +22,10 @@ inline constexpr int64_t kLintBytes = 64 << 10;
 // What would have been better. Bytes are those sent between devices per step
 // because of these ops.
 struct PlaceLint {
-  std::string id;      // "reduce-placement", "ping-pong", ...
-  int32_t node = -1;   // the op, or the read of the variable
-  std::string device;  // where it would cost less, full name
-  int64_t bytes = 0;   // as placed
+  std::string id;     // "reduce-placement", "ping-pong", ...
+  int32_t node = -1;  // the op, or the read of the variable
+  DeviceId device;    // where it would cost less, full name
+  int64_t bytes = 0;  // as placed
   int64_t bytes_there = 0;
   std::string text;  // one sentence, with what to do
 };

@@ -37,7 +37,7 @@ void add_kernel(const OpDef& op, const std::string& type,
                 PlaceOptions& options) {
   bool any = false;
   for (PlaceDevice& d : options.devices) {
-    if (DeviceName::parse(d.name).type != type) continue;
+    if (d.name.name().type != type) continue;
     any = true;
     d.runs = [before = d.runs, table = d.kernels, &op](const OpDef& asked,
                                                        DType dtype) {
@@ -60,7 +60,7 @@ std::string request_for(const DeviceTable& devices, int32_t device) {
     alike += devices[d].name.type == name.type && devices[d].name.id == name.id;
   }
   return alike == 1 ? fmt::format("/{}:{}", *name.type, *name.id)
-                    : devices[device].full_name;
+                    : devices[device].id.text();
 }
 
 // The fields of nodes that changes write.
@@ -76,7 +76,7 @@ class Undo {
   ~Undo() {
     for (auto it = old_.rbegin(); it != old_.rend(); ++it) {
       Node& n = graph_[it->node];
-      n.requested = std::move(it->requested);
+      n.requested = it->requested;
       n.colocated = std::move(it->colocated);
       n.variable = std::move(it->variable);
     }
@@ -87,7 +87,7 @@ class Undo {
  private:
   struct Old {
     int32_t node;
-    std::string requested;
+    DeviceId requested;
     std::vector<std::string> colocated;
     Tensor variable;
   };

@@ -57,11 +57,7 @@ class Orderer {
   // computes waits until it has: it must not be in the way of other work.
   bool is_late(const Node& transfer, bool there) const {
     const Node& from = graph_[transfer.inputs[0].node];
-    return is_cpu(transfer.assigned) || (is_cpu(from.assigned) && !there);
-  }
-
-  static bool is_cpu(const std::string& device) {
-    return DeviceName::parse(device).type == "CPU";
+    return transfer.assigned.is_cpu() || (from.assigned.is_cpu() && !there);
   }
 
   static bool updates(const Node& n) {

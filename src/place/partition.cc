@@ -65,7 +65,7 @@ class Partitioner {
     }
   }
 
-  int32_t number_of(const std::string& name) {
+  int32_t number_of(DeviceId name) {
     const auto [it, fresh] =
         numbers_.try_emplace(name, static_cast<int32_t>(names_.size()));
     if (fresh) {
@@ -79,7 +79,7 @@ class Partitioner {
   // The CPU whose memory is the host memory of a device: its own, if it is one.
   int32_t host_of(int32_t device) {
     if (hosts_[device] < 0) {
-      DeviceName host = DeviceName::parse(names_[device]);
+      DeviceName host = names_[device].name();
       if (host.type != "CPU") host.id = 0;
       host.type = "CPU";
       const int32_t number = number_of(host.str());
@@ -285,10 +285,10 @@ class Partitioner {
   const OpDef& const_op_;
   const OpDef& transfer_op_;
   const OpDef& hand_over_op_;
-  std::vector<std::string> names_;   // of the devices
+  std::vector<DeviceId> names_;      // of the devices
   std::vector<std::string> memory_;  // per device: whose it has
   std::vector<int32_t> hosts_;       // per device: host_of(), -1: not asked yet
-  std::unordered_map<std::string, int32_t> numbers_;
+  std::unordered_map<DeviceId, int32_t> numbers_;
   std::vector<int32_t> device_;  // per node
   std::vector<std::vector<Cut>> wanted_;
   std::vector<std::vector<OwnRead>> own_reads_;  // per reader

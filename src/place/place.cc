@@ -59,7 +59,7 @@ std::string explain(const Graph& graph, const Placement& placement,
                               variable_name(graph[reason.because]));
       break;
     case PlaceRule::kRequest:
-      why = fmt::format("asked for \"{}\"", n.requested);
+      why = fmt::format("asked for \"{}\"", n.requested.text());
       break;
     case PlaceRule::kColocated:
       why = fmt::format("colocated with \"{}\"", other);

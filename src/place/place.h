@@ -22,7 +22,7 @@ class KernelTable;
 // What place() knows about a device. The executor uses the real ones; text
 // tests and the command line use hypothetical ones.
 struct PlaceDevice {
-  std::string name;                      // full name
+  DeviceId name;                         // full name
   const KernelTable* kernels = nullptr;  // null: runs everything
   // When set, says instead of `kernels` what the device can compute. Asked
   // for ops of OpKind::kCompute alone (ops declared in a text are); the dtype
@@ -79,8 +79,8 @@ struct PlaceNote {
 // device, or no kernel there.
 struct PlaceFallback {
   int32_t node = -1;
-  std::string requested;  // as asked for
-  std::string reason;     // "no kernel for int32 on GPU:0"
+  DeviceId requested;  // as asked for
+  std::string reason;  // "no kernel for int32 on GPU:0"
 };
 
 struct Placement {

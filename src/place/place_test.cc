@@ -334,12 +334,12 @@ TEST(Place, RulesHoldOnRandomGraphs) {
     for (int i = 0; i < r.graph.size(); ++i) {
       const Node& n = r.graph[i];
       ASSERT_FALSE(n.assigned.empty()) << n.name;
-      const DeviceName at = DeviceName::parse(n.assigned);
+      const DeviceName at = n.assigned.name();
       const std::string& op = n.op->name();
       if (op == "ReadVariableOp") {
         EXPECT_EQ(n.assigned, r.graph[0].assigned);
       } else if (!n.requested.empty()) {
-        EXPECT_TRUE(DeviceName::parse(n.requested).matches(at)) << r.text;
+        EXPECT_TRUE(n.requested.name().matches(at)) << r.text;
       } else if (n.follows >= 0 && !noted.contains(i)) {
         EXPECT_EQ(n.assigned, r.graph[n.follows].assigned)
             << n.name << "\n"

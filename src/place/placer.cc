@@ -124,8 +124,8 @@ void Placer::note_colocation_ignored(int32_t node, int32_t with) {
        fmt::format("{} belongs to \"{}\" on {}, which has no kernel for it; "
                    "it runs on {}",
                    describe(graph, node), graph[with].name,
-                   short_device(devices[device_of[root_[with]]].full_name),
-                   short_device(devices[device_of[root_[node]]].full_name))});
+                   short_device(devices[device_of[root_[with]]].id),
+                   short_device(devices[device_of[root_[node]]].id))});
 }
 
 // The first handle that a node touches, -1: none.
@@ -162,7 +162,7 @@ Placement Placer::finish() {
     const int32_t d = device_of[root_[i]];
     p.reasons[i] = reason_of(i);
     p.device[i] = devices[d].position;
-    graph[i].assigned = devices[d].full_name;
+    graph[i].assigned = devices[d].id;
     const auto asked = sets.request(i);
     if (!devices.mask(asked).has(d)) compare_request(i, &p);
   }
@@ -174,8 +174,8 @@ Placement Placer::finish() {
 void Placer::compare_request(int32_t i, Placement* p) {
   const int32_t root = root_[i];
   const ConstraintSets::Set& s = set(root);
-  const std::string& text = graph[i].requested;
-  const std::string at = short_device(devices[device_of[root]].full_name);
+  const DeviceId text = graph[i].requested;
+  const std::string at = short_device(devices[device_of[root]].id);
   const DeviceSet asked = devices.mask(sets.request(i));
   const auto fallback = [&](std::string reason) {
     p->fallbacks.push_back({i, text, std::move(reason)});
@@ -183,9 +183,10 @@ void Placer::compare_request(int32_t i, Placement* p) {
   const auto ignored = [&](const std::string& why) {
     p->notes.push_back({"request-ignored", i,
                         fmt::format("{} was asked for on \"{}\" but {}, on {}",
-                                    describe(graph, i), text, why, at)});
+                                    describe(graph, i), text.text(), why, at)});
   };
-  if (asked == 0) return fallback(fmt::format("there is no \"{}\"", text));
+  if (asked == 0)
+    return fallback(fmt::format("there is no \"{}\"", text.text()));
   const DeviceSet first = device_bit(asked.first());
   if ((asked & sets.kernels().of(graph, graph[i]).devices) == 0) {
     return fallback(fmt::format("no kernel for {} on {}",
@@ -211,7 +212,7 @@ void Placer::compare_request(int32_t i, Placement* p) {
                       graph[because].requested.empty()
                           ? ""
                           : fmt::format(", which was asked for on \"{}\"",
-                                        graph[because].requested)));
+                                        graph[because].requested.text())));
 }
 
 // Names the member that keeps the set from the devices asked for.

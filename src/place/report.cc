@@ -30,11 +30,11 @@ std::vector<int64_t> crossing_bytes(const Graph& graph,
                                     const std::vector<int32_t>& nodes) {
   std::vector<int32_t> place(graph.nodes.size(), -1);
   std::vector<int64_t> bytes(nodes.size(), 0);
-  std::vector<std::set<std::pair<ValueRef, std::string>>> sent(nodes.size());
+  std::vector<std::set<std::pair<ValueRef, DeviceId>>> sent(nodes.size());
   for (size_t k = 0; k < nodes.size(); ++k) {
     place[nodes[k]] = static_cast<int32_t>(k);
   }
-  const auto count = [&](int32_t k, ValueRef v, const std::string& to) {
+  const auto count = [&](int32_t k, ValueRef v, DeviceId to) {
     if (k >= 0 && sent[k].emplace(v, to).second) {
       bytes[k] += bytes_of(graph.spec(v));
     }
@@ -75,7 +75,7 @@ void report_fallbacks(const Graph& graph, const Placement& placement,
     d.text = fmt::format(
         "{} was asked for on \"{}\" and runs on {}: {}{}; ask for {}, or allow "
         "this silently",
-        describe(graph, f.node), f.requested,
+        describe(graph, f.node), f.requested.text(),
         short_device(graph[f.node].assigned), f.reason, cost,
         f.reason.starts_with("there is no \"") ? "a device that exists"
                                                : "a device that has it");
@@ -112,9 +112,10 @@ void report_notes(const Graph& graph, const Placement& placement,
 void log_placement(const Graph& graph) {
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
-    report({"placement", debugging::Severity::kInfo,
-            fmt::format("{}: ({}): {}", n.name, n.op->name(), n.assigned),
-            site_of(graph, i)});
+    report(
+        {"placement", debugging::Severity::kInfo,
+         fmt::format("{}: ({}): {}", n.name, n.op->name(), n.assigned.text()),
+         site_of(graph, i)});
   }
 }
 

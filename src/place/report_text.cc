@@ -121,8 +121,8 @@ int64_t Report::transfer_bytes(const std::string& from,
   const DeviceName a = DeviceName::parse(from), b = DeviceName::parse(to);
   int64_t sum = 0;
   for (const TransferRow& t : transfers) {
-    if (a.matches(DeviceName::parse(t.from)) &&
-        b.matches(DeviceName::parse(t.to))) {
+    if (a.matches(DeviceId(t.from).name()) &&
+        b.matches(DeviceId(t.to).name())) {
       sum += step_bytes(t, steps);
     }
   }

@@ -31,7 +31,7 @@ op Effect (x: any) -> ()
 PlaceOptions tf(config::SoftPlacement soft = config::SoftPlacement::kWarn) {
   PlaceOptions options = gpus_and_cpu();
   for (PlaceDevice& d : options.devices) {
-    if (!has(d.name, "GPU")) continue;
+    if (!has(d.name.text(), "GPU")) continue;
     d.runs = [runs = d.runs](const OpDef& op, DType t) {
       return op.name() != "CpuTouch" && runs(op, t);
     };
@@ -192,7 +192,7 @@ TEST(TensorFlowRules, Rule5AGroupThatCannotBeIsIgnoredWhenSoft) {
 PlaceOptions with_priorities(int cpu_a, int gpu_a, int cpu_b, int gpu_b) {
   PlaceOptions options = tf();
   for (PlaceDevice& d : options.devices) {
-    const bool gpu = has(d.name, "GPU");
+    const bool gpu = has(d.name.text(), "GPU");
     d.priority = [=](const OpDef& op, DType) {
       if (op.name() == "Prefer") return gpu ? gpu_a : cpu_a;
       if (op.name() == "PreferGpu") return gpu ? gpu_b : cpu_b;
@@ -355,7 +355,7 @@ TEST(TensorFlowRules, RequestsPickWhatSelectDevicePicks) {
     for (const char* device : {"GPU:0", "GPU:1", "CPU:0", "CPU:1"}) {
       options.devices.push_back(
           {fmt::format("/job:{}/replica:0/task:0/device:{}", job, device)});
-      names.push_back(DeviceName::parse(options.devices.back().name));
+      names.push_back(options.devices.back().name.name());
     }
   }
   std::vector<const DeviceName*> listed;

@@ -39,10 +39,10 @@ class Scheduler {
 
   // Devices in order of first use; the copy streams behind all compute ones.
   void number_streams() {
-    std::unordered_map<std::string, int32_t> numbers;
+    std::unordered_map<DeviceId, int32_t> numbers;
     device_.resize(graph_.nodes.size());
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      const std::string& name = graph_[i].assigned;
+      const DeviceId name = graph_[i].assigned;
       if (name.empty()) {
         throw errors::FailedPrecondition(fmt::format(
             "make_schedule: \"{}\" has no device; expected a placed graph",

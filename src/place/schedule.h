@@ -32,8 +32,8 @@ inline constexpr size_t kMaxDuplicatedConstBytes = 64 << 10;
 void partition(Graph& graph);
 
 struct StreamRef {
-  std::string device;  // full name
-  bool copy = false;   // transfers run on the destination's copy stream
+  DeviceId device;    // full name
+  bool copy = false;  // transfers run on the destination's copy stream
   bool operator==(const StreamRef&) const = default;
 };
 

@@ -524,9 +524,7 @@ std::vector<Set> before(const Schedule& s, int drop_step, int drop_wait) {
 
 using Edges = std::vector<std::pair<int, int>>;
 
-bool is_cpu(const Node& n) {
-  return DeviceName::parse(n.assigned).type == "CPU";
-}
+bool is_cpu(const Node& n) { return n.assigned.is_cpu(); }
 
 // What must be ordered: data and control edges between nodes that run, seen
 // through those that do not, and at the end of each compute stream every step
@@ -657,7 +655,7 @@ TEST(Schedule, RandomGraphsAreCutOncePerValueAndDestination) {
         // Variables of the same memory are read where they are wanted.
         const bool cpus = is_cpu(p) && is_cpu(n);
         if (cpus && p.op->kind() == OpKind::kReadVariable) continue;
-        want.insert({p.name, n.assigned});
+        want.insert({p.name, n.assigned.text()});
       }
     }
     partition(g);
@@ -668,7 +666,7 @@ TEST(Schedule, RandomGraphsAreCutOncePerValueAndDestination) {
       for (const ValueRef& v : n.inputs) {
         if (transfer) {
           EXPECT_NE(g[v.node].assigned, n.assigned);
-          made.insert({g[v.node].name, n.assigned});
+          made.insert({g[v.node].name, n.assigned.text()});
         } else if (g.spec(v).dtype != resource) {
           EXPECT_EQ(g[v.node].assigned, n.assigned) << n.name;
         }

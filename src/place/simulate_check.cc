@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "berth/errors.h"
+#include "place/device_set.h"
 
 namespace berth {
 

@@ -13,7 +13,7 @@
 namespace berth {
 
 PlacePlan plan_of(const Graph& placed, const Machine& machine, bool in_order) {
-  std::unordered_map<std::string, int32_t> number;
+  std::unordered_map<DeviceId, int32_t> number;
   for (size_t d = 0; d < machine.devices.size(); ++d) {
     number.emplace(machine.devices[d].name, static_cast<int32_t>(d));
   }
@@ -25,7 +25,7 @@ PlacePlan plan_of(const Graph& placed, const Machine& machine, bool in_order) {
       throw errors::InvalidArgument(fmt::format(
           "plan_of: \"{}\" is on \"{}\", for which there are no costs; "
           "expected one of {} devices, first \"{}\"",
-          n.name, n.assigned, number.size(),
+          n.name, n.assigned.text(), number.size(),
           machine.devices.empty() ? "" : machine.devices[0].name));
     }
     plan.device.push_back(it->second);

@@ -23,7 +23,7 @@ Traffic::Traffic(const Graph& graph, const PlaceOptions& options)
     : graph_(graph),
       readers_(graph.nodes.size()),
       outputs_(graph.outputs.begin(), graph.outputs.end()) {
-  std::unordered_map<std::string, int32_t> numbers;
+  std::unordered_map<DeviceId, int32_t> numbers;
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
     const auto [it, fresh] =
@@ -36,13 +36,12 @@ Traffic::Traffic(const Graph& graph, const PlaceOptions& options)
   }
   device_ = placed_;
   std::unordered_map<std::string, int32_t> memories;
-  for (const std::string& name : names_) {
+  for (const DeviceId name : names_) {
     const auto number = static_cast<int32_t>(memories.size());
     memory_.push_back(
         memories.try_emplace(memory_of(name), number).first->second);
   }
-  for (const std::string& name : names_) {
-    parsed_.push_back(DeviceName::parse(name));
+  for (const DeviceId name : names_) {
     const auto it =
         std::find_if(options.devices.begin(), options.devices.end(),
                      [&](const PlaceDevice& d) { return d.name == name; });

@@ -32,8 +32,7 @@ class Traffic {
 
   int num_devices() const { return static_cast<int>(names_.size()); }
   int32_t device(int32_t node) const { return device_[node]; }
-  const std::string& name(int32_t device) const { return names_[device]; }
-  const DeviceName& parsed(int32_t device) const { return parsed_[device]; }
+  DeviceId name(int32_t device) const { return names_[device]; }
   const std::vector<Reader>& readers(int32_t node) const {
     return readers_[node];
   }
@@ -63,8 +62,7 @@ class Traffic {
 
   const Graph& graph_;
   std::vector<std::vector<Reader>> readers_;
-  std::vector<std::string> names_;         // of the devices
-  std::vector<DeviceName> parsed_;         // the same
+  std::vector<DeviceId> names_;            // of the devices
   std::vector<int32_t> memory_;            // the same; equal: one memory
   std::vector<const PlaceDevice*> given_;  // the same; null: hypothetical
   std::vector<int32_t> placed_;            // per node

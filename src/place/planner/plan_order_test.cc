@@ -16,7 +16,7 @@ using namespace place_tests;  // NOLINT
 PlanProblem problem_of_text(const GraphText& text) {
   const PlaceOptions places = gpus_and_cpu();
   std::vector<std::string> names;
-  for (const PlaceDevice& d : places.devices) names.push_back(d.name);
+  for (const PlaceDevice& d : places.devices) names.push_back(d.name.text());
   CostTable costs = estimate_costs(text.graph, assumed_machine(names));
   return problem_of(text.graph, places, std::move(costs));
 }

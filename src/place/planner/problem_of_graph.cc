@@ -141,12 +141,12 @@ class Maker {
   std::vector<int32_t> numbers_of(const DeviceTable& devices) const {
     std::vector<int32_t> numbers;
     for (int32_t d = 0; d < devices.size(); ++d) {
-      numbers.push_back(p_.costs.find(devices[d].full_name));
+      numbers.push_back(p_.costs.find(devices[d].id.text()));
       if (numbers.back() >= 0) continue;
       throw errors::InvalidArgument(fmt::format(
           "plan \"{}\": there are no costs for {}; expected those of all "
           "devices to place on",
-          graph_.name, devices[d].full_name));
+          graph_.name, devices[d].id.text()));
     }
     return numbers;
   }
@@ -250,7 +250,7 @@ class Maker {
     DeviceSet mask = 0;
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
       const std::string& full = p_.costs.devices[static_cast<size_t>(d)].name;
-      if (name.matches(DeviceName::parse(full))) mask |= device_bit(d);
+      if (name.matches(DeviceId(full).name())) mask |= device_bit(d);
     }
     return mask;
   }

@@ -20,13 +20,14 @@ struct GraphCase {
                      const PlaceOptions& places = gpus_and_cpu())
       : text(parse_text(kHead + body)) {
     std::vector<std::string> names;
-    for (const PlaceDevice& d : places.devices) names.push_back(d.name);
+    for (const PlaceDevice& d : places.devices) names.push_back(d.name.text());
     const Machine m = assumed_machine(names);
     EstimateOptions estimates;
     estimates.runs = [&](const OpDef& op, DType t, const DeviceClass& on) {
-      return std::any_of(
-          places.devices.begin(), places.devices.end(),
-          [&](const auto& d) { return has(d.name, on.type) && d.runs(op, t); });
+      return std::any_of(places.devices.begin(), places.devices.end(),
+                         [&](const auto& d) {
+                           return has(d.name.text(), on.type) && d.runs(op, t);
+                         });
     };
     problem = problem_of(text.graph, places,
                          estimate_costs(text.graph, m, estimates), options);
