@@ -4,8 +4,8 @@
 #include <bit>
 #include <chrono>
 #include <future>
-#include <thread>
 
+#include "base/core_set.h"
 #include "place/planner/models.h"
 #include "place/planner/plan_view.h"
 
@@ -78,8 +78,7 @@ Priced best_candidate(const PlanProblem& p,
 
 int threads_of(const PlannerOptions& o) {
   if (o.threads > 0) return std::min(o.threads, 64);
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1,
-                    Budget::kStreams);
+  return std::clamp(CoreSet::allowed().size(), 1, Budget::kStreams);
 }
 
 // Search and proof. In moves the proof comes first, so that the search ends at
