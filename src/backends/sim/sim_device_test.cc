@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -371,23 +372,44 @@ TEST(SimDevice, BringsInTheNextBatchWhileItComputes) {
   }
 }
 
-// Memory that is given back is not written before those who read it are done.
+// Memory that is given back is not written before those who read it are done,
+// whatever the order of what nothing orders.
+void waits_for_earlier_owners(
+    const std::function<const std::byte*(Device&)>& write_again) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const Clean clean;
+    Device& d = gpu(0);
+    set_seed(d, seed);
+    const std::byte* data = nullptr;
+    bool read = false;
+    {
+      const Tensor old = make_tensor(d, float32, Shape({1'000'000}));
+      data = old.impl()->data();
+      d.compute_stream().launch(call([&] { read = true; }));
+    }
+    ASSERT_EQ(write_again(d), data) << "the memory is not used again";
+    EXPECT_TRUE(read) << "seed " << seed;
+    synchronize(d.compute_stream().record());
+  }
+}
+
 TEST(SimDevice, BringsInNothingBeforeItsMemoryIsFree) {
-  const Clean clean;
-  Device& d = gpu(0);
   const Tensor batch =
       make_tensor(DeviceManager::get().host(), float32, Shape({1'000'000}));
-  const std::byte* data = nullptr;
-  bool read = false;
-  {
-    const Tensor old = make_tensor(d, float32, Shape({1'000'000}));
-    data = old.impl()->data();
-    d.compute_stream().launch(call([&] { read = true; }));
-  }
-  const Tensor there = copy_to_device(batch, d);
-  ASSERT_EQ(there.impl()->data(), data) << "the memory is not used again";
-  synchronize(there.impl()->block->ready);
-  EXPECT_TRUE(read);
+  waits_for_earlier_owners([&](Device& d) {
+    const Tensor there = copy_to_device(batch, d);
+    synchronize(there.impl()->block->ready);
+    return there.impl()->data();
+  });
+}
+
+TEST(SimDevice, CopiesFromTheHostIntoNothingThatIsStillRead) {
+  const std::vector<float> values(1'000'000);
+  waits_for_earlier_owners([&](Device& d) {
+    const Tensor there = make_tensor(d, float32, Shape({1'000'000}));
+    d.copy_from_host(there.impl()->data(), values.data(), 4'000'000);
+    return there.impl()->data();
+  });
 }
 
 }  // namespace
