@@ -75,6 +75,10 @@ TEST(Memory, CopiesAsWorkOfAStreamReachEveryOtherDevice) {
       const BlockRef there = block_on(*other, n), here = block_on(d, n),
                      back = block_on(*other, n);
       other->copy_from_host(there->data, bytes.data(), n);
+      // What an earlier copy left there would pass for this one's.
+      const std::vector<uint8_t> nothing(n);
+      d.copy_from_host(here->data, nothing.data(), n);
+      other->copy_from_host(back->data, nothing.data(), n);
       as_work(d, [&](Stream& stream) {
         d.copy_async(stream, {here->data, &d.memory(), there->data,
                               &other->memory(), n});
