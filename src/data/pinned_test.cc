@@ -70,6 +70,7 @@ TEST(PinnedBatch, IsWhatADeviceGetsThatWantsIt) {
 }
 
 void batches_are_ordinary() {
+  config::set_visible_devices({}, "GPU");
   for (const Dataset& d : all_kinds()) {
     for (const Tensors& batch : d) {
       check_bytes(batch);

@@ -1,8 +1,11 @@
 #include "device/device.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <utility>
 
+#include "berth/errors.h"
 #include "device/device_manager.h"
 
 namespace berth {
@@ -19,13 +22,23 @@ Device::Device(DeviceName name, std::string description,
 namespace {
 
 // Host memory for a copy on its way: pinned if a device is to read it while
-// the host goes on.
+// the host goes on. This may be a stream's thread, which must not wait for
+// streams until memory is free.
 BlockRef staging_block(size_t bytes, bool device_reads) {
   const DeviceManager& devices = DeviceManager::get();
   Allocator* pool = device_reads ? devices.pinned_pool() : nullptr;
+  Allocator& host = devices.host().allocator();
   Block* block = pool ? pool->try_allocate(bytes) : nullptr;
-  if (!block) block = devices.host().allocator().allocate(bytes);
-  return BlockRef::adopt(block);
+  if (!block) block = host.try_allocate(bytes);
+  if (!block) {
+    host.empty_cache();
+    block = host.try_allocate(bytes);
+  }
+  if (block) return BlockRef::adopt(block);
+  throw errors::ResourceExhausted(fmt::format(
+      "{} is out of memory: {} bytes asked for a copy that passes by the host, "
+      "{} reserved; copy less at once, or raise the limit",
+      devices.host().short_name(), bytes, host.info().reserved_bytes));
 }
 
 }  // namespace

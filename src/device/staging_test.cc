@@ -8,6 +8,7 @@
 
 #include "base/fresh_process.h"
 #include "berth/config.h"
+#include "berth/errors.h"
 #include "device/device_manager.h"
 #include "device/testing.h"
 
@@ -76,12 +77,27 @@ TEST(Staging, IsPinnedAndStaysUntilTheDeviceHasReadIt) {
 }
 
 void is_the_hosts() {
+  config::set_visible_devices({}, "GPU");
   FarDevice to(0);
   check(copy_in(to).from == &DeviceManager::get().host().memory(),
         "the staging memory is the host's");
 }
 TEST(Staging, IsOrdinaryMemoryWhenNobodyHasOther) {
   IN_A_FRESH_PROCESS(is_the_hosts());
+}
+
+void is_refused() {
+  config::set_visible_devices({}, "GPU");
+  FarDevice to(0);
+  Allocator& host = DeviceManager::get().host().allocator();
+  host.set_limit_bytes(4 << 20);
+  BlockRef::adopt(host.allocate(2 << 20));  // which the host keeps
+  copy_in(to);                              // but not if it is wanted
+  fresh_process::refuses<errors::ResourceExhausted>(
+      [&] { copy_in(to); }, "a copy that passes by the host");
+}
+TEST(Staging, NamesTheCopyWhenTheHostIsFull) {
+  IN_A_FRESH_PROCESS(is_refused());
 }
 
 }  // namespace
