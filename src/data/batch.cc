@@ -137,8 +137,8 @@ class StackStream : public ElementStream {
         continue;
       }
       Tensor t =
-          make_tensor(host_device(), first[c].dtype(),
-                      batched(first[c].shape(), static_cast<int64_t>(count)));
+          make_batch(first[c].dtype(),
+                     batched(first[c].shape(), static_cast<int64_t>(count)));
       std::byte* to = t.impl()->data();
       const size_t bytes = first[c].impl()->size_bytes();
       for (size_t i = 0; i < count; ++i) {

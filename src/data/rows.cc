@@ -66,6 +66,11 @@ Tensor gather_strings(const Tensor& t, std::span<const int64_t> indices,
 
 Device& host_device() { return DeviceManager::get().host(); }
 
+Tensor make_batch(DType dtype, const Shape& shape) {
+  Tensor t = make_pinned_tensor(dtype, shape);
+  return t.defined() ? t : make_tensor(host_device(), dtype, shape);
+}
+
 Shape batched(const Shape& row, int64_t count) {
   Shape shape = row;
   shape.insert(0, count);
@@ -107,15 +112,17 @@ void TensorRows::gather(std::span<const int64_t> indices, Tensors* out) const {
       (*out)[c] = gather_strings(components_[c], indices, shape);
       continue;
     }
-    // Rows in a row need no copy, if they start where a tensor may.
-    if (in_order) {
+    // Rows in a row need no copy, if they start where a tensor may and no
+    // device would copy them faster from pinned memory.
+    Tensor t = make_pinned_tensor(specs_[c].dtype, shape);
+    if (in_order && !t.defined()) {
       const size_t offset = static_cast<size_t>(indices[0]) * bytes;
       if (reinterpret_cast<uintptr_t>(from + offset) % kLine == 0) {
         (*out)[c] = make_alias(components_[c], shape, offset);
         continue;
       }
     }
-    Tensor t = make_tensor(host_device(), specs_[c].dtype, shape);
+    if (!t.defined()) t = make_tensor(host_device(), specs_[c].dtype, shape);
     std::byte* to = t.impl()->data();
     switch (bytes) {
       case 0:
@@ -145,8 +152,7 @@ void RangeRows::row(int64_t index, Tensors* out) const {
 
 void RangeRows::gather(std::span<const int64_t> indices, Tensors* out) const {
   out->resize(1);
-  Tensor t = make_tensor(host_device(), int64,
-                         Shape{static_cast<int64_t>(indices.size())});
+  Tensor t = make_batch(int64, Shape{static_cast<int64_t>(indices.size())});
   int64_t* to = reinterpret_cast<int64_t*>(t.impl()->data());
   for (size_t i = 0; i < indices.size(); ++i) to[i] = at(indices[i]);
   (*out)[0] = std::move(t);

@@ -73,6 +73,9 @@ Shape batched(const Shape& row, int64_t count);
 // The device of all elements.
 Device& host_device();
 
+// Returns an uninitialised tensor for a batch, which devices will read.
+Tensor make_batch(DType dtype, const Shape& shape);
+
 }  // namespace berth::data
 
 #endif  // BERTH_DATA_ROWS_H_

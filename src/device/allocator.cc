@@ -75,9 +75,10 @@ bool uses_done(Block* block, bool wait) {
 class Allocator::Impl {
  public:
   Impl(Device* device, Allocator* self, std::unique_ptr<MemorySource> source,
-       size_t limit)
+       size_t limit, const MemorySpace* space)
       : device_(device),
         self_(self),
+        space_(space),
         source_(std::move(source)),
         host_(source_->host_addressable()),
         several_streams_(device && !device->memory().host_addressable),
@@ -86,7 +87,7 @@ class Allocator::Impl {
 
   // Null when the memory is full. Hold mutex_.
   Block* try_small(int c, ThreadCache* cache);
-  Block* try_large(size_t bytes);
+  Block* try_large(size_t bytes, bool give_back = true);
   // Calls `attempt` under the lock; when it fails, again once everything that
   // the device has been given to do is done and has dropped its memory.
   template <class Fn>
@@ -103,6 +104,8 @@ class Allocator::Impl {
     return kPoisons && host_ && (device_ == nullptr || device_->runs_inline());
   }
   [[noreturn]] void out_of_memory(size_t bytes);
+  // Makes `b` somebody's.
+  Block* hand_out(Block* b, size_t bytes);
   void count(ptrdiff_t bytes) {
     const size_t now =
         current_.fetch_add(static_cast<size_t>(bytes), kRelaxed) + bytes;
@@ -114,6 +117,7 @@ class Allocator::Impl {
   static constexpr auto kRelaxed = std::memory_order_relaxed;
   Device* device_;
   Allocator* self_;
+  const MemorySpace* space_;  // null: the device's
   std::unique_ptr<MemorySource> source_;
   const bool host_;
   const bool several_streams_;  // compute and copies: order is to be kept
@@ -266,14 +270,15 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
   return shared.pop();
 }
 
-Block* Allocator::Impl::try_large(size_t bytes) {
+// `give_back`: segments that nobody uses may go, to be cut otherwise.
+Block* Allocator::Impl::try_large(size_t bytes, bool give_back) {
   bytes = (bytes + Segments::kGranularity - 1) / Segments::kGranularity *
           Segments::kGranularity;
   Chunk* chunk = segments_.take(bytes);
   if (!chunk) {
     const size_t want = std::max(bytes, Segments::kSegmentBytes);
     bool grown = grow(want) || (want > bytes && grow(bytes));
-    if (!grown) {
+    if (!grown && give_back) {
       reserved_.fetch_sub(segments_.release_free(), kRelaxed);
       grown = grow(bytes);
     }
@@ -295,9 +300,9 @@ void Allocator::Impl::flush(FreeList* list, int c, int32_t keep) {
 }
 
 Allocator::Allocator(Device* device, std::unique_ptr<MemorySource> source,
-                     size_t limit_bytes)
-    : impl_(std::make_unique<Impl>(device, this, std::move(source),
-                                   limit_bytes)) {}
+                     size_t limit_bytes, const MemorySpace* space)
+    : impl_(std::make_unique<Impl>(device, this, std::move(source), limit_bytes,
+                                   space)) {}
 
 Allocator::~Allocator() {
   for (int d = 0; t_caches && d < kMaxDevices; ++d) {
@@ -320,12 +325,25 @@ Block* Allocator::allocate(size_t bytes) {
   } else {
     b = impl_->insist(bytes, [&] { return impl_->try_large(bytes); });
   }
-  if (impl_->host_) unpoison(b->data, bytes);
+  return impl_->hand_out(b, bytes);
+}
+
+Block* Allocator::try_allocate(size_t bytes) {
+  if (bytes > kMostBytes) return nullptr;
+  impl_->release_pending();
+  Block* b;
+  {
+    std::lock_guard lock(impl_->mutex_);
+    b = impl_->try_large(std::max<size_t>(bytes, 1), false);
+  }
+  return b == nullptr ? nullptr : impl_->hand_out(b, bytes);
+}
+
+Block* Allocator::Impl::hand_out(Block* b, size_t bytes) {
+  if (host_) unpoison(b->data, bytes);
   b->references.store(1, std::memory_order_relaxed);
   b->ready = {};
-  if (b->size_class == kLargeClass) {
-    impl_->count(static_cast<ptrdiff_t>(b->bytes));
-  }
+  if (b->size_class == kLargeClass) count(static_cast<ptrdiff_t>(b->bytes));
   return b;
 }
 
@@ -369,6 +387,10 @@ MemoryInfo Allocator::info() const {
           impl_->source_calls_};
 }
 
+const MemorySpace& Allocator::space() const {
+  return impl_->space_ ? *impl_->space_ : impl_->device_->memory();
+}
+
 void Allocator::set_limit_bytes(size_t bytes) { impl_->limit_ = bytes; }
 
 void add_use(Block* block, const Event& event) {
@@ -407,6 +429,10 @@ void finish(const Event& event) noexcept {
   } catch (...) {
     // Whoever reads the results hears of it; here only the end counts.
   }
+}
+
+const MemorySpace& space_of(const Block& block) {
+  return block.allocator ? block.allocator->space() : block.device->memory();
 }
 
 void release_block(Block* block) noexcept {

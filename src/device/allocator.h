@@ -14,6 +14,7 @@
 #include <string>
 
 #include "device/block.h"
+#include "device/memory_space.h"
 
 namespace berth {
 
@@ -44,9 +45,10 @@ class Allocator {
   static constexpr size_t kAlignment = 64;
   static constexpr size_t kSmallLimit = 1 << 20;
 
-  // `device` must outlive the allocator and every block of it.
+  // `device` must outlive the allocator and every block of it. `space` says
+  // where the source's memory is; null: in the device's.
   Allocator(Device* device, std::unique_ptr<MemorySource> source,
-            size_t limit_bytes);
+            size_t limit_bytes, const MemorySpace* space = nullptr);
   ~Allocator();
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
@@ -55,6 +57,10 @@ class Allocator {
   // kAlignment, contents undefined. Throws errors::ResourceExhausted naming
   // the device, what was asked, what is held, the limit and a remedy.
   Block* allocate(size_t bytes);
+
+  // The same in whole pages, for blocks that go from thread to thread; null,
+  // without waiting for anything, when the memory is full.
+  Block* try_allocate(size_t bytes);
 
   // Takes back a block whose last reference has ended.
   void deallocate(Block* block) noexcept;
@@ -65,6 +71,8 @@ class Allocator {
   // Resets peak_bytes to current_bytes.
   void reset_peak();
   MemoryInfo info() const;
+  // Where its blocks are.
+  const MemorySpace& space() const;
   void set_limit_bytes(size_t bytes);
 
  private:

@@ -173,6 +173,48 @@ TEST(Allocator, WhenMemoryIsFullItWaitsForForeignUses) {
   EXPECT_EQ(stream.reached, 1u);
 }
 
+TEST(Allocator, TryingWaitsForNothing) {
+  TestDevice device(4 * kMiB), other;
+  PlayedStream stream(&other);
+  Allocator& a = device.allocator();
+  Block* block = a.try_allocate(3 * kMiB);
+  ASSERT_NE(block, nullptr);
+  add_use(block, {&stream, 1});
+  BlockRef::drop(block);
+  EXPECT_EQ(a.try_allocate(3 * kMiB), nullptr);
+  EXPECT_EQ(a.try_allocate(SIZE_MAX), nullptr);
+  EXPECT_EQ(stream.waited_for, 0);
+  stream.reached = 1;
+  const BlockRef again = BlockRef::adopt(a.try_allocate(3 * kMiB));
+  EXPECT_EQ(again.get(), block);
+}
+
+TEST(Allocator, TryingGivesWholePagesThatAreNotShared) {
+  TestDevice device;
+  Allocator& a = device.allocator();
+  for (size_t bytes : {0, 1, 4096, 5000}) {
+    const BlockRef one = BlockRef::adopt(a.try_allocate(bytes));
+    const BlockRef two = BlockRef::adopt(a.try_allocate(bytes));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(one->data) % 4096, 0u);
+    EXPECT_GE(one->bytes, std::max<size_t>(bytes, 4096));
+    EXPECT_GE(std::abs(one->data - two->data), 4096);
+  }
+  EXPECT_EQ(a.info().current_bytes, 0u);
+}
+
+TEST(Allocator, ItsBlocksKnowWhereTheyAre) {
+  TestDevice device;
+  Allocator pinned(&device, host_memory_source(), 0, &pinned_memory());
+  const BlockRef a = BlockRef::adopt(device.allocator().allocate(100));
+  const BlockRef b = BlockRef::adopt(pinned.try_allocate(100));
+  Block wrapped;  // memory of somebody else
+  wrapped.device = &device;
+  EXPECT_EQ(&space_of(*a.get()), &device.memory());
+  EXPECT_EQ(&space_of(*b.get()), &pinned_memory());
+  EXPECT_EQ(&space_of(wrapped), &device.memory());
+  EXPECT_EQ(b->device, &device);
+}
+
 TEST(Allocator, MoreStreamsThanABlockCanNoteOnlyCostAWait) {
   TestDevice device, other;
   std::deque<PlayedStream> streams;

@@ -18,6 +18,7 @@
 namespace berth {
 
 class Allocator;
+struct MemorySpace;
 
 struct Block {
   std::atomic<int32_t> references{0};
@@ -25,7 +26,7 @@ struct Block {
   std::byte* data = nullptr;       // may be moved by a Variable's writer
   size_t bytes = 0;                // usable size
   Allocator* allocator = nullptr;  // null: memory of somebody else
-  Device* device = nullptr;        // where the memory is
+  Device* device = nullptr;        // whose it is
   Block* next = nullptr;           // Allocator's free list
   Event ready = {};                // last write; null on inline devices
   // Reads and writes by streams other than the device's compute stream. The
@@ -46,6 +47,9 @@ struct Block {
 
 // Gives `block` back to whoever provided it. The last reference has ended.
 void release_block(Block* block) noexcept;
+
+// Where the bytes of `block` are: in its device's memory, or pinned.
+const MemorySpace& space_of(const Block& block);
 
 // Notes that work up to `event`, on a stream other than the compute stream of
 // the block's device, touches the block.

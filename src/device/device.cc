@@ -1,8 +1,12 @@
 #include "device/device.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
-#include <memory>
 #include <utility>
+
+#include "berth/errors.h"
+#include "device/device_manager.h"
 
 namespace berth {
 
@@ -14,6 +18,30 @@ Device::Device(DeviceName name, std::string description,
       kernels_(kernels),
       memory_(make_memory_space(name_, memory, this)),
       host_memory_(make_memory_space(name_, {}, nullptr)) {}
+
+namespace {
+
+// Host memory for a copy on its way: pinned if a device is to read it while
+// the host goes on. This may be a stream's thread, which must not wait for
+// streams until memory is free.
+BlockRef staging_block(size_t bytes, bool device_reads) {
+  const DeviceManager& devices = DeviceManager::get();
+  Allocator* pool = device_reads ? devices.pinned_pool() : nullptr;
+  Allocator& host = devices.host().allocator();
+  Block* block = pool ? pool->try_allocate(bytes) : nullptr;
+  if (!block) block = host.try_allocate(bytes);
+  if (!block) {
+    host.empty_cache();
+    block = host.try_allocate(bytes);
+  }
+  if (block) return BlockRef::adopt(block);
+  throw errors::ResourceExhausted(fmt::format(
+      "{} is out of memory: {} bytes asked for a copy that passes by the host, "
+      "{} reserved; copy less at once, or raise the limit",
+      devices.host().short_name(), bytes, host.info().reserved_bytes));
+}
+
+}  // namespace
 
 void Device::copy_async(Stream& stream, const Copy& copy) {
   if (copy.bytes == 0) return;  // it may lie nowhere
@@ -30,15 +58,16 @@ void Device::copy_async(Stream& stream, const Copy& copy) {
     return copy.to->device->copy_from_host(copy.target, copy.source,
                                            copy.bytes);
   }
-  const auto staged = std::make_unique<std::byte[]>(copy.bytes);
+  const bool comes_in = copy.to == &memory();
+  const BlockRef staged = staging_block(copy.bytes, comes_in);
   Copy in = copy, out = copy;
-  in.target = staged.get();
-  in.to = &host_memory();
-  out.source = staged.get();
-  out.from = &host_memory();
-  if (copy.to == &memory()) {
+  in.target = staged->data;
+  out.source = staged->data;
+  in.to = out.from = &space_of(*staged.get());
+  if (comes_in) {
     copy.from->device->copy_to_host(in.target, in.source, in.bytes);
     transfer_async(stream, out);
+    add_use(staged.get(), stream.record());
   } else {
     transfer_async(stream, in);
     copy.to->device->copy_from_host(out.target, out.source, out.bytes);

@@ -84,9 +84,11 @@ class Device {
   virtual void copy_to_host(void* target, const void* source, size_t bytes);
   virtual void copy_from_host(void* target, const void* source, size_t bytes);
 
-  // Where host memory comes from that the device copies without staging.
+  // Where host memory comes from that devices of its kind copy from and to
+  // without staging; null: any will do. The first device that has some gives
+  // the memory for all of the process (DeviceManager::pinned_pool).
   virtual std::unique_ptr<MemorySource> pinned_memory_source() {
-    return host_memory_source();
+    return nullptr;
   }
 
   // Clears the error of the device's streams so that they accept work again.
@@ -95,7 +97,8 @@ class Device {
  protected:
   // What copy_async asks for when this device reaches both ends. A device with
   // a memory of its own says how. Host memory that is not pinned may be used
-  // for something else when it returns.
+  // for something else when it returns; what is pinned is left alone until the
+  // stream has passed.
   virtual void transfer_async(Stream& stream, const Copy& copy);
 
  private:

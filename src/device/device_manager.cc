@@ -1,6 +1,7 @@
 #include "device/device_manager.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
@@ -88,6 +89,7 @@ DeviceManager& DeviceManager::create(std::string_view what, Site site) {
   }
   m->created_by_ = call_text(what, site);
   m->order();
+  m->find_pinned_memory();
   instance_.store(m.get(), std::memory_order_release);
   return *m.release();
 }
@@ -115,6 +117,19 @@ void DeviceManager::order() {
   for (size_t i = 0; i < preferred_.size(); ++i) {
     preferred_names_.push_back(&preferred_[i]->name());
     position_[static_cast<size_t>(preferred_[i]->slot())] = static_cast<int>(i);
+  }
+}
+
+void DeviceManager::find_pinned_memory() {
+  // It cannot be paged out: the rest of the machine needs some, too.
+  const size_t most = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 4;
+  for (Device* d : preferred_) {
+    std::unique_ptr<MemorySource> source = d->pinned_memory_source();
+    if (!source) continue;
+    pinned_ = std::make_unique<Allocator>(host_, std::move(source), most,
+                                          &pinned_memory());
+    return;
   }
 }
 

@@ -56,6 +56,10 @@ class DeviceManager {
   Device& host() const { return *host_; }  // /CPU:0
   // Where an op goes when nobody asked: the first GPU, else /CPU:0.
   Device& default_device() const { return *default_; }
+  // Host memory that devices copy from without staging, as blocks of /CPU:0;
+  // null when no device wants any. Ask it for what a device will read, with
+  // try_allocate(): what it has is limited.
+  Allocator* pinned_pool() const { return pinned_.get(); }
 
   // Returns the first device, in order of preference, that `name` matches
   // (parts left open match any). Null when there is none.
@@ -71,6 +75,7 @@ class DeviceManager {
   static DeviceManager& create(std::string_view what, Site site);
   void add(std::unique_ptr<Device> device);
   void order();  // once all are there
+  void find_pinned_memory();
 
   static std::atomic<DeviceManager*> instance_;
   RuntimeConfig config_;
@@ -82,6 +87,7 @@ class DeviceManager {
   std::vector<int> position_;  // by slot
   Device* host_ = nullptr;
   Device* default_ = nullptr;
+  std::unique_ptr<Allocator> pinned_;
 };
 
 }  // namespace berth

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
+#include <string>
 
+#include "base/fresh_process.h"
 #include "bench/count_allocations.h"
 #include "berth/function.h"
+#include "berth/gradient_tape.h"
 #include "berth/ops/array.h"
 #include "berth/ops/control_flow.h"
 #include "berth/ops/indexing.h"
@@ -69,8 +73,7 @@ TEST(WarmRun, OfControlFlowAsksNoSystemAllocator) {
   EXPECT_EQ(warm_allocations(branches, x), 0);
 }
 
-// Wide enough for the engine's own loops; narrow ones are oneDNN's, which
-// allocates inside.
+// Wide enough for the engine's own loops; narrow ones are oneDNN's.
 TEST(WarmRun, OfAConvolutionByOwnLoopsAsksNoSystemAllocator) {
   const Tensor x = ones({2, 8, 8, 16});
   const Tensor w = ones({3, 3, 16, 16});
@@ -80,6 +83,65 @@ TEST(WarmRun, OfAConvolutionByOwnLoopsAsksNoSystemAllocator) {
                 },
                 x),
             0);
+}
+
+// Warm allocations of a convolution that only oneDNN has (its stride is 2) and
+// of its two gradients.
+struct OfConvolution {
+  long forward = 0, image = 0, filter = 0;
+};
+
+OfConvolution of_strided_convolution() {
+  const Tensor x = ones({2, 8, 8, 16}), dy = ones({2, 4, 4, 16});
+  const Tensor w = ones({3, 3, 16, 16});
+  const nn::Conv2DOptions options{.strides = {2}, .padding = "SAME"};
+  const auto forward = [&](const Tensor& t) {
+    return nn::conv2d(t, w, options);
+  };
+  // The gradient of the image does not depend on it.
+  const auto image = [&](const Tensor& t) {
+    return nn::conv2d_transpose(t, w, {2, 8, 8, 16}, options);
+  };
+  const auto filter = [&](const Tensor& t) {
+    GradientTape tape;
+    tape.watch(w);
+    const Tensor y = nn::conv2d(t, w, options);
+    return tape.gradient(y, w);
+  };
+  return {warm_allocations(forward, x), warm_allocations(image, dy),
+          warm_allocations(filter, x)};
+}
+
+// dnnl_primitive_execute() makes a map: its table, and a node per argument.
+constexpr long map_of(long arguments) { return 1 + arguments; }
+
+// A pass executes two primitives: the convolution of three operands, whose
+// loops for AVX2 allocate once more, and the filter's change of layout.
+constexpr long kByOneDnn = map_of(3) + 1 + map_of(2);
+
+void allocates_what_onednn_does() {
+  setenv("BERTH_ISA", "v3", 1);
+  const OfConvolution n = of_strided_convolution();
+  const auto text = std::to_string(n.forward) + " " + std::to_string(n.image) +
+                    " " + std::to_string(n.filter);
+  const bool counted = berth_bench::allocations() > 0;
+  fresh_process::check(
+      !counted || (n.forward == kByOneDnn && n.image == kByOneDnn &&
+                   n.filter == kByOneDnn),
+      text + " allocations");
+}
+
+TEST(WarmRun, OfAConvolutionByOneDnnAllocatesWhatOneDnnDoesItself) {
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "counted for AVX2";
+  IN_A_FRESH_PROCESS(allocates_what_onednn_does());
+}
+
+// Other loops need a few more: a scratchpad is an argument.
+TEST(WarmRun, OfAConvolutionByOneDnnKeepsItsHandles) {
+  const OfConvolution n = of_strided_convolution();
+  EXPECT_LE(n.forward, kByOneDnn + 2);
+  EXPECT_LE(n.image, kByOneDnn + 4);
+  EXPECT_LE(n.filter, kByOneDnn + 4);
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ void launch_block_copy(Stream& stream, BlockCopy copy, const char* what) {
   work.run = [](void* context, Stream& stream) {
     const auto& c = *static_cast<const BlockCopy*>(context);
     stream.device().copy_async(
-        stream, {c.target->data, &c.target->device->memory(), c.data,
-                 &c.from->memory(), c.bytes});
+        stream,
+        {c.target->data, &space_of(*c.target.get()), c.data,
+         c.source ? &space_of(*c.source.get()) : &c.from->memory(), c.bytes});
   };
   work.drop = [](void* c) {
     std::unique_ptr<BlockCopy>(static_cast<BlockCopy*>(c));

@@ -150,7 +150,10 @@ std::string Tensor::backing_device() const {
   return i.block && i.block->device ? i.block->device->str() : device();
 }
 
-Tensor make_tensor(Device& device, DType dtype, const Shape& shape) {
+namespace {
+
+// The bytes of an uninitialised tensor, which make_tensor() may refuse.
+size_t bytes_to_allocate(DType dtype, const Shape& shape) {
   const int64_t n = shape.num_elements();
   if (n < 0 || n > kMostElements) [[unlikely]] {
     throw errors::InvalidArgument(
@@ -161,8 +164,12 @@ Tensor make_tensor(Device& device, DType dtype, const Shape& shape) {
         "cannot allocate a tensor of strings: nothing computes strings, and "
         "they are not copied");
   }
-  Block* block =
-      device.allocator().allocate(static_cast<size_t>(n) * size_of(dtype));
+  return static_cast<size_t>(n) * size_of(dtype);
+}
+
+// Takes over `block`.
+Tensor tensor_in(Block* block, Device& device, DType dtype,
+                 const Shape& shape) {
   TensorImpl* impl = new_tensor_impl();
   impl->dtype = dtype;
   impl->kind = TensorKind::kConcrete;
@@ -171,6 +178,22 @@ Tensor make_tensor(Device& device, DType dtype, const Shape& shape) {
   impl->byte_offset = 0;
   impl->device = &device;
   return Tensor::adopt(impl);
+}
+
+}  // namespace
+
+Tensor make_tensor(Device& device, DType dtype, const Shape& shape) {
+  Block* block = device.allocator().allocate(bytes_to_allocate(dtype, shape));
+  return tensor_in(block, device, dtype, shape);
+}
+
+Tensor make_pinned_tensor(DType dtype, const Shape& shape) {
+  const DeviceManager& devices = DeviceManager::get();
+  Allocator* pool = devices.pinned_pool();
+  if (pool == nullptr) return {};
+  Block* block = pool->try_allocate(bytes_to_allocate(dtype, shape));
+  if (block == nullptr) return {};
+  return tensor_in(block, devices.host(), dtype, shape);
 }
 
 Tensor make_alias(const Tensor& base, const Shape& shape, size_t byte_offset) {

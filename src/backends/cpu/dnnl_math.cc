@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <array>
+#include <initializer_list>
+#include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
+#include <vector>
 
 #include "backends/cpu/conv_small.h"
 #include "backends/cpu/conv_winograd.h"
@@ -77,27 +79,83 @@ dnnl::stream& stream() {
   return of_this_thread<Own>().stream;
 }
 
-memory wrap(const Desc& desc, const void* data) {
-  return memory(desc, engine(), const_cast<void*>(data));
-}
+// A primitive and the handles of its arguments. A handle costs oneDNN three
+// allocations and holds one address at a time: sets of handles are kept, and
+// each is lent to one execution after the other.
+class Primitive {
+ public:
+  // What DNNL_ARG_ says of each argument, and how it lies in memory.
+  using Arguments = std::vector<std::pair<int, Desc>>;
 
-// The C entry point: no map is built per call.
-template <size_t kCount>
-void execute(const dnnl::primitive& primitive,
-             const std::array<std::pair<int, memory>, kCount>& arguments) {
-  std::array<dnnl_exec_arg_t, kCount> list;
-  for (size_t i = 0; i < kCount; ++i) {
-    list[i] = {arguments[i].first, arguments[i].second.get(true)};
+  Primitive() = default;
+  Primitive(dnnl::primitive primitive, Arguments arguments)
+      : state_(std::make_unique<State>()) {
+    state_->primitive = std::move(primitive);
+    state_->arguments = std::move(arguments);
   }
-  const dnnl_status_t status = dnnl_primitive_execute(
-      primitive.get(), stream().get(), kCount, list.data());
-  if (status != dnnl_success) {
+
+  // Executes it on `data`, an address per argument. Any thread.
+  void run(std::initializer_list<const void*> data) const {
+    std::unique_ptr<Handles> handles = borrow();
+    dnnl_status_t status = dnnl_success;
+    size_t i = 0;
+    for (const void* at : data) {
+      const dnnl_status_t s = dnnl_memory_set_data_handle(
+          handles->list[i++].memory, const_cast<void*>(at));
+      if (s != dnnl_success) status = s;
+    }
+    // The C entry point: no map of ours is built per call.
+    if (status == dnnl_success) {
+      status = dnnl_primitive_execute(state_->primitive.get(), stream().get(),
+                                      static_cast<int>(handles->list.size()),
+                                      handles->list.data());
+    }
+    give_back(std::move(handles));
+    if (status == dnnl_success) return;
     throw errors::Internal(fmt::format(
         "oneDNN: executing a convolution failed with status {}; please report "
         "the shape",
         static_cast<int>(status)));
   }
-}
+
+ private:
+  struct Handles {
+    std::vector<memory> owned;
+    std::vector<dnnl_exec_arg_t> list;
+  };
+  struct State {
+    dnnl::primitive primitive;
+    Arguments arguments;
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Handles>> unused;
+    size_t made = 0;
+  };
+
+  std::unique_ptr<Handles> borrow() const {
+    {
+      std::lock_guard lock(state_->mutex);
+      if (!state_->unused.empty()) {
+        auto handles = std::move(state_->unused.back());
+        state_->unused.pop_back();
+        return handles;
+      }
+      state_->unused.reserve(++state_->made);
+    }
+    auto handles = std::make_unique<Handles>();
+    for (const auto& [name, desc] : state_->arguments) {
+      handles->owned.emplace_back(desc, engine(), nullptr);
+      handles->list.push_back({name, handles->owned.back().get()});
+    }
+    return handles;
+  }
+
+  void give_back(std::unique_ptr<Handles> handles) const {
+    std::lock_guard lock(state_->mutex);
+    state_->unused.push_back(std::move(handles));
+  }
+
+  std::unique_ptr<State> state_;
+};
 
 size_t round_up(size_t bytes) { return (bytes + 127) / 128 * 128; }
 
@@ -128,8 +186,9 @@ Desc filter_desc(const ConvShape& s, bool plain) {
 
 // One primitive for one batch size of a slice.
 struct Unit {
-  dnnl::primitive primitive;
-  Desc input, output, filter, scratch;
+  Primitive primitive;
+  Desc filter;
+  size_t scratch_bytes = 0;
 };
 
 bool is_reference(const std::string& name) {
@@ -154,56 +213,34 @@ class DnnlConv : public SlicedConv {
   void begin(const ConvBuffers& buffers) const override {
     if (pass_ == ConvPass::kBackwardWeights || !reorders_) return;
     OneOmpThread one;
-    execute<2>(reorder_,
-               {{{DNNL_ARG_FROM, wrap(plain_filter_, buffers.filter)},
-                 {DNNL_ARG_TO, wrap(small_.filter, buffers.scratch)}}});
+    reorder_.run({buffers.filter, buffers.scratch});
   }
 
   void slice(int index, const ConvBuffers& b) const override {
     OneOmpThread one;
     const int64_t first = first_image(index);
     const bool large = first_image(index + 1) - first > batch_ / slices_;
-    const Unit& unit = large ? large_ : small_;
+    const Primitive& run = (large ? large_ : small_).primitive;
     auto* base = static_cast<char*>(b.scratch);
-    memory scratch =
-        wrap(unit.scratch, base + scratchpads_at_ + index * scratchpad_stride_);
+    const void* scratch = base + scratchpads_at_ + index * scratchpad_stride_;
     const float* input = offset(b.input, first * shape_.image_in());
     const float* grad = offset(b.grad, first * shape_.image_out());
-    if (pass_ == ConvPass::kBackwardWeights) {
-      float* partial =
-          in_place() ? b.result
-                     : reinterpret_cast<float*>(base + index * filter_stride_);
-      execute<4>(unit.primitive,
-                 {{{DNNL_ARG_SRC, wrap(unit.input, input)},
-                   {DNNL_ARG_DIFF_DST, wrap(unit.output, grad)},
-                   {DNNL_ARG_DIFF_WEIGHTS, wrap(unit.filter, partial)},
-                   {DNNL_ARG_SCRATCHPAD, scratch}}});
-      return;
-    }
     const void* filter = reorders_ ? base : static_cast<const void*>(b.filter);
-    if (pass_ == ConvPass::kBackwardData) {
-      float* result = b.result + first * shape_.image_in();
-      execute<4>(unit.primitive,
-                 {{{DNNL_ARG_DIFF_DST, wrap(unit.output, grad)},
-                   {DNNL_ARG_WEIGHTS, wrap(unit.filter, filter)},
-                   {DNNL_ARG_DIFF_SRC, wrap(unit.input, result)},
-                   {DNNL_ARG_SCRATCHPAD, scratch}}});
-      return;
-    }
-    memory result = wrap(unit.output, b.result + first * shape_.image_out());
-    if (options_.bias) {
-      execute<5>(unit.primitive,
-                 {{{DNNL_ARG_SRC, wrap(unit.input, input)},
-                   {DNNL_ARG_WEIGHTS, wrap(unit.filter, filter)},
-                   {DNNL_ARG_BIAS, wrap(bias_, b.bias)},
-                   {DNNL_ARG_DST, result},
-                   {DNNL_ARG_SCRATCHPAD, scratch}}});
-    } else {
-      execute<4>(unit.primitive,
-                 {{{DNNL_ARG_SRC, wrap(unit.input, input)},
-                   {DNNL_ARG_WEIGHTS, wrap(unit.filter, filter)},
-                   {DNNL_ARG_DST, result},
-                   {DNNL_ARG_SCRATCHPAD, scratch}}});
+    float* result = b.result;
+    switch (pass_) {
+      case ConvPass::kForward:
+        result += first * shape_.image_out();
+        if (options_.bias) {
+          return run.run({input, filter, b.bias, result, scratch});
+        }
+        return run.run({input, filter, result, scratch});
+      case ConvPass::kBackwardData:
+        result += first * shape_.image_in();
+        return run.run({grad, filter, result, scratch});
+      case ConvPass::kBackwardWeights:
+        // Its part of the sum, of which one slice alone has the whole.
+        const void* part = base + index * filter_stride_;
+        return run.run({input, grad, in_place() ? result : part, scratch});
     }
   }
 
@@ -213,8 +250,7 @@ class DnnlConv : public SlicedConv {
     tree_sum(parts, slices_, static_cast<int64_t>(small_.filter.get_size() / 4),
              static_cast<int64_t>(filter_stride_ / 4), pool);
     OneOmpThread one;
-    execute<2>(reorder_, {{{DNNL_ARG_FROM, wrap(small_.filter, parts)},
-                           {DNNL_ARG_TO, wrap(plain_filter_, b.result)}}});
+    reorder_.run({parts, b.result});
   }
 
  private:
@@ -244,18 +280,23 @@ class DnnlConv : public SlicedConv {
         after.append_eltwise(1.f, algorithm::eltwise_relu, 0.f, 0.f);
         attributes.set_post_ops(after);
       }
-      bias_ = Desc({shape_.out_c}, kFloat, memory::format_tag::x);
+      const Desc bias({shape_.out_c}, kFloat, memory::format_tag::x);
       auto desc =
           options_.bias
               ? convolution_forward::desc(
-                    prop_kind::forward_training, direct, input, filter, bias_,
+                    prop_kind::forward_training, direct, input, filter, bias,
                     output, g.strides, g.dilations, g.pad_low, g.pad_high)
               : convolution_forward::desc(prop_kind::forward_training, direct,
                                           input, filter, output, g.strides,
                                           g.dilations, g.pad_low, g.pad_high);
       convolution_forward::primitive_desc chosen(desc, attributes, engine());
-      return finish_unit(convolution_forward(chosen), chosen, input, output,
-                         chosen.weights_desc());
+      const Desc weights = chosen.weights_desc();
+      Primitive::Arguments arguments{{DNNL_ARG_SRC, input},
+                                     {DNNL_ARG_WEIGHTS, weights}};
+      if (options_.bias) arguments.emplace_back(DNNL_ARG_BIAS, bias);
+      arguments.emplace_back(DNNL_ARG_DST, output);
+      return finish_unit(convolution_forward(chosen), chosen,
+                         std::move(arguments), weights);
     }
     convolution_forward::primitive_desc hint(
         convolution_forward::desc(prop_kind::forward_training, direct, input,
@@ -267,46 +308,56 @@ class DnnlConv : public SlicedConv {
           {direct, input, filter, output, g.strides, g.dilations, g.pad_low,
            g.pad_high},
           attributes, engine(), hint);
-      return finish_unit(convolution_backward_data(chosen), chosen, input,
-                         output, chosen.weights_desc());
+      const Desc weights = chosen.weights_desc();
+      return finish_unit(convolution_backward_data(chosen), chosen,
+                         {{DNNL_ARG_DIFF_DST, output},
+                          {DNNL_ARG_WEIGHTS, weights},
+                          {DNNL_ARG_DIFF_SRC, input}},
+                         weights);
     }
     convolution_backward_weights::primitive_desc chosen(
         {direct, input, filter, output, g.strides, g.dilations, g.pad_low,
          g.pad_high},
         attributes, engine(), hint);
-    return finish_unit(convolution_backward_weights(chosen), chosen, input,
-                       output, chosen.diff_weights_desc());
+    const Desc weights = chosen.diff_weights_desc();
+    return finish_unit(convolution_backward_weights(chosen), chosen,
+                       {{DNNL_ARG_SRC, input},
+                        {DNNL_ARG_DIFF_DST, output},
+                        {DNNL_ARG_DIFF_WEIGHTS, weights}},
+                       weights);
   }
 
   template <class Chosen>
   Unit finish_unit(dnnl::primitive primitive, const Chosen& chosen,
-                   const Desc& input, const Desc& output, const Desc& filter) {
+                   Primitive::Arguments arguments, const Desc& filter) {
     const std::string name = chosen.impl_info_str();
     if (implementation_.empty() || is_reference(name)) implementation_ = name;
-    return {std::move(primitive), input, output, filter,
-            chosen.scratchpad_desc()};
+    const Desc scratch = chosen.scratchpad_desc();
+    arguments.emplace_back(DNNL_ARG_SCRATCHPAD, scratch);
+    return {Primitive(std::move(primitive), std::move(arguments)), filter,
+            scratch.get_size()};
+  }
+
+  // Takes filters from the layout `from` to the layout `to`.
+  static Primitive reorder(const Desc& from, const Desc& to) {
+    return Primitive(dnnl::reorder({engine(), from, engine(), to}),
+                     {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
   }
 
   void lay_out() {
     reorders_ = small_.filter != plain_filter_;
     const bool weights = pass_ == ConvPass::kBackwardWeights;
-    if (reorders_) {
-      reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(
-          engine(), weights ? small_.filter : plain_filter_, engine(),
-          weights ? plain_filter_ : small_.filter));
-    } else if (weights) {
-      reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(
-          engine(), plain_filter_, engine(), plain_filter_));
+    if (weights) {
+      reorder_ = reorder(small_.filter, plain_filter_);
+    } else if (reorders_) {
+      reorder_ = reorder(plain_filter_, small_.filter);
     }
     filter_stride_ = round_up(small_.filter.get_size());
     size_t copies = reorders_ ? 1 : 0;
     if (weights) copies = in_place() ? 0 : slices_;
     scratchpads_at_ = copies * filter_stride_;
-    size_t pad = small_.scratch.get_size();
-    if (large_.primitive.get(true) != nullptr) {
-      pad = std::max(pad, large_.scratch.get_size());
-    }
-    scratchpad_stride_ = round_up(pad);
+    scratchpad_stride_ =
+        round_up(std::max(small_.scratch_bytes, large_.scratch_bytes));
     scratch_bytes_ = scratchpads_at_ + slices_ * scratchpad_stride_;
   }
 
@@ -314,8 +365,8 @@ class DnnlConv : public SlicedConv {
   const ConvPass pass_;
   const ConvOptions options_;
   Unit small_, large_;
-  Desc plain_filter_, bias_;
-  dnnl::primitive reorder_;
+  Desc plain_filter_;
+  Primitive reorder_;
   bool reorders_ = false;
   size_t filter_stride_ = 0, scratchpads_at_ = 0, scratchpad_stride_ = 0;
 };

@@ -31,6 +31,8 @@ FaultRequest parse_fault(std::string_view entry) {
       r.kind = FaultRequest::Kind::kLaunch;
     } else if (kind == "oom") {
       r.kind = FaultRequest::Kind::kOutOfMemory;
+    } else if (kind == "pin") {
+      r.kind = FaultRequest::Kind::kPinned;
     } else if (kind == "lost") {
       r.kind = FaultRequest::Kind::kLost;
     } else if (kind == "hang") {
@@ -48,8 +50,8 @@ FaultRequest parse_fault(std::string_view entry) {
   }
   throw errors::InvalidArgument(fmt::format(
       "BERTH_SIM_FAULTS: entry '{}' is not understood; expected a comma list "
-      "of 'launch=GPU:0@17', 'oom=GPU:0@1000000', 'lost=GPU:1@20' or "
-      "'hang=GPU:1@20'",
+      "of 'launch=GPU:0@17', 'oom=GPU:0@1000000', 'pin=GPU:0@1000000', "
+      "'lost=GPU:1@20' or 'hang=GPU:1@20'",
       entry));
 }
 
@@ -76,6 +78,10 @@ void out_of_memory_at(Device& device, size_t bytes) {
   allocator.set_limit_bytes(bytes);
 }
 
+void limit_pinned(Device& device, size_t bytes) {
+  sim_device(device).memory().pinned()->set_limit(bytes);
+}
+
 void clear_faults(Device& device) {
   SimDevice& d = sim_device(device);
   d.compute().with_faults([](FaultPlan& f) {
@@ -83,6 +89,7 @@ void clear_faults(Device& device) {
     f.lost = f.let_go = false;
   });
   d.allocator().set_limit_bytes(d.memory_bytes());
+  limit_pinned(device, SIZE_MAX);
 }
 
 std::vector<FaultRequest> parse_faults(std::string_view text) {

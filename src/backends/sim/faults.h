@@ -2,10 +2,10 @@
 //
 // The environment variable BERTH_SIM_FAULTS sets the same up from outside: a
 // comma list of "launch=GPU:0@17" (its 17th launch fails), "oom=GPU:0@1000000"
-// (a million bytes are all it has), "lost=GPU:1@20" (lost from its 20th launch
-// on) and "hang=GPU:1@20". Launches of the compute and the copy stream count
-// together.
-// Thread-safe.
+// (a million bytes are all it has), "pin=GPU:0@1000000" (so many bytes of the
+// host's memory can be pinned, for all devices together), "lost=GPU:1@20" (lost
+// from its 20th launch on) and "hang=GPU:1@20". Launches of the compute and the
+// copy stream count together. Thread-safe.
 
 #ifndef BERTH_BACKENDS_SIM_FAULTS_H_
 #define BERTH_BACKENDS_SIM_FAULTS_H_
@@ -34,13 +34,23 @@ void hang_device(Device& device, uint64_t n = 1);
 // Gives unused memory back and limits what the device reserves to `bytes`.
 void out_of_memory_at(Device& device, size_t bytes);
 
+// Lets no more than `bytes` of the host's memory be pinned, for all simulated
+// devices together. What is pinned already remains.
+void limit_pinned(Device& device, size_t bytes);
+
 // Ends all faults. A lost device is there again, what hangs goes on; errors
 // remain until Device::reset_error.
 void clear_faults(Device& device);
 
 // One entry of BERTH_SIM_FAULTS.
 struct FaultRequest {
-  enum class Kind { kLaunch, kOutOfMemory, kLost, kHang } kind = Kind::kLaunch;
+  enum class Kind {
+    kLaunch,
+    kOutOfMemory,
+    kPinned,
+    kLost,
+    kHang
+  } kind = Kind::kLaunch;
   int device = 0;
   uint64_t at = 0;
 };

@@ -30,6 +30,10 @@ void set_poison(Device& device, bool on) {
   sim_device(device).memory().set_poison(on);
 }
 
+uint64_t bytes_from_pinned(Device& device) {
+  return sim_device(device).bytes_from_pinned();
+}
+
 namespace {
 
 void apply_faults(const std::string& text,
@@ -48,6 +52,9 @@ void apply_faults(const std::string& text,
         break;
       case FaultRequest::Kind::kOutOfMemory:
         out_of_memory_at(device, r.at);
+        break;
+      case FaultRequest::Kind::kPinned:
+        limit_pinned(device, r.at);
         break;
       case FaultRequest::Kind::kLost:
         lose_device(device, r.at);

@@ -25,6 +25,9 @@ void set_seed(Device& device, uint64_t seed);
 // with NaNs instead of zeros.
 void set_poison(Device& device, bool on);
 
+// Returns how many bytes copies of the device have read from pinned memory.
+uint64_t bytes_from_pinned(Device& device);
+
 }  // namespace berth::sim
 
 #endif  // BERTH_BACKENDS_SIM_SIM_H_

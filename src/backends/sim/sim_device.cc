@@ -42,7 +42,20 @@ SimDevice::SimDevice(int index, const KernelTable* kernels,
                                      true, &faults_);
 }
 
+// Hardware would read the memory later, when it is somebody else's.
+void SimDevice::check_pinned(const MemorySpace& space, const void* data,
+                             size_t bytes) {
+  if (!space.pinned || memory_->pinned()->may_be(data, bytes)) return;
+  throw errors::Internal(fmt::format(
+      "a copy of {} bytes for {} says that host memory is pinned which is not; "
+      "expected a block of DeviceManager::pinned_pool()",
+      bytes, short_name()));
+}
+
 void SimDevice::transfer_async(Stream&, const Copy& copy) {
+  check_pinned(*copy.from, copy.source, copy.bytes);
+  check_pinned(*copy.to, copy.target, copy.bytes);
+  if (copy.from->pinned) bytes_from_pinned_ += copy.bytes;
   const AddressMap& map = memory_->map();
   std::memcpy(map.translate(copy.target), map.translate(copy.source),
               copy.bytes);

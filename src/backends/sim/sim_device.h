@@ -6,6 +6,7 @@
 #ifndef BERTH_BACKENDS_SIM_SIM_DEVICE_H_
 #define BERTH_BACKENDS_SIM_SIM_DEVICE_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,9 @@ class SimDevice final : public Device {
   Stream& out_stream() override { return out_ ? *out_ : copy_; }
   void fill_async(Stream& stream, void* target, int value,
                   size_t bytes) override;
+  std::unique_ptr<MemorySource> pinned_memory_source() override {
+    return sim_pinned_source(memory_->pinned());
+  }
   void reset_error() override;
 
   SimStream& compute() { return compute_; }
@@ -40,14 +44,17 @@ class SimDevice final : public Device {
   SimMemory& memory() { return *memory_; }
   Scheduler& scheduler() { return *scheduler_; }
   size_t memory_bytes() const { return memory_bytes_; }
+  uint64_t bytes_from_pinned() const { return bytes_from_pinned_; }
 
  private:
+  void check_pinned(const MemorySpace& space, const void* data, size_t bytes);
   void transfer_async(Stream& stream, const Copy& copy) override;
 
   const std::shared_ptr<SimMemory> memory_;
   const std::shared_ptr<Scheduler> scheduler_;
   const size_t memory_bytes_;
   const bool real_clock_;
+  std::atomic<uint64_t> bytes_from_pinned_{0};
   FaultPlan faults_;  // guarded by the scheduler
   SimStream compute_;
   SimStream copy_;

@@ -303,13 +303,51 @@ TEST(SimFaults, ALostDeviceStaysLostAndIsNamed) {
   EXPECT_EQ(ran, 2);
 }
 
+// A copy of work of the copy stream to GPU:0, and what waiting for it says.
+std::string copy_in(const void* from, const MemorySpace& space) {
+  const BlockRef to = BlockRef::adopt(gpu(0).allocator().allocate(64));
+  Stream& s = gpu(0).copy_stream();
+  s.launch(call([&] {
+    gpu(0).copy_async(s, {to->data, &gpu(0).memory(), from, &space, 64});
+  }));
+  const Event end = s.record();
+  return message_of<errors::Internal>([&] { synchronize(end); });
+}
+
+TEST(SimDevice, KnowsWhichMemoryIsPinned) {
+  const Clean clean;
+  const uint64_t before = bytes_from_pinned(gpu(0));
+  const BlockRef pinned =
+      BlockRef::adopt(DeviceManager::get().pinned_pool()->try_allocate(64));
+  const BlockRef plain =
+      BlockRef::adopt(DeviceManager::get().host().allocator().allocate(64));
+  EXPECT_EQ(copy_in(pinned->data, pinned_memory()), "");
+  EXPECT_EQ(bytes_from_pinned(gpu(0)), before + 64);
+  EXPECT_EQ(copy_in(plain->data, gpu(0).host_memory()), "");
+  EXPECT_EQ(bytes_from_pinned(gpu(0)), before + 64);
+  EXPECT_TRUE(says(copy_in(plain->data, pinned_memory()), "which is not"));
+}
+
+TEST(SimFaults, EndPinnedMemoryWithoutAnError) {
+  const Clean clean;
+  Allocator& pool = *DeviceManager::get().pinned_pool();
+  const size_t more = pool.info().reserved_bytes + (64 << 20);
+  limit_pinned(gpu(0), 4096);
+  EXPECT_EQ(pool.try_allocate(more), nullptr);
+  clear_faults(gpu(0));
+  EXPECT_TRUE(BlockRef::adopt(pool.try_allocate(more)));
+  pool.empty_cache();
+}
+
 TEST(SimFaults, AreReadFromText) {
-  const auto list =
-      parse_faults("launch=GPU:0@17,oom=GPU:1@1000000,lost=GPU:1@20");
-  ASSERT_EQ(list.size(), 3u);
+  const auto list = parse_faults(
+      "launch=GPU:0@17,oom=GPU:1@1000000,lost=GPU:1@20,"
+      "pin=GPU:0@4096");
+  ASSERT_EQ(list.size(), 4u);
   EXPECT_EQ(list[1].kind, FaultRequest::Kind::kOutOfMemory);
   EXPECT_EQ(list[2].device, 1);
   EXPECT_EQ(list[2].at, 20u);
+  EXPECT_EQ(list[3].kind, FaultRequest::Kind::kPinned);
   for (const char* bad : {"launch", "launch=17", "boom=GPU:0@1", "lost=CPU:0@1",
                           "lost=GPU:@1", "lost=GPU:0@", "lost=GPU:0@0",
                           "lost=GPU:-1@2", "@=", "launch=GPU:0@1,,", "@GPU:0=1",

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/sim/sim_pinned.h"
 #include "device/allocator.h"
 
 namespace berth::sim {
@@ -54,6 +55,9 @@ class SimMemory {
   std::byte* reserve(int device, size_t bytes);
   void release(int device, std::byte* data, size_t bytes);
 
+  // What the host has for all of them.
+  const std::shared_ptr<SimPinned>& pinned() const { return pinned_; }
+
   // Fills fresh memory with NaNs (all bits one) instead of zeros.
   void set_poison(bool on) { poison_ = on; }
 
@@ -62,6 +66,7 @@ class SimMemory {
     size_t reserved = 0;
     std::map<size_t, size_t> free;  // offset in the file -> bytes
   };
+  const std::shared_ptr<SimPinned> pinned_ = std::make_shared<SimPinned>();
   int file_ = -1;
   size_t total_ = 0;
   size_t limit_ = 0;
