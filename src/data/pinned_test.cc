@@ -9,6 +9,9 @@
 #include "backends/sim/sim.h"
 #include "base/fresh_process.h"
 #include "berth/config.h"
+#include "berth/device.h"
+#include "berth/function.h"
+#include "berth/ops/math.h"
 #include "data/testing.h"
 #include "device/device_manager.h"
 #include "tensor/tensor_impl.h"
@@ -103,6 +106,39 @@ void copies_have_the_bytes() {
 }
 TEST(PinnedBatch, ReachesTheDeviceAsItWas) {
   IN_A_FRESH_PROCESS(copies_have_the_bytes());
+}
+
+// The batch stays on the host, where it is read too, and the step copies it.
+// The other argument, and what the host computes, are in ordinary memory.
+void steps_read_it() {
+  config::set_simulated_devices("GPUx1");
+  Device& gpu = DeviceManager::get().lookup(DeviceName::parse("/GPU:0"));
+  const Tensor bias = iota({kWidth});
+  const auto step = function([](const Tensor& x, const Tensor& b) {
+    Tensor twice;
+    {
+      const auto on = device("/CPU:0");
+      twice = math::add(x, x);
+    }
+    const auto on = device("/GPU:0");
+    return math::add(math::add(x, b), twice);
+  });
+  uint64_t bytes = 0;
+  const Dataset shuffled = all_kinds()[0];
+  for (const Tensors& batch : shuffled) {
+    const Numbers sums = step(batch[0], bias).to_vector<int64_t>();
+    const Numbers rows = batch[1].to_vector<int64_t>();
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const size_t row = i / kWidth;
+      const auto column = static_cast<int64_t>(i % kWidth);
+      check(sums[i] == 3 * rows[row] * kWidth + 4 * column, "a sum");
+    }
+    bytes += batch[0].impl()->size_bytes();
+  }
+  check(sim::bytes_from_pinned(gpu) == bytes, "read from pinned memory");
+}
+TEST(PinnedBatch, IsReadByACompiledStepAsWhatItIs) {
+  IN_A_FRESH_PROCESS(steps_read_it());
 }
 
 // The next batch is made while copies of the last are on their way.

@@ -54,6 +54,17 @@ TEST(WarmRun, AsksNoSystemAllocator) {
             0);
 }
 
+// Among 200 runs are some whose steps are timed.
+TEST(WarmRun, NeverAsksOneEither) {
+  const Tensor x = ones({64});
+  const auto f = function([](const Tensor& t) { return math::tanh(t) * t; },
+                          {.slices = 1});
+  for (int i = 0; i < 10; ++i) f(x);
+  const long before = berth_bench::allocations();
+  for (int i = 0; i < 200; ++i) f(x);
+  EXPECT_EQ(berth_bench::allocations() - before, 0);
+}
+
 TEST(WarmRun, OfControlFlowAsksNoSystemAllocator) {
   const Tensor x = math::cast(range(0, 400), float32);
   const auto loop = [](const Tensor& t) {

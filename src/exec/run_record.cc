@@ -37,7 +37,7 @@ struct Span {
 void RunRecord::add_sample(double us, const std::vector<float>& parts) {
   const size_t at = static_cast<size_t>(samples++) % kKeptSteps;
   step_us[at] = us;
-  kept_us.resize(std::max(kept_us.size(), (at + 1) * parts.size()), -1);
+  kept_us.resize(kKeptSteps * parts.size(), -1);
   std::copy(parts.begin(), parts.end(),
             kept_us.begin() + static_cast<std::ptrdiff_t>(at * parts.size()));
 }
@@ -77,7 +77,8 @@ void Plan::Impl::harvest(Instance& run) {
     Device& device = *program->streams[steps[s].stream].device;
     (device.simulated() ? simulated : host).add(t);
   }
-  std::vector<float> parts(steps.size(), -1);
+  std::vector<float>& parts = record.scratch;
+  parts.assign(steps.size(), -1);
   for (size_t s = 0; s < steps.size(); ++s) {
     if (run.times[s].end_us < 0) continue;
     const double us = run.times[s].end_us - run.times[s].begin_us;

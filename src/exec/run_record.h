@@ -43,7 +43,11 @@ struct RunRecord {
   // What the steps of the plan took in these: sample by sample; -1: not timed.
   std::vector<float> kept_us;
 
-  // `parts`: what each step of the plan took in it.
+  // Room for what each step of the plan took in a sample that is to be added.
+  std::vector<float> scratch;
+
+  // `parts`: what each step of the plan took in it. The first makes room for
+  // all to come.
   void add_sample(double us, const std::vector<float>& parts);
   // Of the last samples; -1: none.
   double median_step_us() const;

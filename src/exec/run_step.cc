@@ -1,24 +1,33 @@
 // What a step does, whoever runs it.
 
 #include "exec/runners.h"
+#include "tensor/tensor_impl.h"
 
 namespace berth {
 
 namespace {
 
+// Where the operand lies: an argument may be in pinned memory.
+const MemorySpace& space_of(const Operand& operand, const ProgramRun& run) {
+  const PlanBuffer& b = run.program.buffers[operand.buffer];
+  if (b.where == Where::kArg && run.args[b.index].defined()) {
+    return space_of(*run.args[b.index].impl()->block);
+  }
+  return run.program.devices[b.device]->memory();
+}
+
 void run_transfer(const PlanStep& step, ProgramRun& run) {
   const Program& p = run.program;
   Stream& stream = *p.streams[step.stream].stream;
   Device& here = stream.device();
-  const Operand& source = p.operands[p.calls[step.first_call].first_view];
-  const MemorySpace& from =
-      p.devices[p.buffers[source.buffer].device]->memory();
   for (int c = 0; c < step.calls_per_part; ++c) {
     const KernelCall& copy = run.calls[step.first_call + c];
+    const Operand& source = p.operands[p.calls[step.first_call + c].first_view];
     const View& in = copy.in[0];
-    here.copy_async(stream,
-                    {copy.out[0].data, &here.memory(), in.data, &from,
-                     static_cast<size_t>(in.size()) * size_of(in.dtype)});
+    here.copy_async(
+        stream,
+        {copy.out[0].data, &here.memory(), in.data, &space_of(source, run),
+         static_cast<size_t>(in.size()) * size_of(in.dtype)});
   }
 }
 
