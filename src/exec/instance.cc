@@ -77,8 +77,11 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     i->arenas[d] = ArenaPool::get().take(*devices[d], bytes);
     // The guard follows steps that run here; no others.
     const BlockRef& arena = i->arenas[d];
-    program->runs_here(*devices[d]) ? poison(arena->data, arena->bytes)
-                                    : unpoison(arena->data, arena->bytes);
+    if (program->runs_here(*devices[d])) {
+      poison(arena->data, arena->bytes);
+    } else if (devices[d]->memory().host_addressable) {
+      unpoison(arena->data, arena->bytes);
+    }
     moved |= i->arena_base[d] != i->arenas[d]->data;
     i->arena_base[d] = i->arenas[d]->data;
   }
