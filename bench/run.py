@@ -478,7 +478,9 @@ def run_row(runner, row):
     result = {"row": name, "value": None, "unit": unit, "must": must, "aim": aim}
     try:
         value, extra = measure(runner)
-        result.update(value=round(value, 3), status=judge(value, must, aim), reason="", **extra)
+        # A program's line may have fields of these names too.
+        result |= {**extra, "value": round(value, 3), "status": judge(value, must, aim),
+                   "reason": ""}
     except Skipped as reason:
         result.update(status="skipped", reason=str(reason))
     except (Failed, OSError) as reason:
