@@ -4,7 +4,7 @@
 # build id of both.
 set(BERTH_SEAM_HEADERS base/clock base/environment
   device/allocator device/backend_registry device/block device/device device/device_id device/device_name
-  device/failure_log device/inline_stream device/memory_space device/plugin device/runtime_config
+  device/failure_log device/gpu_layout device/inline_stream device/memory_space device/plugin device/runtime_config
   device/stream device/thread_stream
   op/attrs op/infer op/kernel op/op_def op/op_registry)
 set(folder ${CMAKE_CURRENT_BINARY_DIR}/generated/include)

@@ -1,8 +1,7 @@
 #include "conformance/device/probe_op.h"
 
-#include <algorithm>
-
 #include "berth/custom_op.h"
+#include "device/device.h"
 
 namespace berth::conformance {
 
@@ -10,10 +9,15 @@ std::atomic<Stream*> g_probed{nullptr};
 
 namespace {
 
+// A copy, which every device can do in memory of its own.
 void probe(const KernelCall& call) {
-  g_probed = call.context->stream;
-  std::copy_n(call.in[0].as<float>(), call.in[0].size(),
-              call.out[0].as<float>());
+  Stream& stream = *call.context->stream;
+  g_probed = &stream;
+  Device& here = stream.device();
+  here.copy_async(
+      stream,
+      {call.out[0].data, &here.memory(), call.in[0].data, &here.memory(),
+       static_cast<size_t>(call.in[0].size()) * sizeof(float)});
 }
 
 }  // namespace

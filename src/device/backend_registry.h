@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/gpu_layout.h"
 #include "device/runtime_config.h"
 
 namespace berth {
@@ -32,10 +33,21 @@ class Backend {
   virtual std::vector<FoundDevice> find_devices(const RuntimeConfig&) {
     return {};
   }
-  // Creates the devices that `config` asks for. Throws errors::* with the
-  // reason when it asks for something impossible.
+  // Creates the devices that `config` asks for; `gpus` are the logical GPUs
+  // that are parts of those which find_devices() listed, numbered as there.
+  // Throws errors::* with the reason when it asks for something impossible.
   virtual std::vector<std::unique_ptr<Device>> create_devices(
-      const RuntimeConfig& config) = 0;
+      const RuntimeConfig& config, const std::vector<GpuPart>& gpus) = 0;
+  // One line that says why find_devices() is empty, and what would change it;
+  // "": it is not, or nobody would expect devices.
+  virtual std::string why_none(const RuntimeConfig&) { return ""; }
+};
+
+// What became of a plug-in (device/plugin.h).
+struct PluginReport {
+  std::string path;
+  std::string name;  // "" when it could not be read
+  std::string why;   // "": it was opened
 };
 
 class BackendRegistry {
@@ -46,6 +58,10 @@ class BackendRegistry {
   const std::vector<std::unique_ptr<Backend>>& backends() const {
     return backends_;
   }
+
+  // What find_backends() opened, and what it could not.
+  std::vector<PluginReport>& plugins() { return plugins_; }
+  const std::vector<PluginReport>& plugins() const { return plugins_; }
 
   // Kernels that work on host memory and use no device: a backend of hardware
   // that reads them, or simulates some, may run them (KernelTable::append).
@@ -63,6 +79,7 @@ class BackendRegistry {
 
  private:
   std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<PluginReport> plugins_;
   std::vector<std::pair<std::string, const KernelTable*>> kernels_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/core_set.h"
 #include "berth/config.h"
@@ -73,6 +74,12 @@ DeviceList<PhysicalDevice> of_type(DeviceList<PhysicalDevice> list,
     std::erase_if(list, [&](const auto& d) { return d.device_type != type; });
   }
   return list;
+}
+
+// GPUs of the machine, which a device list takes before it simulates any.
+int real_gpus(RuntimeConfig config) {
+  config.simulated_gpus = 0;
+  return static_cast<int>(of_type(all_devices(config), "GPU").size());
 }
 
 void check_type(const char* what, const std::string& type) {
@@ -271,9 +278,19 @@ void set_device_list(const std::string& device_list, Site site) {
   }
   would.cpu_parts = cpus;
   lay_out_cpus(would, CoreSet::allowed());
-  DeviceManager::configure(what, site, [cpus, gpus](RuntimeConfig& c) {
+  const int real = real_gpus(would);
+  if (real > 0 && gpus > real) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: '{}' asks for {} GPUs; expected at most the {} of this machine, "
+        "or simulated ones alone (config::set_simulated_devices, BERTH_SIM)",
+        what, device_list, gpus, real));
+  }
+  DeviceManager::configure(what, site, [cpus, gpus, real](RuntimeConfig& c) {
     c.cpu_parts = cpus;
-    c.simulated_gpus = gpus;
+    c.simulated_gpus = real > 0 ? 0 : gpus;
+    if (real == 0) return;
+    c.visible_gpus.emplace(static_cast<size_t>(gpus));
+    std::iota(c.visible_gpus->begin(), c.visible_gpus->end(), 0);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
 #include "base/immortal.h"
 #include "berth/errors.h"
@@ -81,9 +82,7 @@ DeviceManager& DeviceManager::create(std::string_view what, Site site) {
   std::unique_ptr<DeviceManager> m(new DeviceManager);
   m->config_ = configured();
   m->backends_ = find_backends();
-  for (const auto& backend : m->backends_.backends()) {
-    for (auto& d : backend->create_devices(m->config_)) m->add(std::move(d));
-  }
+  m->create_devices();
   if (m->host_ == nullptr) {
     throw errors::Internal("no backend provides /CPU:0");
   }
@@ -92,6 +91,26 @@ DeviceManager& DeviceManager::create(std::string_view what, Site site) {
   m->find_pinned_memory();
   instance_.store(m.get(), std::memory_order_release);
   return *m.release();
+}
+
+void DeviceManager::create_devices() {
+  std::vector<int> gpus;  // by backend
+  for (const auto& backend : backends_.backends()) {
+    const auto found = backend->find_devices(config_);
+    gpus.push_back(static_cast<int>(
+        std::count_if(found.begin(), found.end(),
+                      [](const FoundDevice& d) { return d.type == "GPU"; })));
+  }
+  const auto parts =
+      lay_out_gpus(config_, std::accumulate(gpus.begin(), gpus.end(), 0));
+  int first = 0;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const auto own = gpu_parts_of(parts, first, gpus[i]);
+    for (auto& d : backends_.backends()[i]->create_devices(config_, own)) {
+      add(std::move(d));
+    }
+    first += gpus[i];
+  }
 }
 
 void DeviceManager::add(std::unique_ptr<Device> device) {

@@ -69,10 +69,12 @@ class DeviceManager {
   std::string list() const;  // "CPU:0, GPU:0 (simulated)"
 
   const RuntimeConfig& config() const { return config_; }
+  const BackendRegistry& backends() const { return backends_; }
 
  private:
   DeviceManager() = default;
   static DeviceManager& create(std::string_view what, Site site);
+  void create_devices();
   void add(std::unique_ptr<Device> device);
   void order();  // once all are there
   void find_pinned_memory();

@@ -113,7 +113,7 @@ std::vector<PluginReport> add_plugins(BackendRegistry& registry) {
 BackendRegistry find_backends() {
   BackendRegistry registry;
   register_all_backends(registry);
-  add_plugins(registry);
+  registry.plugins() = add_plugins(registry);
   return registry;
 }
 

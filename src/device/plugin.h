@@ -44,13 +44,6 @@ struct Plugin {
         }                                                                 \
       }}
 
-// What became of a plug-in.
-struct PluginReport {
-  std::string path;
-  std::string name;  // "" when it could not be read
-  std::string why;   // "": it was opened
-};
-
 // Opens the plug-ins that there are and lets them add their backends. Those
 // that cannot be opened are left out. Throws errors::InvalidArgument when
 // BERTH_PLUGINS names what does not exist.

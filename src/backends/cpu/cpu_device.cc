@@ -118,7 +118,7 @@ class CpuBackend final : public Backend {
   }
 
   std::vector<std::unique_ptr<Device>> create_devices(
-      const RuntimeConfig& config) override {
+      const RuntimeConfig& config, const std::vector<GpuPart>&) override {
     config.add_user_kernels("CPU", table_);
     if (!config.cpu_reference_only) table_.append(cpu::kernels());
     table_.append(reference::kernels());

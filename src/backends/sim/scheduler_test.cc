@@ -269,7 +269,8 @@ TEST(SimScheduler, TheVirtualClockAddsWorkAndCarriesOverWaits) {
   register_all_backends(registry);
   for (const auto& backend : registry.backends()) {
     if (std::string(backend->name()) != "sim") continue;
-    const auto devices = backend->create_devices(config);
+    const auto devices = backend->create_devices(
+        config, lay_out_gpus(config, config.simulated_gpus));
     Stream& a = devices[0]->compute_stream();
     Stream& b = devices[1]->compute_stream();
     Work work;

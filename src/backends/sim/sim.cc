@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "backends/cpu/kernels.h"
 #include "backends/reference/reference.h"
@@ -66,49 +67,18 @@ void apply_faults(const std::string& text,
   }
 }
 
-// The logical devices of the visible simulated GPUs.
-std::vector<DevicePart> parts_of(const RuntimeConfig& config) {
-  std::vector<int> shown;
-  for (int i = 0; i < config.simulated_gpus; ++i) shown.push_back(i);
-  std::vector<DevicePart> parts;
-  for (int i : config.visible_gpus.value_or(shown)) {
-    const auto it = config.gpu_parts.find(i);
-    if (it == config.gpu_parts.end()) {
-      parts.push_back({.memory_limit_bytes = config.sim_memory_bytes});
-      continue;
-    }
-    size_t sum = 0;
-    for (const DevicePart& p : it->second) sum += p.memory_limit_bytes;
-    if (sum > config.sim_memory_bytes) {
-      throw errors::InvalidArgument(fmt::format(
-          "the logical devices of simulated GPU {} want {} bytes together; it "
-          "has {}: lower their memory limits",
-          i, sum, config.sim_memory_bytes));
-    }
-    parts.insert(parts.end(), it->second.begin(), it->second.end());
-  }
-  return parts;
-}
-
-// Memory growth of all visible GPUs, which must agree.
-bool takes_all_memory(const RuntimeConfig& config) {
-  int takes = 0, grows = 0;
-  for (int i = 0; i < config.simulated_gpus; ++i) {
-    if (config.visible_gpus &&
-        std::find(config.visible_gpus->begin(), config.visible_gpus->end(),
-                  i) == config.visible_gpus->end()) {
-      continue;
-    }
-    const auto it = config.memory_growth.find(i);
-    (it == config.memory_growth.end() || it->second ? grows : takes)++;
-  }
-  if (takes > 0 && grows > 0) {
+// What the parts of each simulated GPU want together must be there.
+void check_limits(const RuntimeConfig& config,
+                  const std::vector<GpuPart>& gpus) {
+  std::map<int, size_t> sums;
+  for (const GpuPart& p : gpus) sums[p.physical] += p.memory_limit_bytes;
+  for (const auto& [physical, sum] : sums) {
+    if (sum <= config.sim_memory_bytes) continue;
     throw errors::InvalidArgument(fmt::format(
-        "memory growth is off for {} of the visible GPUs, on for {}; expected "
-        "the same for all: call config::set_memory_growth for each",
-        takes, grows));
+        "the logical devices of simulated GPU {} want {} bytes together; it "
+        "has {}: lower their memory limits",
+        physical, sum, config.sim_memory_bytes));
   }
-  return takes > 0;
 }
 
 class SimBackend final : public Backend {
@@ -121,7 +91,7 @@ class SimBackend final : public Backend {
   }
 
   std::vector<std::unique_ptr<Device>> create_devices(
-      const RuntimeConfig& config) override {
+      const RuntimeConfig& config, const std::vector<GpuPart>& gpus) override {
     std::vector<std::unique_ptr<Device>> devices;
     if (config.simulated_gpus == 0) return devices;
     for (const double speed :
@@ -133,27 +103,26 @@ class SimBackend final : public Backend {
                       "expected 1 to 1e30",
                       speed));
     }
-    const std::vector<DevicePart> parts = parts_of(config);
-    if (parts.empty()) return devices;
+    if (gpus.empty()) return devices;
+    check_limits(config, gpus);
     const auto memory = std::make_shared<SimMemory>(
-        static_cast<int>(parts.size()), config.sim_memory_bytes);
+        static_cast<int>(gpus.size()), config.sim_memory_bytes);
     fill_table(config, memory);
     const auto scheduler = std::make_shared<Scheduler>(memory, config.sim_seed);
-    for (size_t i = 0; i < parts.size(); ++i) {
+    for (size_t i = 0; i < gpus.size(); ++i) {
       const double times = sim_speed(static_cast<int>(i));
+      const size_t limit = gpus[i].memory_limit_bytes;
       const Speed speed{times * config.sim_flops_per_second,
                         times * config.sim_bytes_per_second,
                         config.sim_link_bytes_per_second,
                         config.sim_real_clock};
       devices.push_back(std::make_unique<SimDevice>(
-          static_cast<int>(i), &table_, memory, scheduler,
-          parts[i].memory_limit_bytes, speed));
-    }
-    if (takes_all_memory(config)) {
-      for (const auto& d : devices) {
-        const size_t all = sim_device(*d).memory_bytes() / 4096 * 4096;
-        BlockRef::adopt(d->allocator().allocate(all));  // kept when freed
-      }
+          static_cast<int>(i), gpus[i].id, &table_, memory, scheduler,
+          limit > 0 ? limit : config.sim_memory_bytes, speed));
+      if (!gpus[i].takes_all_memory) continue;
+      Device& d = *devices.back();
+      const size_t all = sim_device(d).memory_bytes() / 4096 * 4096;
+      BlockRef::adopt(d.allocator().allocate(all));  // kept when freed
     }
     apply_faults(config.sim_faults, devices);
     return devices;

@@ -20,26 +20,24 @@ std::string describe(size_t bytes) {
 
 }  // namespace
 
-SimDevice::SimDevice(int index, const KernelTable* kernels,
+SimDevice::SimDevice(int index, int id, const KernelTable* kernels,
                      std::shared_ptr<SimMemory> memory,
                      std::shared_ptr<Scheduler> scheduler, size_t memory_bytes,
                      const Speed& speed)
-    : Device(DeviceName{"localhost", 0, 0, "GPU", index},
-             describe(memory_bytes), kernels,
-             {.of_host = false, .peers = kPeers}),
+    : Device(DeviceName{"localhost", 0, 0, "GPU", id}, describe(memory_bytes),
+             kernels, {.of_host = false, .peers = kPeers}),
       memory_(std::move(memory)),
       scheduler_(std::move(scheduler)),
       memory_bytes_(memory_bytes),
       real_clock_(speed.real_clock),
-      compute_(this, scheduler_, fmt::format("GPU:{} compute", index), speed,
+      compute_(this, scheduler_, fmt::format("GPU:{} compute", id), speed,
                false, &faults_),
-      copy_(this, scheduler_, fmt::format("GPU:{} copy", index), speed, true,
+      copy_(this, scheduler_, fmt::format("GPU:{} copy", id), speed, true,
             &faults_),
       allocator_(this, sim_memory_source(memory_, index), memory_bytes) {
   if (!real_clock_) return;
-  out_ = std::make_unique<SimStream>(this, scheduler_,
-                                     fmt::format("GPU:{} out", index), speed,
-                                     true, &faults_);
+  out_ = std::make_unique<SimStream>(
+      this, scheduler_, fmt::format("GPU:{} out", id), speed, true, &faults_);
 }
 
 // Hardware would read the memory later, when it is somebody else's.

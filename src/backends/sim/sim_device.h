@@ -18,8 +18,8 @@ namespace berth::sim {
 
 class SimDevice final : public Device {
  public:
-  // Device GPU:`index`, with `memory_bytes` of `memory`.
-  SimDevice(int index, const KernelTable* kernels,
+  // Device GPU:`id`, with `memory_bytes` of range `index` of `memory`.
+  SimDevice(int index, int id, const KernelTable* kernels,
             std::shared_ptr<SimMemory> memory,
             std::shared_ptr<Scheduler> scheduler, size_t memory_bytes,
             const Speed& speed);

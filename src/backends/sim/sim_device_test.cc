@@ -365,7 +365,8 @@ std::vector<std::unique_ptr<Device>> create(const RuntimeConfig& config) {
   register_all_backends(registry);
   for (const auto& backend : registry.backends()) {
     if (std::string(backend->name()) == "sim") {
-      return backend->create_devices(config);
+      return backend->create_devices(
+          config, lay_out_gpus(config, config.simulated_gpus));
     }
   }
   return {};

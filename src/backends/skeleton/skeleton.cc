@@ -113,7 +113,7 @@ class SkeletonBackend final : public Backend {
   }
 
   std::vector<std::unique_ptr<Device>> create_devices(
-      const RuntimeConfig& config) override {
+      const RuntimeConfig& config, const std::vector<GpuPart>&) override {
     std::vector<std::unique_ptr<Device>> devices;
     if (!asked()) return devices;
     KernelTable users;

@@ -1,0 +1,121 @@
+// Card: one physical GPU as a driver shows it: programs, queues, memory.
+//
+// The CUDA and the OpenCL plug-in each derive from these classes; everything
+// else of a GPU is made of them, once. Any thread may use a Card; a Queue
+// belongs to a stream, which lets one thread at a time at it.
+
+#ifndef BERTH_BACKENDS_GPU_CARD_H_
+#define BERTH_BACKENDS_GPU_CARD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "backends/gpu/source.h"
+#include "device/allocator.h"
+#include "device/memory_space.h"
+
+namespace berth::gpu {
+
+class Queue;
+
+// What kernels are written for.
+struct Features {
+  std::string name;            // "NVIDIA H200"
+  size_t memory_bytes = 0;     // of the card
+  bool has_f64 = true;         // kernels of float64 and complex128
+  int group_size = 256;        // items that work together, a power of two
+  size_t local_bytes = 32768;  // of a group
+  // Items are loops on processor cores: an item is best given neighbouring
+  // elements, and local memory saves nothing.
+  bool is_cpu = false;
+};
+
+// Groups along three axes, of `items` items along the first.
+struct Grid {
+  uint32_t groups[3] = {1, 1, 1};
+  uint32_t items = 1;
+};
+
+// One argument of a kernel: `bytes` at `value`, or the address of memory of
+// the card, which `value` points to.
+struct KernelArg {
+  const void* value = nullptr;
+  uint32_t bytes = 0;  // 0: an address
+};
+
+// One kernel of a program, for one user of it.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  // Appends a launch. Throws errors::Internal when the driver refuses.
+  virtual void launch(Queue& queue, const Grid& grid, const KernelArg* args,
+                      int num_args) = 0;
+};
+
+class Module {
+ public:
+  virtual ~Module() = default;
+  // Throws errors::Internal when there is none of that name.
+  virtual std::unique_ptr<Kernel> kernel(const char* name) = 0;
+};
+
+// A point that a queue passes; the driver's event.
+using Mark = void*;
+
+// An in-order queue of the driver.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  // Appends a copy: both ends are memory of cards of one driver, or one is the
+  // host's. Host memory that is not pinned may be used at once on return.
+  virtual void copy(const Copy& copy) = 0;
+  virtual void fill(void* target, int value, size_t bytes) = 0;
+  // The point behind everything so far, which the caller releases; null:
+  // nothing was appended since the last one, or ever.
+  virtual Mark mark() = 0;
+  virtual void release(Mark mark) noexcept = 0;
+  // True when it is passed; throws errors::* when what lies before it failed.
+  virtual bool passed(Mark mark) = 0;
+  // Blocks until then; throws the same.
+  virtual void await(Mark mark) = 0;
+  // Lets what is appended from now on start behind a mark of another queue of
+  // this driver.
+  virtual void follow(Mark mark) = 0;
+  // When it was passed, in microseconds of the host's clock.
+  virtual double passed_us(Mark mark) = 0;
+  // Hands what was appended to the card.
+  virtual void flush() {}
+};
+
+class Card {
+ public:
+  virtual ~Card() = default;
+  const Features& features() const { return features_; }
+
+  // The compiled program; compiles it if this process has not yet. Throws
+  // errors::Internal with the compiler's words.
+  std::shared_ptr<Module> module(const Source& source);
+
+  virtual std::unique_ptr<Queue> make_queue() = 0;
+  // Memory for the allocator of one device.
+  virtual std::unique_ptr<MemorySource> memory_source() = 0;
+  virtual std::unique_ptr<MemorySource> pinned_source() { return nullptr; }
+  // True for a card whose memory queues of this one copy to.
+  virtual bool reaches(const Card& other) const { return &other == this; }
+
+ protected:
+  virtual std::unique_ptr<Module> compile(const std::string& text) = 0;
+  Features features_;
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Module>> modules_;  // by text
+};
+
+}  // namespace berth::gpu
+
+#endif  // BERTH_BACKENDS_GPU_CARD_H_

@@ -1,0 +1,61 @@
+// GpuDevice: /GPU:<id>, a card or a part of it, whatever its driver.
+//
+// Three queues: computing, copies in, copies out. Thread-safe.
+
+#ifndef BERTH_BACKENDS_GPU_GPU_DEVICE_H_
+#define BERTH_BACKENDS_GPU_GPU_DEVICE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/gpu/card.h"
+#include "backends/gpu/queue_stream.h"
+#include "device/device.h"
+#include "device/gpu_layout.h"
+#include "op/kernel.h"
+
+namespace berth::gpu {
+
+class GpuDevice final : public Device {
+ public:
+  // `card` and `kernels` outlive the process's devices. `peers`: as in
+  // MemoryOptions.
+  GpuDevice(const GpuPart& part, Card& card, const KernelTable* kernels,
+            int peers, std::string description);
+
+  Card& card() { return card_; }
+  Allocator& allocator() override { return allocator_; }
+  Stream& compute_stream() override { return compute_; }
+  Stream& copy_stream() override { return copy_; }
+  Stream& out_stream() override { return out_; }
+  void fill_async(Stream& stream, void* target, int value,
+                  size_t bytes) override;
+  std::unique_ptr<MemorySource> pinned_memory_source() override {
+    return card_.pinned_source();
+  }
+  void reset_error() override;
+
+ protected:
+  void transfer_async(Stream& stream, const Copy& copy) override;
+
+ private:
+  Card& card_;
+  Allocator allocator_;
+  QueueStream compute_, copy_, out_;
+};
+
+// The kernels of `card`, with the user's for GPUs before them.
+void fill_table(Card& card, const RuntimeConfig& config, KernelTable& table);
+
+// The devices that `parts` say, of `cards`; takes all of their memory where
+// they ask for it. `tables` are those of the cards. Throws
+// errors::InvalidArgument when the parts of a card want more than it has.
+std::vector<std::unique_ptr<Device>> make_devices(
+    const std::vector<GpuPart>& parts,
+    const std::vector<std::unique_ptr<Card>>& cards,
+    const std::vector<KernelTable>& tables, int peers, const char* runtime);
+
+}  // namespace berth::gpu
+
+#endif  // BERTH_BACKENDS_GPU_GPU_DEVICE_H_

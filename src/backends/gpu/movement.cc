@@ -1,0 +1,7 @@
+#include "backends/gpu/kernels.h"
+
+namespace berth::gpu {
+
+void add_movement(Kernels&) {}
+
+}  // namespace berth::gpu

@@ -1,0 +1,257 @@
+#include "backends/gpu/recipe.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "backends/gpu/queue_stream.h"
+#include "berth/errors.h"
+#include "device/device.h"
+
+namespace berth::gpu {
+
+namespace {
+
+constexpr int kMostArgs = 48;
+constexpr size_t kScratchAlignment = 256;
+
+// An argument as it is kept: values lie in the recipe's bytes.
+struct Slot {
+  Arg::Kind kind;
+  int index;
+  size_t offset;  // into the bytes, of a value
+  uint32_t bytes;
+};
+
+struct Step {
+  enum class Kind : uint8_t { kLaunch, kFill, kCopy } kind = Kind::kLaunch;
+  std::shared_ptr<Module> module;
+  std::unique_ptr<Kernel> kernel;
+  Grid grid;
+  size_t first = 0;  // slots
+  int count = 0;
+  int fill = 0;
+  size_t bytes = 0;
+};
+
+}  // namespace
+
+struct RecipeSteps {
+  std::vector<Step> list;
+  std::vector<Slot> slots;
+  std::vector<unsigned char> bytes;
+  size_t scratch_bytes = 0;
+  FaultTexts faults;
+
+  void add(const Arg& a) {
+    Slot s{a.kind, a.index, a.offset, a.bytes};
+    if (a.kind == Arg::Kind::kValue) {
+      bytes.resize((bytes.size() + 15) / 16 * 16);
+      s.offset = bytes.size();
+      bytes.insert(bytes.end(), a.value, a.value + a.bytes);
+    }
+    slots.push_back(s);
+  }
+};
+
+namespace {
+
+// Runs a recipe.
+class RecipeKernel final : public Prepared {
+ public:
+  explicit RecipeKernel(std::unique_ptr<RecipeSteps> steps)
+      : steps_(std::move(steps)) {}
+
+  size_t scratch_bytes() const override { return steps_->scratch_bytes; }
+
+  void run(const KernelCall& call) const override {
+    auto& stream = static_cast<QueueStream&>(*call.context->stream);
+    void* fault = nullptr;
+    if (steps_->faults) fault = stream.watch_fault(steps_->faults);
+    for (const Step& step : steps_->list) run(step, call, stream, fault);
+  }
+
+ private:
+  void run(const Step& step, const KernelCall& call, QueueStream& stream,
+           void* fault) const {
+    const Slot* slots = steps_->slots.data() + step.first;
+    if (step.kind == Step::Kind::kFill) {
+      return stream.queue().fill(address(slots[0], call, fault), step.fill,
+                                 step.bytes);
+    }
+    if (step.kind == Step::Kind::kCopy) {
+      const MemorySpace& here = stream.device().memory();
+      return stream.queue().copy({address(slots[0], call, fault), &here,
+                                  address(slots[1], call, fault), &here,
+                                  step.bytes});
+    }
+    std::array<KernelArg, kMostArgs> args;
+    std::array<void*, kMostArgs> addresses;
+    for (int i = 0; i < step.count; ++i) {
+      const Slot& s = slots[i];
+      const auto k = static_cast<size_t>(i);
+      if (s.kind == Arg::Kind::kValue) {
+        args[k] = {steps_->bytes.data() + s.offset, s.bytes};
+      } else if (s.kind == Arg::Kind::kSliceOrigin) {
+        args[k] = {&call.context->slice_origin, sizeof(int64_t)};
+      } else {
+        addresses[k] = address(s, call, fault);
+        args[k] = {&addresses[k], 0};
+      }
+    }
+    step.kernel->launch(stream.queue(), step.grid, args.data(), step.count);
+  }
+
+  void* address(const Slot& s, const KernelCall& call, void* fault) const {
+    const void* base = nullptr;
+    switch (s.kind) {
+      case Arg::Kind::kIn:
+        base = call.in[s.index].data;
+        break;
+      case Arg::Kind::kOut:
+        base = call.out[s.index].data;
+        break;
+      case Arg::Kind::kScratch:
+        base = call.context->scratch;
+        break;
+      case Arg::Kind::kStepCounter:
+        base = call.context->step_counter;
+        break;
+      case Arg::Kind::kFault:
+        base = fault;
+        break;
+      default:
+        break;
+    }
+    if (base == nullptr) return nullptr;
+    return const_cast<std::byte*>(static_cast<const std::byte*>(base)) +
+           s.offset;
+  }
+
+  const std::unique_ptr<RecipeSteps> steps_;
+};
+
+uint32_t groups_for(int64_t items, int64_t of, const OpDef& op) {
+  const int64_t groups = (items + of - 1) / of;
+  if (groups > INT32_MAX) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: {} elements in one launch; a GPU takes {} at most",
+                    op.name(), items, int64_t{INT32_MAX} * of));
+  }
+  return static_cast<uint32_t>(groups);
+}
+
+}  // namespace
+
+Recipe::Recipe(Card& card, const PrepareArgs& args)
+    : card_(card), args_(args), steps_(std::make_unique<RecipeSteps>()) {}
+Recipe::~Recipe() = default;
+Recipe::Recipe(Recipe&&) noexcept = default;
+
+DType Recipe::in_type(int i) const {
+  const SpecView& s = args_.in[static_cast<size_t>(i)];
+  return s.dtype == resource ? s.variable : s.dtype;
+}
+
+void Recipe::flat(const Source& source, const char* kernel, int64_t items,
+                  std::initializer_list<Arg> args) {
+  constexpr uint32_t kFlat = 256;  // FLAT_SIZE of dialect.cl
+  launch(source, kernel, {{groups_for(items, kFlat, *args_.op), 1, 1}, kFlat},
+         args);
+}
+
+void Recipe::groups(const Source& source, const char* kernel, int64_t groups,
+                    std::initializer_list<Arg> args) {
+  launch(source, kernel,
+         {{groups_for(groups, 1, *args_.op), 1, 1},
+          static_cast<uint32_t>(features().group_size)},
+         args);
+}
+
+void Recipe::launch(const Source& source, const char* kernel, const Grid& grid,
+                    const std::vector<Arg>& args) {
+  if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0) return;
+  if (args.size() > kMostArgs) {
+    throw errors::Internal(fmt::format("kernel {} has {} arguments; at most {}",
+                                       kernel, args.size(), kMostArgs));
+  }
+  Step step;
+  step.module = card_.module(source);
+  step.kernel = step.module->kernel(kernel);
+  step.grid = grid;
+  step.first = steps_->slots.size();
+  step.count = static_cast<int>(args.size());
+  for (const Arg& a : args) steps_->add(a);
+  steps_->list.push_back(std::move(step));
+}
+
+void Recipe::fill(const Arg& target, int value, size_t bytes) {
+  if (bytes == 0) return;
+  Step step;
+  step.kind = Step::Kind::kFill;
+  step.first = steps_->slots.size();
+  step.fill = value;
+  step.bytes = bytes;
+  steps_->add(target);
+  steps_->list.push_back(std::move(step));
+}
+
+void Recipe::copy(const Arg& target, const Arg& source, size_t bytes) {
+  if (bytes == 0) return;
+  Step step;
+  step.kind = Step::Kind::kCopy;
+  step.first = steps_->slots.size();
+  step.bytes = bytes;
+  steps_->add(target);
+  steps_->add(source);
+  steps_->list.push_back(std::move(step));
+}
+
+Arg Recipe::scratch(size_t bytes) {
+  Arg a{Arg::Kind::kScratch};
+  a.offset = steps_->scratch_bytes;
+  steps_->scratch_bytes +=
+      (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+  return a;
+}
+
+Arg Recipe::fault(std::vector<std::string> messages) {
+  steps_->faults =
+      std::make_shared<const std::vector<std::string>>(std::move(messages));
+  return {Arg::Kind::kFault};
+}
+
+std::unique_ptr<Prepared> Recipe::finish() {
+  return std::make_unique<RecipeKernel>(std::move(steps_));
+}
+
+Strided strided(const Shape& shape, const int64_t* strides) {
+  Strided s;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 1) continue;
+    const int last = s.rank - 1;
+    if (s.rank > 0 && s.stride[last] == strides[d] * shape[d]) {
+      s.n[last] *= shape[d];
+      s.stride[last] = strides[d];
+      continue;
+    }
+    s.n[s.rank] = shape[d];
+    s.stride[s.rank++] = strides[d];
+  }
+  return s;
+}
+
+Strided broadcast(const Shape& shape, const Shape& out) {
+  int64_t strides[kMaxRank] = {};
+  int64_t stride = 1;
+  for (int d = out.rank() - 1; d >= 0; --d) {
+    const int i = d - (out.rank() - shape.rank());
+    if (i < 0) continue;
+    strides[d] = shape[i] == 1 ? 0 : stride;
+    stride *= shape[i];
+  }
+  return strided(out, strides);
+}
+
+}  // namespace berth::gpu

@@ -1,0 +1,136 @@
+// Recipe: what a kernel of the catalogue does on a GPU, for given shapes: a
+// list of launches, fills and copies, made once and replayed at every call.
+//
+// Whoever writes kernels writes the dialect's text in kernels/ and a function
+// that fills in a Recipe, and adds it to a Kernels table (kernels.h). Nothing
+// is looked up or allocated when a recipe runs; any thread may run it.
+
+#ifndef BERTH_BACKENDS_GPU_RECIPE_H_
+#define BERTH_BACKENDS_GPU_RECIPE_H_
+
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "backends/gpu/card.h"
+#include "op/kernel.h"
+
+namespace berth::gpu {
+
+// What an argument is when the recipe runs.
+struct Arg {
+  enum class Kind : uint8_t {
+    kIn,           // address of an input's bytes
+    kOut,          // of an output's
+    kScratch,      // of the call's scratch
+    kStepCounter,  // of the u64 step of random ops; 0: none
+    kFault,        // of what report() writes to; see Recipe::fault
+    kSliceOrigin,  // i64
+    kValue,        // bytes known now
+    kNone,         // no address
+  };
+  static constexpr size_t kMostBytes = 448;
+
+  Kind kind = Kind::kNone;
+  int index = 0;
+  size_t offset = 0;  // bytes, added to addresses
+  uint32_t bytes = 0;
+  unsigned char value[kMostBytes] = {};
+
+  // The same, so many bytes further on.
+  Arg operator+(size_t more) const {
+    Arg a = *this;
+    a.offset += more;
+    return a;
+  }
+};
+
+inline Arg in(int i) { return {Arg::Kind::kIn, i}; }
+inline Arg out(int i) { return {Arg::Kind::kOut, i}; }
+inline Arg step_counter() { return {Arg::Kind::kStepCounter}; }
+inline Arg slice_origin() { return {Arg::Kind::kSliceOrigin}; }
+inline Arg no_buffer() { return {Arg::Kind::kNone}; }
+// A number or a plain struct, as large as the kernel's parameter: int64_t for
+// i64, int32_t for i32, float, double, gpu::Strided.
+template <class T>
+Arg value(const T& x) {
+  static_assert(std::is_trivially_copyable_v<T> &&
+                sizeof(T) <= Arg::kMostBytes && !std::is_same_v<T, bool>);
+  Arg a;
+  a.kind = Arg::Kind::kValue;
+  a.bytes = sizeof(T);
+  std::memcpy(a.value, &x, sizeof(T));
+  return a;
+}
+
+// `Strided` of kernels/index.cl.
+struct Strided {
+  int64_t n[kMaxRank] = {};
+  int64_t stride[kMaxRank] = {};
+  int32_t rank = 0;
+  int32_t unused = 0;
+};
+// A walk over `shape` with these strides in elements; axes of 1 are left out
+// and neighbours that one stride spans are joined.
+Strided strided(const Shape& shape, const int64_t* strides);
+// The walk over `out` that reads `shape`, broadcast to it.
+Strided broadcast(const Shape& shape, const Shape& out);
+
+struct RecipeSteps;
+
+class Recipe {
+ public:
+  Recipe(Card& card, const PrepareArgs& args);
+  ~Recipe();
+  Recipe(Recipe&&) noexcept;
+
+  const PrepareArgs& args() const { return args_; }
+  const Features& features() const { return card_.features(); }
+  // Of the call: inputs, variables by their values' dtype and shape.
+  DType in_type(int i) const;
+  const Shape& in_shape(int i) const { return *args_.in[i].shape; }
+  DType out_type(int i) const { return args_.out[i].dtype; }
+  const Shape& out_shape(int i) const { return args_.out[i].shape; }
+  int num_in() const { return static_cast<int>(args_.in.size()); }
+  int num_out() const { return static_cast<int>(args_.out.size()); }
+
+  // Appends a launch of a KERNEL(FLAT_SIZE, ...), at least one item for each
+  // of `items`; none when there are no items.
+  void flat(const Source& source, const char* kernel, int64_t items,
+            std::initializer_list<Arg> args);
+  // The same of a KERNEL(GROUP_SIZE, ...), with so many groups.
+  void groups(const Source& source, const char* kernel, int64_t groups,
+              std::initializer_list<Arg> args);
+  // The same in full.
+  void launch(const Source& source, const char* kernel, const Grid& grid,
+              const std::vector<Arg>& args);
+  // Appends the filling of memory, or a copy within the card.
+  void fill(const Arg& target, int value, size_t bytes);
+  void copy(const Arg& target, const Arg& source, size_t bytes);
+
+  // A piece of the call's scratch, aligned to 256 bytes.
+  Arg scratch(size_t bytes);
+
+  // An argument for report(): when the kernel reports `code` 1, 2, ... the
+  // call fails as errors::InvalidArgument with the text of that number, in
+  // which {0}, {1}, {2} are the three numbers that it reported, for example
+  // "index {0} at place {1} of the indices is out of range; expected one in
+  // [0, {2})". Once per recipe.
+  Arg fault(std::vector<std::string> messages);
+
+  // What the engine runs.
+  std::unique_ptr<Prepared> finish();
+
+ private:
+  Card& card_;
+  const PrepareArgs& args_;
+  std::unique_ptr<RecipeSteps> steps_;
+};
+
+}  // namespace berth::gpu
+
+#endif  // BERTH_BACKENDS_GPU_RECIPE_H_

@@ -1,0 +1,75 @@
+#include "backends/gpu/source.h"
+
+#include <fmt/format.h>
+
+#include "backends/gpu/kernel_files.h"
+#include "berth/errors.h"
+
+namespace berth::gpu {
+
+namespace {
+
+// What types.cl defines for each type.
+constexpr const char* kWords[] = {
+    "C",   "LOAD", "STORE",  "ADD",     "SUB",   "MUL",  "DIV",     "ZERO",
+    "ONE", "OF",   "LOWEST", "HIGHEST", "FLOAT", "HALF", "COMPLEX", "INTEGER"};
+
+}  // namespace
+
+std::string_view type_word(DType dtype) {
+  switch (dtype) {
+    case float32:
+      return "f32";
+    case float64:
+      return "f64";
+    case int32:
+      return "i32";
+    case int64:
+      return "i64";
+    case uint8:
+      return "u8";
+    case int8:
+      return "i8";
+    case bool_:
+      return "b8";
+    case bfloat16:
+      return "bf16";
+    case float16:
+      return "f16";
+    case complex64:
+      return "c64";
+    case complex128:
+      return "c128";
+    default:
+      throw errors::Internal(
+          fmt::format("GPU kernels: a dtype of number {} is not one of theirs",
+                      static_cast<int>(dtype)));
+  }
+}
+
+std::string_view kernel_file(std::string_view name) {
+  for (const KernelFile& f : kKernelFiles) {
+    if (name == f.name) return f.text;
+  }
+  throw errors::Internal(
+      fmt::format("GPU kernels: there is no file kernels/{}", name));
+}
+
+std::string text_of(const Source& source) {
+  std::string text(kernel_file("dialect.cl"));
+  text += kernel_file("types.cl");
+  for (const auto& [letter, dtype] : source.types) {
+    const std::string_view word = type_word(dtype);
+    text += fmt::format("#define {} {}\n", letter, word);
+    for (const char* w : kWords) {
+      text += fmt::format("#define {}_{} {}_{}\n", letter, w, word, w);
+    }
+  }
+  for (const auto& [name, value] : source.defines) {
+    text += fmt::format("#define {} {}\n", name, value);
+  }
+  for (const std::string& file : source.files) text += kernel_file(file);
+  return text + source.generated;
+}
+
+}  // namespace berth::gpu

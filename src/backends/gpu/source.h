@@ -1,0 +1,41 @@
+// Source: the text of a program of kernels, made of files and dtypes.
+//
+// Files of kernels/ are part of the plug-in. A program is the dialect, the
+// types, macros for the dtypes it is made for, the files asked for, and what
+// was generated. Pure; thread-safe.
+
+#ifndef BERTH_BACKENDS_GPU_SOURCE_H_
+#define BERTH_BACKENDS_GPU_SOURCE_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "berth/dtype.h"
+
+namespace berth::gpu {
+
+struct Source {
+  // Of kernels/, without dialect.cl and types.cl, which come first.
+  std::vector<std::string> files;
+  // {"T", float32}: `T`, `T_C`, `T_LOAD` ... of types.cl.
+  std::vector<std::pair<std::string, DType>> types;
+  // {"AXIS", "2"}: macros that the files read.
+  std::vector<std::pair<std::string, std::string>> defines;
+  std::string generated;  // behind the files
+};
+
+// "f32", "b8": the name of a dtype in types.cl. Throws errors::Internal for
+// one that memory of a GPU does not hold.
+std::string_view type_word(DType dtype);
+
+// The whole program. Throws errors::Internal for a file that does not exist.
+std::string text_of(const Source& source);
+
+// The text of a file of kernels/; throws as above.
+std::string_view kernel_file(std::string_view name);
+
+}  // namespace berth::gpu
+
+#endif  // BERTH_BACKENDS_GPU_SOURCE_H_

@@ -1,0 +1,53 @@
+// ClCard: an OpenCL device as a Card, and what is made of it.
+
+#ifndef BERTH_BACKENDS_OPENCL_CL_CARD_H_
+#define BERTH_BACKENDS_OPENCL_CL_CARD_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/gpu/card.h"
+#include "backends/opencl/cl_error.h"
+#include "backends/opencl/cl_memory.h"
+
+namespace berth::opencl {
+
+class ClCard final : public gpu::Card {
+ public:
+  // `context` holds all cards of the platform and lives as long as they.
+  ClCard(cl_context context, cl_device_id device);
+
+  std::unique_ptr<gpu::Queue> make_queue() override;
+  std::unique_ptr<MemorySource> memory_source() override {
+    return cl_memory_source(*memory_);
+  }
+  std::unique_ptr<MemorySource> pinned_source() override;
+  bool reaches(const gpu::Card& other) const override;
+
+  cl_device_id device() const { return device_; }
+  cl_context context() const { return context_; }
+  // The memory that an address lies in: this card's or another's of its
+  // context.
+  Place place_of(const void* address) const;
+
+ protected:
+  std::unique_ptr<gpu::Module> compile(const std::string& text) override;
+
+ private:
+  friend void join_cards(std::vector<std::unique_ptr<ClCard>>& cards);
+  const cl_context context_;
+  const cl_device_id device_;
+  std::unique_ptr<ClMemory> memory_;
+  std::vector<const ClMemory*> memories_;  // of the cards of the context
+};
+
+// Tells cards of one context of each other's memory.
+void join_cards(std::vector<std::unique_ptr<ClCard>>& cards);
+
+// A text that the driver gives, for example CL_DEVICE_NAME.
+std::string device_text(cl_device_id device, cl_device_info what);
+
+}  // namespace berth::opencl
+
+#endif  // BERTH_BACKENDS_OPENCL_CL_CARD_H_

@@ -1,0 +1,72 @@
+// ClMemory: the memory of a card, as addresses.
+//
+// OpenCL knows buffers and offsets; tensors carry addresses. Addresses are of
+// a range that nobody may touch, in which each buffer begins at a multiple of
+// 2 MiB; a table finds the buffer of an address at once. Thread-safe.
+
+#ifndef BERTH_BACKENDS_OPENCL_CL_MEMORY_H_
+#define BERTH_BACKENDS_OPENCL_CL_MEMORY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "backends/opencl/cl_error.h"
+#include "device/allocator.h"
+
+namespace berth::opencl {
+
+// Bytes of a buffer from `offset` on.
+struct Place {
+  cl_mem buffer = nullptr;
+  size_t offset = 0;
+};
+
+class ClMemory {
+ public:
+  // Memory in `context`, at most `bytes` in all, `most_of_one` a buffer.
+  // Throws errors::ResourceExhausted when there are no addresses left.
+  ClMemory(cl_context context, size_t bytes, size_t most_of_one);
+  ~ClMemory();
+  ClMemory(const ClMemory&) = delete;
+  ClMemory& operator=(const ClMemory&) = delete;
+
+  std::byte* reserve(size_t bytes);
+  void release(std::byte* data);
+
+  bool contains(const void* p) const {
+    return reinterpret_cast<uintptr_t>(p) - begin_ < size_;
+  }
+  // Where an address lies; it is one of reserve()'s, or within.
+  Place place_of(const void* p) const {
+    const uintptr_t at = reinterpret_cast<uintptr_t>(p) - begin_;
+    const Granule& g = granules_[at / kGranule];
+    return {g.buffer.load(std::memory_order_acquire),
+            at - size_t{g.first.load(std::memory_order_relaxed)} * kGranule};
+  }
+
+ private:
+  static constexpr size_t kGranule = size_t{2} << 20;
+  struct Granule {
+    std::atomic<cl_mem> buffer{nullptr};
+    std::atomic<uint32_t> first{0};
+  };
+
+  const cl_context context_;
+  const size_t most_of_one_;
+  size_t size_ = 0;
+  uintptr_t begin_ = 0;
+  std::unique_ptr<Granule[]> granules_;
+  std::mutex mutex_;
+  std::map<size_t, size_t> free_;  // granules: first -> count
+};
+
+// The same for an Allocator.
+std::unique_ptr<MemorySource> cl_memory_source(ClMemory& memory);
+
+}  // namespace berth::opencl
+
+#endif  // BERTH_BACKENDS_OPENCL_CL_MEMORY_H_

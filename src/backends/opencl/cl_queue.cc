@@ -1,0 +1,136 @@
+#include "backends/opencl/cl_queue.h"
+
+#include "base/clock.h"
+
+namespace berth::opencl {
+
+namespace {
+
+cl_event event_of(gpu::Mark mark) { return static_cast<cl_event>(mark); }
+
+// The least multiple of a pattern that OpenCL fills with.
+constexpr size_t kPattern = 1;
+
+}  // namespace
+
+ClQueue::ClQueue(const ClCard& card) : card_(card) {
+  cl_int error = CL_SUCCESS;
+  queue_ = clCreateCommandQueue(card.context(), card.device(),
+                                CL_QUEUE_PROFILING_ENABLE, &error);
+  check(error, "clCreateCommandQueue");
+}
+
+ClQueue::~ClQueue() {
+  clFinish(queue_);
+  if (last_ != nullptr) clReleaseEvent(last_);
+  clReleaseCommandQueue(queue_);
+}
+
+cl_event* ClQueue::next() {
+  if (last_ != nullptr) clReleaseEvent(last_);
+  last_ = nullptr;
+  fresh_ = true;
+  return &last_;
+}
+
+void ClQueue::launch(cl_kernel kernel, const gpu::Grid& grid) {
+  const size_t local[3] = {grid.items, 1, 1};
+  const size_t global[3] = {size_t{grid.groups[0]} * grid.items, grid.groups[1],
+                            grid.groups[2]};
+  const cl_uint axes = grid.groups[2] > 1 ? 3 : grid.groups[1] > 1 ? 2 : 1;
+  check(clEnqueueNDRangeKernel(queue_, kernel, axes, nullptr, global, local, 0,
+                               nullptr, next()),
+        "clEnqueueNDRangeKernel");
+}
+
+void ClQueue::copy(const Copy& copy) {
+  if (copy.bytes == 0) return;
+  if (copy.from->host_addressable) {
+    const Place to = card_.place_of(copy.target);
+    check(clEnqueueWriteBuffer(queue_, to.buffer, !copy.from->pinned, to.offset,
+                               copy.bytes, copy.source, 0, nullptr, next()),
+          "clEnqueueWriteBuffer");
+    return;
+  }
+  const Place from = card_.place_of(copy.source);
+  if (copy.to->host_addressable) {
+    check(
+        clEnqueueReadBuffer(queue_, from.buffer, !copy.to->pinned, from.offset,
+                            copy.bytes, copy.target, 0, nullptr, next()),
+        "clEnqueueReadBuffer");
+    return;
+  }
+  const Place to = card_.place_of(copy.target);
+  check(clEnqueueCopyBuffer(queue_, from.buffer, to.buffer, from.offset,
+                            to.offset, copy.bytes, 0, nullptr, next()),
+        "clEnqueueCopyBuffer");
+}
+
+void ClQueue::fill(void* target, int value, size_t bytes) {
+  const Place to = card_.place_of(target);
+  const auto byte = static_cast<unsigned char>(value);
+  check(clEnqueueFillBuffer(queue_, to.buffer, &byte, kPattern, to.offset,
+                            bytes, 0, nullptr, next()),
+        "clEnqueueFillBuffer");
+}
+
+gpu::Mark ClQueue::mark() {
+  if (!fresh_ || last_ == nullptr) return nullptr;
+  fresh_ = false;
+  clRetainEvent(last_);
+  return last_;
+}
+
+void ClQueue::release(gpu::Mark mark) noexcept {
+  clReleaseEvent(event_of(mark));
+}
+
+bool ClQueue::passed(gpu::Mark mark) {
+  cl_int status = CL_QUEUED;
+  check(clGetEventInfo(event_of(mark), CL_EVENT_COMMAND_EXECUTION_STATUS,
+                       sizeof(status), &status, nullptr),
+        "clGetEventInfo");
+  if (status < 0) raise_error(status, "the work");
+  return status == CL_COMPLETE;
+}
+
+void ClQueue::await(gpu::Mark mark) {
+  const cl_event event = event_of(mark);
+  const cl_int error = clWaitForEvents(1, &event);
+  if (error == CL_SUCCESS) return;
+  passed(mark);  // throws the event's own status
+  raise_error(error, "clWaitForEvents");
+}
+
+void ClQueue::follow(gpu::Mark mark) {
+  const cl_event event = event_of(mark);
+  check(clEnqueueBarrierWithWaitList(queue_, 1, &event, next()),
+        "clEnqueueBarrierWithWaitList");
+}
+
+void ClQueue::measure_clock() {
+  cl_event event = nullptr;
+  check(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &event),
+        "clEnqueueMarkerWithWaitList");
+  clWaitForEvents(1, &event);
+  const double now = host_clock_us();
+  cl_ulong ns = 0;
+  clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(ns), &ns,
+                          nullptr);
+  clReleaseEvent(event);
+  clock_offset_us_ = now - static_cast<double>(ns) * 1e-3;
+  clock_known_ = true;
+}
+
+double ClQueue::passed_us(gpu::Mark mark) {
+  if (!clock_known_) measure_clock();
+  cl_ulong ns = 0;
+  check(clGetEventProfilingInfo(event_of(mark), CL_PROFILING_COMMAND_END,
+                                sizeof(ns), &ns, nullptr),
+        "clGetEventProfilingInfo");
+  return static_cast<double>(ns) * 1e-3 + clock_offset_us_;
+}
+
+void ClQueue::flush() { clFlush(queue_); }
+
+}  // namespace berth::opencl

@@ -1,0 +1,44 @@
+// ClQueue: an in-order command queue.
+
+#ifndef BERTH_BACKENDS_OPENCL_CL_QUEUE_H_
+#define BERTH_BACKENDS_OPENCL_CL_QUEUE_H_
+
+#include "backends/gpu/card.h"
+#include "backends/opencl/cl_card.h"
+
+namespace berth::opencl {
+
+class ClQueue final : public gpu::Queue {
+ public:
+  explicit ClQueue(const ClCard& card);
+  ~ClQueue() override;
+
+  void copy(const Copy& copy) override;
+  void fill(void* target, int value, size_t bytes) override;
+  gpu::Mark mark() override;
+  void release(gpu::Mark mark) noexcept override;
+  bool passed(gpu::Mark mark) override;
+  void await(gpu::Mark mark) override;
+  void follow(gpu::Mark mark) override;
+  double passed_us(gpu::Mark mark) override;
+  void flush() override;
+
+  const ClCard& card() const { return card_; }
+  void launch(cl_kernel kernel, const gpu::Grid& grid);
+
+ private:
+  // Where a call that appends a command stores its event.
+  cl_event* next();
+  void measure_clock();
+
+  const ClCard& card_;
+  cl_command_queue queue_ = nullptr;
+  cl_event last_ = nullptr;  // of the last command, ours
+  bool fresh_ = false;       // not marked yet
+  double clock_offset_us_ = 0;
+  bool clock_known_ = false;
+};
+
+}  // namespace berth::opencl
+
+#endif  // BERTH_BACKENDS_OPENCL_CL_QUEUE_H_
