@@ -1,0 +1,29 @@
+#include "backends/opencl/opencl_testing.h"
+#include "berth/device.h"
+#include "berth/ops/array.h"
+#include "device/device_manager.h"
+
+namespace berth::opencl {
+namespace {
+
+using Devices = OpenClTest;
+
+TEST_F(Devices, AreGpusThatAreNotSimulated) {
+  const auto found = config::list_physical_devices("GPU");
+  ASSERT_FALSE(found.empty());
+  EXPECT_FALSE(found[0].simulated);
+  Device* gpu = DeviceManager::get().find(DeviceName::parse("/GPU:0"));
+  ASSERT_NE(gpu, nullptr);
+  EXPECT_FALSE(gpu->memory().host_addressable);
+  EXPECT_EQ(&DeviceManager::get().default_device(), gpu);
+}
+
+TEST_F(Devices, BringBytesThereAndBack) {
+  const auto on = berth::device("/GPU:0");
+  const Tensor there = constant({1.f, 2.f, 3.f});
+  EXPECT_NE(there.device().find("GPU:0"), std::string::npos);
+  EXPECT_EQ(there.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace berth::opencl
