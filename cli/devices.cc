@@ -48,6 +48,12 @@ struct Absent {
   std::string type, why;
 };
 
+struct PlugIn {
+  std::string name, path, why;  // why it was not opened, or has no devices
+  bool opened = false;
+  size_t devices = 0;
+};
+
 std::string count(size_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
@@ -73,12 +79,13 @@ class Survey {
   std::vector<Physical> physical() const {
     std::vector<Physical> all;
     const auto visible = config::get_visible_devices();
+    const std::vector<std::string> found_by = finders();
     for (const auto& d : config::list_physical_devices()) {
       all.push_back(
           {d.name, d.device_type,
            d.device_type == "CPU" ? why_cores()
            : d.simulated          ? why_simulated()
-                                  : "a backend found it",
+                                  : found_by.at(all.size()) + " found it",
            d.simulated,
            std::find(visible.begin(), visible.end(), d) != visible.end()});
     }
@@ -106,29 +113,51 @@ class Survey {
     return all;
   }
 
+  std::vector<PlugIn> plugins() const {
+    const BackendRegistry& registry = DeviceManager::get().backends();
+    std::vector<PlugIn> all;
+    for (const PluginReport& r : registry.plugins()) {
+      PlugIn p{r.name, r.path, r.why, r.why.empty()};
+      for (const auto& b : registry.backends()) {
+        if (!p.opened || b->name() != p.name) continue;
+        p.devices = b->find_devices(config_).size();
+        p.why = b->why_none(config_);
+      }
+      all.push_back(std::move(p));
+    }
+    return all;
+  }
+
   std::vector<Absent> absent() const {
     std::vector<Absent> all;
-    BackendRegistry registry;
-    register_all_backends(registry);
-    for (const PluginReport& p : add_plugins(registry)) {
-      if (!p.why.empty()) all.push_back({p.path, p.why});
+    std::string reasons;
+    for (const PlugIn& p : plugins()) {
+      if (!p.opened) {
+        all.push_back({p.path, p.why});
+      } else if (p.devices == 0 && !p.why.empty()) {
+        reasons += fmt::format("{}: {}; ", p.name, p.why);
+      }
     }
-    if (config_.simulated_gpus > 0) return all;
-    std::string built;
-    for (const auto& b : registry.backends()) {
-      built += std::string(built.empty() ? "" : ", ") + b->name();
-    }
-    const std::string simulated =
-        list_.empty() ? "BERTH_SIM is not set: BERTH_SIM=GPUx2 simulates two"
-                      : "--devices " + list_ + " names none";
+    if (!config::list_physical_devices("GPU").empty()) return all;
+    if (reasons.empty()) reasons = "no plug-in for GPUs was found; ";
     all.push_back(
-        {"GPU", fmt::format("this build has no backend for GPUs (it has: "
-                            "{}); {}",
-                            built, simulated)});
+        {"GPU",
+         reasons + (list_.empty() ? "BERTH_SIM is not set: BERTH_SIM=GPUx2 "
+                                    "simulates two"
+                                  : "--devices " + list_ + " names none")});
     return all;
   }
 
  private:
+  // The backend of each physical device.
+  std::vector<std::string> finders() const {
+    std::vector<std::string> names;
+    for (const auto& b : DeviceManager::get().backends().backends()) {
+      names.insert(names.end(), b->find_devices(config_).size(), b->name());
+    }
+    return names;
+  }
+
   std::string why_cores() const {
     if (pretended_cores()) {
       return setting("BERTH_CORES") + ": the machine may have others";
@@ -180,10 +209,12 @@ class Survey {
 
 Json to_json(const std::vector<Physical>& physical,
              const std::vector<Logical>& logical,
-             const std::vector<Absent>& absent) {
+             const std::vector<Absent>& absent,
+             const std::vector<PlugIn>& plugins) {
   Json all = {{"logical", Json::array()},
               {"physical", Json::array()},
-              {"absent", Json::array()}};
+              {"absent", Json::array()},
+              {"plugins", Json::array()}};
   for (const Logical& d : logical) {
     Json one = {{"name", d.name},
                 {"type", d.type},
@@ -209,12 +240,20 @@ Json to_json(const std::vector<Physical>& physical,
   for (const Absent& a : absent) {
     all["absent"].push_back({{"type", a.type}, {"why", a.why}});
   }
+  for (const PlugIn& p : plugins) {
+    all["plugins"].push_back({{"name", p.name},
+                              {"path", p.path},
+                              {"opened", p.opened},
+                              {"devices", p.devices},
+                              {"why", p.why}});
+  }
   return all;
 }
 
 void print_text(const std::vector<Physical>& physical,
                 const std::vector<Logical>& logical,
-                const std::vector<Absent>& absent, bool why) {
+                const std::vector<Absent>& absent,
+                const std::vector<PlugIn>& plugins, bool why) {
   for (const Logical& d : logical) {
     fmt::print(
         "{}: {}{}{}{}\n", d.name, d.description,
@@ -231,6 +270,11 @@ void print_text(const std::vector<Physical>& physical,
     if (why) fmt::print("    {}\n", d.why);
   }
   if (!why) return;
+  for (const PlugIn& p : plugins) {
+    if (!p.opened) continue;
+    fmt::print("plug-in {}: {}{}\n", p.name, count(p.devices, "device"),
+               p.why.empty() ? "" : "; " + p.why);
+  }
   for (const Absent& a : absent) fmt::print("no {}: {}\n", a.type, a.why);
 }
 
@@ -248,10 +292,10 @@ void run(const DevicesArguments& o) {
   const auto s = survey(o.devices);
   if (o.json) {
     fmt::print("{}\n",
-               to_json(s->physical(), s->logical(), s->absent())
+               to_json(s->physical(), s->logical(), s->absent(), s->plugins())
                    .dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    print_text(s->physical(), s->logical(), s->absent(), o.why);
+    print_text(s->physical(), s->logical(), s->absent(), s->plugins(), o.why);
   }
 }
 

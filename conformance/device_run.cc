@@ -1,8 +1,8 @@
 #include "conformance/device_run.h"
 
-#include <cstdlib>
 #include <cstring>
 
+#include "base/environment.h"
 #include "berth/device.h"
 #include "device/device_manager.h"
 #include "op/dispatcher.h"
@@ -18,10 +18,19 @@ Device* g_device = nullptr;
 
 }  // namespace
 
+namespace {
+
+// That the environment asks for GPUs, which may stand in for some.
+bool gpus_asked() {
+  const std::string sim = environment("BERTH_SIM");
+  return !sim.empty() || environment("BERTH_OPENCL") == "all";
+}
+
+}  // namespace
+
 void choose_device(const std::string& name) {
-  const char* sim = std::getenv("BERTH_SIM");
   const std::string wanted =
-      !name.empty() ? name : (sim && *sim ? "/GPU:0" : "/CPU:0");
+      !name.empty() ? name : (gpus_asked() ? "/GPU:0" : "/CPU:0");
   g_device = &DeviceManager::get().lookup(DeviceName::parse(wanted));
 }
 

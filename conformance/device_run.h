@@ -15,8 +15,9 @@
 
 namespace berth::conformance {
 
-// Chooses the device under test: `name`, else /GPU:0 when BERTH_SIM is set,
-// else /CPU:0. Throws errors::InvalidArgument when there is no such device.
+// Chooses the device under test: `name`, else /GPU:0 when BERTH_SIM or
+// BERTH_OPENCL=all is set, else /CPU:0. Throws errors::InvalidArgument when
+// there is no such device.
 void choose_device(const std::string& name);
 Device& device_under_test();
 // The kernels that run there, when they work on host memory too; else null.

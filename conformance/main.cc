@@ -4,8 +4,8 @@
 //   slices conformance --mode=perf [--op=MatMul]         JSON lines conformance
 //   --mode=support [--markdown]       what supports what
 //
-// Without --device the device is /GPU:0 when BERTH_SIM is set, else /CPU:0; a
-// device that does not exist is an error.
+// Without --device the device is /GPU:0 when BERTH_SIM or BERTH_OPENCL=all is
+// set, else /CPU:0; a device that does not exist is an error.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -20,6 +20,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "berth/shape.h"
@@ -126,6 +127,19 @@ class Dataset {
   // Computes up to `buffer_size` elements ahead on a thread of its own. 0 does
   // nothing; AUTOTUNE starts with 2 and doubles while the reader waits.
   Dataset prefetch(int64_t buffer_size, Site site = Site::here()) const;
+
+  // Copies each element to `device` ("/GPU:0"); text stays on the host. The
+  // copies of an element go on while the next ones are computed, and whoever
+  // reads it waits for them (tf.data.experimental.copy_to_device). Throws
+  // errors::InvalidArgument when there is no such device.
+  Dataset copy_to_device(const std::string& device,
+                         Site site = Site::here()) const;
+  // copy_to_device, then prefetch: so many elements are on the device, or on
+  // their way, before they are asked for. The last transform of a chain
+  // (tf.data.experimental.prefetch_to_device).
+  Dataset prefetch_to_device(const std::string& device,
+                             int64_t buffer_size = AUTOTUNE,
+                             Site site = Site::here()) const;
 
   // The number of elements, kInfinite or kUnknown.
   int64_t cardinality() const;

@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include "berth/errors.h"
+#include "data/node.h"
+#include "device/device_manager.h"
+#include "tensor/tensor_impl.h"
+
+namespace berth::data {
+
+namespace {
+
+// Starts the copies of each element, and hands it on without waiting for them.
+class CopyNode : public Transform {
+ public:
+  CopyNode(const Dataset& parent, Device& device, Site site)
+      : Transform("copy_to_device", site, parent), device_(device) {}
+  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  Device& device() const { return device_; }
+
+ private:
+  Device& device_;
+};
+
+class CopyStream : public ElementStream {
+ public:
+  CopyStream(const CopyNode* node, const Pass& pass)
+      : device_(node->device()), source_(node->parent().open(pass)) {}
+
+  bool next(Tensors* out) override {
+    if (!source_->next(out)) return false;
+    for (Tensor& t : *out) {
+      if (t.dtype() != string_) t = berth::copy_to_device(t, device_);
+    }
+    return true;
+  }
+
+ private:
+  Device& device_;
+  std::unique_ptr<ElementStream> source_;
+};
+
+std::unique_ptr<ElementStream> CopyNode::elements(const Pass& pass) const {
+  return std::make_unique<CopyStream>(this, pass);
+}
+
+}  // namespace
+
+Dataset Dataset::copy_to_device(const std::string& device, Site site) const {
+  const std::string where =
+      fmt::format("copy_to_device ({}:{})", site.file, site.line);
+  try {
+    const DeviceManager& devices = DeviceManager::get("copy_to_device", site);
+    return make_dataset<CopyNode>(
+        *this, devices.lookup(DeviceName::parse(device)), site);
+  } catch (const errors::InvalidArgument& e) {
+    refuse(where, e.what());
+  }
+}
+
+Dataset Dataset::prefetch_to_device(const std::string& device,
+                                    int64_t buffer_size, Site site) const {
+  return copy_to_device(device, site).prefetch(buffer_size, site);
+}
+
+}  // namespace berth::data
