@@ -95,6 +95,8 @@ class Survey {
   std::vector<Logical> logical() const {
     std::vector<Logical> all;
     DeviceManager& m = DeviceManager::get();
+    const auto gpus = lay_out_gpus(
+        config_, static_cast<int>(config::list_physical_devices("GPU").size()));
     for (Device* d : m.devices()) {
       Logical l = {d->str(), d->type(), d->description()};
       l.simulated = d->simulated();
@@ -102,9 +104,8 @@ class Survey {
       l.memory_limit_bytes = d->allocator().info().limit_bytes;
       if (d->type() == "CPU") {
         add_cores(static_cast<size_t>(*d->name().id), &l);
-      } else if (d->simulated()) {
-        l.physical = fmt::format("/physical_device:GPU:{}", *d->name().id);
-        l.why = why_simulated();
+      } else if (d->type() == "GPU") {
+        add_part(gpus.at(static_cast<size_t>(*d->name().id)), gpus, &l);
       } else {
         l.why = "a backend provides it";
       }
@@ -179,6 +180,16 @@ class Survey {
                                         : by.empty()
                                             ? "asked for by the program"
                                             : by);
+  }
+
+  void add_part(const GpuPart& part, const std::vector<GpuPart>& all,
+                Logical* l) const {
+    l->physical = fmt::format("/physical_device:GPU:{}", part.physical);
+    const auto parts = std::count_if(
+        all.begin(), all.end(),
+        [&](const GpuPart& p) { return p.physical == part.physical; });
+    l->why = l->simulated ? why_simulated() : "a GPU that is there is a device";
+    if (parts > 1) l->why += fmt::format("; one of {} parts", parts);
   }
 
   void add_cores(size_t i, Logical* l) const {

@@ -32,6 +32,8 @@ struct Features {
   // Items are loops on processor cores: an item is best given neighbouring
   // elements, and local memory saves nothing.
   bool is_cpu = false;
+  // Cards of one number but 0 copy to each other (MemoryOptions::peers).
+  int peers = 0;
 };
 
 // Groups along three axes, of `items` items along the first.

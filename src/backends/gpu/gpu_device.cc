@@ -26,11 +26,10 @@ size_t limit_of(const GpuPart& part, const Card& card) {
 }  // namespace
 
 GpuDevice::GpuDevice(const GpuPart& part, Card& card,
-                     const KernelTable* kernels, int peers,
-                     std::string description)
+                     const KernelTable* kernels, std::string description)
     : Device(DeviceName{"localhost", 0, 0, "GPU", part.id},
              std::move(description), kernels,
-             {.of_host = false, .peers = peers}),
+             {.of_host = false, .peers = card.features().peers}),
       card_(card),
       allocator_(this, card.memory_source(), limit_of(part, card)),
       compute_(this, card),
@@ -62,7 +61,7 @@ void fill_table(Card& card, const RuntimeConfig& config, KernelTable& table) {
 std::vector<std::unique_ptr<Device>> make_devices(
     const std::vector<GpuPart>& parts,
     const std::vector<std::unique_ptr<Card>>& cards,
-    const std::vector<KernelTable>& tables, int peers, const char* runtime) {
+    const std::vector<KernelTable>& tables, const char* runtime) {
   std::map<int, size_t> wanted;
   for (const GpuPart& p : parts) wanted[p.physical] += p.memory_limit_bytes;
   std::vector<std::unique_ptr<Device>> devices;
@@ -78,8 +77,8 @@ std::vector<std::unique_ptr<Device>> make_devices(
     std::string what =
         fmt::format("{}, {}, {}", card.features().name, runtime,
                     bytes_text(static_cast<int64_t>(limit_of(p, card))));
-    devices.push_back(std::make_unique<GpuDevice>(p, card, &tables[i], peers,
-                                                  std::move(what)));
+    devices.push_back(
+        std::make_unique<GpuDevice>(p, card, &tables[i], std::move(what)));
     if (!p.takes_all_memory) continue;
     Device& d = *devices.back();
     BlockRef::adopt(  // kept when freed

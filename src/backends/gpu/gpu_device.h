@@ -19,10 +19,9 @@ namespace berth::gpu {
 
 class GpuDevice final : public Device {
  public:
-  // `card` and `kernels` outlive the process's devices. `peers`: as in
-  // MemoryOptions.
+  // `card` and `kernels` outlive the process's devices.
   GpuDevice(const GpuPart& part, Card& card, const KernelTable* kernels,
-            int peers, std::string description);
+            std::string description);
 
   Card& card() { return card_; }
   Allocator& allocator() override { return allocator_; }
@@ -54,7 +53,7 @@ void fill_table(Card& card, const RuntimeConfig& config, KernelTable& table);
 std::vector<std::unique_ptr<Device>> make_devices(
     const std::vector<GpuPart>& parts,
     const std::vector<std::unique_ptr<Card>>& cards,
-    const std::vector<KernelTable>& tables, int peers, const char* runtime);
+    const std::vector<KernelTable>& tables, const char* runtime);
 
 }  // namespace berth::gpu
 

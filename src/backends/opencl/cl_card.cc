@@ -145,8 +145,9 @@ std::string device_text(cl_device_id device, cl_device_info what) {
   return text.substr(0, text.find('\0'));
 }
 
-ClCard::ClCard(cl_context context, cl_device_id device)
+ClCard::ClCard(cl_context context, cl_device_id device, int peers)
     : context_(context), device_(device) {
+  features_.peers = peers;
   features_.name = device_text(device, CL_DEVICE_NAME);
   features_.memory_bytes = info<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
   features_.local_bytes = info<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);

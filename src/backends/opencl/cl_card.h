@@ -16,7 +16,7 @@ namespace berth::opencl {
 class ClCard final : public gpu::Card {
  public:
   // `context` holds all cards of the platform and lives as long as they.
-  ClCard(cl_context context, cl_device_id device);
+  ClCard(cl_context context, cl_device_id device, int peers);
 
   std::unique_ptr<gpu::Queue> make_queue() override;
   std::unique_ptr<MemorySource> memory_source() override {

@@ -12,8 +12,6 @@ namespace opencl {
 
 namespace {
 
-constexpr int kPeers = 2;  // cards of one context copy to each other
-
 class OpenClBackend final : public Backend {
  public:
   const char* name() const override { return "opencl"; }
@@ -31,7 +29,7 @@ class OpenClBackend final : public Backend {
       if (!filled_.insert(p.physical).second) continue;
       gpu::fill_table(*cards()[i], config, tables_[i]);
     }
-    return gpu::make_devices(gpus, cards(), tables_, kPeers, "OpenCL");
+    return gpu::make_devices(gpus, cards(), tables_, "OpenCL");
   }
 
   std::string why_none(const RuntimeConfig&) override {

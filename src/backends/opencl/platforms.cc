@@ -71,9 +71,12 @@ void add_platform(cl_platform_id platform, bool all, Found& found) {
                       devices.data(), nullptr, nullptr, &error);
   check(error, "clCreateContext");
   std::vector<std::unique_ptr<ClCard>> cards;
+  // Of a context, since its queues copy; a number that no other backend has.
+  constexpr int kFirstPeers = 2000;
+  const int peers = kFirstPeers + static_cast<int>(found.cards.size());
   for (const cl_device_id d : devices) {
     try {
-      cards.push_back(std::make_unique<ClCard>(context, d));
+      cards.push_back(std::make_unique<ClCard>(context, d, peers));
     } catch (const errors::Error& e) {
       add(found.why, e.what());
     }
