@@ -1,7 +1,209 @@
+#include <algorithm>
+
 #include "backends/gpu/kernels.h"
+#include "backends/gpu/rows.h"
+#include "op/reduce_axes.h"
 
 namespace berth::gpu {
 
-void add_reduce(Kernels&) {}
+namespace {
+namespace reduction {
+
+constexpr DTypeSet kRing = kEveryNumber;
+
+// Elements of a piece, so that the order of a sum follows from its length.
+struct Pieces {
+  int64_t length = 0, piece = 0, count = 1;
+  Pieces(int64_t n, int64_t each)
+      : length(n),
+        piece(each),
+        count(std::max<int64_t>(1, ceil_div(n, each))) {}
+};
+
+// The walks over kept and reduced axes. `columns`: of outputs that neighbours
+// in memory belong to; 0: elements of one output are neighbours. Kept axes
+// count even where they have one element, so that a part of x, cut along a
+// kept axis, is summed in the order of the whole.
+struct Walks {
+  Strided kept, reduced;
+  int64_t outer = 1, columns = 0, length = 1;
+};
+
+Walks walks_over(const Shape& x, const bool* reduced) {
+  int64_t strides[kMaxRank] = {};
+  int64_t stride = 1;
+  int last = -1;  // reduced axis
+  for (int d = x.rank() - 1; d >= 0; --d) {
+    strides[d] = stride;
+    stride *= x[d];
+    if (reduced[d] && x[d] != 1) last = std::max(last, d);
+  }
+  Walks w;
+  Shape outer, sums;
+  int64_t outer_strides[kMaxRank] = {}, sum_strides[kMaxRank] = {};
+  int64_t columns = 1;
+  bool behind = last < 0;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (reduced[d]) {
+      sum_strides[sums.rank()] = strides[d];
+      sums.push_back(x[d]);
+      w.length *= x[d];
+    } else if (d > last) {
+      columns *= x[d];
+      behind = true;
+    } else {
+      outer_strides[outer.rank()] = strides[d];
+      outer.push_back(x[d]);
+      w.outer *= x[d];
+    }
+  }
+  w.kept = strided(outer, outer_strides);
+  w.reduced = strided(sums, sum_strides);
+  w.columns = behind ? columns : 0;
+  return w;
+}
+
+void fold(Recipe& r, const Source& source, const std::string& kind,
+          const Arg& partial, int64_t outputs, int64_t output_stride,
+          int64_t pieces, int64_t piece_stride, double divisor) {
+  const int32_t lanes = row_lanes(r.features(), pieces);
+  launch_rows(
+      r, source, (kind + "_fold").c_str(), outputs, lanes,
+      {partial, out(0), value(outputs), value(output_stride), value(pieces),
+       value(piece_stride), value(lanes), real_value(r.in_type(0), divisor)});
+}
+
+// What pieces are kept in.
+size_t bytes_of_partial(DType type) {
+  return type == bfloat16 || type == float16 ? 4 : size_of(type);
+}
+
+void by_rows(Recipe& r, const Source& source, const std::string& kind,
+             const Walks& w, double divisor) {
+  const Features& f = r.features();
+  const Pieces p(w.length, f.is_cpu ? 2048 : int64_t{32} * f.group_size);
+  const int32_t lanes = row_lanes(f, std::min(p.length, p.piece));
+  const DType type = r.in_type(0);
+  const int64_t rows = w.outer * p.count;
+  const Arg partial =
+      p.count > 1
+          ? r.scratch(static_cast<size_t>(rows) * bytes_of_partial(type))
+          : no_buffer();
+  const int32_t dense =
+      w.reduced.rank == 0 || (w.reduced.rank == 1 && w.reduced.stride[0] == 1);
+  launch_rows(r, source, (kind + "_rows").c_str(), rows, lanes,
+              {in(0), out(0), partial, value(w.kept), value(w.reduced),
+               value(w.outer), value(p.length), value(p.piece), value(p.count),
+               value(lanes), value(dense), real_value(type, divisor)});
+  if (p.count > 1) {
+    fold(r, source, kind, partial, w.outer, p.count, p.count, 1, divisor);
+  }
+}
+
+void by_columns(Recipe& r, const Source& source, const std::string& kind,
+                const Walks& w, double divisor) {
+  const Features& f = r.features();
+  const Pieces p(w.length, f.is_cpu ? 512 : 128);
+  const DType type = r.in_type(0);
+  const int64_t outputs = w.outer * w.columns;
+  const Arg partial = p.count > 1
+                          ? r.scratch(static_cast<size_t>(outputs * p.count) *
+                                      bytes_of_partial(type))
+                          : no_buffer();
+  const int64_t items = w.outer * p.count * ceil_div(w.columns, row_width(f));
+  r.flat(source, (kind + "_columns").c_str(), items,
+         {in(0), out(0), partial, value(w.kept), value(w.reduced),
+          value(w.outer), value(w.columns), value(p.length), value(p.piece),
+          value(p.count), real_value(type, divisor)});
+  if (p.count > 1) {
+    fold(r, source, kind, partial, outputs, 1, p.count, outputs, divisor);
+  }
+}
+
+bool reduce_op(Recipe& r, const char* kind, double divisor = 1) {
+  const auto reduced =
+      reduced_axes(*r.args().op, r.args().attrs, r.in_shape(0).rank());
+  return reduce_axes(r, kind, reduced.data(), divisor);
+}
+
+bool sum(Recipe& r) { return reduce_op(r, "sum"); }
+bool prod(Recipe& r) { return reduce_op(r, "prod"); }
+bool max(Recipe& r) { return reduce_op(r, "max"); }
+bool min(Recipe& r) { return reduce_op(r, "min"); }
+bool mean(Recipe& r) {
+  const Shape* unsplit = r.args().unsplit;
+  return reduce_op(r, "sum",
+                   reduced_count(*r.args().op, r.args().attrs,
+                                 unsplit ? *unsplit : r.in_shape(0)));
+}
+
+// All but the last axis.
+bool bias_add_grad(Recipe& r) {
+  bool reduced[kMaxRank] = {};
+  for (int d = 0; d + 1 < r.in_shape(0).rank(); ++d) reduced[d] = true;
+  return reduce_axes(r, "sum", reduced);
+}
+
+// Over what broadcasting added.
+bool sum_like(Recipe& r) {
+  const Shape &x = r.in_shape(0), &y = r.out_shape(0);
+  bool reduced[kMaxRank] = {};
+  const int added = x.rank() - y.rank();
+  for (int d = 0; d < x.rank(); ++d) {
+    reduced[d] = d < added || x[d] != y[d - added];
+  }
+  return reduce_axes(r, "sum", reduced);
+}
+
+bool arg_extreme(Recipe& r, bool largest) {
+  const Shape& x = r.in_shape(0);
+  const int axis = normalize_axis(r.args().attr<int64_t>("axis"), x.rank(),
+                                  r.args().op->name().c_str());
+  int64_t inner = 1;
+  for (int i = axis + 1; i < x.rank(); ++i) inner *= x[i];
+  const int64_t n = x[axis], outputs = r.out_shape(0).num_elements();
+  // Neighbours along the axis are apart when it is not the last one.
+  const bool enough = inner > 1 && outputs >= 1 << 14;
+  const int32_t lanes = enough ? 1 : row_lanes(r.features(), n);
+  launch_rows(r, row_source(r.in_type(0), {"arg_extreme.cl"}), "arg_extreme",
+              outputs, lanes,
+              {in(0), out(0), out(0), value(outputs), value(n), value(inner),
+               value(lanes), value(static_cast<int32_t>(largest)),
+               value(static_cast<int32_t>(r.out_type(0) == int64))});
+  return true;
+}
+bool arg_max(Recipe& r) { return arg_extreme(r, true); }
+bool arg_min(Recipe& r) { return arg_extreme(r, false); }
+
+}  // namespace reduction
+}  // namespace
+
+bool reduce_axes(Recipe& r, const char* kind, const bool* reduced,
+                 double divisor) {
+  const reduction::Walks w = reduction::walks_over(r.in_shape(0), reduced);
+  const Source source = row_source(r.in_type(0), {"reduce.cl"});
+  if (r.out_shape(0).num_elements() == 0) return true;
+  if (w.columns > 0) {
+    reduction::by_columns(r, source, kind, w, divisor);
+  } else {
+    reduction::by_rows(r, source, kind, w, divisor);
+  }
+  return true;
+}
+
+void add_reduce(Kernels& k) {
+  using namespace reduction;  // NOLINT: the functions of this file
+  k.add("Sum", kRing, &sum);
+  k.add("Prod", kRing, &prod);
+  k.add("Mean", kInexactTypes, &mean);
+  k.add("Max", kRealNumbers, &max);
+  k.add("Min", kRealNumbers, &min);
+  k.add("All", kBoolType, &prod);
+  k.add("Any", kBoolType, &sum);
+  k.add("ArgMax", kRealNumbers, &arg_max);
+  k.add("ArgMin", kRealNumbers, &arg_min);
+  k.add("BiasAddGrad", kNumberTypes, &bias_add_grad);
+  k.add("SumLike", kRing, &sum_like);
+}
 
 }  // namespace berth::gpu
