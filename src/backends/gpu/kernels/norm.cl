@@ -1,0 +1,246 @@
+// Batch norms: x is [groups, rows, channels]; each group has moments of its
+// own, [groups, channels]. Sums over rows are made of pieces whose length is
+// fixed. T is real, so T_C, real and T are one type.
+
+// Each element of [rows, channels] with its channel c: on processor cores an
+// item has a row.
+#if IS_CPU
+#define EACH_ELEMENT(rows, channels, i, r, c)                 \
+  const i64 r = ITEM;                                         \
+  if (r >= (rows)) return;                                    \
+  for (i64 c = 0, i = r * (channels); c < (channels); ++c, ++i)
+#else
+#define EACH_ELEMENT(rows, channels, i, r, c)                           \
+  const i64 i = ITEM;                                                   \
+  if (i >= (rows) * (channels)) return;                                 \
+  const i64 r = i >> 32 ? i / (channels) : (u32)i / (u32)(channels);    \
+  const i64 c = i - r * (channels);
+#endif
+
+// The piece of an item: ROW_WIDTH channels from `first`, rows [begin, end) of
+// group g, and `at`, where its results go in [groups, pieces, channels].
+#define PIECE_BEGIN                                                        \
+  const i64 blocks = (channels + ROW_WIDTH - 1) / ROW_WIDTH;               \
+  const i64 unit = ITEM / blocks, g = unit / pieces, p = unit % pieces;    \
+  const i64 first = (ITEM - unit * blocks) * ROW_WIDTH;                    \
+  if (g >= groups) return;                                                 \
+  const i32 width =                                                        \
+      (i32)(channels - first < ROW_WIDTH ? channels - first : ROW_WIDTH);  \
+  const i64 begin = g * rows + p * piece;                                  \
+  const i64 end = rows - p * piece < piece ? (g + 1) * rows : begin + piece; \
+  const i64 at = unit * channels + first
+
+// v[j] += EXPR for the elements e = (i, first + j) of the piece.
+#define PIECE_SUM(v, EXPR)                                             \
+  for (i32 j = 0; j < ROW_WIDTH; ++j) v[j] = T_ZERO;                   \
+  for (i64 i = begin; i < end; ++i) {                                  \
+    if (width == ROW_WIDTH) {                                          \
+      for (i32 j = 0; j < ROW_WIDTH; ++j) {                            \
+        const i64 e = i * channels + first + j;                        \
+        v[j] += EXPR;                                                  \
+      }                                                                \
+    } else {                                                           \
+      for (i32 j = 0; j < width; ++j) {                                \
+        const i64 e = i * channels + first + j;                        \
+        v[j] += EXPR;                                                  \
+      }                                                                \
+    }                                                                  \
+  }
+
+// Means of pieces, and sums of squared distances from them.
+KERNEL(FLAT_SIZE, moment_pieces)
+(BUF(const T, x), BUF(T, means), BUF(T, squares), const i64 groups,
+ const i64 rows, const i64 channels, const i64 piece, const i64 pieces) {
+  AT(const T, x);
+  AT(T, means);
+  AT(T, squares);
+  PIECE_BEGIN;
+  T mean[ROW_WIDTH], sum[ROW_WIDTH];
+  PIECE_SUM(mean, x[e]);
+  for (i32 j = 0; j < ROW_WIDTH; ++j) mean[j] /= (T)(end - begin);
+  PIECE_SUM(sum, (x[e] - mean[j]) * (x[e] - mean[j]));
+  for (i32 j = 0; j < width; ++j) {
+    means[at + j] = mean[j];
+    squares[at + j] = sum[j];
+  }
+}
+
+// Row: a channel of a group. batch_mean and batch_variance are those of the
+// only group.
+KERNEL(ROW_ITEMS, moment_fold)
+(BUF(const T, means), BUF(const T, squares), BUF(const T, scale), BUF(T, mean),
+ BUF(T, variance), BUF(T, factor), BUF(T, batch_mean), BUF(T, batch_variance),
+ const i64 groups, const i64 rows, const i64 channels, const i64 piece,
+ const i64 pieces, const i32 lanes, const real epsilon, const real unbiased) {
+  AT(const T, means);
+  AT(const T, squares);
+  AT(const T, scale);
+  AT(T, mean);
+  AT(T, variance);
+  AT(T, factor);
+  AT(T, batch_mean);
+  AT(T, batch_variance);
+  ROW_BOX(T, box);
+  ROW_BEGIN;
+  const i64 g = row / channels, c = row % channels;
+  const i64 at = g * pieces * channels + c, n = g < groups ? pieces : 0;
+  T m, s;
+#define SIZE_OF_PIECE \
+  (T)(rows - i * piece < piece ? rows - i * piece : piece)
+  if (rows == 0) {
+    m = T_ZERO;
+    s = T_ZERO;
+  } else {
+    ROW_FOLD(m, n, T_ADD, T_ZERO, i, means[at + i * channels] * SIZE_OF_PIECE);
+    ROW_TREE(box, m, T_ADD);
+  }
+  m /= (T)rows;
+  if (rows != 0) {
+    ROW_FOLD(s, n, T_ADD, T_ZERO, i,
+             squares[at + i * channels] + (means[at + i * channels] - m) *
+                                              (means[at + i * channels] - m) *
+                                              SIZE_OF_PIECE);
+    ROW_TREE(box, s, T_ADD);
+  }
+  if (lane != 0 || g >= groups) return;
+  s /= (T)rows;
+  mean[row] = m;
+  variance[row] = s;
+  factor[row] = scale[c] / T_SQRT(s + epsilon);
+  if (groups == 1) {
+    batch_mean[c] = m;
+    batch_variance[c] = s * unbiased;
+  }
+}
+
+// Moments that are given are results too.
+KERNEL(FLAT_SIZE, given_moments)
+(BUF(const T, mean), BUF(const T, variance), BUF(const T, scale),
+ BUF(T, batch_mean), BUF(T, batch_variance), BUF(T, used_mean),
+ BUF(T, used_variance), BUF(T, factor), const i64 channels,
+ const real epsilon) {
+  AT(const T, mean);
+  AT(const T, variance);
+  AT(const T, scale);
+  AT(T, batch_mean);
+  AT(T, batch_variance);
+  AT(T, used_mean);
+  AT(T, used_variance);
+  AT(T, factor);
+  const i64 c = ITEM;
+  if (c >= channels) return;
+  const T m = mean[c], v = variance[c];
+  batch_mean[c] = m;
+  used_mean[c] = m;
+  batch_variance[c] = v;
+  used_variance[c] = v;
+  factor[c] = scale[c] / T_SQRT(v + epsilon);
+}
+
+// [groups, channels] to [channels]: sums, times a share.
+KERNEL(FLAT_SIZE, join_groups)
+(BUF(const T, a), BUF(const T, b), BUF(T, a_sum), BUF(T, b_sum),
+ const i64 groups, const i64 channels, const real a_share,
+ const real b_share) {
+  AT(const T, a);
+  AT(const T, b);
+  AT(T, a_sum);
+  AT(T, b_sum);
+  const i64 c = ITEM;
+  if (c >= channels) return;
+  T sum_a = T_ZERO, sum_b = T_ZERO;
+  for (i64 g = 0; g < groups; ++g) {
+    sum_a += a[g * channels + c];
+    sum_b += b[g * channels + c];
+  }
+  a_sum[c] = sum_a * a_share;
+  b_sum[c] = sum_b * b_share;
+}
+
+KERNEL(FLAT_SIZE, normalise)
+(BUF(const T, x), BUF(const T, mean), BUF(const T, factor),
+ BUF(const T, offset), BUF(T, y), const i64 groups, const i64 rows,
+ const i64 channels) {
+  AT(const T, x);
+  AT(const T, mean);
+  AT(const T, factor);
+  AT(const T, offset);
+  AT(T, y);
+  EACH_ELEMENT(groups * rows, channels, i, r, c) {
+    const i64 m = groups > 1 ? r / rows * channels + c : c;
+    y[i] = (x[i] - mean[m]) * factor[m] + offset[c];
+  }
+}
+
+// Sums of dy * h and of dy, with h = (x - mean) / sqrt(variance + epsilon).
+KERNEL(FLAT_SIZE, norm_grad_pieces)
+(BUF(const T, dy), BUF(const T, x), BUF(const T, mean), BUF(const T, variance),
+ BUF(T, dots), BUF(T, sums), const i64 groups, const i64 rows,
+ const i64 channels, const i64 piece, const i64 pieces, const real epsilon) {
+  AT(const T, dy);
+  AT(const T, x);
+  AT(const T, mean);
+  AT(const T, variance);
+  AT(T, dots);
+  AT(T, sums);
+  PIECE_BEGIN;
+  T middle[ROW_WIDTH], dot[ROW_WIDTH], sum[ROW_WIDTH];
+  for (i32 j = 0; j < width; ++j) middle[j] = mean[g * channels + first + j];
+  for (i32 j = width; j < ROW_WIDTH; ++j) middle[j] = T_ZERO;
+  PIECE_SUM(dot, dy[e] * (x[e] - middle[j]));
+  PIECE_SUM(sum, dy[e]);
+  for (i32 j = 0; j < width; ++j) {
+    const T v = variance[g * channels + first + j];
+    dots[at + j] = dot[j] / T_SQRT(v + epsilon);
+    sums[at + j] = sum[j];
+  }
+}
+
+// Row: a column of a group of pieces, whose sums go to a and b.
+KERNEL(ROW_ITEMS, fold_two)
+(BUF(const T, a_pieces), BUF(const T, b_pieces), BUF(T, a), BUF(T, b),
+ const i64 groups, const i64 channels, const i64 pieces, const i32 lanes) {
+  AT(const T, a_pieces);
+  AT(const T, b_pieces);
+  AT(T, a);
+  AT(T, b);
+  ROW_BOX(T, box);
+  ROW_BEGIN;
+  const i64 g = row / channels, c = row % channels;
+  const i64 at = g * pieces * channels + c, n = g < groups ? pieces : 0;
+  T v, w;
+  ROW_FOLD(v, n, T_ADD, T_ZERO, i, a_pieces[at + i * channels]);
+  ROW_TREE(box, v, T_ADD);
+  ROW_FOLD(w, n, T_ADD, T_ZERO, i, b_pieces[at + i * channels]);
+  ROW_TREE(box, w, T_ADD);
+  if (lane != 0 || g >= groups) return;
+  a[row] = v;
+  b[row] = w;
+}
+
+// dx; dots and sums count when the moments depend on x.
+KERNEL(FLAT_SIZE, norm_grad)
+(BUF(const T, dy), BUF(const T, x), BUF(const T, scale), BUF(const T, mean),
+ BUF(const T, variance), BUF(const T, dots), BUF(const T, sums), BUF(T, dx),
+ const i64 groups, const i64 rows, const i64 channels, const i32 training,
+ const real epsilon) {
+  AT(const T, dy);
+  AT(const T, x);
+  AT(const T, scale);
+  AT(const T, mean);
+  AT(const T, variance);
+  AT(const T, dots);
+  AT(const T, sums);
+  AT(T, dx);
+  const T share = T_ONE / (T)rows;
+  EACH_ELEMENT(groups * rows, channels, i, r, c) {
+    const i64 m = groups > 1 ? r / rows * channels + c : c;
+    const T inverse = T_ONE / T_SQRT(variance[m] + epsilon);
+    T d = dy[i];
+    if (training) {
+      const T h = (x[i] - mean[m]) * inverse;
+      d -= (sums[m] + h * dots[m]) * share;
+    }
+    dx[i] = d * scale[c] * inverse;
+  }
+}
