@@ -1,7 +1,115 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "backends/gpu/kernels.h"
+#include "backends/gpu/rows.h"
 
 namespace berth::gpu {
 
-void add_sort(Kernels&) {}
+namespace {
+namespace sort_family {
+
+Source source_of(Recipe& r) { return row_source(r.in_type(0), {"sort.cl"}); }
+
+Arg flag(bool on) { return value(static_cast<int32_t>(on)); }
+
+// Rows in order; returns where the places are, [rows, span].
+Arg order_rows(Recipe& r, const RowShape& x, int64_t span, bool down) {
+  const Source source = source_of(r);
+  const int64_t local = 2 * int64_t{r.features().group_size};  // SORT_SPAN
+  const int64_t groups = ceil_div(x.rows * span, local);
+  const auto places = static_cast<size_t>(groups * local);
+  const DType type = r.in_type(0);
+  const bool half = type == bfloat16 || type == float16;
+  const Arg keys = r.scratch(places * (half ? 4 : size_of(type)));
+  const Arg order = r.scratch(places * sizeof(int32_t));
+  const Arg n = value(x.length), over = value(span);
+  const auto inside = [&](int64_t size, bool first) {
+    r.groups(source, "sort_local", groups,
+             {in(0), keys, order, value(x.rows), n, over, value(size),
+              flag(first), flag(down)});
+  };
+  inside(0, true);
+  for (int64_t size = 2 * local; size <= span; size *= 2) {
+    for (int64_t apart = size / 2; apart >= local; apart /= 2) {
+      const int64_t pairs = groups * local / 2;
+      r.flat(source, "sort_step", pairs,
+             {keys, order, value(pairs), n, over, value(size), value(apart),
+              flag(down)});
+    }
+    inside(size, false);
+  }
+  return order;
+}
+
+// The first k of each row: places to output `places`, and values to output 0
+// when that is another one.
+bool first_of_rows(Recipe& r, int64_t k, int places, bool down) {
+  const RowShape x = rows_of(r.in_shape(0));
+  if (x.rows * k == 0) return true;
+  int64_t span = 1;
+  while (span < x.length) span *= 2;
+  const Arg order = order_rows(r, x, span, down);
+  r.flat(source_of(r), "sort_results", x.rows * k,
+         {in(0), order, places == 0 ? no_buffer() : out(0), out(places),
+          value(x.rows), value(x.length), value(span), value(k),
+          flag(places != 0)});
+  return true;
+}
+
+bool top_k(Recipe& r) {
+  return first_of_rows(r, rows_of(r.out_shape(0)).length, 1, true);
+}
+bool arg_sort(Recipe& r) {
+  return first_of_rows(r, rows_of(r.in_shape(0)).length, 0,
+                       r.args().attr<bool>("descending"));
+}
+
+bool bound(Recipe& r, bool upper) {
+  const RowShape sorted = rows_of(r.in_shape(0)), v = rows_of(r.in_shape(1));
+  const int64_t count = v.rows * v.length;
+  r.flat(source_of(r), "bound", count,
+         {in(0), in(1), out(0), out(0), value(count), value(v.length),
+          value(sorted.length), flag(upper), flag(r.out_type(0) == int64)});
+  return true;
+}
+bool lower_bound(Recipe& r) { return bound(r, false); }
+bool upper_bound(Recipe& r) { return bound(r, true); }
+
+bool invert_permutation(Recipe& r) {
+  const int64_t n = r.in_shape(0).num_elements();
+  if (n > INT32_MAX) return false;
+  if (n == 0) return true;
+  const size_t bytes = static_cast<size_t>(n) * sizeof(int32_t);
+  const Arg owner = r.scratch(bytes);
+  r.fill(owner, 0xff, bytes);
+  const std::string& name = r.args().op->name();
+  const Arg fault = r.fault(
+      {fmt::format("{}: index {{0}} at place {{1}} of the indices is out of "
+                   "range for axis 0 of {}; expected one in [0, {{2}})",
+                   name, r.in_shape(0).str()),
+       fmt::format("{}: {{0}} appears twice, also at place {{1}}; expected "
+                   "each of 0 to {{2}} once",
+                   name)});
+  Source source;
+  source.files = {"permutation.cl"};
+  source.types = {{"T", r.in_type(0)}};
+  r.flat(source, "invert_permutation", n,
+         {in(0), out(0), owner, fault, value(n)});
+  return true;
+}
+
+}  // namespace sort_family
+}  // namespace
+
+void add_sort(Kernels& k) {
+  using namespace sort_family;  // NOLINT: the functions of this file
+  k.add("TopKV2", kNumberTypes, &top_k);
+  k.add("ArgSort", kNumberTypes, &arg_sort);
+  k.add("LowerBound", kNumberTypes, &lower_bound);
+  k.add("UpperBound", kNumberTypes, &upper_bound);
+  k.add("InvertPermutation", kIndexTypes, &invert_permutation);
+}
 
 }  // namespace berth::gpu
