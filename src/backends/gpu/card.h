@@ -34,6 +34,19 @@ struct Features {
   bool is_cpu = false;
   // Cards of one number but 0 copy to each other (MemoryOptions::peers).
   int peers = 0;
+  // Products of matrices go through tiles in local memory, as suits GPUs.
+  bool tiles = true;
+};
+
+// c[z] = a[z] b[z] for each batch z: row-major [m, k] or, transposed, [k, m];
+// [k, n] or [n, k]; [m, n]. Strides are from one batch to the next, in
+// elements; 0: all read the same.
+struct MatrixProduct {
+  DType dtype = DType::kInvalid;
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  int64_t batches = 1;
+  int64_t stride_a = 0, stride_b = 0, stride_c = 0;
 };
 
 // Groups along three axes, of `items` items along the first.
@@ -101,6 +114,14 @@ class Card {
   // The compiled program; compiles it if this process has not yet. Throws
   // errors::Internal with the compiler's words.
   std::shared_ptr<Module> module(const Source& source);
+
+  // A library's kernel of that product, whose arguments are the addresses of
+  // a, b and c and, if it asks for bytes of it, scratch; its grid is nothing.
+  // Null: there is none, or it is not better than the kernels of this folder.
+  virtual std::unique_ptr<Kernel> product(const MatrixProduct& /*product*/,
+                                          size_t* /*scratch_bytes*/) {
+    return nullptr;
+  }
 
   virtual std::unique_ptr<Queue> make_queue() = 0;
   // Memory for the allocator of one device.

@@ -1,7 +1,106 @@
+// Convolutions and their gradients, as products.
+
+#include <algorithm>
+
 #include "backends/gpu/kernels.h"
+#include "backends/gpu/product.h"
+#include "op/window.h"
 
 namespace berth::gpu {
 
-void add_conv(Kernels&) {}
+namespace conv {
+
+// Of kernels/product_conv.cl.
+struct Problem {
+  ProductFields fields;
+  int64_t h, w, c, oh, ow, o;
+  int64_t kh, kw, sh, sw, dh, dw, ph, pw;
+  int64_t cg, og;
+};
+
+// CONV of kernels/product_conv.cl.
+enum class What { kResult, kImage, kFilter };
+
+Problem geometry(const Recipe& r, const Shape& x, const Shape& filter,
+                 const Shape& y) {
+  const PrepareArgs& args = r.args();
+  const Windows at = conv_windows(*args.op, args.attrs, x, filter);
+  Problem p{};
+  p.fields.batches = conv_groups(*args.op, args.attrs, x, filter);
+  p.h = x[1], p.w = x[2], p.c = x[3];
+  p.oh = y[1], p.ow = y[2], p.o = y[3];
+  p.kh = filter[0], p.kw = filter[1];
+  p.sh = at.h.stride, p.sw = at.w.stride;
+  p.dh = at.h.dilation, p.dw = at.w.dilation;
+  p.ph = at.h.pad, p.pw = at.w.pad;
+  p.cg = filter[2], p.og = p.o / p.fields.batches;
+  return p;
+}
+
+// True when places, pixels and taps are counted in 32 bits.
+bool fits_i32(const Problem& p, const Shape& x, const Shape& filter,
+              const Shape& y) {
+  constexpr int64_t kMost = int64_t{1} << 28;
+  const int64_t far = std::max({p.h, p.w, p.oh * p.sh, p.ow * p.sw, p.kh * p.dh,
+                                p.kw * p.dw, p.ph, p.pw});
+  return far < kMost && x.num_elements() <= INT32_MAX &&
+         filter.num_elements() <= INT32_MAX && y.num_elements() <= INT32_MAX;
+}
+
+void append(Recipe& r, What what, const Shape& x, const Shape& filter,
+            const Shape& y, const Arg& a, const Arg& b) {
+  Problem p = geometry(r, x, filter, y);
+  ProductFields& f = p.fields;
+  f.batch_inner = 1;
+  f.b_col = 1;
+  const int64_t taps = p.kh * p.kw, windows = x[0] * p.oh * p.ow;
+  if (what == What::kResult) {
+    f.m = windows, f.n = p.og, f.k = taps * p.cg;
+  } else if (what == What::kImage) {
+    f.m = x[0] * p.h * p.w, f.n = p.cg, f.k = taps * p.og;
+    f.b_col = p.o;
+  } else {
+    f.m = taps * p.cg, f.n = p.og, f.k = windows;
+    f.rows_fast = 1;
+  }
+  f.c_row = what == What::kImage ? p.c : p.o;
+  f.c_batch = f.n;
+  const char* index = fits_i32(p, x, filter, y) ? "i32" : "i64";
+  append_product(
+      r, {f,
+          value(p),
+          "product_conv.cl",
+          {{"CONV", std::to_string(static_cast<int>(what))}, {"INDEX", index}},
+          r.out_type(0),
+          a,
+          b,
+          out(0)});
+}
+
+bool conv2d(Recipe& r) {
+  append(r, What::kResult, r.in_shape(0), r.in_shape(1), r.out_shape(0), in(0),
+         in(1));
+  return true;
+}
+
+bool backprop_input(Recipe& r) {
+  append(r, What::kImage, r.out_shape(0), r.in_shape(0), r.in_shape(1), in(1),
+         in(0));
+  return true;
+}
+
+bool backprop_filter(Recipe& r) {
+  append(r, What::kFilter, r.in_shape(0), r.out_shape(0), r.in_shape(1), in(0),
+         in(1));
+  return true;
+}
+
+}  // namespace conv
+
+void add_conv(Kernels& k) {
+  k.add("Conv2D", kFloatingTypes, &conv::conv2d);
+  k.add("Conv2DBackpropInput", kFloatingTypes, &conv::backprop_input);
+  k.add("Conv2DBackpropFilter", kFloatingTypes, &conv::backprop_filter);
+}
 
 }  // namespace berth::gpu

@@ -186,6 +186,20 @@ void Recipe::launch(const Source& source, const char* kernel, const Grid& grid,
   steps_->list.push_back(std::move(step));
 }
 
+bool Recipe::product(const MatrixProduct& product, const Arg& a, const Arg& b,
+                     const Arg& c) {
+  size_t scratch_bytes = 0;
+  Step step;
+  step.kernel = card_.product(product, &scratch_bytes);
+  if (!step.kernel) return false;
+  step.first = steps_->slots.size();
+  for (const Arg& arg : {a, b, c}) steps_->add(arg);
+  if (scratch_bytes > 0) steps_->add(scratch(scratch_bytes));
+  step.count = static_cast<int>(steps_->slots.size() - step.first);
+  steps_->list.push_back(std::move(step));
+  return true;
+}
+
 void Recipe::fill(const Arg& target, int value, size_t bytes) {
   if (bytes == 0) return;
   Step step;

@@ -108,6 +108,9 @@ class Recipe {
   // The same in full.
   void launch(const Source& source, const char* kernel, const Grid& grid,
               const std::vector<Arg>& args);
+  // Appends a product by a library of the card's; false: it has none for it.
+  bool product(const MatrixProduct& product, const Arg& a, const Arg& b,
+               const Arg& c);
   // Appends the filling of memory, or a copy within the card.
   void fill(const Arg& target, int value, size_t bytes);
   void copy(const Arg& target, const Arg& source, size_t bytes);

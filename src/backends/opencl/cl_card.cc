@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "backends/opencl/cl_queue.h"
+#include "base/environment.h"
 #include "berth/errors.h"
 
 namespace berth::opencl {
@@ -155,6 +156,9 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
       info<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   features_.is_cpu =
       (info<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  const std::string products = environment_choice(
+      "BERTH_OPENCL_PRODUCTS", {"auto", "own", "tiles", "clblast"});
+  features_.tiles = !features_.is_cpu || products == "tiles";
   const auto most = info<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
   features_.group_size = features_.is_cpu ? 64 : 256;
   if (most < 256) {

@@ -1,0 +1,185 @@
+// Products for processors: operands are packed into panels of PANEL_ROWS rows
+// and of a few vectors of columns, then an item makes a block of c of that
+// size in registers. OpenCL only.
+
+#define PANEL_ROWS 6
+#define PACK_A 256  // inner indices that an item packs
+#define PACK_B 32
+
+// A piece of the product: batches, rows, inner indices.
+typedef struct {
+  i64 z0, z1, r0, r1, q0, q1;
+  i64 part;     // its sums are this part's; negative: they are c
+  i64 columns;  // of a panel of b
+} Piece;
+
+#if T_COMPLEX
+#define PACK_STORE(to, pitch, i, v) \
+  ((to)[i] = (v).re, (to)[(pitch) + (i)] = (v).im)
+#else
+#define PACK_STORE(to, pitch, i, v) ((to)[i] = (v))
+#endif
+
+KERNEL(1, product_pack_a)(BUF(const T, a), BUF(SCALAR, packed),
+                          const Problem p, const Piece s) {
+  AT(const T, a);
+  AT(SCALAR, packed);
+  const i64 panels = (s.r1 - s.r0 + PANEL_ROWS - 1) / PANEL_ROWS;
+  const i64 blocks = (s.q1 - s.q0 + PACK_A - 1) / PACK_A;
+  const i64 at = GROUP / blocks, z = at / panels;
+  const i64 first = s.q0 + (GROUP - at * blocks) * PACK_A;
+  const i64 last = first + PACK_A < s.q1 ? first + PACK_A : s.q1;
+  const i64 r0 = s.r0 + (at - z * panels) * PANEL_ROWS;
+  Key rows[PANEL_ROWS];
+  for (i32 i = 0; i < PANEL_ROWS; ++i) {
+    rows[i] = row_key(&p, s.z0 + z, r0 + i < p.m ? r0 + i : p.m - 1);
+  }
+  Key inner = inner_key(&p, s.z0 + z, first);
+  GLOBAL SCALAR *to = packed + (at * (s.q1 - s.q0) + first - s.q0) *
+                                   (PANEL_ROWS * PLANES);
+  for (i64 q = first; q < last; ++q) {
+#pragma unroll
+    for (i32 i = 0; i < PANEL_ROWS; ++i) {
+      const ACC v = load_a(a, &p, rows[i], inner);
+      PACK_STORE(to, PANEL_ROWS, i, v);
+    }
+    to += PANEL_ROWS * PLANES;
+    inner_next(&p, &inner);
+  }
+}
+
+KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
+                          const Problem p, const Piece s) {
+  AT(const T, b);
+  AT(SCALAR, packed);
+  const i32 columns = (i32)s.columns;
+  const i64 panels = (p.n + columns - 1) / columns;
+  const i64 blocks = (s.q1 - s.q0 + PACK_B - 1) / PACK_B;
+  const i64 at = GROUP / blocks, z = at / panels;
+  const i64 first = s.q0 + (GROUP - at * blocks) * PACK_B;
+  const i64 last = first + PACK_B < s.q1 ? first + PACK_B : s.q1;
+  const i64 c0 = (at - z * panels) * columns;
+  const i32 here = (i32)(p.n - c0 < columns ? p.n - c0 : columns);
+  Key inner = inner_key(&p, s.z0 + z, first);
+  GLOBAL const T *from = b + b_base(&p, s.z0 + z) + c0 * p.b_col;
+  GLOBAL SCALAR *to =
+      packed + (at * (s.q1 - s.q0) + first - s.q0) * columns * PLANES;
+  for (i64 q = first; q < last; ++q) {
+    GLOBAL const T *row = from + inner.b;
+    if (p.b_col == 1) {
+      for (i32 j = 0; j < here; ++j) {
+        const ACC v = TO_ACC(T_LOAD(row, j));
+        PACK_STORE(to, columns, j, v);
+      }
+    } else {
+      for (i32 j = 0; j < here; ++j) {
+        const ACC v = TO_ACC(T_LOAD(row, j * p.b_col));
+        PACK_STORE(to, columns, j, v);
+      }
+    }
+    for (i32 j = here; j < columns; ++j) PACK_STORE(to, columns, j, ZERO_ACC);
+    to += columns * PLANES;
+    inner_next(&p, &inner);
+  }
+}
+
+// Panels of one column of panels follow each other, so that b's stays near.
+#define PANEL_BEGIN(NV)                                                     \
+  AT(const SCALAR, pa);                                                     \
+  AT(const SCALAR, pb);                                                     \
+  AT(T, c);                                                                 \
+  AT(ACC, sums);                                                            \
+  const i64 inner = s.q1 - s.q0, columns = NV * LANES;                      \
+  const i64 panels_m = (s.r1 - s.r0 + PANEL_ROWS - 1) / PANEL_ROWS;         \
+  const i64 panels_n = (p.n + columns - 1) / columns;                       \
+  const i64 at_b = GROUP / panels_m, row = GROUP - at_b * panels_m;         \
+  const i64 z = at_b / panels_n;                                            \
+  GLOBAL const SCALAR *x =                                                  \
+      pa + (z * panels_m + row) * inner * (PANEL_ROWS * PLANES);            \
+  GLOBAL const SCALAR *y = pb + at_b * inner * (columns * PLANES);          \
+  const i64 r0 = s.r0 + row * PANEL_ROWS, c0 = (at_b - z * panels_n) * columns
+
+#define PANEL_END(NV, VALUE)                                              \
+  const i64 end = p.n - c0 < columns ? p.n - c0 : columns;                \
+  for (i32 i = 0; i < PANEL_ROWS; ++i) {                                  \
+    if (r0 + i >= s.r1) break;                                            \
+    if (s.part >= 0) {                                                    \
+      GLOBAL ACC *to = sums + sum_place(&p, s.part, s.z0 + z, r0 + i, c0); \
+      for (i64 j = 0; j < end; ++j) to[j] = VALUE;                        \
+    } else {                                                              \
+      GLOBAL T *to = c + c_place(&p, s.z0 + z, r0 + i, c0);               \
+      for (i64 j = 0; j < end; ++j) T_STORE(to, j, VALUE);                \
+    }                                                                     \
+  }
+
+#define PANEL_PARAMETERS                                            \
+  (BUF(const SCALAR, pa), BUF(const SCALAR, pb), BUF(T, c),         \
+   BUF(ACC, sums), const Problem p, const Piece s)
+
+#if T_COMPLEX
+
+#define PANEL(name, NV)                                                \
+  KERNEL(1, name) PANEL_PARAMETERS {                                   \
+    PANEL_BEGIN(NV);                                                   \
+    VEC re[PANEL_ROWS], im[PANEL_ROWS];                                \
+    _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {           \
+      re[i] = (VEC)0;                                                  \
+      im[i] = (VEC)0;                                                  \
+    }                                                                  \
+    for (i64 q = 0; q < inner; ++q) {                                  \
+      const VEC u = VLOAD(0, y), v = VLOAD(0, y + LANES);              \
+      _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {         \
+        const VEC f = (VEC)x[i], g = (VEC)x[PANEL_ROWS + i];           \
+        re[i] = VEC_MADD(-g, v, VEC_MADD(f, u, re[i]));                \
+        im[i] = VEC_MADD(g, u, VEC_MADD(f, v, im[i]));                 \
+      }                                                                \
+      x += PANEL_ROWS * PLANES;                                        \
+      y += LANES * PLANES;                                             \
+    }                                                                  \
+    SCALAR out_re[PANEL_ROWS][LANES], out_im[PANEL_ROWS][LANES];       \
+    for (i32 i = 0; i < PANEL_ROWS; ++i) {                             \
+      VSTORE(re[i], 0, out_re[i]);                                     \
+      VSTORE(im[i], 0, out_im[i]);                                     \
+    }                                                                  \
+    PANEL_END(NV, CONCAT_MAKE(T)(out_re[i][j], out_im[i][j]))          \
+  }
+#define CONCAT_MAKE(t) CONCAT_MAKE_(t)
+#define CONCAT_MAKE_(t) t##_make
+PANEL(product_panels_1, 1)
+
+#else
+
+#define PANEL(name, NV)                                                    \
+  KERNEL(1, name) PANEL_PARAMETERS {                                       \
+    PANEL_BEGIN(NV);                                                       \
+    VEC sum[PANEL_ROWS][NV];                                               \
+    _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {               \
+      _Pragma("unroll") for (i32 v = 0; v < NV; ++v) sum[i][v] = (VEC)0;   \
+    }                                                                      \
+    for (i64 q = 0; q < inner; ++q) {                                      \
+      VEC u[NV];                                                           \
+      _Pragma("unroll") for (i32 v = 0; v < NV; ++v) {                     \
+        u[v] = VLOAD(0, y + v * LANES);                                    \
+      }                                                                    \
+      _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {             \
+        const VEC f = (VEC)x[i];                                           \
+        _Pragma("unroll") for (i32 v = 0; v < NV; ++v) {                   \
+          sum[i][v] = VEC_MADD(f, u[v], sum[i][v]);                        \
+        }                                                                  \
+      }                                                                    \
+      x += PANEL_ROWS;                                                     \
+      y += columns;                                                        \
+    }                                                                      \
+    SCALAR out[PANEL_ROWS][NV * LANES];                                    \
+    _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {               \
+      _Pragma("unroll") for (i32 v = 0; v < NV; ++v) {                     \
+        VSTORE(sum[i][v], 0, out[i] + v * LANES);                          \
+      }                                                                    \
+    }                                                                      \
+    PANEL_END(NV, out[i][j])                                               \
+  }
+PANEL(product_panels_1, 1)
+PANEL(product_panels_2, 2)
+PANEL(product_panels_4, 4)
+
+#endif
