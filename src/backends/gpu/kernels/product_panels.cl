@@ -149,31 +149,43 @@ PANEL(product_panels_1, 1)
 
 #else
 
+// Vectors of a row that are kept in registers at a time.
+#if defined(__AVX512F__)
+#define STRIP(NV) (NV)
+#else
+#define STRIP(NV) 1
+#endif
+
 #define PANEL(name, NV)                                                    \
   KERNEL(1, name) PANEL_PARAMETERS {                                       \
     PANEL_BEGIN(NV);                                                       \
-    VEC sum[PANEL_ROWS][NV];                                               \
-    _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {               \
-      _Pragma("unroll") for (i32 v = 0; v < NV; ++v) sum[i][v] = (VEC)0;   \
-    }                                                                      \
-    for (i64 q = 0; q < inner; ++q) {                                      \
-      VEC u[NV];                                                           \
-      _Pragma("unroll") for (i32 v = 0; v < NV; ++v) {                     \
-        u[v] = VLOAD(0, y + v * LANES);                                    \
-      }                                                                    \
+    SCALAR out[PANEL_ROWS][NV * LANES];                                    \
+    for (i32 strip = 0; strip < NV; strip += STRIP(NV)) {                  \
+      GLOBAL const SCALAR *f = x, *g = y + strip * LANES;                  \
+      VEC sum[PANEL_ROWS][STRIP(NV)];                                      \
       _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {             \
-        const VEC f = (VEC)x[i];                                           \
-        _Pragma("unroll") for (i32 v = 0; v < NV; ++v) {                   \
-          sum[i][v] = VEC_MADD(f, u[v], sum[i][v]);                        \
+        _Pragma("unroll") for (i32 v = 0; v < STRIP(NV); ++v) {            \
+          sum[i][v] = (VEC)0;                                              \
         }                                                                  \
       }                                                                    \
-      x += PANEL_ROWS;                                                     \
-      y += columns;                                                        \
-    }                                                                      \
-    SCALAR out[PANEL_ROWS][NV * LANES];                                    \
-    _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {               \
-      _Pragma("unroll") for (i32 v = 0; v < NV; ++v) {                     \
-        VSTORE(sum[i][v], 0, out[i] + v * LANES);                          \
+      for (i64 q = 0; q < inner; ++q) {                                    \
+        VEC u[STRIP(NV)];                                                  \
+        _Pragma("unroll") for (i32 v = 0; v < STRIP(NV); ++v) {            \
+          u[v] = VLOAD(0, g + v * LANES);                                  \
+        }                                                                  \
+        _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {           \
+          const VEC e = (VEC)f[i];                                         \
+          _Pragma("unroll") for (i32 v = 0; v < STRIP(NV); ++v) {          \
+            sum[i][v] = VEC_MADD(e, u[v], sum[i][v]);                      \
+          }                                                                \
+        }                                                                  \
+        f += PANEL_ROWS;                                                   \
+        g += columns;                                                      \
+      }                                                                    \
+      _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {             \
+        _Pragma("unroll") for (i32 v = 0; v < STRIP(NV); ++v) {            \
+          VSTORE(sum[i][v], 0, out[i] + (strip + v) * LANES);              \
+        }                                                                  \
       }                                                                    \
     }                                                                      \
     PANEL_END(NV, out[i][j])                                               \
