@@ -1,7 +1,80 @@
-#include "backends/gpu/kernels.h"
+// What expressions are made of, as single ops; fused groups are in fused.cc.
+
+#include "backends/gpu/element_kernel.h"
 
 namespace berth::gpu {
 
-void add_elementwise(Kernels&) {}
+namespace elementwise {
+
+using Kind = ElementOp::Kind;
+
+constexpr DTypeSet kFloats = kRealFloats;
+constexpr DTypeSet kNumbers = kNumberTypes | kHalfTypes;
+constexpr DTypeSet kOrdered = kRealNumbers;
+
+constexpr ElementOp kOps[] = {
+    {"Relu", "RELU", 1, kNumberTypes},
+    {"Sigmoid", "SIGMOID", 1, kFloats},
+    {"Tanh", "TANH", 1, kFloats},
+    {"Exp", "EXP", 1, kFloats},
+    {"Log", "LOG", 1, kFloats},
+    {"Log1p", "LOG1P", 1, kFloats},
+    {"Sqrt", "SQRT", 1, kFloats},
+    {"Rsqrt", "RSQRT", 1, kFloats},
+    {"Erf", "ERF", 1, kFloatingTypes},
+    {"Floor", "FLOOR", 1, kFloats},
+    {"Neg", "NEG", 1, kOrdered},
+    {"Abs", "ABS", 1, kOrdered},
+    {"Sign", "SIGN", 1, kOrdered},
+    {"Square", "SQUARE", 1, kOrdered},
+    {"Reciprocal", "RECIPROCAL", 1, kFloatingTypes},
+    {"AddV2", "ADD", 2, kOrdered},
+    {"BiasAdd", "ADD", 2, kNumberTypes},
+    {"Sub", "SUB", 2, kOrdered},
+    {"Mul", "MUL", 2, kOrdered},
+    {"RealDiv", "DIV", 2, kFloats},
+    {"Maximum", "MAX", 2, kOrdered},
+    {"Minimum", "MIN", 2, kOrdered},
+    {"Pow", "POW", 2, kFloats},
+    {"SquaredDifference", "SQUARED_DIFFERENCE", 2, kOrdered},
+    {"ReluGrad", "RELU_GRAD", 2, kNumberTypes},
+    {"Equal", "==", 2, kOrdered | kBoolType, Kind::kInfix},
+    {"NotEqual", "!=", 2, kOrdered | kBoolType, Kind::kInfix},
+    {"Less", "<", 2, kOrdered, Kind::kInfix},
+    {"LessEqual", "<=", 2, kOrdered, Kind::kInfix},
+    {"Greater", ">", 2, kOrdered, Kind::kInfix},
+    {"GreaterEqual", ">=", 2, kOrdered, Kind::kInfix},
+    {"LogicalNot", "NOT", 1, kBoolType},
+    {"LogicalAnd", "AND", 2, kBoolType},
+    {"LogicalOr", "OR", 2, kBoolType},
+};
+
+bool single(Recipe& r) {
+  return make_element_op(r, kOps, {"math.cl"}, r.args().op->name());
+}
+
+// The attribute "approximate" decides which function Gelu is.
+constexpr ElementOp kGelu[] = {
+    {"Gelu", "GELU_ERF", 1, kFloatingTypes},
+    {"GeluGrad", "GELU_ERF_SLOPE", 2, kFloatingTypes},
+};
+constexpr ElementOp kGeluTanh[] = {
+    {"Gelu", "GELU_TANH", 1, kFloatingTypes},
+    {"GeluGrad", "GELU_TANH_SLOPE", 2, kFloatingTypes},
+};
+
+bool gelu(Recipe& r) {
+  const bool tanh = r.args().attr<bool>("approximate");
+  return make_element_op(r, tanh ? kGeluTanh : kGelu, {"math.cl"},
+                         r.args().op->name());
+}
+
+}  // namespace elementwise
+
+void add_elementwise(Kernels& k) {
+  add_element_ops(k, elementwise::kOps, &elementwise::single);
+  add_element_ops(k, elementwise::kGelu, &elementwise::gelu);
+  add_fused(k);
+}
 
 }  // namespace berth::gpu
