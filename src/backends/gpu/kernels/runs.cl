@@ -1,0 +1,24 @@
+// Consecutive elements of one item, and quotients for finding its first one.
+
+#if IS_CPU
+#define RUN 256
+#else
+#define RUN 1
+#endif
+
+// i / d and the rest. `narrow`: both are below 2^31.
+FN i64 quotient(i64 i, i64 d, i32 narrow, i64 *rest) {
+  if (narrow) {
+    const u32 q = (u32)i / (u32)d;
+    *rest = (i64)((u32)i - q * (u32)d);
+    return (i64)q;
+  }
+  const i64 q = i / d;
+  *rest = i - q * d;
+  return q;
+}
+
+// How many of the RUN elements from `first` on are among the first n.
+FN i64 run_length(i64 first, i64 n) {
+  return n - first < RUN ? n - first : RUN;
+}
