@@ -1,0 +1,92 @@
+// Rows of updates, combined with the rows that sorted keys name; those of one
+// row in the order in which they came.
+
+// Key: batch * dim + row; update `place`: batch * n + i; a batch has `outer`
+// blocks of rows.
+typedef struct {
+  i64 count;  // of keys
+  i64 dim;
+  i64 n;
+  i64 outer;
+  i64 inner;  // elements of a row
+  i64 runs;
+  u64 end;  // a key that names nothing
+  i32 narrow;
+  i32 unused;
+} Rows;
+
+#if IS_CPU && !T_HALF
+// Row after row of updates.
+#define COMBINE(name, OF)                                                    \
+  KERNEL(FLAT_SIZE, name)                                                    \
+  (BUF(T, y), BUF(const T, u), BUF(const u64, keys), BUF(const i32, places), \
+   const Rows r, const i64 items) {                                          \
+    AT(T, y);                                                                \
+    AT(const T, u);                                                          \
+    AT(const u64, keys);                                                     \
+    AT(const i32, places);                                                   \
+    if (ITEM >= items) return;                                               \
+    i64 run, o, row, i;                                                      \
+    i64 p = quotient(ITEM, r.runs, r.narrow, &run);                          \
+    p = quotient(p, r.outer, r.narrow, &o);                                  \
+    const u64 key = keys[p];                                                 \
+    if (key == r.end || (p > 0 && keys[p - 1] == key)) return;               \
+    const i64 b = quotient((i64)key, r.dim, r.narrow, &row);                 \
+    const i64 first = run * RUN, count = run_length(first, r.inner);         \
+    const i64 to = ((b * r.outer + o) * r.dim + row) * r.inner + first;      \
+    for (; p < r.count && keys[p] == key; ++p) {                             \
+      quotient(places[p], r.n, r.narrow, &i);                                \
+      const i64 from = ((b * r.outer + o) * r.n + i) * r.inner + first;      \
+      for (i64 k = 0; k < count; ++k) {                                      \
+        const T_C a = T_LOAD(y, to + k), c = T_LOAD(u, from + k);            \
+        T_STORE(y, to + k, OF(a, c));                                        \
+      }                                                                      \
+    }                                                                        \
+  }
+#else
+// Element after element.
+#define COMBINE(name, OF)                                                    \
+  KERNEL(FLAT_SIZE, name)                                                    \
+  (BUF(T, y), BUF(const T, u), BUF(const u64, keys), BUF(const i32, places), \
+   const Rows r, const i64 items) {                                          \
+    AT(T, y);                                                                \
+    AT(const T, u);                                                          \
+    AT(const u64, keys);                                                     \
+    AT(const i32, places);                                                   \
+    if (ITEM >= items) return;                                               \
+    i64 run, o, row, i;                                                      \
+    i64 p = quotient(ITEM, r.runs, r.narrow, &run);                          \
+    p = quotient(p, r.outer, r.narrow, &o);                                  \
+    const u64 key = keys[p];                                                 \
+    if (key == r.end || (p > 0 && keys[p - 1] == key)) return;               \
+    const i64 b = quotient((i64)key, r.dim, r.narrow, &row);                 \
+    const i64 first = run * RUN, end = first + run_length(first, r.inner);   \
+    for (i64 k = first; k < end; ++k) {                                      \
+      const i64 to = ((b * r.outer + o) * r.dim + row) * r.inner + k;        \
+      T_C a = T_LOAD(y, to);                                                 \
+      for (i64 q = p; q < r.count && keys[q] == key; ++q) {                  \
+        quotient(places[q], r.n, r.narrow, &i);                              \
+        const i64 from = ((b * r.outer + o) * r.n + i) * r.inner + k;        \
+        const T_C c = T_LOAD(u, from);                                       \
+        a = OF(a, c);                                                        \
+      }                                                                      \
+      T_STORE(y, to, a);                                                     \
+    }                                                                        \
+  }
+#endif
+
+#define COMBINE_LAST(a, c) (c)
+#define COMBINE_MIN(a, c) ((c) < (a) || (c) != (c) ? (c) : (a))
+#define COMBINE_MAX(a, c) ((a) < (c) || (c) != (c) ? (c) : (a))
+
+COMBINE(combine_add, T_ADD)
+COMBINE(combine_update, COMBINE_LAST)
+#if !T_COMPLEX
+COMBINE(combine_sub, T_SUB)
+COMBINE(combine_mul, T_MUL)
+COMBINE(combine_min, COMBINE_MIN)
+COMBINE(combine_max, COMBINE_MAX)
+#endif
+#if T_FLOAT || T_HALF
+COMBINE(combine_div, T_DIV)
+#endif
