@@ -178,6 +178,16 @@ KERNEL(FLAT_SIZE, fill_elements)
   if (ITEM < n) y[ITEM] = element_of(value);
 }
 
+// The two may be the same memory.
+KERNEL(FLAT_SIZE, copy_elements)
+(BUF(E, y), BUF(const E, x), const i64 n, const i64 items) {
+  AT(E, y);
+  AT(const E, x);
+  if (ITEM >= items) return;
+  const i64 first = ITEM * RUN, end = first + run_length(first, n);
+  for (i64 k = first; k < end; ++k) y[k] = x[k];
+}
+
 // What is known when the recipe is made.
 typedef struct {
   u8 b[64];
