@@ -1,0 +1,80 @@
+#include "backends/cuda/cubin_cache.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+
+#include "base/environment.h"
+#include "io/sha256.h"
+
+namespace berth::cuda {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hash_of(const std::string& text) {
+  io::Sha256 hasher;
+  hasher.add(
+      std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+  return hasher.hex();
+}
+
+// What a file begins with, so that a damaged one is seen.
+std::string head_of(const std::string& code) {
+  return fmt::format("berth cubin 1\n{}\n", hash_of(code));
+}
+
+}  // namespace
+
+std::string CubinCache::default_folder() {
+  if (const std::string dir = environment("BERTH_CACHE_DIR"); !dir.empty()) {
+    return dir + "/cuda";
+  }
+  // The XDG specification ignores paths that are not absolute.
+  const std::string xdg = environment("XDG_CACHE_HOME");
+  if (!xdg.empty() && xdg[0] == '/') return xdg + "/berth/cuda";
+  const std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.cache/berth/cuda";
+}
+
+std::string CubinCache::path_of(const std::string& key) const {
+  return folder_ + "/" + hash_of(key) + ".cubin";
+}
+
+std::optional<std::string> CubinCache::find(const std::string& key) const {
+  if (folder_.empty()) return std::nullopt;
+  std::ifstream file(path_of(key), std::ios::binary);
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  const size_t head = head_of("").size();
+  if (all.size() <= head) return std::nullopt;
+  std::string code = all.substr(head);
+  if (all.substr(0, head) != head_of(code)) return std::nullopt;
+  return code;
+}
+
+void CubinCache::keep(const std::string& key, const std::string& code) const {
+  if (folder_.empty()) return;
+  static std::atomic<int> count{0};
+  const std::string path = path_of(key);
+  const std::string next = fmt::format("{}.{}.{}", path, getpid(), ++count);
+  std::error_code ignored;
+  fs::create_directories(folder_, ignored);
+  {
+    std::ofstream file(next, std::ios::binary);
+    file << head_of(code) << code;
+    file.close();
+    if (file.good()) {
+      fs::rename(next, path, ignored);
+      if (!ignored) return;
+    }
+  }
+  fs::remove(next, ignored);
+}
+
+}  // namespace berth::cuda

@@ -1,0 +1,184 @@
+#include "backends/cuda/cuda_card.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "backends/cuda/cuda_memory.h"
+#include "backends/cuda/cuda_queue.h"
+#include "base/immortal.h"
+#include "berth/errors.h"
+
+namespace berth::cuda {
+
+namespace {
+
+constexpr size_t kMostParameters = 64;
+constexpr uint32_t kMostGroupsAcross = 65535;  // along the other axes
+
+class CudaKernel final : public gpu::Kernel {
+ public:
+  CudaKernel(CudaCard& card, CUfunction function, const char* name)
+      : card_(card), function_(function), name_(name) {}
+
+  void launch(gpu::Queue& queue, const gpu::Grid& grid,
+              const gpu::KernelArg* args, int num_args) override {
+    if (grid.groups[1] > kMostGroupsAcross ||
+        grid.groups[2] > kMostGroupsAcross) {
+      throw errors::Internal(fmt::format(
+          "GPU kernel {}: {} x {} x {} groups; expected at most {} along the "
+          "second and the third axis",
+          name_, grid.groups[0], grid.groups[1], grid.groups[2],
+          kMostGroupsAcross));
+    }
+    // An address, too, is passed by what points to it.
+    std::array<void*, kMostParameters> values;
+    for (int i = 0; i < num_args; ++i) {
+      values[static_cast<size_t>(i)] = const_cast<void*>(args[i].value);
+    }
+    auto& q = static_cast<CudaQueue&>(queue);
+    card_.call(card_.driver().cuLaunchKernel, function_, grid.groups[0],
+               grid.groups[1], grid.groups[2], grid.items, 1u, 1u, 0u,
+               q.appending(), values.data(), static_cast<void**>(nullptr));
+  }
+
+ private:
+  CudaCard& card_;
+  const CUfunction function_;
+  const std::string name_;
+};
+
+class CudaModule final : public gpu::Module {
+ public:
+  CudaModule(CudaCard& card, const std::string& cubin) : card_(card) {
+    card.call(card.driver().cuModuleLoadData, &module_,
+              static_cast<const void*>(cubin.data()));
+  }
+  ~CudaModule() override {
+    card_.attempt(card_.driver().cuModuleUnload, module_);
+  }
+  CudaModule(const CudaModule&) = delete;
+  CudaModule& operator=(const CudaModule&) = delete;
+
+  std::unique_ptr<gpu::Kernel> kernel(const char* name) override {
+    CUfunction function = nullptr;
+    const CUresult error = card_.result(card_.driver().cuModuleGetFunction,
+                                        &function, module_, name);
+    if (error == CUDA_ERROR_NOT_FOUND) {
+      throw errors::Internal(fmt::format("GPU kernel {}: {}", name,
+                                         error_name(card_.driver(), error)));
+    }
+    card_.check(error, "cuModuleGetFunction");
+    return std::make_unique<CudaKernel>(card_, function, name);
+  }
+
+ private:
+  CudaCard& card_;
+  CUmodule module_ = nullptr;
+};
+
+}  // namespace
+
+CudaCard::CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number)
+    : driver_(driver), nvrtc_(nvrtc) {
+  cuda::call(driver, driver.cuDeviceGet, &device_, number);
+  char name[256] = {};
+  cuda::call(driver, driver.cuDeviceGetName, name, int{sizeof(name) - 1},
+             device_);
+  features_.name = name;
+  cuda::call(driver, driver.cuDeviceTotalMem, &features_.memory_bytes, device_);
+  const auto attribute = [&](CUdevice_attribute what) {
+    int value = 0;
+    cuda::call(driver, driver.cuDeviceGetAttribute, &value, what, device_);
+    return value;
+  };
+  features_.local_bytes = static_cast<size_t>(
+      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+  const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  const int minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  architecture_ = nvrtc.architecture_for(major, minor);
+  if (architecture_ == 0) {
+    throw errors::Unavailable(fmt::format(
+        "{} is of compute capability {}.{}, for which {} does not compile",
+        features_.name, major, minor, nvrtc.description()));
+  }
+}
+
+CUcontext CudaCard::context() {
+  if (CUcontext context = context_.load(std::memory_order_acquire)) {
+    return context;
+  }
+  std::lock_guard lock(mutex_);
+  if (context_.load() == nullptr) {
+    CUcontext context = nullptr;
+    check(driver_.cuDevicePrimaryCtxRetain.function(&context, device_),
+          "cuDevicePrimaryCtxRetain");
+    context_.store(context, std::memory_order_release);
+  }
+  return context_.load();
+}
+
+void CudaCard::enter() {
+  if (const std::string* why = lost_.load(std::memory_order_acquire)) {
+    throw errors::Unavailable(*why);
+  }
+  // Other libraries of the process may have made another one current: the
+  // driver, which looks into the thread's memory alone, is asked.
+  const CUcontext wanted = context();
+  CUcontext current = nullptr;
+  check(driver_.cuCtxGetCurrent.function(&current), "cuCtxGetCurrent");
+  if (current == wanted) return;
+  check(driver_.cuCtxSetCurrent.function(wanted), "cuCtxSetCurrent");
+}
+
+void CudaCard::fail(CUresult error, const char* call) {
+  if (!is_lasting(error)) raise_error(driver_, error, call);
+  // The first one says what happened; it is read until the process ends.
+  auto& why = immortal<std::string>(
+      fmt::format("{}: {}: {}: the device is closed until the process ends",
+                  features_.name, call, error_name(driver_, error)));
+  const std::string* none = nullptr;
+  lost_.compare_exchange_strong(none, &why);
+  throw errors::Unavailable(*lost_.load());
+}
+
+std::unique_ptr<gpu::Queue> CudaCard::make_queue() {
+  return std::make_unique<CudaQueue>(*this);
+}
+
+std::unique_ptr<MemorySource> CudaCard::memory_source() {
+  return device_memory_source(*this);
+}
+
+std::unique_ptr<MemorySource> CudaCard::pinned_source() {
+  return pinned_memory_source(*this);
+}
+
+// The driver copies between all of its cards, by way of the host if need be.
+bool CudaCard::reaches(const gpu::Card& other) const {
+  return dynamic_cast<const CudaCard*>(&other) != nullptr;
+}
+
+void CudaCard::meet(CudaCard& other) {
+  const CUcontext there = other.context();
+  std::lock_guard lock(mutex_);
+  if (met_.contains(&other)) return;
+  int can = 0;
+  call(driver_.cuDeviceCanAccessPeer, &can, device_, other.device_);
+  if (can != 0) {
+    const CUresult error = result(driver_.cuCtxEnablePeerAccess, there, 0u);
+    // Without it copies are slower.
+    if (error != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED &&
+        error != CUDA_ERROR_TOO_MANY_PEERS &&
+        error != CUDA_ERROR_PEER_ACCESS_UNSUPPORTED) {
+      check(error, "cuCtxEnablePeerAccess");
+    }
+  }
+  met_.insert(&other);
+}
+
+std::unique_ptr<gpu::Module> CudaCard::compile(const std::string& text) {
+  return std::make_unique<CudaModule>(*this, nvrtc_.cubin(text, architecture_));
+}
+
+}  // namespace berth::cuda

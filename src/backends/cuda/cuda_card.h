@@ -1,0 +1,86 @@
+// CudaCard: an NVIDIA GPU as a Card.
+//
+// Its primary context is retained when it is first needed and made current on
+// whatever thread calls. Once the driver has reported an error that a context
+// does not recover from, every call throws errors::Unavailable, until the
+// process ends; other cards go on.
+
+#ifndef BERTH_BACKENDS_CUDA_CUDA_CARD_H_
+#define BERTH_BACKENDS_CUDA_CUDA_CARD_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "backends/cuda/driver.h"
+#include "backends/cuda/nvrtc.h"
+#include "backends/gpu/card.h"
+
+namespace berth::cuda {
+
+class CudaCard final : public gpu::Card {
+ public:
+  // Creates nothing yet. Throws errors::Unavailable for a GPU that `nvrtc`
+  // does not compile for.
+  CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number);
+
+  std::unique_ptr<gpu::Queue> make_queue() override;
+  std::unique_ptr<MemorySource> memory_source() override;
+  std::unique_ptr<MemorySource> pinned_source() override;
+  bool reaches(const gpu::Card& other) const override;
+
+  const Driver& driver() const { return driver_; }
+  // Of what programs are compiled for: 90 for sm_90.
+  int architecture() const { return architecture_; }
+  // The context, retained. Throws when the driver refuses.
+  CUcontext context();
+
+  // Calls the driver with the context current; throws its error.
+  template <class F, class... A>
+  void call(const DriverCall<F>& f, A... args) {
+    check(result(f, args...), f.name);
+  }
+  // The same for calls with errors that are no failure: returns them.
+  template <class F, class... A>
+  CUresult result(const DriverCall<F>& f, A... args) {
+    enter();
+    return f.function(args...);
+  }
+  // For destructors: an error is of no interest.
+  template <class F, class... A>
+  void attempt(const DriverCall<F>& f, A... args) noexcept {
+    if (driver_.cuCtxSetCurrent.function(context_.load()) == CUDA_SUCCESS) {
+      f.function(args...);
+    }
+  }
+  void check(CUresult error, const char* call) {
+    if (error != CUDA_SUCCESS) fail(error, call);
+  }
+
+  // Lets this card's copies from and to `other` pass no host memory, where the
+  // machine can do that.
+  void meet(CudaCard& other);
+
+ protected:
+  std::unique_ptr<gpu::Module> compile(const std::string& text) override;
+
+ private:
+  // Makes the context current. Throws errors::Unavailable when it is lost.
+  void enter();
+  [[noreturn]] void fail(CUresult error, const char* call);
+
+  const Driver& driver_;
+  const Nvrtc& nvrtc_;
+  CUdevice device_ = 0;
+  int architecture_ = 0;
+  std::mutex mutex_;
+  std::atomic<CUcontext> context_{nullptr};
+  std::atomic<const std::string*> lost_{nullptr};  // why
+  std::set<const CudaCard*> met_;
+};
+
+}  // namespace berth::cuda
+
+#endif  // BERTH_BACKENDS_CUDA_CUDA_CARD_H_

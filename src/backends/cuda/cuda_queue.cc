@@ -1,0 +1,161 @@
+#include "backends/cuda/cuda_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/gpu/gpu_device.h"
+#include "base/clock.h"
+#include "berth/errors.h"
+
+namespace berth::cuda {
+
+namespace {
+
+CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
+
+// Elapsed times are floats: exact to a tenth of a microsecond up to here.
+constexpr float kLongestMs = 1000;
+
+// The card whose memory a space is.
+CudaCard& card_of(const MemorySpace& space, CudaCard& otherwise) {
+  if (space.device == nullptr) return otherwise;
+  return static_cast<CudaCard&>(
+      static_cast<gpu::GpuDevice*>(space.device)->card());
+}
+
+}  // namespace
+
+CudaQueue::CudaQueue(CudaCard& card) : card_(card), driver_(card.driver()) {
+  try {
+    card.call(driver_.cuStreamCreate, &stream_,
+              unsigned{CU_STREAM_NON_BLOCKING});
+    base_ = take();
+    card.call(driver_.cuEventRecord, base_->event, stream_);
+    card.call(driver_.cuEventSynchronize, base_->event);
+    base_us_ = host_clock_us();
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+CudaQueue::~CudaQueue() { close(); }
+
+void CudaQueue::close() noexcept {
+  if (stream_ == nullptr) return;
+  card_.attempt(driver_.cuStreamSynchronize, stream_);
+  for (const Point& p : points_) {
+    card_.attempt(driver_.cuEventDestroy, p.event);
+  }
+  card_.attempt(driver_.cuStreamDestroy, stream_);
+}
+
+CudaQueue::Point* CudaQueue::take() {
+  if (spare_.empty()) {
+    CUevent event = nullptr;
+    card_.call(driver_.cuEventCreate, &event, unsigned{CU_EVENT_DEFAULT});
+    points_.push_back({event});
+    spare_.reserve(points_.size());
+    return &points_.back();
+  }
+  Point* p = spare_.back();
+  spare_.pop_back();
+  return p;
+}
+
+void CudaQueue::copy(const Copy& copy) {
+  if (copy.bytes == 0) return;
+  if (!copy.from->host_addressable && !copy.to->host_addressable) {
+    return copy_between(copy);
+  }
+  const bool comes_in = copy.from->host_addressable;
+  if (comes_in) {
+    card_.call(driver_.cuMemcpyHtoDAsync, address(copy.target), copy.source,
+               copy.bytes, appending());
+  } else {
+    card_.call(driver_.cuMemcpyDtoHAsync, copy.target, address(copy.source),
+               copy.bytes, appending());
+  }
+  // The driver may return before it is done with memory that is not pinned.
+  if (!(comes_in ? copy.from : copy.to)->pinned) {
+    card_.call(driver_.cuStreamSynchronize, stream_);
+  }
+}
+
+void CudaQueue::copy_between(const Copy& copy) {
+  CudaCard& from = card_of(*copy.from, card_);
+  CudaCard& to = card_of(*copy.to, card_);
+  if (&from == &to) {
+    return card_.call(driver_.cuMemcpyDtoDAsync, address(copy.target),
+                      address(copy.source), copy.bytes, appending());
+  }
+  CudaCard& other = &from == &card_ ? to : from;
+  card_.meet(other);
+  card_.call(driver_.cuMemcpyPeerAsync, address(copy.target), to.context(),
+             address(copy.source), from.context(), copy.bytes, appending());
+}
+
+void CudaQueue::fill(void* target, int value, size_t bytes) {
+  if (bytes == 0) return;
+  card_.call(driver_.cuMemsetD8Async, address(target),
+             static_cast<unsigned char>(value), bytes, appending());
+}
+
+gpu::Mark CudaQueue::mark() {
+  if (!fresh_) return nullptr;
+  fresh_ = false;
+  Point* point = nullptr;
+  try {
+    point = take();
+    card_.call(driver_.cuEventRecord, point->event, stream_);
+    return point;
+  } catch (...) {
+    // Nobody can tell when it ends any more, so it does now.
+    card_.attempt(driver_.cuStreamSynchronize, stream_);
+    if (point != nullptr) release(point);
+    throw;
+  }
+}
+
+void CudaQueue::release(gpu::Mark mark) noexcept {
+  spare_.push_back(static_cast<Point*>(mark));  // has room
+}
+
+bool CudaQueue::passed(gpu::Mark mark) {
+  const CUresult error =
+      card_.result(driver_.cuEventQuery, static_cast<Point*>(mark)->event);
+  if (error == CUDA_ERROR_NOT_READY) return false;
+  card_.check(error, driver_.cuEventQuery.name);
+  return true;
+}
+
+void CudaQueue::await(gpu::Mark mark) {
+  card_.call(driver_.cuEventSynchronize, static_cast<Point*>(mark)->event);
+}
+
+void CudaQueue::follow(gpu::Mark mark) {
+  card_.call(driver_.cuStreamWaitEvent, appending(),
+             static_cast<Point*>(mark)->event, 0u);
+}
+
+double CudaQueue::measure_us(Point& point) {
+  float ms = 0;
+  card_.call(driver_.cuEventElapsedTime, &ms, base_->event, point.event);
+  const double at = base_us_ + double{ms} * 1e3;
+  if (ms > kLongestMs) {
+    std::swap(base_->event, point.event);
+    base_us_ = at;
+  }
+  return at;
+}
+
+double CudaQueue::passed_us(gpu::Mark mark) {
+  const double now = host_clock_us();
+  try {
+    return std::min(now, measure_us(*static_cast<Point*>(mark)));
+  } catch (const errors::Error&) {
+    return now;  // work has not failed because its time is not known
+  }
+}
+
+}  // namespace berth::cuda

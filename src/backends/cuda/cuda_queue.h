@@ -1,0 +1,61 @@
+// CudaQueue: a stream of the driver; marks are its events.
+
+#ifndef BERTH_BACKENDS_CUDA_CUDA_QUEUE_H_
+#define BERTH_BACKENDS_CUDA_CUDA_QUEUE_H_
+
+#include <deque>
+#include <vector>
+
+#include "backends/cuda/cuda_card.h"
+#include "backends/gpu/card.h"
+
+namespace berth::cuda {
+
+class CudaQueue final : public gpu::Queue {
+ public:
+  explicit CudaQueue(CudaCard& card);
+  // Waits for what was appended.
+  ~CudaQueue() override;
+  CudaQueue(const CudaQueue&) = delete;
+  CudaQueue& operator=(const CudaQueue&) = delete;
+
+  void copy(const Copy& copy) override;
+  void fill(void* target, int value, size_t bytes) override;
+  gpu::Mark mark() override;
+  void release(gpu::Mark mark) noexcept override;
+  bool passed(gpu::Mark mark) override;
+  void await(gpu::Mark mark) override;
+  void follow(gpu::Mark mark) override;
+  double passed_us(gpu::Mark mark) override;
+
+  // The stream, to which something is about to be appended.
+  CUstream appending() {
+    fresh_ = true;
+    return stream_;
+  }
+
+ private:
+  // What a Mark points to; kept for the next one when it is released.
+  struct Point {
+    CUevent event = nullptr;
+  };
+
+  Point* take();
+  void copy_between(const Copy& copy);
+  double measure_us(Point& point);
+  void close() noexcept;
+
+  CudaCard& card_;
+  const Driver& driver_;
+  CUstream stream_ = nullptr;
+  bool fresh_ = false;  // something was appended since the last mark
+  std::deque<Point> points_;
+  std::vector<Point*> spare_;
+  // The clock: when this point was passed, by the host's.
+  Point* base_ = nullptr;
+  double base_us_ = 0;
+};
+
+}  // namespace berth::cuda
+
+#endif  // BERTH_BACKENDS_CUDA_CUDA_QUEUE_H_

@@ -1,0 +1,38 @@
+// A libcuda.so.1 for tests: memory of the host, streams that run at once,
+// kernels that do nothing, and failures on request.
+//
+// BERTH_FAKE_CUDA, or begin(), says what it is like, separated by commas:
+//   devices=2                  how many GPUs; 1
+//   driver=12020               version of CUDA; 13000
+//   memory=64M                 of each GPU; 1G
+//   capability=75              of each GPU; 90
+//   later=3                    events pass when asked so often; 0
+//   fail=cuLaunchKernel@3:700  the third call returns 700; may be repeated
+// An error that a context does not recover from stays. What is called wrongly,
+// such as with another card's context current or past the end of an
+// allocation, returns an error. Memory of a GPU cannot be touched but by
+// copies. Thread-safe.
+
+#ifndef BERTH_BACKENDS_CUDA_FAKE_FAKE_DRIVER_H_
+#define BERTH_BACKENDS_CUDA_FAKE_FAKE_DRIVER_H_
+
+#include <cstddef>
+
+namespace berth::cuda {
+
+// The symbol `berth_fake_driver` of the library.
+struct FakeDriver {
+  // Starts anew with this description: counts are 0, errors forgotten.
+  void (*begin)(const char* description);
+  // Calls of a function so far.
+  long (*calls)(const char* name);
+  // Calls that failed on request.
+  long (*failed)();
+  // Bytes allocated on all GPUs; objects (streams, events, modules).
+  size_t (*bytes_used)();
+  long (*objects)();
+};
+
+}  // namespace berth::cuda
+
+#endif  // BERTH_BACKENDS_CUDA_FAKE_FAKE_DRIVER_H_

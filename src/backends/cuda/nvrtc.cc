@@ -1,0 +1,216 @@
+#include "backends/cuda/nvrtc.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "backends/cuda/library_folders.h"
+#include "base/immortal.h"
+#include "berth/errors.h"
+
+namespace berth::cuda {
+
+#define BERTH_NVRTC_CALLS(X)   \
+  X(nvrtcVersion)              \
+  X(nvrtcGetErrorString)       \
+  X(nvrtcGetNumSupportedArchs) \
+  X(nvrtcGetSupportedArchs)    \
+  X(nvrtcCreateProgram)        \
+  X(nvrtcDestroyProgram)       \
+  X(nvrtcCompileProgram)       \
+  X(nvrtcGetProgramLogSize)    \
+  X(nvrtcGetProgramLog)        \
+  X(nvrtcGetCUBINSize)         \
+  X(nvrtcGetCUBIN)             \
+  X(nvrtcGetPTXSize)           \
+  X(nvrtcGetPTX)
+
+struct NvrtcCalls {
+#define BERTH_NVRTC_MEMBER(call) decltype(&::call) call = nullptr;
+  BERTH_NVRTC_CALLS(BERTH_NVRTC_MEMBER)
+#undef BERTH_NVRTC_MEMBER
+
+  void check(nvrtcResult result, const char* what) const {
+    if (result == NVRTC_SUCCESS) return;
+    throw errors::Internal(
+        fmt::format("{}: {}", what, nvrtcGetErrorString(result)));
+  }
+};
+
+namespace {
+
+constexpr char kLibrary[] = "libnvrtc.so.13";
+constexpr char kInstall[] =
+    "install CUDA 13's NVRTC (pip install nvidia-cuda-nvrtc), or name its "
+    "folder in BERTH_CUDA_LIBRARIES";
+
+// What decides the bits of results comes first.
+constexpr const char* kOptions[] = {"--fmad=false", "--ftz=false",
+                                    "--prec-div=true", "--prec-sqrt=true",
+                                    "--std=c++17"};
+
+// The first function that the library lacks; null: none.
+const char* fill(void* library, NvrtcCalls& calls) {
+#define BERTH_NVRTC_FIND(call)                                             \
+  calls.call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call)); \
+  if (calls.call == nullptr) return #call;
+  BERTH_NVRTC_CALLS(BERTH_NVRTC_FIND)
+#undef BERTH_NVRTC_FIND
+  return nullptr;
+}
+
+// Opens the first of the libraries that fits; else says what was tried.
+bool open(NvrtcCalls& calls, std::string& tried) {
+  for (const std::string& folder : library_folders()) {
+    const std::string path =
+        folder.empty() ? kLibrary : folder + "/" + kLibrary;
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    std::string why;
+    if (library == nullptr) {
+      why = dlerror();
+    } else if (const char* name = fill(library, calls)) {
+      why = fmt::format("{} has no {}", path, name);
+    } else {
+      return true;
+    }
+    tried += fmt::format("{}{}", tried.empty() ? "" : "; ", why);
+  }
+  return false;
+}
+
+// A program of NVRTC's.
+class Program {
+ public:
+  Program(const NvrtcCalls& calls, const std::string& text) : calls_(calls) {
+    calls.check(calls.nvrtcCreateProgram(&program_, text.c_str(), "kernels.cu",
+                                         0, nullptr, nullptr),
+                "nvrtcCreateProgram");
+  }
+  ~Program() { calls_.nvrtcDestroyProgram(&program_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  nvrtcProgram get() const { return program_; }
+
+  // A text or code that is asked for by its size and then itself.
+  std::string read(decltype(&nvrtcGetPTXSize) size_of,
+                   decltype(&nvrtcGetPTX) get, const char* what) const {
+    size_t bytes = 0;
+    calls_.check(size_of(program_, &bytes), what);
+    std::string result(bytes, '\0');
+    if (bytes > 0) calls_.check(get(program_, result.data()), what);
+    return result;
+  }
+
+ private:
+  const NvrtcCalls& calls_;
+  nvrtcProgram program_ = nullptr;
+};
+
+// Without the zero behind it.
+std::string text_of(std::string bytes) {
+  bytes.resize(std::min(bytes.find('\0'), bytes.size()));
+  return bytes;
+}
+
+std::vector<std::string> options_for(int architecture) {
+  std::vector<std::string> options(std::begin(kOptions), std::end(kOptions));
+  options.push_back(fmt::format("--gpu-architecture=sm_{}", architecture));
+  return options;
+}
+
+}  // namespace
+
+struct NvrtcFound {
+  NvrtcCalls calls;
+  std::unique_ptr<const Nvrtc> nvrtc;
+  std::string why;
+
+  NvrtcFound() {
+    std::string tried;
+    if (!open(calls, tried)) {
+      why = fmt::format("there is no {} ({}): {}", kLibrary, tried, kInstall);
+      return;
+    }
+    try {
+      nvrtc.reset(new Nvrtc(calls));
+    } catch (const errors::Error& e) {
+      why = fmt::format("{} does not work: {}", kLibrary, e.what());
+    }
+  }
+};
+
+const Nvrtc* Nvrtc::find(std::string* why) {
+  static const auto& found = immortal<NvrtcFound>();
+  *why = found.why;
+  return found.nvrtc.get();
+}
+
+Nvrtc::Nvrtc(const NvrtcCalls& calls)
+    : calls_(calls), cache_(CubinCache::default_folder()) {
+  calls.check(calls.nvrtcVersion(&major_, &minor_), "nvrtcVersion");
+  int count = 0;
+  calls.check(calls.nvrtcGetNumSupportedArchs(&count),
+              "nvrtcGetNumSupportedArchs");
+  architectures_.resize(static_cast<size_t>(count));
+  calls.check(calls.nvrtcGetSupportedArchs(architectures_.data()),
+              "nvrtcGetSupportedArchs");
+  std::sort(architectures_.begin(), architectures_.end());
+}
+
+std::string Nvrtc::description() const {
+  return fmt::format("NVRTC {}.{}", major_, minor_);
+}
+
+int Nvrtc::architecture_for(int major, int minor) const {
+  int best = 0;
+  for (const int a : architectures_) {
+    if (a / 10 == major && a % 10 <= minor) best = a;
+  }
+  return best;
+}
+
+Compiled Nvrtc::compile(const std::string& text, int architecture,
+                        const std::vector<std::string>& more) const {
+  std::vector<std::string> options = options_for(architecture);
+  options.insert(options.end(), more.begin(), more.end());
+  std::vector<const char*> pointers;
+  for (const std::string& o : options) pointers.push_back(o.c_str());
+  const Program program(calls_, text);
+  const nvrtcResult result = calls_.nvrtcCompileProgram(
+      program.get(), static_cast<int>(pointers.size()), pointers.data());
+  Compiled compiled;
+  compiled.good = result == NVRTC_SUCCESS;
+  compiled.log =
+      text_of(program.read(calls_.nvrtcGetProgramLogSize,
+                           calls_.nvrtcGetProgramLog, "nvrtcGetProgramLog"));
+  if (!compiled.good) {
+    compiled.log =
+        fmt::format("{}: {}", calls_.nvrtcGetErrorString(result), compiled.log);
+    return compiled;
+  }
+  compiled.cubin = program.read(calls_.nvrtcGetCUBINSize, calls_.nvrtcGetCUBIN,
+                                "nvrtcGetCUBIN");
+  compiled.ptx = text_of(
+      program.read(calls_.nvrtcGetPTXSize, calls_.nvrtcGetPTX, "nvrtcGetPTX"));
+  return compiled;
+}
+
+std::string Nvrtc::cubin(const std::string& text, int architecture) const {
+  std::string key = description();
+  for (const std::string& o : options_for(architecture)) key += "\n" + o;
+  key += "\n" + text;
+  if (std::optional<std::string> kept = cache_.find(key)) return *kept;
+  Compiled compiled = compile(text, architecture);
+  if (!compiled.good) {
+    throw errors::Internal(fmt::format("{} does not compile kernels: {}",
+                                       description(), compiled.log));
+  }
+  cache_.keep(key, compiled.cubin);
+  return compiled.cubin;
+}
+
+}  // namespace berth::cuda

@@ -1,0 +1,62 @@
+// Nvrtc: CUDA's compiler as a library, found at run time, and what it compiled
+// before, kept on disk.
+//
+// libnvrtc.so.13 is looked for in the folders that BERTH_CUDA_LIBRARIES names
+// (separated by colons), beside the plug-in, where the system's loader looks,
+// in /usr/local/cuda/lib64, and in the Python packages (nvidia/cu13/lib) of a
+// python in PATH. Thread-safe.
+
+#ifndef BERTH_BACKENDS_CUDA_NVRTC_H_
+#define BERTH_BACKENDS_CUDA_NVRTC_H_
+
+#include <nvrtc.h>
+
+#include <string>
+#include <vector>
+
+#include "backends/cuda/cubin_cache.h"
+
+namespace berth::cuda {
+
+struct NvrtcCalls;
+
+// What came of a compilation.
+struct Compiled {
+  bool good = false;
+  std::string cubin, ptx;
+  std::string log;  // warnings, errors
+};
+
+class Nvrtc {
+ public:
+  // The library; null, with what was tried, when there is none. Looks at the
+  // first call alone.
+  static const Nvrtc* find(std::string* why);
+
+  // "NVRTC 13.0"
+  std::string description() const;
+  // 90 for a GPU of compute capability 9.0: the newest that it compiles for
+  // and the GPU runs; 0: there is none.
+  int architecture_for(int major, int minor) const;
+
+  // The code of a program for sm_<architecture>, from the cache or compiled.
+  // Throws errors::Internal with the compiler's words.
+  std::string cubin(const std::string& text, int architecture) const;
+
+  // Compiles with these options as well, past the cache.
+  Compiled compile(const std::string& text, int architecture,
+                   const std::vector<std::string>& more = {}) const;
+
+ private:
+  explicit Nvrtc(const NvrtcCalls& calls);
+  friend struct NvrtcFound;
+
+  const NvrtcCalls& calls_;
+  int major_ = 0, minor_ = 0;
+  std::vector<int> architectures_;  // ascending
+  const CubinCache cache_;
+};
+
+}  // namespace berth::cuda
+
+#endif  // BERTH_BACKENDS_CUDA_NVRTC_H_
