@@ -133,13 +133,18 @@ void CudaCard::enter() {
 
 void CudaCard::fail(CUresult error, const char* call) {
   if (!is_lasting(error)) raise_error(driver_, error, call);
+  throw errors::Unavailable(lose(error, call));
+}
+
+const std::string& CudaCard::lose(CUresult error, const char* call) {
   // The first one says what happened; it is read until the process ends.
-  auto& why = immortal<std::string>(
-      fmt::format("{}: {}: {}: the device is closed until the process ends",
-                  features_.name, call, error_name(driver_, error)));
-  const std::string* none = nullptr;
-  lost_.compare_exchange_strong(none, &why);
-  throw errors::Unavailable(*lost_.load());
+  std::lock_guard lock(lost_mutex_);
+  if (lost_.load() == nullptr) {
+    lost_ = &immortal<std::string>(
+        fmt::format("{}: {}: {}: the device is closed until the process ends",
+                    features_.name, call, error_name(driver_, error)));
+  }
+  return *lost_.load();
 }
 
 std::unique_ptr<gpu::Queue> CudaCard::make_queue() {

@@ -48,12 +48,16 @@ class CudaCard final : public gpu::Card {
     enter();
     return f.function(args...);
   }
-  // For destructors: an error is of no interest.
+  // For destructors: an error is left to the next call.
   template <class F, class... A>
   void attempt(const DriverCall<F>& f, A... args) noexcept {
-    if (driver_.cuCtxSetCurrent.function(context_.load()) == CUDA_SUCCESS) {
-      f.function(args...);
+    const char* call = driver_.cuCtxSetCurrent.name;
+    CUresult error = driver_.cuCtxSetCurrent.function(context_.load());
+    if (error == CUDA_SUCCESS) {
+      call = f.name;
+      error = f.function(args...);
     }
+    if (is_lasting(error)) lose(error, call);
   }
   void check(CUresult error, const char* call) {
     if (error != CUDA_SUCCESS) fail(error, call);
@@ -70,6 +74,8 @@ class CudaCard final : public gpu::Card {
   // Makes the context current. Throws errors::Unavailable when it is lost.
   void enter();
   [[noreturn]] void fail(CUresult error, const char* call);
+  // Closes the card, unless it is; says why.
+  const std::string& lose(CUresult error, const char* call);
 
   const Driver& driver_;
   const Nvrtc& nvrtc_;
@@ -77,6 +83,7 @@ class CudaCard final : public gpu::Card {
   int architecture_ = 0;
   std::mutex mutex_;
   std::atomic<CUcontext> context_{nullptr};
+  std::mutex lost_mutex_;
   std::atomic<const std::string*> lost_{nullptr};  // why
   std::set<const CudaCard*> met_;
 };

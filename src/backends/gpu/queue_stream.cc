@@ -70,6 +70,20 @@ void QueueStream::push(Entry e) {
   entry(pushed_) = std::move(e);
 }
 
+void QueueStream::end_of(Entry& e) {
+  try {
+    if (e.faults) {
+      int64_t* mirror = mirror_ + (pushed_ + 1) % kFaultSlots * 4;
+      queue_->copy({mirror, &pinned_memory(), fault_slot(pushed_ + 1),
+                    &device().memory(), kFaultBytes});
+    }
+    e.mark = queue_->mark();
+  } catch (const errors::Error& error) {
+    e.faults = nullptr;
+    if (!e.failure) e.failure = failure_from(error, e.work);
+  }
+}
+
 Work QueueStream::call(const Work& work) {
   Entry e;
   e.work = work;
@@ -82,12 +96,7 @@ Work QueueStream::call(const Work& work) {
     e.failure = run_work(work, *this);
     --depth_;
     e.faults = std::exchange(faults_, nullptr);
-    if (e.faults) {
-      int64_t* mirror = mirror_ + (pushed_ + 1) % kFaultSlots * 4;
-      queue_->copy({mirror, &pinned_memory(), fault_slot(pushed_ + 1),
-                    &device().memory(), kFaultBytes});
-    }
-    e.mark = queue_->mark();
+    end_of(e);
   }
   push(std::move(e));
   if (nested_.empty()) return {};
@@ -150,13 +159,16 @@ void QueueStream::append_wait(Event event, bool order_only) {
   if (mark == nullptr && order_only) return;
   {
     Lock lock(mutex_);
-    if (mark != nullptr) queue_->follow(mark);
-    if (!order_only) {
-      Entry e;
-      e.waits_for = event;
-      e.mark = queue_->mark();
-      push(std::move(e));
+    Entry e;
+    e.work.what = "a wait for another stream";
+    try {
+      if (mark != nullptr) queue_->follow(mark);
+      if (!order_only) e.waits_for = event, e.mark = queue_->mark();
+    } catch (const errors::Error& error) {
+      // What comes after it must not start.
+      e.failure = failure_from(error, e.work);
     }
+    if (!order_only || e.failure) push(std::move(e));
   }
   make_room();
   if (mark != nullptr) {
@@ -206,31 +218,27 @@ FailureRef QueueStream::reported(const Entry& e, uint64_t sequence) {
                                   numbers[2], numbers[3]));
 }
 
-FailureRef QueueStream::failure_of(Entry& e) {
-  if (e.mark == nullptr) return nullptr;
+FailureRef QueueStream::failure_from(const errors::Error& error,
+                                     const Work& work) {
+  FailureRef failure = make_failure(error.code(), device(), work, error.what());
+  if (error.code() == errors::Code::kUnavailable) lost_ = failure;
+  return failure;
+}
+
+bool QueueStream::has_passed(Entry& e) {
+  if (e.mark == nullptr || e.failed) return true;
   try {
-    queue_->passed(e.mark);
+    return queue_->passed(e.mark);
   } catch (const errors::Error& error) {
-    FailureRef failure =
-        make_failure(error.code(), device(), e.work, error.what());
-    if (error.code() == errors::Code::kUnavailable) lost_ = failure;
-    return failure;
+    e.failed = failure_from(error, e.work);
+    return true;
   }
-  return e.faults ? reported(e, ended_ + 1) : nullptr;
 }
 
 bool QueueStream::end_first(Lock& lock, Work* drop) {
   if (ended_ == pushed_ || inside()) return false;
   const uint64_t first = ended_ + 1;
-  bool passed = entry(first).mark == nullptr;
-  if (!passed) {
-    try {
-      passed = queue_->passed(entry(first).mark);
-    } catch (const errors::Error&) {
-      passed = true;  // failed: see failure_of
-    }
-  }
-  if (!passed || entry(first).waiters > 0) return false;
+  if (!has_passed(entry(first)) || entry(first).waiters > 0) return false;
   FailureRef failure;
   if (auto* from = dynamic_cast<QueueStream*>(entry(first).waits_for.stream)) {
     const Event event = entry(first).waits_for;
@@ -240,7 +248,8 @@ bool QueueStream::end_first(Lock& lock, Work* drop) {
     if (ended_ + 1 != first || entry(first).waiters > 0) return true;  // again
   }
   Entry& e = entry(first);
-  if (!failure) failure = failure_of(e);
+  if (!failure) failure = e.failed;
+  if (!failure && e.faults) failure = reported(e, first);
   failures_.add(first, std::move(failure));
   if (timed_ && e.mark != nullptr) {
     const double end = queue_->passed_us(e.mark);

@@ -56,6 +56,7 @@ class QueueStream final : public Stream {
     Work work;
     Event waits_for;     // whose failure is this one's
     FailureRef failure;  // known at the launch
+    FailureRef failed;   // what the driver said when it had passed
     FaultTexts faults;
     double launched_us = 0;
     int waiters = 0;  // threads that look at the mark
@@ -68,6 +69,8 @@ class QueueStream final : public Stream {
   void push(Entry e);
   // Calls work and queues its end; returns what it launched, if anything.
   Work call(const Work& work);
+  // Appends what ends an entry: its mark.
+  void end_of(Entry& e);
   // Ends what is passed now and then; waits when too much is queued.
   void make_room();
   void append_wait(Event event, bool order_only);
@@ -81,7 +84,8 @@ class QueueStream final : public Stream {
   void retire();
   // Ends the first entry; false: it is not passed yet.
   bool end_first(Lock& lock, Work* drop);
-  FailureRef failure_of(Entry& e);
+  FailureRef failure_from(const errors::Error& error, const Work& work);
+  bool has_passed(Entry& e);
   FailureRef reported(const Entry& e, uint64_t sequence);
   // What the entry at `sequence` failed with, once it is passed.
   FailureRef failure_at(uint64_t sequence);

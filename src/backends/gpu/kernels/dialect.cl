@@ -124,7 +124,7 @@ typedef double f64;
 // What went wrong with a value that only the device knows: the first one is
 // kept, as (code, three numbers); the stream reports it (gpu/recipe.h).
 FN void report(GLOBAL i64 *fault, i32 code, i64 a, i64 b, i64 c) {
-  if (ATOMIC_CAS((volatile GLOBAL i32 *)fault, 0, code) == 0) {
+  if (ATOMIC_CAS((GLOBAL i32 *)fault, 0, code) == 0) {
     fault[1] = a;
     fault[2] = b;
     fault[3] = c;

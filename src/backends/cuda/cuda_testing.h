@@ -1,0 +1,46 @@
+// What the tests of the CUDA plug-in share: a driver that pretends, opened
+// before anybody looks for one.
+
+#ifndef BERTH_BACKENDS_CUDA_CUDA_TESTING_H_
+#define BERTH_BACKENDS_CUDA_CUDA_TESTING_H_
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "backends/cuda/fake/fake_driver.h"
+#include "backends/cuda/nvrtc.h"
+#include "base/environment.h"
+
+namespace berth::cuda {
+
+// The fake libcuda.so.1: whoever opens that name gets this one. Null when
+// BERTH_NO_FAKE_CUDA says so.
+inline const FakeDriver* load_fake() {
+  if (!environment("BERTH_NO_FAKE_CUDA").empty()) return nullptr;
+  void* library = dlopen(BERTH_FAKE_CUDA_FILE, RTLD_NOW | RTLD_LOCAL);
+  return library == nullptr ? nullptr
+                            : static_cast<const FakeDriver*>(
+                                  dlsym(library, "berth_fake_driver"));
+}
+inline const FakeDriver* const kFake = load_fake();
+// Of GPUs there are those alone.
+inline const bool kNoOpenCl = setenv("BERTH_OPENCL", "off", 1) == 0;
+
+// Skipped where there is no NVRTC: the plug-in has no devices then.
+class CudaTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (Nvrtc::find(&why) == nullptr) GTEST_SKIP() << why;
+    if (!environment("BERTH_NO_FAKE_CUDA").empty()) return;
+    ASSERT_NE(kFake, nullptr) << BERTH_FAKE_CUDA_FILE;
+    kFake->begin("");
+  }
+};
+
+}  // namespace berth::cuda
+
+#endif  // BERTH_BACKENDS_CUDA_CUDA_TESTING_H_

@@ -1,0 +1,202 @@
+// Cards, queues and memory on the driver that pretends.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "backends/cuda/cuda_memory.h"
+#include "backends/cuda/scenario_testing.h"
+#include "base/clock.h"
+#include "berth/errors.h"
+
+namespace berth::cuda {
+namespace {
+
+class Cards : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    kFake->begin("devices=2");
+  }
+};
+
+TEST_F(Cards, SayWhatTheyAre) {
+  Pair pair;
+  const gpu::Features& f = pair.card(1).features();
+  EXPECT_EQ(f.name, "Fake GPU 1");
+  EXPECT_EQ(f.memory_bytes, size_t{1} << 30);
+  EXPECT_EQ(f.local_bytes, 49152u);
+  EXPECT_TRUE(f.has_f64);
+  EXPECT_FALSE(f.is_cpu);
+  EXPECT_EQ(pair.card(1).architecture(), 90);
+  EXPECT_TRUE(pair.card(0).reaches(pair.card(1)));
+}
+
+TEST_F(Cards, AMarkIsOfWhatWasAppended) {
+  Pair pair;
+  const auto queue = pair.card(0).make_queue();
+  const auto memory = pair.card(0).memory_source();
+  std::byte* data = memory->reserve(4096);
+  EXPECT_EQ(queue->mark(), nullptr);
+  queue->fill(data, 1, 0);
+  EXPECT_EQ(queue->mark(), nullptr);
+  queue->fill(data, 1, 4096);
+  const gpu::Mark mark = queue->mark();
+  ASSERT_NE(mark, nullptr);
+  EXPECT_EQ(queue->mark(), nullptr);
+  queue->await(mark);
+  EXPECT_TRUE(queue->passed(mark));
+  queue->release(mark);
+  memory->release(data, 4096);
+}
+
+TEST_F(Cards, AMarkPassesLater) {
+  kFake->begin("devices=2,later=2");
+  Pair pair;
+  const auto queue = pair.card(0).make_queue();
+  const auto other = pair.card(1).make_queue();
+  const auto memory = pair.card(0).memory_source();
+  std::byte* data = memory->reserve(4096);
+  queue->fill(data, 1, 4096);
+  const gpu::Mark mark = queue->mark();
+  EXPECT_FALSE(queue->passed(mark));
+  other->follow(mark);
+  const gpu::Mark behind = other->mark();
+  ASSERT_NE(behind, nullptr);
+  EXPECT_FALSE(queue->passed(mark));
+  EXPECT_TRUE(queue->passed(mark));
+  queue->release(mark);
+  other->release(behind);
+  memory->release(data, 4096);
+}
+
+TEST_F(Cards, EventsAreUsedAgain) {
+  Pair pair;
+  const auto queue = pair.card(0).make_queue();
+  const auto memory = pair.card(0).memory_source();
+  std::byte* data = memory->reserve(4096);
+  const long before = kFake->objects();
+  for (int i = 0; i < 100; ++i) {
+    queue->fill(data, 1, 16);
+    const gpu::Mark mark = queue->mark();
+    queue->await(mark);
+    queue->release(mark);
+  }
+  EXPECT_LE(kFake->objects(), before + 1);
+  memory->release(data, 4096);
+}
+
+TEST_F(Cards, TimesGoOnWhenTheClockMovesFar) {
+  Pair pair;
+  const auto queue = pair.card(0).make_queue();
+  const auto memory = pair.card(0).memory_source();
+  std::byte* data = memory->reserve(4096);
+  double last = 0;
+  // Half a millisecond each by the fake's clock: three seconds, which the
+  // host's has not reached.
+  for (int i = 0; i < 6000; ++i) {
+    queue->fill(data, 1, 16);
+    const gpu::Mark mark = queue->mark();
+    const double us = queue->passed_us(mark);
+    EXPECT_GE(us, last);
+    EXPECT_LE(us, host_clock_us());
+    last = us;
+    queue->release(mark);
+  }
+  memory->release(data, 4096);
+}
+
+TEST_F(Cards, ReservationsBeginAtPages) {
+  Pair pair;
+  const size_t before = kFake->bytes_used();
+  for (const bool pinned : {false, true}) {
+    const auto memory =
+        pinned ? pair.card(0).pinned_source() : pair.card(0).memory_source();
+    EXPECT_EQ(memory->host_addressable(), pinned);
+    for (const size_t bytes : {size_t{4096}, size_t{3} << 20}) {
+      std::byte* data = memory->reserve(bytes);
+      ASSERT_NE(data, nullptr);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 4096, 0u);
+      if (pinned) data[bytes - 1] = std::byte{1};
+      memory->release(data, bytes);
+    }
+  }
+  EXPECT_EQ(kFake->bytes_used(), before);
+}
+
+TEST_F(Cards, MemoryIsNullWhenItIsUsedUp) {
+  Pair pair;
+  const auto memory = pair.card(0).memory_source();
+  EXPECT_EQ(memory->reserve(size_t{2} << 30), nullptr);
+  kFake->begin("devices=2,fail=cuMemHostAlloc@1:2");
+  EXPECT_EQ(pair.card(0).pinned_source()->reserve(4096), nullptr);
+}
+
+TEST_F(Cards, OutOfMemorySaysWhatItIsOf) {
+  Pair pair(size_t{4} << 20);
+  try {
+    pair.device(0).allocator().allocate(size_t{8} << 20);
+    FAIL();
+  } catch (const errors::ResourceExhausted& e) {
+    EXPECT_NE(std::string(e.what()).find("GPU:40 is out of memory: 8388608 "
+                                         "bytes asked"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+TEST_F(Cards, ManyThreadsCall) {
+  Pair pair;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&pair, t] {
+      Device& d = pair.device(t % 2);
+      const BlockRef b = BlockRef::adopt(d.allocator().allocate(4096));
+      std::vector<int> in(1024, t), out(1024, -1);
+      for (int i = 0; i < 200; ++i) {
+        d.copy_from_host(b->data, in.data(), 4096);
+        d.copy_to_host(out.data(), b->data, 4096);
+        EXPECT_EQ(in, out);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+TEST_F(Cards, AKernelThatIsNotThere) {
+  Pair pair;
+  const auto module = pair.card(0).module(small_source());
+  EXPECT_NE(module->kernel("scale"), nullptr);
+  try {
+    module->kernel("scal");
+    FAIL();
+  } catch (const errors::Internal& e) {
+    EXPECT_STREQ(e.what(), "GPU kernel scal: CUDA_ERROR_NOT_FOUND (500)");
+  }
+}
+
+TEST_F(Cards, TooManyGroupsAcross) {
+  Pair pair;
+  const auto kernel = pair.card(0).module(small_source())->kernel("scale");
+  const auto queue = pair.card(0).make_queue();
+  EXPECT_THROW(kernel->launch(*queue, {{1, 65536, 1}, 256}, nullptr, 0),
+               errors::Internal);
+}
+
+TEST_F(Cards, ATextThatIsNoProgram) {
+  Pair pair;
+  gpu::Source source;
+  source.generated = "KERNEL(FLAT_SIZE, broken)(BUF(f32, x)) { y = 1; }\n";
+  try {
+    pair.card(0).module(source);
+    FAIL();
+  } catch (const errors::Internal& e) {
+    const std::string what = e.what();
+    EXPECT_NE(what.find("does not compile kernels"), std::string::npos) << what;
+    EXPECT_NE(what.find("identifier \"y\" is undefined"), std::string::npos)
+        << what;
+  }
+}
+
+}  // namespace
+}  // namespace berth::cuda

@@ -1,0 +1,51 @@
+// A little of everything that the plug-in asks the driver for. Tests only.
+
+#ifndef BERTH_BACKENDS_CUDA_SCENARIO_TESTING_H_
+#define BERTH_BACKENDS_CUDA_SCENARIO_TESTING_H_
+
+#include <memory>
+#include <vector>
+
+#include "backends/cuda/cuda_card.h"
+#include "backends/cuda/cuda_testing.h"
+#include "backends/gpu/gpu_device.h"
+#include "device/block.h"
+
+namespace berth::cuda {
+
+// Devices on two cards of their own, past the DeviceManager.
+class Pair {
+ public:
+  explicit Pair(size_t limit_bytes = size_t{64} << 20);
+
+  gpu::GpuDevice& device(int i) { return *devices_[static_cast<size_t>(i)]; }
+  CudaCard& card(int i) { return *cards_[static_cast<size_t>(i)]; }
+
+ private:
+  std::vector<std::unique_ptr<CudaCard>> cards_;
+  std::vector<std::unique_ptr<gpu::GpuDevice>> devices_;
+};
+
+// Runs `fn(stream)` as work of `stream` and does not wait for it.
+template <class Fn>
+void launch_on(Stream& stream, Fn fn, WorkTime* time = nullptr) {
+  Work work;
+  work.what = "Test";
+  work.context = new Fn(std::move(fn));
+  work.run = [](void* c, Stream& s) { (*static_cast<Fn*>(c))(s); };
+  work.drop = [](void* c) { delete static_cast<Fn*>(c); };
+  work.time = time;
+  stream.launch(work);
+}
+
+// A kernel that the dialect's files have none of.
+gpu::Source small_source();
+
+// Copies to a card, fills, launches, copies to the other card and back to the
+// host; throws what goes wrong. The bytes that came back, 16 of 7, then 16 of
+// 3, when nothing did.
+std::vector<unsigned char> run_scenario();
+
+}  // namespace berth::cuda
+
+#endif  // BERTH_BACKENDS_CUDA_SCENARIO_TESTING_H_
