@@ -12,8 +12,6 @@ namespace cuda {
 
 namespace {
 
-constexpr int kPeers = 3;  // the driver copies between all of its cards
-
 class CudaBackend final : public Backend {
  public:
   const char* name() const override { return "cuda"; }
@@ -31,7 +29,7 @@ class CudaBackend final : public Backend {
       if (!filled_.insert(p.physical).second) continue;
       gpu::fill_table(*cards()[i], config, tables_[i]);
     }
-    return gpu::make_devices(gpus, cards(), tables_, kPeers, "CUDA");
+    return gpu::make_devices(gpus, cards(), tables_, "CUDA");
   }
 
   std::string why_none(const RuntimeConfig&) override {
