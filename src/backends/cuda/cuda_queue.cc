@@ -102,8 +102,6 @@ void CudaQueue::fill(void* target, int value, size_t bytes) {
 }
 
 gpu::Mark CudaQueue::mark() {
-  if (!fresh_) return nullptr;
-  fresh_ = false;
   Point* point = nullptr;
   try {
     point = take();

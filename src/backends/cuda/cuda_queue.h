@@ -30,7 +30,7 @@ class CudaQueue final : public gpu::Queue {
 
   // The stream, to which something is about to be appended.
   CUstream appending() {
-    fresh_ = true;
+    ++appended_;
     return stream_;
   }
 
@@ -48,7 +48,6 @@ class CudaQueue final : public gpu::Queue {
   CudaCard& card_;
   const Driver& driver_;
   CUstream stream_ = nullptr;
-  bool fresh_ = false;  // something was appended since the last mark
   std::deque<Point> points_;
   std::vector<Point*> spare_;
   // The clock: when this point was passed, by the host's.

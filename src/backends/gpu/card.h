@@ -89,8 +89,10 @@ class Queue {
   // host's. Host memory that is not pinned may be used at once on return.
   virtual void copy(const Copy& copy) = 0;
   virtual void fill(void* target, int value, size_t bytes) = 0;
-  // The point behind everything so far, which the caller releases; null:
-  // nothing was appended since the last one, or ever.
+  // How many commands were appended, ever; marks are none.
+  uint64_t appended() const { return appended_; }
+  // The point behind everything so far, which the caller releases. When it
+  // throws, everything so far has ended.
   virtual Mark mark() = 0;
   virtual void release(Mark mark) noexcept = 0;
   // True when it is passed; throws errors::* when what lies before it failed.
@@ -104,6 +106,9 @@ class Queue {
   virtual double passed_us(Mark mark) = 0;
   // Hands what was appended to the card.
   virtual void flush() {}
+
+ protected:
+  uint64_t appended_ = 0;
 };
 
 class Card {

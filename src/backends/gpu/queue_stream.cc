@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -14,7 +14,6 @@ namespace berth::gpu {
 
 namespace {
 
-constexpr size_t kFirstRing = 256;
 constexpr uint64_t kMostQueued = 2048;
 constexpr uint64_t kPollEvery = 64;
 // Each entry that is queued may report a fault of its own.
@@ -28,7 +27,6 @@ QueueStream::QueueStream(Device* device, Card& card)
     : Stream(device),
       card_(card),
       queue_(card.make_queue()),
-      ring_(kFirstRing),
       fault_memory_(card.memory_source()),
       mirror_memory_(card.pinned_source()) {
   if (!mirror_memory_) mirror_memory_ = host_memory_source();
@@ -42,8 +40,8 @@ QueueStream::QueueStream(Device* device, Card& card)
 }
 
 QueueStream::~QueueStream() {
-  finish({this, pushed_});
-  retire();
+  finish(record());
+  retire(true);
   fault_memory_->release(fault_data_, kFaultMemory);
   mirror_memory_->release(reinterpret_cast<std::byte*>(mirror_), kFaultMemory);
 }
@@ -54,30 +52,35 @@ std::byte* QueueStream::fault_slot(uint64_t sequence) const {
 
 void* QueueStream::watch_fault(const FaultTexts& texts) {
   faults_ = texts;
-  return fault_slot(pushed_ + 1);
+  return fault_slot(entries_.last() + 1);
 }
 
 void QueueStream::push(Entry e) {
-  if (pushed_ - ended_ == ring_.size()) {
-    std::vector<Entry> larger(ring_.size() * 2);
-    for (uint64_t i = ended_ + 1; i <= pushed_; ++i) {
-      larger[i & (larger.size() - 1)] = std::move(entry(i));
-    }
-    ring_ = std::move(larger);
+  e.position = queue_->appended();
+  if (e.failure) failures_.add(entries_.last() + 1, e.failure);
+  entries_.push(std::move(e));
+}
+
+void QueueStream::make_point() {
+  const uint64_t position = queue_->appended();
+  if (position <= marked_) return;
+  marked_ = position;
+  try {
+    points_.push({queue_->mark(), position});
+  } catch (const errors::Error&) {
+    passed_ = position;
+    throw;
   }
-  if (e.failure) failures_.add(pushed_ + 1, e.failure);
-  ++pushed_;
-  entry(pushed_) = std::move(e);
 }
 
 void QueueStream::end_of(Entry& e) {
+  const uint64_t sequence = entries_.last() + 1;
   try {
     if (e.faults) {
-      int64_t* mirror = mirror_ + (pushed_ + 1) % kFaultSlots * 4;
-      queue_->copy({mirror, &pinned_memory(), fault_slot(pushed_ + 1),
-                    &device().memory(), kFaultBytes});
+      queue_->copy({mirror_ + sequence % kFaultSlots * 4, &pinned_memory(),
+                    fault_slot(sequence), &device().memory(), kFaultBytes});
     }
-    e.mark = queue_->mark();
+    if (e.work.time != nullptr) make_point();
   } catch (const errors::Error& error) {
     e.faults = nullptr;
     if (!e.failure) e.failure = failure_from(error, e.work);
@@ -96,7 +99,7 @@ Work QueueStream::call(const Work& work) {
     e.failure = run_work(work, *this);
     --depth_;
     e.faults = std::exchange(faults_, nullptr);
-    end_of(e);
+    if (e.faults || work.time != nullptr) end_of(e);
   }
   push(std::move(e));
   if (nested_.empty()) return {};
@@ -109,27 +112,30 @@ void QueueStream::launch(const Work& work) {
   {
     Lock lock(mutex_);
     if (inside()) return nested_.push_back(work);
-    for (Work next = work; next.run != nullptr;) next = call(next);
+    Work next = call(work);
+    while (next.run != nullptr) next = call(next);
   }
   make_room();
 }
 
 void QueueStream::make_room() {
   uint64_t queued = 0, last = 0;
+  bool ended = false;
   {
     Lock lock(mutex_);
-    if (inside()) return;
-    last = pushed_;
-    queued = pushed_ - ended_;
+    if (inside() || entries_.empty()) return;
+    last = entries_.last();
+    queued = entries_.size();
+    ended = entries_.front().position <= passed_;
   }
   if (queued >= kMostQueued) await(last - kMostQueued / 2);
-  if (queued == 1 || queued % kPollEvery == 0) retire();
+  if (ended || queued % kPollEvery == 0) retire(!ended);
 }
 
 Event QueueStream::record() {
   Lock lock(mutex_);
   // Work that is being called asks for the point behind itself.
-  return {this, pushed_ + (inside() ? 1 : 0)};
+  return {this, entries_.last() + (inside() ? 1 : 0)};
 }
 
 void QueueStream::append_wait(Event event, bool order_only) {
@@ -148,64 +154,77 @@ void QueueStream::append_wait(Event event, bool order_only) {
   if (from == nullptr || !card_.reaches(from->card_)) {
     return order_only ? finish(event) : berth::synchronize(event);
   }
-  uint64_t held = 0;
+  uint64_t point = 0;
   Mark mark = nullptr;
   {
     Lock lock(from->mutex_);
-    mark = from->hold_mark(event.sequence, &held);
-    if (mark != nullptr) from->queue_->flush();
+    point = from->hold_point(event.sequence);
+    if (point != 0) {
+      mark = from->points_[point].mark;
+      from->queue_->flush();
+    }
   }
-  // What has ended well needs no wait.
+  // What has ended needs no wait.
   if (mark == nullptr && order_only) return;
   {
     Lock lock(mutex_);
     Entry e;
     e.work.what = "a wait for another stream";
+    e.waits_for = order_only ? Event{} : event;
     try {
       if (mark != nullptr) queue_->follow(mark);
-      if (!order_only) e.waits_for = event, e.mark = queue_->mark();
     } catch (const errors::Error& error) {
       // What comes after it must not start.
       e.failure = failure_from(error, e.work);
     }
     if (!order_only || e.failure) push(std::move(e));
   }
-  make_room();
-  if (mark != nullptr) {
+  if (point != 0) {
     Lock lock(from->mutex_);
-    from->let_go(held);
+    from->let_go(point);
   }
-  if (mark == nullptr) retire();
+  make_room();
 }
 
-Mark QueueStream::hold_mark(uint64_t sequence, uint64_t* held) {
-  for (uint64_t i = std::min(sequence, pushed_); i > ended_; --i) {
-    Entry& e = entry(i);
-    if (e.mark == nullptr) continue;
-    ++e.waiters;
-    *held = i;
-    return e.mark;
+uint64_t QueueStream::hold_point(uint64_t sequence) {
+  if (entries_.empty() || sequence < entries_.first()) return 0;
+  const uint64_t position =
+      entries_[std::min(sequence, entries_.last())].position;
+  if (position <= passed_) return 0;
+  if (position > marked_) {
+    try {
+      make_point();
+    } catch (const errors::Error& error) {
+      failed_ = failure_from(error, entries_.front().work);
+      return 0;
+    }
   }
-  return nullptr;
+  for (uint64_t i = points_.first(); i <= points_.last(); ++i) {
+    if (points_[i].position < position) continue;
+    ++points_[i].waiters;
+    return i;
+  }
+  return 0;
 }
 
-void QueueStream::let_go(uint64_t held) { --entry(held).waiters; }
+void QueueStream::let_go(uint64_t point) { --points_[point].waiters; }
 
 void QueueStream::await(uint64_t sequence) {
-  uint64_t held = 0;
+  uint64_t point = 0;
   Mark mark = nullptr;
   {
     Lock lock(mutex_);
-    mark = hold_mark(sequence, &held);
+    point = hold_point(sequence);
+    if (point == 0) return;
+    mark = points_[point].mark;
   }
-  if (mark == nullptr) return;
   try {
     queue_->await(mark);
   } catch (const errors::Error&) {
     // Whoever ends the entry says so.
   }
   Lock lock(mutex_);
-  let_go(held);
+  let_go(point);
 }
 
 FailureRef QueueStream::reported(const Entry& e, uint64_t sequence) {
@@ -225,102 +244,121 @@ FailureRef QueueStream::failure_from(const errors::Error& error,
   return failure;
 }
 
-bool QueueStream::has_passed(Entry& e) {
-  if (e.mark == nullptr || e.failed) return true;
-  try {
-    return queue_->passed(e.mark);
-  } catch (const errors::Error& error) {
-    e.failed = failure_from(error, e.work);
-    return true;
-  }
+void QueueStream::pass_point(Point& point) {
+  point.passed = true;
+  passed_ = point.position;
+  if (!timed_) return;
+  end_before_us_ = end_us_;
+  end_us_ = queue_->passed_us(point.mark);
 }
 
-bool QueueStream::end_first(Lock& lock, Work* drop) {
-  if (ended_ == pushed_ || inside()) return false;
-  const uint64_t first = ended_ + 1;
-  if (!has_passed(entry(first)) || entry(first).waiters > 0) return false;
-  FailureRef failure;
-  if (auto* from = dynamic_cast<QueueStream*>(entry(first).waits_for.stream)) {
-    const Event event = entry(first).waits_for;
-    lock.unlock();
-    failure = from->failure_at(event.sequence);
-    lock.lock();
-    if (ended_ + 1 != first || entry(first).waiters > 0) return true;  // again
-  }
-  Entry& e = entry(first);
-  if (!failure) failure = e.failed;
-  if (!failure && e.faults) failure = reported(e, first);
-  failures_.add(first, std::move(failure));
-  if (timed_ && e.mark != nullptr) {
-    const double end = queue_->passed_us(e.mark);
-    if (e.work.time != nullptr) {
-      *e.work.time = {std::min(end, std::max(e.launched_us, last_end_us_)),
-                      end};
+bool QueueStream::first_passed(bool ask) {
+  const Entry& first = entries_.front();
+  while (first.position > passed_) {
+    // Of those before, nobody looks at the mark any more.
+    if (!points_.empty() && points_.front().passed) {
+      if (points_.front().waiters > 0) return false;
+      queue_->release(points_.front().mark);
+      points_.pop();
+      continue;
     }
-    last_end_us_ = end;
-  } else if (e.work.time != nullptr && !e.failure) {
-    *e.work.time = {e.launched_us, e.launched_us};
+    try {
+      if (points_.empty()) {
+        if (!ask) return false;
+        make_point();
+        queue_->flush();
+        continue;
+      }
+      if (!queue_->passed(points_.front().mark)) return false;
+      pass_point(points_.front());
+    } catch (const errors::Error& error) {
+      // It is the first one's, or of one that was launched soon after it.
+      if (!failed_) failed_ = failure_from(error, first.work);
+      if (points_.empty()) continue;
+      points_.front().passed = true;
+      passed_ = points_.front().position;
+    }
   }
-  if (e.mark != nullptr) queue_->release(e.mark);
-  *drop = e.work;
-  e = {};
-  ++ended_;
   return true;
 }
 
-void QueueStream::retire() {
+bool QueueStream::end_first(Lock& lock, bool ask, Work* drop) {
+  if (entries_.empty() || inside()) return false;
+  const uint64_t first = entries_.first();
+  if (!first_passed(ask)) return false;
+  FailureRef failure;
+  if (auto* from =
+          dynamic_cast<QueueStream*>(entries_.front().waits_for.stream)) {
+    const Event event = entries_.front().waits_for;
+    lock.unlock();
+    failure = from->failure_at(event.sequence);
+    lock.lock();
+    if (entries_.first() != first) return true;  // another thread ended it
+  }
+  Entry& e = entries_.front();
+  if (FailureRef failed = std::exchange(failed_, nullptr)) {
+    if (!failure) failure = std::move(failed);
+  }
+  if (!failure && e.faults) failure = reported(e, first);
+  failures_.add(first, std::move(failure));
+  if (e.work.time != nullptr) {
+    const double begin = std::max(e.launched_us, end_before_us_);
+    *e.work.time = {std::min(begin, std::max(end_us_, e.launched_us)),
+                    std::max(end_us_, e.launched_us)};
+  }
+  *drop = e.work;
+  entries_.pop();
+  return true;
+}
+
+void QueueStream::retire(bool ask) {
   for (;;) {
     Work drop;
     {
       Lock lock(mutex_);
-      if (!end_first(lock, &drop)) return;
+      if (!end_first(lock, ask, &drop)) return;
     }
     if (drop.drop) drop.drop(drop.context);
   }
 }
 
 FailureRef QueueStream::failure_at(uint64_t sequence) {
-  retire();
+  retire(true);
   Lock lock(mutex_);
   return failures_.at(sequence);
 }
 
 bool QueueStream::done(Event event) {
-  retire();
+  retire(true);
   Lock lock(mutex_);
-  if (event.sequence <= ended_) return true;
-  // Another thread may be about to end it.
-  uint64_t held = 0;
-  const Mark mark = hold_mark(event.sequence, &held);
-  if (mark == nullptr) return !inside();
-  let_go(held);
-  queue_->flush();
-  return false;
+  return event.sequence < entries_.first();
 }
 
 void QueueStream::synchronize(Event event) {
   await(event.sequence);
-  retire();
-  // Another thread may hold an entry before it for a moment.
+  retire(true);
+  // Another thread may look at a mark before it for a moment.
   FailureRef failure;
   for (;;) {
     {
       Lock lock(mutex_);
       failure = failures_.at(event.sequence);
-      if (failure || ended_ >= event.sequence || inside()) break;
+      if (failure || event.sequence < entries_.first() || inside()) break;
     }
-    retire();
+    std::this_thread::yield();
+    retire(true);
   }
   if (failure) errors::raise(failure->code, failure->message);
 }
 
 void QueueStream::reset_error() {
-  await(pushed_);
-  retire();
+  const Event last = record();
+  await(last.sequence);
+  finish(last);
   Lock lock(mutex_);
   if (!failures_.poisoned() || lost_) return;
   queue_->fill(fault_data_, 0, kFaultMemory);
-  failures_.reset(pushed_);
+  failures_.reset(entries_.last());
   // An event that is recorded from now on must not be that of what failed.
   push({});
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/gpu/card.h"
+#include "backends/gpu/ring.h"
 #include "device/failure_log.h"
 #include "device/stream.h"
 
@@ -51,41 +52,50 @@ class QueueStream final : public Stream {
 
  private:
   using Lock = std::unique_lock<std::recursive_mutex>;
+  // Work that was launched, or a wait.
   struct Entry {
-    Mark mark = nullptr;  // null: it appended nothing
+    uint64_t position = 0;  // of the queue behind it
     Work work;
     Event waits_for;     // whose failure is this one's
     FailureRef failure;  // known at the launch
-    FailureRef failed;   // what the driver said when it had passed
     FaultTexts faults;
     double launched_us = 0;
+  };
+  // A mark in the queue. There are fewer than entries: they are made when
+  // somebody wants to know.
+  struct Point {
+    Mark mark = nullptr;
+    uint64_t position = 0;
     int waiters = 0;  // threads that look at the mark
+    bool passed = false;
   };
 
   bool inside() const { return depth_ > 0; }
-  Entry& entry(uint64_t sequence) {
-    return ring_[sequence & (ring_.size() - 1)];
-  }
   void push(Entry e);
   // Calls work and queues its end; returns what it launched, if anything.
   Work call(const Work& work);
-  // Appends what ends an entry: its mark.
+  // Appends what ends an entry.
   void end_of(Entry& e);
+  // Makes a point behind everything so far, if there is none.
+  void make_point();
   // Ends what is passed now and then; waits when too much is queued.
   void make_room();
   void append_wait(Event event, bool order_only);
-  // The last mark up to `sequence` that is not passed yet, as far as is known;
-  // null: none. Its entry, whose number is stored, has one waiter more.
-  Mark hold_mark(uint64_t sequence, uint64_t* held);
-  void let_go(uint64_t held);
+  // The number of a point behind entry `sequence`, which has one waiter more;
+  // 0: the queue has passed it.
+  uint64_t hold_point(uint64_t sequence);
+  void let_go(uint64_t point);
   // Waits until `sequence` is passed.
   void await(uint64_t sequence);
   // Ends entries that are passed and drops their work, the lock not held.
-  void retire();
+  // `ask`: makes a point for those that have none.
+  void retire(bool ask);
   // Ends the first entry; false: it is not passed yet.
-  bool end_first(Lock& lock, Work* drop);
+  bool end_first(Lock& lock, bool ask, Work* drop);
+  // True when the queue has passed the first entry.
+  bool first_passed(bool ask);
+  void pass_point(Point& point);
   FailureRef failure_from(const errors::Error& error, const Work& work);
-  bool has_passed(Entry& e);
   FailureRef reported(const Entry& e, uint64_t sequence);
   // What the entry at `sequence` failed with, once it is passed.
   FailureRef failure_at(uint64_t sequence);
@@ -94,16 +104,17 @@ class QueueStream final : public Stream {
   Card& card_;
   const std::unique_ptr<Queue> queue_;
   std::recursive_mutex mutex_;  // all below
-  std::vector<Entry> ring_;     // a power of two long
-  uint64_t pushed_ = 0;
-  uint64_t ended_ = 0;
-  int depth_ = 0;             // of work that is being called
-  FaultTexts faults_;         // of that work
-  std::vector<Work> nested_;  // launched by it
+  Ring<Entry> entries_;         // by sequence
+  Ring<Point> points_;
+  uint64_t marked_ = 0, passed_ = 0;  // positions
+  FailureRef failed_;                 // what the driver said there
+  int depth_ = 0;                     // of work that is being called
+  FaultTexts faults_;                 // of that work
+  std::vector<Work> nested_;          // launched by it
   FailureLog failures_;
   FailureRef lost_;  // the card is
   bool timed_ = false;
-  double last_end_us_ = 0;
+  double end_us_ = 0, end_before_us_ = 0;  // of the last points
   std::unique_ptr<MemorySource> fault_memory_, mirror_memory_;
   std::byte* fault_data_ = nullptr;
   int64_t* mirror_ = nullptr;  // what was read from there

@@ -22,15 +22,7 @@ ClQueue::ClQueue(const ClCard& card) : card_(card) {
 
 ClQueue::~ClQueue() {
   clFinish(queue_);
-  if (last_ != nullptr) clReleaseEvent(last_);
   clReleaseCommandQueue(queue_);
-}
-
-cl_event* ClQueue::next() {
-  if (last_ != nullptr) clReleaseEvent(last_);
-  last_ = nullptr;
-  fresh_ = true;
-  return &last_;
 }
 
 void ClQueue::launch(cl_kernel kernel, const gpu::Grid& grid) {
@@ -39,16 +31,18 @@ void ClQueue::launch(cl_kernel kernel, const gpu::Grid& grid) {
                             grid.groups[2]};
   const cl_uint axes = grid.groups[2] > 1 ? 3 : grid.groups[1] > 1 ? 2 : 1;
   check(clEnqueueNDRangeKernel(queue_, kernel, axes, nullptr, global, local, 0,
-                               nullptr, next()),
+                               nullptr, nullptr),
         "clEnqueueNDRangeKernel");
+  ++appended_;
 }
 
 void ClQueue::copy(const Copy& copy) {
   if (copy.bytes == 0) return;
+  ++appended_;
   if (copy.from->host_addressable) {
     const Place to = card_.place_of(copy.target);
     check(clEnqueueWriteBuffer(queue_, to.buffer, !copy.from->pinned, to.offset,
-                               copy.bytes, copy.source, 0, nullptr, next()),
+                               copy.bytes, copy.source, 0, nullptr, nullptr),
           "clEnqueueWriteBuffer");
     return;
   }
@@ -56,29 +50,31 @@ void ClQueue::copy(const Copy& copy) {
   if (copy.to->host_addressable) {
     check(
         clEnqueueReadBuffer(queue_, from.buffer, !copy.to->pinned, from.offset,
-                            copy.bytes, copy.target, 0, nullptr, next()),
+                            copy.bytes, copy.target, 0, nullptr, nullptr),
         "clEnqueueReadBuffer");
     return;
   }
   const Place to = card_.place_of(copy.target);
   check(clEnqueueCopyBuffer(queue_, from.buffer, to.buffer, from.offset,
-                            to.offset, copy.bytes, 0, nullptr, next()),
+                            to.offset, copy.bytes, 0, nullptr, nullptr),
         "clEnqueueCopyBuffer");
 }
 
 void ClQueue::fill(void* target, int value, size_t bytes) {
   const Place to = card_.place_of(target);
   const auto byte = static_cast<unsigned char>(value);
+  ++appended_;
   check(clEnqueueFillBuffer(queue_, to.buffer, &byte, kPattern, to.offset,
-                            bytes, 0, nullptr, next()),
+                            bytes, 0, nullptr, nullptr),
         "clEnqueueFillBuffer");
 }
 
 gpu::Mark ClQueue::mark() {
-  if (!fresh_ || last_ == nullptr) return nullptr;
-  fresh_ = false;
-  clRetainEvent(last_);
-  return last_;
+  cl_event event = nullptr;
+  const cl_int error = clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &event);
+  if (error == CL_SUCCESS) return event;
+  clFinish(queue_);
+  raise_error(error, "clEnqueueMarkerWithWaitList");
 }
 
 void ClQueue::release(gpu::Mark mark) noexcept {
@@ -104,7 +100,8 @@ void ClQueue::await(gpu::Mark mark) {
 
 void ClQueue::follow(gpu::Mark mark) {
   const cl_event event = event_of(mark);
-  check(clEnqueueBarrierWithWaitList(queue_, 1, &event, next()),
+  ++appended_;
+  check(clEnqueueBarrierWithWaitList(queue_, 1, &event, nullptr),
         "clEnqueueBarrierWithWaitList");
 }
 
@@ -125,9 +122,10 @@ void ClQueue::measure_clock() {
 double ClQueue::passed_us(gpu::Mark mark) {
   if (!clock_known_) measure_clock();
   cl_ulong ns = 0;
-  check(clGetEventProfilingInfo(event_of(mark), CL_PROFILING_COMMAND_END,
-                                sizeof(ns), &ns, nullptr),
-        "clGetEventProfilingInfo");
+  const cl_int error = clGetEventProfilingInfo(
+      event_of(mark), CL_PROFILING_COMMAND_END, sizeof(ns), &ns, nullptr);
+  // Work has not failed because its time is not known.
+  if (error != CL_SUCCESS) return host_clock_us();
   return static_cast<double>(ns) * 1e-3 + clock_offset_us_;
 }
 

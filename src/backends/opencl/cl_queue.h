@@ -27,14 +27,10 @@ class ClQueue final : public gpu::Queue {
   void launch(cl_kernel kernel, const gpu::Grid& grid);
 
  private:
-  // Where a call that appends a command stores its event.
-  cl_event* next();
   void measure_clock();
 
   const ClCard& card_;
   cl_command_queue queue_ = nullptr;
-  cl_event last_ = nullptr;  // of the last command, ours
-  bool fresh_ = false;       // not marked yet
   double clock_offset_us_ = 0;
   bool clock_known_ = false;
 };
