@@ -25,14 +25,14 @@ FN i32 stands_before(T_C a, i32 p, T_C b, i32 q, i32 n, i32 down) {
 // A group sorts SORT_SPAN neighbours in its own memory.
 #define SORT_SPAN (GROUP_SIZE * 2)
 
-// Element i of the pairs at distance `half` that number `pair` is.
-#define SORT_LOW(pair, half) (((pair) / (half)) * (half) * 2 + (pair) % (half))
+// Element i of the pairs at distance `apart` that number `pair` is.
+#define SORT_LOW(pair, apart) (((pair) / (apart)) * (apart) * 2 + (pair) % (apart))
 
 // The comparisons of one step, in local memory: pair by item, up to the place
 // `at` that the group begins at.
-#define SORT_LOCAL_STEP(size, half)                                          \
+#define SORT_LOCAL_STEP(size, apart)                                          \
   {                                                                          \
-    const i32 low_ = (i32)SORT_LOW(LID, half), high_ = low_ + (i32)(half);   \
+    const i32 low_ = (i32)SORT_LOW(LID, apart), high_ = low_ + (i32)(apart);   \
     const i32 up_ = (((begin + low_) & (span - 1)) & (size)) == 0;           \
     const i32 right_ = stands_before(values[low_], places[low_],             \
                                      values[high_], places[high_], (i32)n,   \
@@ -78,11 +78,11 @@ KERNEL(GROUP_SIZE, sort_local)
   if (first) {
     const i64 top = span < SORT_SPAN ? span : SORT_SPAN;
     for (i64 s = 2; s <= top; s *= 2) {
-      for (i64 half = s / 2; half > 0; half /= 2) SORT_LOCAL_STEP(s, half)
+      for (i64 apart = s / 2; apart > 0; apart /= 2) SORT_LOCAL_STEP(s, apart)
     }
   } else {
-    for (i64 half = SORT_SPAN / 2; half > 0; half /= 2) {
-      SORT_LOCAL_STEP(size, half)
+    for (i64 apart = SORT_SPAN / 2; apart > 0; apart /= 2) {
+      SORT_LOCAL_STEP(size, apart)
     }
   }
   for (i32 k = 0; k < 2; ++k) {
@@ -92,15 +92,15 @@ KERNEL(GROUP_SIZE, sort_local)
   }
 }
 
-// One step of pairs that are `half` apart.
+// One step of pairs that are `apart` apart.
 KERNEL(FLAT_SIZE, sort_step)
 (BUF(T_C, keys), BUF(i32, order), const i64 pairs, const i64 n, const i64 span,
- const i64 size, const i64 half, const i32 down) {
+ const i64 size, const i64 apart, const i32 down) {
   AT(T_C, keys);
   AT(i32, order);
   const i64 pair = ITEM;
   if (pair >= pairs) return;
-  const i64 low = SORT_LOW(pair, half), high = low + half;
+  const i64 low = SORT_LOW(pair, apart), high = low + apart;
   const i32 up = ((low & (span - 1)) & size) == 0;
   const T_C a = keys[low], b = keys[high];
   const i32 p = order[low], q = order[high];
@@ -145,13 +145,13 @@ KERNEL(FLAT_SIZE, bound)
   const i64 begin = i / per_row * length;
   i64 place = 0, left = length;
   while (left > 0) {
-    const i64 half = left / 2;
-    const T_C x = T_LOAD(sorted, begin + place + half);
+    const i64 apart = left / 2;
+    const T_C x = T_LOAD(sorted, begin + place + apart);
     if (upper ? !is_less(v, x) : is_less(x, v)) {
-      place += half + 1;
-      left -= half + 1;
+      place += apart + 1;
+      left -= apart + 1;
     } else {
-      left = half;
+      left = apart;
     }
   }
   if (is_wide) {
