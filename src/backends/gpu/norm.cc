@@ -22,7 +22,7 @@ struct Sums {
 
 Sums sums_over(Recipe& r, int64_t groups, int64_t all_rows, int64_t channels) {
   Sums s{groups, all_rows / groups, channels, 0, 0};
-  s.piece = r.features().is_cpu ? 512 : 128;
+  s.piece = r.features().is_cpu ? 512 : 64;
   s.pieces = std::max<int64_t>(1, ceil_div(s.rows, s.piece));
   return s;
 }
@@ -58,9 +58,9 @@ void moments(Recipe& r, const Sums& s, const Arg& factor) {
   const DType type = r.in_type(0);
   const int64_t n = s.size() * s.pieces;
   const Arg means = room(r, n), squares = room(r, n);
-  r.flat(source, "moment_pieces", s.rows ? piece_items(r, s) : 0,
-         {in(0), means, squares, value(s.groups), value(s.rows),
-          value(s.channels), value(s.piece), value(s.pieces)});
+  launch_rows(r, source, "moment_pieces", s.rows ? piece_items(r, s) : 0, 1,
+              {in(0), means, squares, value(s.groups), value(s.rows),
+               value(s.channels), value(s.piece), value(s.pieces)});
   const int32_t lanes = row_lanes(r.features(), s.pieces);
   const auto count = static_cast<double>(s.rows);
   const double unbiased = count / std::max(count - 1, 1.0);
@@ -113,10 +113,10 @@ bool batch_norm_grad(Recipe& r) {
   const bool joined = s.groups > 1;
   const Arg dots = joined ? room(r, s.size()) : out(1);
   const Arg sums = joined ? room(r, s.size()) : out(2);
-  r.flat(source, "norm_grad_pieces", piece_items(r, s),
-         {in(0), in(1), in(3), in(4), dot_pieces, sum_pieces, value(s.groups),
-          value(s.rows), value(s.channels), value(s.piece), value(s.pieces),
-          epsilon_of(r)});
+  launch_rows(r, source, "norm_grad_pieces", piece_items(r, s), 1,
+              {in(0), in(1), in(3), in(4), dot_pieces, sum_pieces,
+               value(s.groups), value(s.rows), value(s.channels),
+               value(s.piece), value(s.pieces), epsilon_of(r)});
   fold_two(r, s, dot_pieces, sum_pieces, dots, sums);
   if (joined) {
     r.flat(source, "join_groups", s.channels,
@@ -150,9 +150,10 @@ bool layer_norm_grad(Recipe& r) {
   const Sums s = sums_over(r, 1, rows, length);
   const int64_t n = s.size() * s.pieces;
   const Arg dot_pieces = room(r, n), sum_pieces = room(r, n);
-  r.flat(source, "layer_norm_pieces", piece_items(r, s),
-         {in(0), in(1), in(3), in(4), dot_pieces, sum_pieces, value(s.groups),
-          value(s.rows), value(s.channels), value(s.piece), value(s.pieces)});
+  launch_rows(
+      r, source, "layer_norm_pieces", piece_items(r, s), 1,
+      {in(0), in(1), in(3), in(4), dot_pieces, sum_pieces, value(s.groups),
+       value(s.rows), value(s.channels), value(s.piece), value(s.pieces)});
   fold_two(r, s, dot_pieces, sum_pieces, out(1), out(2));
   return true;
 }

@@ -103,7 +103,7 @@ void by_rows(Recipe& r, const Source& source, const std::string& kind,
 void by_columns(Recipe& r, const Source& source, const std::string& kind,
                 const Walks& w, double divisor) {
   const Features& f = r.features();
-  const Pieces p(w.length, f.is_cpu ? 512 : 128);
+  const Pieces p(w.length, f.is_cpu ? 512 : 64);
   const DType type = r.in_type(0);
   const int64_t outputs = w.outer * w.columns;
   const Arg partial = p.count > 1
@@ -111,10 +111,10 @@ void by_columns(Recipe& r, const Source& source, const std::string& kind,
                                       bytes_of_partial(type))
                           : no_buffer();
   const int64_t items = w.outer * p.count * ceil_div(w.columns, row_width(f));
-  r.flat(source, (kind + "_columns").c_str(), items,
-         {in(0), out(0), partial, value(w.kept), value(w.reduced),
-          value(w.outer), value(w.columns), value(p.length), value(p.piece),
-          value(p.count), real_value(type, divisor)});
+  launch_rows(r, source, (kind + "_columns").c_str(), items, 1,
+              {in(0), out(0), partial, value(w.kept), value(w.reduced),
+               value(w.outer), value(w.columns), value(p.length),
+               value(p.piece), value(p.count), real_value(type, divisor)});
   if (p.count > 1) {
     fold(r, source, kind, partial, outputs, 1, p.count, outputs, divisor);
   }

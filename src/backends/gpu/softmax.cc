@@ -14,17 +14,16 @@ Source source_of(Recipe& r) {
 
 Arg flag(bool on) { return value(static_cast<int32_t>(on)); }
 
-bool softmax_rows(Recipe& r, bool logarithm) {
+bool softmax_rows(Recipe& r, const char* kernel) {
   const auto [rows, length] = rows_of(r.in_shape(0));
   const int32_t lanes = row_lanes(r.features(), length);
   if (length == 0) return true;
-  launch_rows(r, source_of(r), "softmax", rows, lanes,
-              {in(0), out(0), value(rows), value(length), value(lanes),
-               flag(logarithm)});
+  launch_rows(r, source_of(r), kernel, rows, lanes,
+              {in(0), out(0), value(rows), value(length), value(lanes)});
   return true;
 }
-bool softmax(Recipe& r) { return softmax_rows(r, false); }
-bool log_softmax(Recipe& r) { return softmax_rows(r, true); }
+bool softmax(Recipe& r) { return softmax_rows(r, "softmax"); }
+bool log_softmax(Recipe& r) { return softmax_rows(r, "log_softmax"); }
 
 // The walk over the rows of `x` that reads a mask broadcast to it, and the
 // step from column to column.

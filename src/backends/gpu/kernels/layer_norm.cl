@@ -62,7 +62,7 @@ KERNEL(ROW_ITEMS, layer_norm_grad)
 }
 
 // Sums over rows of dy h and of dy, in pieces.
-KERNEL(FLAT_SIZE, layer_norm_pieces)
+KERNEL(ROW_ITEMS, layer_norm_pieces)
 (BUF(const T, dy), BUF(const T, x), BUF(const T, mean), BUF(const T, rstd),
  BUF(T, dots), BUF(T, sums), const i64 groups, const i64 rows,
  const i64 channels, const i64 piece, const i64 pieces) {

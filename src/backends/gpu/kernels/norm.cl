@@ -48,7 +48,7 @@
   }
 
 // Means of pieces, and sums of squared distances from them.
-KERNEL(FLAT_SIZE, moment_pieces)
+KERNEL(ROW_ITEMS, moment_pieces)
 (BUF(const T, x), BUF(T, means), BUF(T, squares), const i64 groups,
  const i64 rows, const i64 channels, const i64 piece, const i64 pieces) {
   AT(const T, x);
@@ -173,7 +173,7 @@ KERNEL(FLAT_SIZE, normalise)
 }
 
 // Sums of dy * h and of dy, with h = (x - mean) / sqrt(variance + epsilon).
-KERNEL(FLAT_SIZE, norm_grad_pieces)
+KERNEL(ROW_ITEMS, norm_grad_pieces)
 (BUF(const T, dy), BUF(const T, x), BUF(const T, mean), BUF(const T, variance),
  BUF(T, dots), BUF(T, sums), const i64 groups, const i64 rows,
  const i64 channels, const i64 piece, const i64 pieces, const real epsilon) {

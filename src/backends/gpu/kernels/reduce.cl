@@ -51,7 +51,7 @@ FN T_C quotient(T_C v, real divisor) {
     }                                                                          \
   }                                                                            \
                                                                                \
-  KERNEL(FLAT_SIZE, name##_columns)                                            \
+  KERNEL(ROW_ITEMS, name##_columns)                                            \
   (BUF(const T, x), BUF(T, y), BUF(T_C, partial), const Strided kept,          \
    const Strided reduced, const i64 outer, const i64 columns,                  \
    const i64 length, const i64 piece, const i64 pieces, const real divisor) {  \

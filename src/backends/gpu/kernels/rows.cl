@@ -70,18 +70,6 @@ typedef f32 real;
 
 #if !T_COMPLEX
 // The larger one; a NaN wins, and of equals the first.
-FN T_C larger(T_C a, T_C b) {
-#if T_FLOAT
-  if (a != a) return a;
-  if (b != b) return b;
-#endif
-  return b > a ? b : a;
-}
-FN T_C smaller(T_C a, T_C b) {
-#if T_FLOAT
-  if (a != a) return a;
-  if (b != b) return b;
-#endif
-  return b < a ? b : a;
-}
+FN T_C larger(T_C a, T_C b) { return a == a && !(b <= a) ? b : a; }
+FN T_C smaller(T_C a, T_C b) { return a == a && !(b >= a) ? b : a; }
 #endif

@@ -1,33 +1,40 @@
-// Softmax along the last axis, and the losses made of it.
+// Softmax along the last axis, and the losses made of it. T is float32 or
+// float64.
 
-// The maximum of a row and the sum of exp(x - maximum). A NaN, and an infinity
-// that is the maximum, make all results of the row NaN.
-#define SOFTMAX_SUMS(n, i, LOGIT)                                \
-  T_C max, sum;                                                  \
-  ROW_FOLD(max, n, larger, T_LOWEST, i, LOGIT);                  \
-  ROW_TREE(box, max, larger);                                    \
-  ROW_FOLD(sum, n, T_ADD, T_ZERO, i, T_EXP(LOGIT - max));        \
+// The maximum of a row and the sum of exp(x - maximum), terms of which go to
+// POWER. A NaN, and an infinity that is the maximum, make all results of the
+// row NaN.
+#define SOFTMAX_SUMS(n, i, LOGIT, POWER)                               \
+  T_C max, sum;                                                        \
+  ROW_FOLD(max, n, larger, T_LOWEST, i, LOGIT);                        \
+  ROW_TREE(box, max, larger);                                          \
+  ROW_FOLD(sum, n, T_ADD, T_ZERO, i, POWER = T_EXP(LOGIT - max));      \
   ROW_TREE(box, sum, T_ADD)
 
 KERNEL(ROW_ITEMS, softmax)
 (BUF(const T, x), BUF(T, y), const i64 rows, const i64 length,
- const i32 lanes, const i32 logarithm) {
+ const i32 lanes) {
   AT(const T, x);
   AT(T, y);
   ROW_BOX(T_C, box);
   ROW_BEGIN;
   const i64 n = row < rows ? length : 0, at = row * length;
-  SOFTMAX_SUMS(n, i, T_LOAD(x, at + i));
-  if (logarithm) {
-    const T_C log_sum = T_LOG(sum);
-    for (i64 i = lane; i < n; i += lanes) {
-      T_STORE(y, at + i, T_LOAD(x, at + i) - max - log_sum);
-    }
-  } else {
-    for (i64 i = lane; i < n; i += lanes) {
-      T_STORE(y, at + i, T_EXP(T_LOAD(x, at + i) - max) / sum);
-    }
-  }
+  SOFTMAX_SUMS(n, i, x[at + i], y[at + i]);
+  for (i64 i = lane; i < n; i += lanes) y[at + i] /= sum;
+}
+
+KERNEL(ROW_ITEMS, log_softmax)
+(BUF(const T, x), BUF(T, y), const i64 rows, const i64 length,
+ const i32 lanes) {
+  AT(const T, x);
+  AT(T, y);
+  ROW_BOX(T_C, box);
+  ROW_BEGIN;
+  const i64 n = row < rows ? length : 0, at = row * length;
+  T_C power;
+  SOFTMAX_SUMS(n, i, x[at + i], power);
+  const T_C log_sum = T_LOG(sum);
+  for (i64 i = lane; i < n; i += lanes) y[at + i] = x[at + i] - max - log_sum;
 }
 
 // Of x * scale + mask, in which row r sees the columns up to r % seen_rows
@@ -46,31 +53,21 @@ KERNEL(ROW_ITEMS, masked_softmax)
   if (causal && n > row % seen_rows + 1) n = row % seen_rows + 1;
   const i64 mask_base = masked && row < rows ? offset_of(&mask_rows, row) : 0;
   T_C max, sum;
+  for (i64 i = lane; i < n; i += lanes) y[at + i] = x[at + i] * scale;
   if (masked) {
-    ROW_FOLD(max, n, larger, T_LOWEST, i,
-             T_LOAD(x, at + i) * scale + T_LOAD(mask, mask_base + i * mask_step));
-  } else {
-    ROW_FOLD(max, n, larger, T_LOWEST, i, T_LOAD(x, at + i) * scale);
+    for (i64 i = lane; i < n; i += lanes) {
+      y[at + i] += mask[mask_base + i * mask_step];
+    }
   }
+  ROW_FOLD(max, n, larger, T_LOWEST, i, y[at + i]);
   ROW_TREE(box, max, larger);
-  if (masked) {
-    ROW_FOLD(sum, n, T_ADD, T_ZERO, i,
-             T_EXP(T_LOAD(x, at + i) * scale +
-                   T_LOAD(mask, mask_base + i * mask_step) - max));
-  } else {
-    ROW_FOLD(sum, n, T_ADD, T_ZERO, i, T_EXP(T_LOAD(x, at + i) * scale - max));
-  }
+  ROW_FOLD(sum, n, T_ADD, T_ZERO, i, y[at + i] = T_EXP(y[at + i] - max));
   ROW_TREE(box, sum, T_ADD);
   if (row >= rows) return;
-  const i32 nothing = max == T_LOWEST;
+  const i64 seen = max == T_LOWEST ? 0 : n;
+  for (i64 i = lane; i < seen; i += lanes) y[at + i] /= sum;
   for (i64 i = lane; i < length; i += lanes) {
-    T_C v = T_ZERO;
-    if (i < n && !nothing) {
-      v = T_LOAD(x, at + i) * scale;
-      if (masked) v += T_LOAD(mask, mask_base + i * mask_step);
-      v = T_EXP(v - max) / sum;
-    }
-    T_STORE(y, at + i, v);
+    if (i >= seen) y[at + i] = T_ZERO;
   }
 }
 
@@ -85,17 +82,16 @@ KERNEL(ROW_ITEMS, cross_entropy)
   ROW_BOX(T_C, box);
   ROW_BEGIN;
   const i64 n = row < rows ? length : 0, at = row * length;
-  SOFTMAX_SUMS(n, i, T_LOAD(x, at + i));
+  SOFTMAX_SUMS(n, i, x[at + i], backprop[at + i]);
   const T_C log_sum = T_LOG(sum);
   T_C share;
   ROW_FOLD(share, n, T_ADD, T_ZERO, i,
-           T_LOAD(labels, at + i) * (T_LOAD(x, at + i) - max - log_sum));
+           labels[at + i] * (x[at + i] - max - log_sum));
   ROW_TREE(box, share, T_ADD);
   for (i64 i = lane; i < n; i += lanes) {
-    const T_C p = T_EXP(T_LOAD(x, at + i) - max) / sum;
-    T_STORE(backprop, at + i, p - T_LOAD(labels, at + i));
+    backprop[at + i] = backprop[at + i] / sum - labels[at + i];
   }
-  if (lane == 0 && row < rows) T_STORE(loss, row, T_ZERO - share);
+  if (lane == 0 && row < rows) loss[row] = T_ZERO - share;
 }
 
 KERNEL(ROW_ITEMS, sparse_cross_entropy)
@@ -119,14 +115,12 @@ KERNEL(ROW_ITEMS, sparse_cross_entropy)
       label = 0;
     }
   }
-  SOFTMAX_SUMS(n, i, T_LOAD(x, at + i));
+  SOFTMAX_SUMS(n, i, x[at + i], backprop[at + i]);
   for (i64 i = lane; i < n; i += lanes) {
-    const T_C p = T_EXP(T_LOAD(x, at + i) - max) / sum;
-    T_STORE(backprop, at + i, i == label ? p - T_ONE : p);
+    const T p = backprop[at + i] / sum;
+    backprop[at + i] = i == label ? p - T_ONE : p;
   }
-  if (lane == 0 && n > 0) {
-    T_STORE(loss, row, T_LOG(sum) - (T_LOAD(x, at + label) - max));
-  }
+  if (lane == 0 && n > 0) loss[row] = T_LOG(sum) - (x[at + label] - max);
 }
 
 // 1 where fewer than k elements of the row are larger than the target's; 0 for
