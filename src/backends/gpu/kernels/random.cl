@@ -44,44 +44,51 @@ FN u32 random_word(Key key, u64 step, u64 index) {
 
 FN f32 unit_float(u32 word) { return (f32)(i32)(word >> 8) * 0x1p-24f; }
 
-// The logarithm of u in (0, 1], each step rounded by itself.
-FN f32 log_of_unit(f32 u) {
+// The CPU's loops of normal numbers round once (`fused`), its other numbers
+// twice.
+FN f32 madd(i32 fused, f32 a, f32 b, f32 c) {
+  return fused ? F32_MADD(a, b, c) : a * b + c;
+}
+
+// The logarithm of u in (0, 1].
+FN f32 log_of_unit(f32 u, i32 fused) {
   const i32 bits = AS_I32(u) - 0x3f3504f3;
   const f32 exponent = (f32)(bits >> 23);
   const f32 t = AS_F32((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
   f32 p = 0.0703758612f;
-  p = p * t + -0.115145598f;
-  p = p * t + 0.116770117f;
-  p = p * t + -0.12420149f;
-  p = p * t + 0.142493223f;
-  p = p * t + -0.166680573f;
-  p = p * t + 0.200007148f;
-  p = p * t + -0.24999994f;
-  p = p * t + 0.333333312f;
+  p = madd(fused, p, t, -0.115145598f);
+  p = madd(fused, p, t, 0.116770117f);
+  p = madd(fused, p, t, -0.12420149f);
+  p = madd(fused, p, t, 0.142493223f);
+  p = madd(fused, p, t, -0.166680573f);
+  p = madd(fused, p, t, 0.200007148f);
+  p = madd(fused, p, t, -0.24999994f);
+  p = madd(fused, p, t, 0.333333312f);
   const f32 square = t * t;
-  f32 tail = exponent * -2.12194440e-4f + p * square * t;
-  tail = square * -0.5f + tail;
-  return exponent * 0.693359375f + (t + tail);
+  f32 tail = madd(fused, exponent, -2.12194440e-4f, p * square * t);
+  tail = madd(fused, square, -0.5f, tail);
+  return madd(fused, exponent, 0.693359375f, t + tail);
 }
 
-// Two standard normals (Box-Muller); `which` is 0 or 1.
-FN f32 normal_of(u32 a, u32 b, i32 which) {
-  const f32 radius = F32_SQRT(-2.0f * log_of_unit(unit_float(a) + 0x1p-24f));
+// One of two standard normals (Box-Muller); `which` is 0 or 1.
+FN f32 normal_of(u32 a, u32 b, i32 which, i32 fused) {
+  const f32 u = unit_float(a) + 0x1p-24f;
+  const f32 radius = F32_SQRT(-2.0f * log_of_unit(u, fused));
   const f32 turns = unit_float(b);
   // t in [-1/8, 1/8] of a turn plus `quarter` quarter turns; exact.
-  const f32 shifted = turns * 4.0f + 12582912.0f;
-  const f32 t = (shifted - 12582912.0f) * -0.25f + turns;
+  const f32 shifted = madd(fused, turns, 4.0f, 12582912.0f);
+  const f32 t = madd(fused, shifted - 12582912.0f, -0.25f, turns);
   const i32 quarter = AS_I32(shifted);
   const f32 z = t * t;
   f32 s = -75.3935623f;
-  s = s * z + 81.5923535f;
-  s = s * z + -41.3416615f;
-  s = (s * z + 6.28318529f) * t;
+  s = madd(fused, s, z, 81.5923535f);
+  s = madd(fused, s, z, -41.3416615f);
+  s = madd(fused, s, z, 6.28318529f) * t;
   f32 c = 59.2027958f;
-  c = c * z + -85.442298f;
-  c = c * z + 64.9393107f;
-  c = c * z + -19.7392086f;
-  c = c * z + 1.0f;
+  c = madd(fused, c, z, -85.442298f);
+  c = madd(fused, c, z, 64.9393107f);
+  c = madd(fused, c, z, -19.7392086f);
+  c = madd(fused, c, z, 1.0f);
   const i32 swap = quarter & 1;
   if (which) {
     const f32 sine = swap ? c : s;
@@ -91,9 +98,9 @@ FN f32 normal_of(u32 a, u32 b, i32 which) {
   return radius * (((quarter + 1) & 2) != 0 ? -cosine : cosine);
 }
 
-FN f32 normal_in(Words words, i32 i) {
-  return i < 2 ? normal_of(words.w[0], words.w[1], i & 1)
-               : normal_of(words.w[2], words.w[3], i & 1);
+FN f32 normal_in(Words words, i32 i, i32 fused) {
+  return i < 2 ? normal_of(words.w[0], words.w[1], i & 1, fused)
+               : normal_of(words.w[2], words.w[3], i & 1, fused);
 }
 
 // Element `i` of the call is element origin + i of the whole tensor. An item
@@ -130,7 +137,7 @@ KERNEL(FLAT_SIZE, normal)
   AT(T, y);
   AT(const u64, step);
   EACH_OF_BLOCK(i, j, origin, n) {
-    T_STORE(y, i, T_FROM(mean + stddev * normal_in(words, j)));
+    T_STORE(y, i, T_FROM(mean + stddev * normal_in(words, j, !T_HALF)));
   }
 }
 
@@ -142,7 +149,7 @@ KERNEL(FLAT_SIZE, truncated)
   AT(T, y);
   AT(const u64, step);
   EACH_OF_BLOCK(i, j, origin, n) {
-    f32 x = normal_in(words, j);
+    f32 x = normal_in(words, j, 0);
     u64 attempt = 1;
     while (!(x >= -2.0f && x <= 2.0f)) {
       if (attempt == 16) {
@@ -150,7 +157,7 @@ KERNEL(FLAT_SIZE, truncated)
         break;
       }
       x = normal_in(
-          random_block(key, step_of(step), block + (attempt << 56)), j);
+          random_block(key, step_of(step), block + (attempt << 56)), j, 0);
       ++attempt;
     }
     T_STORE(y, i, T_FROM(mean + stddev * x));
