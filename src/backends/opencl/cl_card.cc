@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "backends/opencl/cl_queue.h"
-#include "base/environment.h"
 #include "berth/errors.h"
 
 namespace berth::opencl {
@@ -156,9 +155,14 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
       info<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   features_.is_cpu =
       (info<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
-  const std::string products = environment_choice(
-      "BERTH_OPENCL_PRODUCTS", {"auto", "own", "tiles", "clblast"});
-  features_.tiles = !features_.is_cpu || products == "tiles";
+  products_ = asked_products();
+  if (products_ == Products::kClblast && !has_clblast()) {
+    throw errors::Unavailable(
+        "BERTH_OPENCL_PRODUCTS=clblast, but libclblast.so.1 is not installed");
+  }
+  features_.tiles = !features_.is_cpu || products_ == Products::kTiles;
+  has_f16_ = device_text(device, CL_DEVICE_EXTENSIONS).find("cl_khr_fp16") !=
+             std::string::npos;
   const auto most = info<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
   features_.group_size = features_.is_cpu ? 64 : 256;
   if (most < 256) {
@@ -170,6 +174,13 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
       context, features_.memory_bytes,
       info<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
   memories_.push_back(memory_.get());
+}
+
+std::unique_ptr<gpu::Kernel> ClCard::product(const gpu::MatrixProduct& product,
+                                             size_t* /*scratch_bytes*/) {
+  const bool wanted = products_ == Products::kClblast ||
+                      (products_ == Products::kAuto && !features_.is_cpu);
+  return wanted ? clblast_product(product, has_f16_) : nullptr;
 }
 
 std::unique_ptr<gpu::Queue> ClCard::make_queue() {

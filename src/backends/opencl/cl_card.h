@@ -10,6 +10,7 @@
 #include "backends/gpu/card.h"
 #include "backends/opencl/cl_error.h"
 #include "backends/opencl/cl_memory.h"
+#include "backends/opencl/cl_products.h"
 
 namespace berth::opencl {
 
@@ -18,6 +19,8 @@ class ClCard final : public gpu::Card {
   // `context` holds all cards of the platform and lives as long as they.
   ClCard(cl_context context, cl_device_id device, int peers);
 
+  std::unique_ptr<gpu::Kernel> product(const gpu::MatrixProduct& product,
+                                       size_t* scratch_bytes) override;
   std::unique_ptr<gpu::Queue> make_queue() override;
   std::unique_ptr<MemorySource> memory_source() override {
     return cl_memory_source(*memory_);
@@ -38,6 +41,8 @@ class ClCard final : public gpu::Card {
   friend void join_cards(std::vector<std::unique_ptr<ClCard>>& cards);
   const cl_context context_;
   const cl_device_id device_;
+  Products products_ = Products::kAuto;
+  bool has_f16_ = false;
   std::unique_ptr<ClMemory> memory_;
   std::vector<const ClMemory*> memories_;  // of the cards of the context
 };

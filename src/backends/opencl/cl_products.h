@@ -1,0 +1,32 @@
+// Products of matrices by CLBlast, which is opened when the first is asked for.
+//
+// BERTH_OPENCL_PRODUCTS says who makes products: `auto` (the default) lets
+// CLBlast make them on GPUs where it is installed (libclblast.so.1), `clblast`
+// on processors, too; `own` and `tiles` are kernels of backends/gpu, `tiles`
+// those for GPUs on any device. Thread-safe.
+
+#ifndef BERTH_BACKENDS_OPENCL_CL_PRODUCTS_H_
+#define BERTH_BACKENDS_OPENCL_CL_PRODUCTS_H_
+
+#include <memory>
+
+#include "backends/gpu/card.h"
+
+namespace berth::opencl {
+
+enum class Products { kAuto, kOwn, kTiles, kClblast };
+
+// As the environment says. Throws errors::InvalidArgument for another word.
+Products asked_products();
+
+// True when CLBlast is installed.
+bool has_clblast();
+
+// A product by CLBlast; null for dtypes that it does not know, or when it is
+// not installed. `has_f16`: the card computes in float16.
+std::unique_ptr<gpu::Kernel> clblast_product(const gpu::MatrixProduct& product,
+                                             bool has_f16);
+
+}  // namespace berth::opencl
+
+#endif  // BERTH_BACKENDS_OPENCL_CL_PRODUCTS_H_
