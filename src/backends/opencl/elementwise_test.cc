@@ -116,13 +116,15 @@ Tensor numbers(DType type, uint32_t seed) {
 // How far two numbers are from each other, in units in the last place.
 template <class T, class Bits>
 double distance(T a, T b) {
-  if (a != a && b != b) return 0;
-  const auto x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
-  if (x == y) return 0;
   if constexpr (std::is_floating_point_v<T>) {
+    if (a != a && b != b) return 0;
+    const auto x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
+    if (x == y) return 0;
     if (a == b || a != a || b != b || (x < 0) != (y < 0)) return 1e9;
+    return x < y ? static_cast<double>(y - x) : static_cast<double>(x - y);
+  } else {
+    return a == b ? 0 : 1e9;
   }
-  return x < y ? static_cast<double>(y - x) : static_cast<double>(x - y);
 }
 
 template <class T, class Bits>

@@ -232,7 +232,6 @@ FN f64 f64_GELU_ERF_GRAD(f64 x, f64 dy) {
 
 // What every type has.
 #define MATH_ANY(t)                                                    \
-  FN t t##_RELU(t x) { return x <= t##_ZERO ? t##_ZERO : x; }          \
   FN t t##_SQUARE(t x) { return t##_MUL(x, x); }                       \
   FN t t##_SQUARED_DIFFERENCE(t a, t b) {                              \
     return t##_SQUARE(t##_SUB(a, b));                                  \
@@ -241,14 +240,15 @@ FN f64 f64_GELU_ERF_GRAD(f64 x, f64 dy) {
   FN t t##_KEEP(t x, u8 mask) { return mask != 0 ? x : t##_ZERO; }
 #define MATH_WHOLE(t)                                                  \
   MATH_ANY(t)                                                          \
+  FN t t##_RELU(t x) { return x > t##_ZERO ? x : t##_ZERO; }           \
   FN t t##_MAX(t a, t b) { return a > b ? a : b; }                     \
   FN t t##_MIN(t a, t b) { return a < b ? a : b; }                     \
   FN t t##_NEG(t x) { return t##_SUB(t##_ZERO, x); }                   \
-  FN t t##_SIGN(t x) { return (t)((x > t##_ZERO) - (x < t##_ZERO)); }  \
   FN t t##_SAME(t x) { return x; }
 // NaN wins.
 #define MATH_FLOAT(t)                                                  \
   MATH_ANY(t)                                                          \
+  FN t t##_RELU(t x) { return x <= t##_ZERO ? t##_ZERO : x; }          \
   FN t t##_MAX(t a, t b) {                                             \
     return a != a ? a : b != b ? b : a > b ? a : b;                    \
   }                                                                    \
@@ -271,6 +271,9 @@ MATH_FLOAT(f64)
 MATH_WHOLE(i32)
 MATH_WHOLE(i64)
 MATH_WHOLE(u8)
+FN i32 i32_SIGN(i32 x) { return (x > 0) - (x < 0); }
+FN i64 i64_SIGN(i64 x) { return (x > 0) - (x < 0); }
+FN u8 u8_SIGN(u8 x) { return (u8)(x != 0); }
 FN i32 i32_ABS(i32 x) { return x < 0 ? i32_NEG(x) : x; }
 FN i64 i64_ABS(i64 x) { return x < 0 ? i64_NEG(x) : x; }
 FN u8 u8_ABS(u8 x) { return x; }
