@@ -32,14 +32,16 @@ bool cast(Recipe& r) {
            static_cast<size_t>(r.out_shape(0).num_elements()) * size_of(to));
     return true;
   }
-  return launch_elements(r, {"math.cl"}, cast_kernel(from, to), [&] {
+  const auto all = [&] {
     std::vector<ElementKernel> kernels;
     for (const DType t : kTypes) {
       if (!f64 && (t == float64 || t == complex128)) continue;
       if (t != from) kernels.push_back(cast_kernel(from, t));
     }
     return kernels;
-  });
+  };
+  return launch_elements(r, {"math.cl"}, cast_kernel(from, to),
+                         {fmt::format("Cast {} {}", name_of(from), f64), all});
 }
 
 // The type that elements of so many bytes are moved as.
@@ -68,14 +70,15 @@ std::string word_of_size(size_t bytes) {
 }
 
 bool select(Recipe& r) {
-  return launch_elements(
-      r, {}, select_kernel(word_of_size(size_of(r.out_type(0)))), [] {
-        std::vector<ElementKernel> kernels;
-        for (const size_t bytes : {1, 2, 4, 8, 16}) {
-          kernels.push_back(select_kernel(word_of_size(bytes)));
-        }
-        return kernels;
-      });
+  const auto all = [] {
+    std::vector<ElementKernel> kernels;
+    for (const size_t bytes : {1, 2, 4, 8, 16}) {
+      kernels.push_back(select_kernel(word_of_size(bytes)));
+    }
+    return kernels;
+  };
+  const std::string word = word_of_size(size_of(r.out_type(0)));
+  return launch_elements(r, {}, select_kernel(word), {"SelectV2", all});
 }
 
 bool complex(Recipe& r) {
@@ -87,7 +90,7 @@ bool complex(Recipe& r) {
   k.in = {part, part};
   k.out = {whole};
   k.body = fmt::format("  const {0} y0 = {0}_make(x0, x1);\n", whole);
-  return launch_elements(r, {}, k, [&] { return std::vector{k}; });
+  return launch_elements(r, {}, k, {"", [&] { return std::vector{k}; }});
 }
 
 }  // namespace convert

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/immortal.h"
 
 namespace berth::gpu {
 
@@ -146,6 +150,31 @@ std::string text_of(const ElementKernel& k, Form form) {
       stores);
 }
 
+// All forms but the rare one of all kernels.
+std::string made_text(const ElementSet& set) {
+  std::string text;
+  for (const ElementKernel& k : set.kernels()) {
+    for (const Form f : {Form::kSame, Form::kRows, Form::kWalk}) {
+      text += text_of(k, f);
+    }
+  }
+  return text;
+}
+
+struct Texts {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::string> of;
+};
+
+std::string text_of(const ElementSet& set) {
+  if (set.name.empty()) return made_text(set);
+  static auto& texts = immortal<Texts>();
+  std::lock_guard lock(texts.mutex);
+  std::string& text = texts.of[set.name];
+  if (text.empty()) text = made_text(set);
+  return text;
+}
+
 template <class AxesT, class U>
 void add_walk(const Layout& l, int inputs, std::vector<Arg>& args) {
   AxesT axes;
@@ -211,8 +240,7 @@ std::string converted(const std::string& x, std::string_view from,
 }
 
 bool launch_elements(Recipe& recipe, std::vector<std::string> files,
-                     const ElementKernel& kernel,
-                     const std::function<std::vector<ElementKernel>()>& others,
+                     const ElementKernel& kernel, const ElementSet& set,
                      const std::vector<Arg>& more) {
   const int64_t n = recipe.out_shape(0).num_elements();
   const int64_t groups = (n + element::kGroup - 1) / element::kGroup;
@@ -223,15 +251,10 @@ bool launch_elements(Recipe& recipe, std::vector<std::string> files,
   Source source;
   source.files = std::move(files);
   source.files.insert(source.files.begin(), "elementwise.cl");
-  if (recipe.features().is_cpu) {
-    for (const ElementKernel& k : others()) {
-      for (int f = 0; f < 4; ++f) {
-        source.generated += element::text_of(k, static_cast<element::Form>(f));
-      }
-    }
-  } else {
-    source.generated = element::text_of(kernel, form);
-  }
+  const bool together =
+      recipe.features().is_cpu && form != element::Form::kWide;
+  source.generated =
+      together ? element::text_of(set) : element::text_of(kernel, form);
   std::vector<Arg> args;
   for (int k = 0; k < inputs; ++k) args.push_back(in(k));
   for (int k = 0; k < recipe.num_out(); ++k) args.push_back(out(k));

@@ -34,12 +34,17 @@ std::string computed_in(std::string_view word);
 std::string converted(const std::string& value, std::string_view from,
                       std::string_view to);
 
-// Appends the launch of `kernel` for the inputs and outputs of the recipe;
-// `others` are all kernels that a processor has in the same program, which
-// consists of `files`. False: more elements than a launch has.
+// Kernels that a processor has in one program. `name` says which they are;
+// their text is made once in a process. Without a name it is made anew.
+struct ElementSet {
+  std::string name;
+  std::function<std::vector<ElementKernel>()> kernels;
+};
+
+// Appends the launch of `kernel`, which is one of `set`, for the inputs and
+// outputs of the recipe. False: more elements than a launch has.
 bool launch_elements(Recipe& recipe, std::vector<std::string> files,
-                     const ElementKernel& kernel,
-                     const std::function<std::vector<ElementKernel>()>& others,
+                     const ElementKernel& kernel, const ElementSet& set,
                      const std::vector<Arg>& more = {});
 
 // An op that is one function of kernels/*.cl, called by name: op "Exp" of

@@ -107,8 +107,13 @@ bool make_element_op(Recipe& recipe, std::span<const ElementOp> table,
       }
       return kernels;
     };
+    // A table is known by its first row.
+    const std::string set =
+        fmt::format("{} {} {} {}", table[0].op, table[0].function,
+                    name_of(dtype), card.has_f64);
     return launch_elements(recipe, std::move(files),
-                           element::kernel_of(op, dtype, card), all, more);
+                           element::kernel_of(op, dtype, card), {set, all},
+                           more);
   }
   return false;
 }
