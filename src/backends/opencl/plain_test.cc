@@ -1,0 +1,134 @@
+// What the conformance cases do not reach: fused groups that broadcast, sums of
+// many arrays, values that only the device sees.
+
+#include <fmt/format.h>
+
+#include "backends/opencl/opencl_testing.h"
+#include "berth/device.h"
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "expr/expr.h"
+#include "ops/op_call.h"
+
+namespace berth::opencl {
+namespace {
+
+using expr::Code;
+using expr::Expr;
+using Plain = OpenClTest;
+
+Tensor counting(const Shape& shape, float first) {
+  std::vector<float> x;
+  for (int64_t i = 0; i < shape.num_elements(); ++i) {
+    x.push_back(first + 0.25f * static_cast<float>(i % 1000));
+  }
+  return constant(x, shape);
+}
+
+// (x0 + x1) * x2 + ... and two values of it, of inputs of these shapes.
+void check_fused(const std::vector<Shape>& shapes) {
+  Expr e;
+  for (size_t i = 0; i < shapes.size(); ++i) e.input(float32);
+  int sum = 0;
+  for (size_t i = 1; i < shapes.size(); ++i) {
+    sum = e.apply(i % 2 ? Code::kAdd : Code::kMul, {sum, static_cast<int>(i)});
+  }
+  const int outputs[] = {sum, e.apply(Code::kNeg, {sum}),
+                         e.apply(Code::kLess, {sum, 0})};
+  for (const int o : outputs) e.output(o);
+  const AttrsRef attrs(
+      {{"expr", e.str()},
+       {"types", std::vector<std::string>{"float32", "float32", "bool"}}});
+  const auto on = [&](const char* device) {
+    const auto scope = berth::device(device);
+    Tensors in;
+    for (const Shape& s : shapes) {
+      in.push_back(counting(s, static_cast<float>(in.size())));
+    }
+    return call_list(op_named("_Fused"), in, attrs.get());
+  };
+  const Tensors cpu = on("/CPU:0"), gpu = on("/GPU:0");
+  EXPECT_EQ(gpu[0].to_vector<float>(), cpu[0].to_vector<float>());
+  EXPECT_EQ(gpu[1].to_vector<float>(), cpu[1].to_vector<float>());
+  EXPECT_EQ(gpu[2].to_vector<bool>(), cpu[2].to_vector<bool>());
+}
+
+TEST_F(Plain, FusedGroupsBroadcast) {
+  const std::vector<std::vector<Shape>> forms = {
+      {{5, 7}, {5, 7}},
+      {{5, 7}, {7}},
+      {{5, 7}, {5, 1}, {}},
+      {{3, 1}, {1, 400}},
+      {{2, 3, 4, 5}, {3, 1, 5}, {2, 1, 1, 1}},
+      {{1, 3, 1, 2, 1, 2}, {4, 1, 5, 1, 3, 1}},
+      {{0, 3}, {3}},
+      {{}, {}},
+  };
+  for (const auto& form : forms) {
+    SCOPED_TRACE(fmt::format("{} and {}", form[0].str(), form[1].str()));
+    check_fused(form);
+  }
+}
+
+TEST_F(Plain, FusedGroupsHaveManyInputs) {
+  std::vector<Shape> shapes;
+  for (int i = 0; i < expr::kMaxInputs; ++i) {
+    shapes.push_back(i % 3 == 0   ? Shape{4, 5, 6}
+                     : i % 3 == 1 ? Shape{5, 1}
+                                  : Shape{4, 1, 6});
+  }
+  check_fused(shapes);
+}
+
+TEST_F(Plain, SumsOfManyArrays) {
+  for (const int count : {1, 8, 9, 30}) {
+    const auto on = berth::device("/GPU:0");
+    Tensors parts;
+    double want = 0;
+    for (int i = 0; i < count; ++i) {
+      parts.push_back(fill(Shape{300}, 1.5 * i));
+      want += 1.5 * i;
+    }
+    const std::vector<float> all(300, static_cast<float>(want));
+    EXPECT_EQ(math::add_n(parts).to_vector<float>(), all) << count;
+  }
+}
+
+// The text of what reading the tensor throws.
+std::string failure_of(const Tensor& t) {
+  std::string text;
+  try {
+    t.to_vector<int32_t>();
+  } catch (const errors::InvalidArgument& e) {
+    text = e.what();
+  }
+  config::reset_device_error("GPU:0");
+  return text;
+}
+
+TEST_F(Plain, DivisionByZeroIsReported) {
+  const auto on = berth::device("/GPU:0");
+  const Tensor a = constant({7, 8, 9});
+  const auto text = "integer division by zero";
+  EXPECT_NE(failure_of(math::floordiv(a, constant({1, 0, 2}))).find(text),
+            std::string::npos);
+  EXPECT_NE(failure_of(math::truncatemod(a, constant({0}))).find(text),
+            std::string::npos);
+  EXPECT_EQ(math::floordiv(a, constant({2, -3, 4})).to_vector<int32_t>(),
+            (std::vector<int32_t>{3, -3, 2}));
+}
+
+TEST_F(Plain, PowersBelowZeroAreReported) {
+  const auto on = berth::device("/GPU:0");
+  const Tensor a = constant({2, 3});
+  const std::string text = failure_of(math::pow(a, constant({4, -3})));
+  EXPECT_NE(text.find("the exponent of a whole number is -3"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(math::pow(a, constant({5, 0})).to_vector<int32_t>(),
+            (std::vector<int32_t>{32, 1}));
+}
+
+}  // namespace
+}  // namespace berth::opencl
