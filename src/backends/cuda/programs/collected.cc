@@ -1,0 +1,130 @@
+#include "backends/cuda/programs/collected.h"
+
+#include <fmt/format.h>
+
+#include "backends/gpu/kernels.h"
+#include "base/immortal.h"
+#include "berth/errors.h"
+#include "conformance/case.h"
+#include "conformance/modes.h"
+#include "op/infer.h"
+
+namespace berth::cuda {
+
+namespace {
+
+using conformance::Case;
+
+struct Collected {
+  std::map<std::string, CollectedProgram> programs;
+  std::set<std::string> failures;
+  Collected();
+};
+
+class RecordedKernel final : public gpu::Kernel {
+ public:
+  void launch(gpu::Queue&, const gpu::Grid&, const gpu::KernelArg*,
+              int) override {
+    throw errors::Internal("recorded kernels do not run");
+  }
+};
+
+class RecordedModule final : public gpu::Module {
+ public:
+  explicit RecordedModule(CollectedProgram& program) : program_(program) {}
+  std::unique_ptr<gpu::Kernel> kernel(const char* name) override {
+    program_.kernels.insert(name);
+    return std::make_unique<RecordedKernel>();
+  }
+
+ private:
+  CollectedProgram& program_;
+};
+
+// Takes the texts and compiles nothing.
+class RecordingCard final : public gpu::Card {
+ public:
+  explicit RecordingCard(std::map<std::string, CollectedProgram>& programs)
+      : programs_(programs) {
+    features_.name = "a card that takes texts";
+    features_.memory_bytes = size_t{80} << 30;
+    features_.local_bytes = 49152;
+  }
+  std::unique_ptr<gpu::Queue> make_queue() override { return nullptr; }
+  std::unique_ptr<MemorySource> memory_source() override { return nullptr; }
+
+  std::string current;  // the case
+
+ protected:
+  std::unique_ptr<gpu::Module> compile(const std::string& text) override {
+    CollectedProgram& program = programs_[text];
+    if (program.first.empty()) program.first = current;
+    return std::make_unique<RecordedModule>(program);
+  }
+
+ private:
+  std::map<std::string, CollectedProgram>& programs_;
+};
+
+std::vector<SpecView> specs_of_case(const Case& c, DType dtype) {
+  std::vector<SpecView> specs;
+  for (const conformance::Input& i : c.inputs) {
+    const DType own = i.dtype == DType::kInvalid ? dtype : i.dtype;
+    if (i.variable) {
+      specs.push_back({resource, &i.shape, own});
+    } else {
+      specs.push_back({own, &i.shape});
+    }
+  }
+  return specs;
+}
+
+// Prepares every candidate, also those behind the first that takes the case.
+void prepare_case(const KernelTable& table, const Case& c, DType dtype) {
+  const AttrsRef attrs = c.attrs_for(dtype);
+  const std::vector<SpecView> in = specs_of_case(c, dtype);
+  const OpDef& op = c.def();
+  std::vector<OutSpec> out(static_cast<size_t>(op.num_outputs(attrs.get())));
+  infer_outputs(op, attrs.get(), in, out);
+  const DType selects = kernel_dtype(in, out);
+  PrepareArgs args{.op = &op, .attrs = attrs.get(), .in = in, .out = out};
+  args.table = &table;
+  for (const KernelDef& k : table.candidates(op)) {
+    if ((k.dtypes & dtype_bit(selects)) && k.prepare) k.prepare(args);
+  }
+}
+
+Collected::Collected() {
+  RecordingCard card(programs);
+  KernelTable table;
+  gpu::Kernels kernels(card, table);
+  gpu::add_all(kernels);
+  for (const Case& c : conformance::all_cases().all()) {
+    for (const DType dtype : conformance::kRunTypes) {
+      if (!(c.dtypes & dtype_bit(dtype))) continue;
+      card.current = fmt::format("{}/{}/{}", c.op, c.name(), name_of(dtype));
+      try {
+        prepare_case(table, c, dtype);
+      } catch (const errors::Error& e) {
+        failures.insert(fmt::format("{}: {}", card.current, e.what()));
+      }
+    }
+  }
+}
+
+const Collected& collected() {
+  static const auto& all = immortal<Collected>();
+  return all;
+}
+
+}  // namespace
+
+const std::map<std::string, CollectedProgram>& collected_programs() {
+  return collected().programs;
+}
+
+const std::set<std::string>& preparation_failures() {
+  return collected().failures;
+}
+
+}  // namespace berth::cuda

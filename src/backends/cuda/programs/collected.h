@@ -1,0 +1,27 @@
+// The programs that the kernels of backends/gpu are made of. Tests only.
+
+#ifndef BERTH_BACKENDS_CUDA_PROGRAMS_COLLECTED_H_
+#define BERTH_BACKENDS_CUDA_PROGRAMS_COLLECTED_H_
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace berth::cuda {
+
+// What is known of a program.
+struct CollectedProgram {
+  std::set<std::string> kernels;  // that were asked for
+  std::string first;              // the case that did so first
+};
+
+// Text -> program, of every case of the conformance suite and each kernel that
+// takes it, on a card like NVIDIA's. Made at the first call.
+const std::map<std::string, CollectedProgram>& collected_programs();
+
+// What could not be prepared: "MatMul/nn/float32: ...".
+const std::set<std::string>& preparation_failures();
+
+}  // namespace berth::cuda
+
+#endif  // BERTH_BACKENDS_CUDA_PROGRAMS_COLLECTED_H_
