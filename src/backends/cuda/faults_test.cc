@@ -66,6 +66,8 @@ void run_with(const std::string& call, long at, int code) {
       fmt::format("devices=2,later=1,fail={}@{}:{}", call, at, code);
   SCOPED_TRACE(fake);
   kFake->begin(fake.c_str());
+  const size_t bytes_before = kFake->bytes_used();
+  const long objects_before = kFake->objects();
   try {
     const auto bytes = run_scenario();
     EXPECT_TRUE(may_fail(call) || kFake->failed() == 0 ||
@@ -81,6 +83,10 @@ void run_with(const std::string& call, long at, int code) {
     EXPECT_NE(what.find(fmt::format("({})", code)), std::string::npos) << what;
     EXPECT_EQ(e.code() == errors::Code::kUnavailable, code >= 700) << what;
   }
+  // A card that is lost gives nothing back, nor does what failed to.
+  if (code >= 700 || may_fail(call)) return;
+  EXPECT_EQ(kFake->bytes_used(), bytes_before);
+  EXPECT_EQ(kFake->objects(), objects_before);
 }
 
 TEST_F(Faults, OneAtEachPlace) {

@@ -21,33 +21,38 @@ constexpr size_t kFaultBytes = 32;  // (code, three numbers)
 constexpr uint64_t kFaultSlots = 2 * kMostQueued;
 constexpr size_t kFaultMemory = kFaultSlots * kFaultBytes;
 
+std::unique_ptr<MemorySource> pinned_or_host(Card& card) {
+  auto source = card.pinned_source();
+  return source ? std::move(source) : host_memory_source();
+}
+
 }  // namespace
 
 QueueStream::QueueStream(Device* device, Card& card)
     : Stream(device),
       card_(card),
       queue_(card.make_queue()),
-      fault_memory_(card.memory_source()),
-      mirror_memory_(card.pinned_source()) {
-  if (!mirror_memory_) mirror_memory_ = host_memory_source();
-  fault_data_ = fault_memory_->reserve(kFaultMemory);
-  mirror_ = reinterpret_cast<int64_t*>(mirror_memory_->reserve(kFaultMemory));
-  if (fault_data_ == nullptr || mirror_ == nullptr) {
+      fault_memory_(card.memory_source(), kFaultMemory),
+      mirror_memory_(pinned_or_host(card), kFaultMemory) {
+  if (fault_memory_.data() == nullptr || mirror_memory_.data() == nullptr) {
     throw errors::ResourceExhausted(fmt::format(
         "{} has no memory left for a stream", card.features().name));
   }
-  queue_->fill(fault_data_, 0, kFaultMemory);
+  queue_->fill(fault_memory_.data(), 0, kFaultMemory);
 }
 
 QueueStream::~QueueStream() {
   finish(record());
   retire(true);
-  fault_memory_->release(fault_data_, kFaultMemory);
-  mirror_memory_->release(reinterpret_cast<std::byte*>(mirror_), kFaultMemory);
 }
 
 std::byte* QueueStream::fault_slot(uint64_t sequence) const {
-  return fault_data_ + sequence % kFaultSlots * kFaultBytes;
+  return fault_memory_.data() + sequence % kFaultSlots * kFaultBytes;
+}
+
+int64_t* QueueStream::mirror_slot(uint64_t sequence) const {
+  return reinterpret_cast<int64_t*>(mirror_memory_.data() +
+                                    sequence % kFaultSlots * kFaultBytes);
 }
 
 void* QueueStream::watch_fault(const FaultTexts& texts) {
@@ -77,7 +82,7 @@ void QueueStream::end_of(Entry& e) {
   const uint64_t sequence = entries_.last() + 1;
   try {
     if (e.faults) {
-      queue_->copy({mirror_ + sequence % kFaultSlots * 4, &pinned_memory(),
+      queue_->copy({mirror_slot(sequence), &pinned_memory(),
                     fault_slot(sequence), &device().memory(), kFaultBytes});
     }
     if (e.work.time != nullptr) make_point();
@@ -228,7 +233,7 @@ void QueueStream::await(uint64_t sequence) {
 }
 
 FailureRef QueueStream::reported(const Entry& e, uint64_t sequence) {
-  const int64_t* numbers = mirror_ + sequence % kFaultSlots * 4;
+  const int64_t* numbers = mirror_slot(sequence);
   const auto code = static_cast<int32_t>(numbers[0]);
   if (code == 0) return nullptr;
   const size_t text = std::min(static_cast<size_t>(code), e.faults->size()) - 1;
@@ -357,7 +362,7 @@ void QueueStream::reset_error() {
   finish(last);
   Lock lock(mutex_);
   if (!failures_.poisoned() || lost_) return;
-  queue_->fill(fault_data_, 0, kFaultMemory);
+  queue_->fill(fault_memory_.data(), 0, kFaultMemory);
   failures_.reset(entries_.last());
   // An event that is recorded from now on must not be that of what failed.
   push({});

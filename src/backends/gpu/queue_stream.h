@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/gpu/card.h"
@@ -24,6 +25,28 @@ namespace berth::gpu {
 
 // Texts for what kernels report() (Recipe::fault).
 using FaultTexts = std::shared_ptr<const std::vector<std::string>>;
+
+// Memory of a source, given back at the end.
+class HeldMemory {
+ public:
+  // data() is null when the source has none.
+  HeldMemory(std::unique_ptr<MemorySource> source, size_t bytes)
+      : source_(std::move(source)),
+        bytes_(bytes),
+        data_(source_->reserve(bytes)) {}
+  ~HeldMemory() {
+    if (data_ != nullptr) source_->release(data_, bytes_);
+  }
+  HeldMemory(const HeldMemory&) = delete;
+  HeldMemory& operator=(const HeldMemory&) = delete;
+
+  std::byte* data() const { return data_; }
+
+ private:
+  const std::unique_ptr<MemorySource> source_;
+  const size_t bytes_;
+  std::byte* const data_;
+};
 
 class QueueStream final : public Stream {
  public:
@@ -100,6 +123,7 @@ class QueueStream final : public Stream {
   // What the entry at `sequence` failed with, once it is passed.
   FailureRef failure_at(uint64_t sequence);
   std::byte* fault_slot(uint64_t sequence) const;
+  int64_t* mirror_slot(uint64_t sequence) const;
 
   Card& card_;
   const std::unique_ptr<Queue> queue_;
@@ -115,9 +139,8 @@ class QueueStream final : public Stream {
   FailureRef lost_;  // the card is
   bool timed_ = false;
   double end_us_ = 0, end_before_us_ = 0;  // of the last points
-  std::unique_ptr<MemorySource> fault_memory_, mirror_memory_;
-  std::byte* fault_data_ = nullptr;
-  int64_t* mirror_ = nullptr;  // what was read from there
+  const HeldMemory fault_memory_;
+  const HeldMemory mirror_memory_;  // what was read from there
 };
 
 }  // namespace berth::gpu

@@ -213,7 +213,8 @@ Allocation map_bytes(size_t bytes, int device) {
   return a;
 }
 
-void unmap(const Allocation& a) {
+void free_bytes(State& s, const Allocation& a) {
+  s.used[a.device] -= a.bytes;
   munmap(a.begin, a.mapped);
   munmap(a.own, a.bytes);
 }
@@ -251,6 +252,12 @@ void fake_begin(const char* description) {
   s.read(description);
   s.calls.clear();
   s.failed = 0;
+  for (auto it = s.allocations.begin(); it != s.allocations.end();) {
+    const Allocation& a = it->second;
+    const bool lost = s.contexts[a.device].lasting != CUDA_SUCCESS;
+    if (lost) free_bytes(s, a);
+    it = lost ? s.allocations.erase(it) : std::next(it);
+  }
   for (CUctx_st& c : s.contexts) c.lasting = CUDA_SUCCESS;
 }
 
@@ -277,7 +284,7 @@ size_t fake_bytes_used() {
 long fake_objects() {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  return static_cast<long>(s.objects.size());
+  return static_cast<long>(s.objects.size() + s.host.size());
 }
 
 }  // namespace
@@ -418,8 +425,7 @@ FAKE cuMemFree(CUdeviceptr data) {
   if (it == c.s.allocations.end() || it->second.device != current->device) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  c.s.used[it->second.device] -= it->second.bytes;
-  unmap(it->second);
+  free_bytes(c.s, it->second);
   c.s.allocations.erase(it);
   return CUDA_SUCCESS;
 }

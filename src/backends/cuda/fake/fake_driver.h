@@ -22,13 +22,14 @@ namespace berth::cuda {
 
 // The symbol `berth_fake_driver` of the library.
 struct FakeDriver {
-  // Starts anew with this description: counts are 0, errors forgotten.
+  // Starts anew with this description: counts are 0, errors forgotten and the
+  // memory of lost GPUs free.
   void (*begin)(const char* description);
   // Calls of a function so far.
   long (*calls)(const char* name);
   // Calls that failed on request.
   long (*failed)();
-  // Bytes allocated on all GPUs; objects (streams, events, modules).
+  // Bytes allocated on all GPUs; streams, events, modules, host allocations.
   size_t (*bytes_used)();
   long (*objects)();
 };
