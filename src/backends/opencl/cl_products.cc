@@ -70,18 +70,18 @@ class ClblastProduct final : public gpu::Kernel {
     const size_t lda = p_.transpose_a ? m : k, ldb = p_.transpose_b ? k : n;
     const int ta = p_.transpose_a ? kTransposed : kPlain;
     const int tb = p_.transpose_b ? kTransposed : kPlain;
-    cl_command_queue handle = q.handle();
+    cl_command_queue handle = q.appending();
     const int status =
         p_.batches == 1
             ? functions_.gemm(kRowMajor, ta, tb, m, n, k, one_, a.buffer,
                               a.offset, lda, b.buffer, b.offset, ldb, zero_,
-                              c.buffer, c.offset, n, &handle, q.next())
+                              c.buffer, c.offset, n, &handle, nullptr)
             : functions_.batched(
                   kRowMajor, ta, tb, m, n, k, one_, a.buffer, a.offset, lda,
                   static_cast<size_t>(p_.stride_a), b.buffer, b.offset, ldb,
                   static_cast<size_t>(p_.stride_b), zero_, c.buffer, c.offset,
                   n, static_cast<size_t>(p_.stride_c),
-                  static_cast<size_t>(p_.batches), &handle, q.next());
+                  static_cast<size_t>(p_.batches), &handle, nullptr);
     if (status != 0) {
       throw errors::Internal(
           fmt::format("CLBlast's product of [{}, {}] and [{}, {}] fails with "

@@ -25,10 +25,11 @@ class ClQueue final : public gpu::Queue {
 
   const ClCard& card() const { return card_; }
   void launch(cl_kernel kernel, const gpu::Grid& grid);
-  // For libraries that append commands: the driver's queue, and where a call
-  // that appends a command stores its event.
-  cl_command_queue handle() const { return queue_; }
-  cl_event* next();
+  // The driver's queue, for a library that appends commands.
+  cl_command_queue appending() {
+    ++appended_;
+    return queue_;
+  }
 
  private:
   void measure_clock();
