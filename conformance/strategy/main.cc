@@ -1,5 +1,6 @@
 // One process for all rows: four CPU devices that share the cores, so that
-// this runs on two, and four simulated accelerators.
+// this runs on two, and four accelerators: parts of the first GPU where one
+// is, else simulated.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,17 @@ int main(int argc, char** argv) {
                                           {.workers = 1, .shared = true},
                                           {.workers = 2, .shared = true},
                                           {.workers = 1, .shared = true}});
-  berth::config::set_simulated_devices("GPUx4");
+  const auto gpus = berth::config::list_physical_devices("GPU");
+  if (gpus.empty()) {
+    berth::config::set_simulated_devices("GPUx4");
+  } else {
+    constexpr int64_t kMb = 256;
+    berth::config::set_logical_device_configuration(
+        gpus[0], {{.memory_limit_mb = kMb},
+                  {.memory_limit_mb = kMb},
+                  {.memory_limit_mb = kMb},
+                  {.memory_limit_mb = kMb}});
+  }
   berth::strategy_suite::listen();
   return RUN_ALL_TESTS();
 }

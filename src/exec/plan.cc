@@ -76,6 +76,7 @@ std::unique_ptr<Plan::Impl> Plan::Impl::build(Graph graph,
   impl->binder = std::move(built.binder);
   impl->program = std::move(built.program);
   impl->variables = std::move(built.variables);
+  impl->list_written();
   impl->runner = make_runner(*impl->program, nested);
   impl->record.steps.resize(impl->program->steps.size());
   return impl;

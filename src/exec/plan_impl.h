@@ -14,6 +14,7 @@
 #include "exec/run_locks.h"
 #include "exec/run_record.h"
 #include "program/runner.h"
+#include "tensor/variable_state.h"
 
 namespace berth {
 
@@ -45,6 +46,7 @@ struct Plan::Impl {
   std::unique_ptr<PartBinder> binder;  // owns the kernels of parts
   std::unique_ptr<const Program> program;
   PlanVariables variables;
+  std::vector<WrittenVariables> written;  // by stream; null: none
   std::unique_ptr<PlanRunner> runner;
 
   std::atomic<int> wanted_samples{0};  // Plan::sample_next()
@@ -80,6 +82,7 @@ struct Plan::Impl {
   void join_before();
   void join_after(Instance& run);
   void note_events(Instance& run);
+  void list_written();
   void watch_variables();
 
   // What runs did (run_record.cc). begin_run() counts a run of an instance

@@ -1,8 +1,8 @@
 #include "tensor/block_copy.h"
 
-#include <memory>
 #include <utility>
 
+#include "base/recycled.h"
 #include "device/device.h"
 
 namespace berth {
@@ -23,9 +23,9 @@ void launch_block_copy(Stream& stream, BlockCopy copy, const char* what) {
          c.source ? &space_of(*c.source.get()) : &c.from->memory(), c.bytes});
   };
   work.drop = [](void* c) {
-    std::unique_ptr<BlockCopy>(static_cast<BlockCopy*>(c));
+    Recycled<BlockCopy>::give_back(static_cast<BlockCopy*>(c));
   };
-  work.context = std::make_unique<BlockCopy>(std::move(copy)).release();
+  work.context = Recycled<BlockCopy>::take(std::move(copy));
   stream.launch(work);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/recycled.h"
 #include "berth/errors.h"
 #include "tensor/block_copy.h"
 #include "tensor/tensor_impl.h"
@@ -202,39 +203,55 @@ void mark_torn(VariableState& state, std::string why) {
   state.torn = true;
 }
 
-void watch_writes(Stream& stream, std::vector<Tensor> handles,
-                  const char* what) {
-  struct Watch {
-    std::vector<Tensor> handles;
-    const char* what;
-    const Device& device;
-    Event before;  // the end of the work that writes
-    bool ran = false;
+namespace {
 
-    // Of work that failed. The stream has passed it: nobody waits.
-    std::string why() const {
-      try {
-        synchronize(before);
-      } catch (const std::exception& e) {
-        return e.what();
-      }
-      return "it was skipped";
+// Behind work that writes variables.
+struct Watch {
+  WrittenVariables handles;
+  const char* what = "";
+  const Device* device = nullptr;
+  Event before;  // the end of that work
+  bool ran = false;
+
+  // Of work that failed. The stream has passed it: nobody waits.
+  std::string why() const {
+    try {
+      synchronize(before);
+    } catch (const std::exception& e) {
+      return e.what();
     }
-  };
-  auto watch = std::make_unique<Watch>(
-      Watch{std::move(handles), what, stream.device(), stream.record()});
+    return "it was skipped";
+  }
+
+  void end() const {
+    if (ran) return;
+    const std::string text =
+        fmt::format("{} failed on {} ({})", what, device->short_name(), why());
+    for (const Tensor& t : *handles) mark_torn(*t.impl()->variable, text);
+  }
+};
+
+}  // namespace
+
+void watch_writes(Stream& stream, WrittenVariables handles, const char* what) {
   Work work;
   work.what = "WatchWrites";
   work.run = [](void* c, Stream&) { static_cast<Watch*>(c)->ran = true; };
   work.drop = [](void* c) {
-    std::unique_ptr<Watch> w(static_cast<Watch*>(c));
-    if (w->ran) return;
-    const std::string why = fmt::format("{} failed on {} ({})", w->what,
-                                        w->device.short_name(), w->why());
-    for (const Tensor& t : w->handles) mark_torn(*t.impl()->variable, why);
+    auto* watch = static_cast<Watch*>(c);
+    watch->end();
+    Recycled<Watch>::give_back(watch);
   };
-  work.context = watch.release();
+  work.context = Recycled<Watch>::take(
+      {std::move(handles), what, &stream.device(), stream.record()});
   stream.launch(work);
+}
+
+void watch_writes(Stream& stream, std::vector<Tensor> handles,
+                  const char* what) {
+  watch_writes(stream,
+               std::make_shared<const std::vector<Tensor>>(std::move(handles)),
+               what);
 }
 
 VariableState* borrowed_from(Block* block) {

@@ -13,6 +13,7 @@
 #define BERTH_TENSOR_VARIABLE_STATE_H_
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -120,6 +121,9 @@ void mark_torn(VariableState& state, std::string why);
 
 // Launches a marker behind work on `stream` that writes the variables: when
 // that work fails, or is skipped, they become torn.
+// Who writes the same ones again and again makes the list once.
+using WrittenVariables = std::shared_ptr<const std::vector<Tensor>>;
+void watch_writes(Stream& stream, WrittenVariables handles, const char* what);
 void watch_writes(Stream& stream, std::vector<Tensor> handles,
                   const char* what);
 
