@@ -137,6 +137,9 @@ FN REAL zeta_positive(REAL s, REAL q) {
     if (term < LIT(1e-18) * sum) return sum;
   }
   const REAL power = REAL_(LIBM_POW)(q, -s);
+#if !HAS_F64
+  if (power == 0) return sum;  // s * s may be too large
+#endif
   sum += power * q / (s - 1) + power / 2;
   REAL factor = power * s / q;  // s (s+1) ... / (2j)! q^-(s+2j-1)
   REAL factorial = 2;
