@@ -1,10 +1,10 @@
 // Kernels of one element per item, as generated text: operands are loaded,
 // values computed and stored; inputs broadcast to the shape of the outputs.
 //
-// A kernel has a form for each way that its inputs lie: dense, in rows and
-// columns, along any axes. Processors get all forms of all kernels of a kind in
-// one program, of which they compile what is launched; other cards get one
-// form of one kernel. Pure; thread-safe.
+// A kernel has a form for each way that its inputs lie (element_layout.h).
+// Processors get all forms of all kernels of a kind in one program, of which
+// they compile what is launched; other cards get one form of one kernel. Pure;
+// thread-safe.
 
 #ifndef BERTH_BACKENDS_GPU_ELEMENT_KERNEL_H_
 #define BERTH_BACKENDS_GPU_ELEMENT_KERNEL_H_
