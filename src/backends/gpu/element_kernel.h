@@ -1,5 +1,5 @@
-// Kernels of one element per item, as generated text: operands are loaded,
-// values computed and stored; inputs broadcast to the shape of the outputs.
+// Elementwise kernels as generated text: operands are loaded, values computed
+// and stored; inputs broadcast to the shape of the outputs.
 //
 // A kernel has a form for each way that its inputs lie (element_layout.h).
 // Processors get all forms of all kernels of a kind in one program, of which
@@ -10,6 +10,7 @@
 #define BERTH_BACKENDS_GPU_ELEMENT_KERNEL_H_
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

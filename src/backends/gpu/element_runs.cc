@@ -75,8 +75,9 @@ std::string made_text(const ElementSet& set) {
   std::string text;
   for (const ElementKernel& k : set.kernels()) {
     text += run_text(k, kDense, false);
-    const uint32_t ways = 1u << k.in.size();
-    for (uint32_t along = 1; ways > 2 && along < ways; ++along) {
+    const size_t inputs = k.in.size();
+    const uint32_t ways = inputs == 2 || inputs == 3 ? 1u << inputs : 0;
+    for (uint32_t along = 1; along < ways; ++along) {
       text += run_text(k, along, false);
     }
   }
@@ -111,7 +112,8 @@ Plan plan_runs(const Layout& l, int64_t n, const ElementKernel& k,
   const uint32_t along = l.same ? kDense : along_of(l);
   const bool wide = !l.same && n >= kMost32;
   const bool in_set =
-      !set.name.empty() && !wide && (l.same || (along != 0 && l.inputs > 1));
+      !set.name.empty() && !wide &&
+      (l.same || (along != 0 && (l.inputs == 2 || l.inputs == 3)));
   Plan plan;
   plan.text = in_set ? text_of_set(set) : run_text(k, along, wide);
   plan.name = run_name(k, along, wide);

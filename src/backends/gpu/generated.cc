@@ -57,13 +57,16 @@ bool copy(Recipe& r) {
   return true;
 }
 
+// What sums are kept in.
+const char* wide_word(Recipe& r, DType type) {
+  if (is_integer(type)) return "u64";
+  return r.features().has_f64 ? "f64" : "f32";
+}
+
 Source source_for(Recipe& r, DType type) {
-  const char* wide = is_integer(type)       ? "i64"
-                     : r.features().has_f64 ? "f64"
-                                            : "f32";
   return {.files = {"generate.cl"},
           .types = {{"T", type}},
-          .defines = {{"WIDE", wide}}};
+          .defines = {{"WIDE", wide_word(r, type)}}};
 }
 
 bool range(Recipe& r) {
@@ -93,14 +96,27 @@ bool float_range(Recipe& r) {
   return true;
 }
 
-bool add_n(Recipe& r) {
-  constexpr int kAtOnce = 8;
+constexpr int kAtOnce = 8;
+
+ElementKernel add_kernel(const std::string& word, const char* wide, int count) {
+  ElementKernel k;
+  k.name = fmt::format("add_{}", count);
+  k.out = {word};
+  std::string sum = fmt::format("({})0", wide);
+  for (int i = 0; i < count; ++i) {
+    k.in.push_back(word);
+    sum += fmt::format(" + ({})x{}", wide, i);
+  }
+  k.body = fmt::format("  const {0} y0 = ({0})({1});\n", word, sum);
+  return k;
+}
+
+// More arrays than one launch takes: sums wait in scratch.
+bool add_many(Recipe& r) {
   const int64_t n = size(r);
   const Source source = source_for(r, r.in_type(0));
   const int inputs = r.num_in();
-  // Sums are of 8 bytes at most.
-  const Arg sums =
-      inputs > kAtOnce ? r.scratch(static_cast<size_t>(n) * 8) : no_buffer();
+  const Arg sums = r.scratch(static_cast<size_t>(n) * 8);  // at most
   for (int first = 0; first < inputs; first += kAtOnce) {
     const int count = std::min(kAtOnce, inputs - first);
     Arg x[kAtOnce];
@@ -112,6 +128,22 @@ bool add_n(Recipe& r) {
             value(int32_t{last})});
   }
   return true;
+}
+
+bool add_n(Recipe& r) {
+  if (r.num_in() > kAtOnce) return add_many(r);
+  const DType type = r.in_type(0);
+  const std::string word(type_word(type));
+  const char* wide = wide_word(r, type);
+  const auto all = [&] {
+    std::vector<ElementKernel> kernels;
+    for (int count = 1; count <= kAtOnce; ++count) {
+      kernels.push_back(add_kernel(word, wide, count));
+    }
+    return kernels;
+  };
+  return launch_elements(r, {}, add_kernel(word, wide, r.num_in()),
+                         {fmt::format("AddN {} {}", word, wide), all});
 }
 
 }  // namespace generated

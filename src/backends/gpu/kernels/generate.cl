@@ -35,7 +35,8 @@ KERNEL(FLAT_SIZE, linspace)
   if (i >= n) return;
   const i64 at = origin + i;
   const REAL part = last > 0 ? (REAL)at / (REAL)last : (REAL)0;
-  const REAL v = at == last && last > 0 ? stop : start * (1 - part) + stop * part;
+  const REAL v =
+      at == last && last > 0 ? stop : start * (1 - part) + stop * part;
   T_STORE(y, i, number_of(v));
 }
 

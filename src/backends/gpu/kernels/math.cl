@@ -217,7 +217,9 @@ FN f64 f64_GELU_INNER(f64 x) {
 FN f64 f64_GELU_TANH(f64 x) {
   return 0.5 * x * (1.0 + f64_TANH(f64_GELU_INNER(x)));
 }
-FN f64 f64_NORMAL_CDF(f64 x) { return 0.5 * f64_ERFC(-x * 0.70710678118654752440); }
+FN f64 f64_NORMAL_CDF(f64 x) {
+  return 0.5 * f64_ERFC(-x * 0.70710678118654752440);
+}
 FN f64 f64_GELU_ERF(f64 x) { return x * f64_NORMAL_CDF(x); }
 FN f64 f64_GELU_TANH_GRAD(f64 x, f64 dy) {
   const f64 t = f64_TANH(f64_GELU_INNER(x));
