@@ -36,8 +36,10 @@ typedef f32 real;
         part_[j_] = COMBINE(part_[j_], (EXPR));                              \
       }                                                                      \
     }                                                                        \
-    for (i64 i = whole_ + lane; i < (n); i += lanes) {                       \
-      part_[0] = COMBINE(part_[0], (EXPR));                                  \
+    if (ROW_WIDTH > 1) {                                                     \
+      for (i64 i = whole_ + lane; i < (n); i += lanes) {                     \
+        part_[0] = COMBINE(part_[0], (EXPR));                                \
+      }                                                                      \
     }                                                                        \
     for (i32 j_ = ROW_WIDTH / 2; j_ > 0; j_ /= 2) {                          \
       for (i32 k_ = 0; k_ < j_; ++k_) {                                      \

@@ -1,7 +1,7 @@
 // Softmax along the last axis, and the losses made of it. T is float32 or
 // float64.
 
-// The maximum of a row and the sum of exp(x - maximum), terms of which go to
+// The maximum of a row and the sum of exp(x - maximum), whose terms are left in
 // POWER. A NaN, and an infinity that is the maximum, make all results of the
 // row NaN.
 #define SOFTMAX_SUMS(n, i, LOGIT, POWER)                               \
@@ -31,8 +31,11 @@ KERNEL(ROW_ITEMS, log_softmax)
   ROW_BOX(T_C, box);
   ROW_BEGIN;
   const i64 n = row < rows ? length : 0, at = row * length;
-  T_C power;
-  SOFTMAX_SUMS(n, i, x[at + i], power);
+  T_C max, sum;
+  ROW_FOLD(max, n, larger, T_LOWEST, i, x[at + i]);
+  ROW_TREE(box, max, larger);
+  ROW_FOLD(sum, n, T_ADD, T_ZERO, i, T_EXP(x[at + i] - max));
+  ROW_TREE(box, sum, T_ADD);
   const T_C log_sum = T_LOG(sum);
   for (i64 i = lane; i < n; i += lanes) y[at + i] = x[at + i] - max - log_sum;
 }
