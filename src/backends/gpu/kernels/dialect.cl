@@ -90,8 +90,7 @@ typedef double f64;
 #define GROUP_Z ((i64)blockIdx.z)
 #define GROUPS ((i64)gridDim.x)
 #define ITEM ((i64)blockIdx.x * blockDim.x + threadIdx.x)
-#define ATOMIC_CAS(p, expected, value) \
-  atomicCAS((i32 *)(p), expected, value)
+#define ATOMIC_CAS(p, expected, value) atomicCAS((i32 *)(p), expected, value)
 #define AS_I32(x) __float_as_int(x)
 #define AS_U32(x) __float_as_uint(x)
 #define AS_F32(x) __int_as_float((i32)(x))
