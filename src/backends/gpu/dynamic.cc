@@ -56,7 +56,7 @@ bool where(Recipe& r) {
   sum_before(r, before, n);
   r.flat(source, "write_true", n,
          {out(0), out(1), in(0), before, value(kind), value(axes),
-          value(r.out_shape(0)[0]), value(n),
+          value(r.out_shape(0)[0]), value(narrow_walk(n)), value(n),
           r.fault(too_many_text(r, "true elements"))});
   return true;
 }

@@ -65,14 +65,15 @@ bool one_hot(Recipe& r) {
   const Shape& to = r.out_shape(0);
   const int axis =
       normalize_axis(r.args().attr<int64_t>("axis"), to.rank(), "OneHot");
-  const int64_t n = to.num_elements();
   const int64_t inner = elements_between(to, axis + 1, to.rank());
+  const int64_t n = r.in_shape(0).num_elements();
   const DType dtype = r.out_type(0);
+  const ElementBits on = bits_of(dtype, r.args().attr<double>("on_value"));
+  const ElementBits off = bits_of(dtype, r.args().attr<double>("off_value"));
+  fill_elements(r, dtype, out(0), off, to.num_elements());
   r.flat(gather_source(dtype), "one_hot", n,
          {out(0), in(0), value(index_kind(r.in_type(0))), value(to[axis]),
-          value(inner), value(narrow_walk(n)),
-          value(bits_of(dtype, r.args().attr<double>("on_value"))),
-          value(bits_of(dtype, r.args().attr<double>("off_value"))), value(n)});
+          value(inner), value(on), value(n)});
   return true;
 }
 

@@ -101,21 +101,17 @@ KERNEL(FLAT_SIZE, check_places)
   if (ITEM < n) place_at(indices, &c, ITEM, fault);
 }
 
+// y holds what is not hot before; indices that name no place are none.
 KERNEL(FLAT_SIZE, one_hot)
 (BUF(E, y), BUF(const u8, indices), const i32 kind, const i64 depth,
- const i64 inner, const i32 narrow, const Bits on, const Bits off,
- const i64 n) {
+ const i64 inner, const Bits on, const i64 n) {
   AT(E, y);
   AT(const u8, indices);
   if (ITEM >= n) return;
-  i64 k, place;
-  const i64 o = quotient(quotient(ITEM, inner, narrow, &k), depth, narrow,
-                         &place);
-  if (index_at(indices, kind, o * inner + k) == place) {
-    y[ITEM] = element_of(on);
-  } else {
-    y[ITEM] = element_of(off);
-  }
+  const i64 at = index_at(indices, kind, ITEM);
+  if (at < 0 || at >= depth) return;
+  const i64 o = ITEM / inner;
+  y[(o * depth + at) * inner + ITEM - o * inner] = element_of(on);
 }
 
 // y[x[i]] = i; y holds -1 before.

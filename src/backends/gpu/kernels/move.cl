@@ -41,6 +41,9 @@ KERNEL(FLAT_SIZE, move_elements)
   const i64 count = run_length(run * RUN, m.n[last]);
   if (to_step == 1 && from_step == 1) {
     for (i64 k = 0; k < count; ++k) y[to + k] = x[from + k];
+  } else if (to_step == 1 && from_step == 0) {
+    const E one = x[from];
+    for (i64 k = 0; k < count; ++k) y[to + k] = one;
   } else {
     for (i64 k = 0; k < count; ++k) {
       y[to + k * to_step] = x[from + k * from_step];
@@ -65,14 +68,18 @@ KERNEL(FLAT_SIZE, transpose_tiles)
   i = quotient(i, (rows + TILE - 1) / TILE, m.narrow, &row);
   i64 to = m.to_start, from = m.from_start;
   walk_to(&m, m.rank - 2, i, &to, &from);
-  const i64 row_end = rows < (row + 1) * TILE ? rows : (row + 1) * TILE;
-  const i64 col_end = cols < (col + 1) * TILE ? cols : (col + 1) * TILE;
-  const i64 step = m.from[m.rank - 1];
-  for (i64 r = row * TILE; r < row_end; ++r) {
-    const i64 line = to + r * m.to[m.rank - 2];
-    for (i64 c = col * TILE; c < col_end; ++c) {
-      y[line + c] = x[from + r + c * step];
-    }
+  row *= TILE;
+  col *= TILE;
+  const i32 height = rows - row < TILE ? (i32)(rows - row) : TILE;
+  const i32 width = cols - col < TILE ? (i32)(cols - col) : TILE;
+  E tile[TILE * TILE];
+  for (i32 c = 0; c < width; ++c) {
+    const i64 line = from + row + (col + c) * m.from[m.rank - 1];
+    for (i32 r = 0; r < height; ++r) tile[r * TILE + c] = x[line + r];
+  }
+  for (i32 r = 0; r < height; ++r) {
+    const i64 line = to + (row + r) * m.to[m.rank - 2] + col;
+    for (i32 c = 0; c < width; ++c) y[line + c] = tile[r * TILE + c];
   }
 }
 #else
@@ -161,7 +168,31 @@ KERNEL(FLAT_SIZE, show_elements)
     from += place * p.stride[d];
   }
   const E otherwise = element_of(none);
-  const i64 first = run * RUN, end = first + run_length(first, p.n[last]);
+  i64 first = run * RUN;
+  const i64 end = first + run_length(first, p.n[last]);
+#if IS_CPU
+  // Pieces that lie together in both arrays.
+  if (shows && p.stride[last] == 1 && p.how[last] == SHOW_WRAPPED) {
+    i64 place = shown(&p, last, first);
+    while (first < end) {
+      const i64 left = p.in[last] - place;
+      const i64 count = end - first < left ? end - first : left;
+      for (i64 k = 0; k < count; ++k) y[to + first + k] = x[from + place + k];
+      first += count;
+      place = 0;
+    }
+    return;
+  }
+  if (shows && p.stride[last] == 1 && p.how[last] == SHOW_SHIFTED) {
+    const i64 shift = p.shift[last];
+    for (; first < end && first + shift < 0; ++first) {
+      y[to + first] = otherwise;
+    }
+    const i64 inside = end + shift < p.in[last] ? end : p.in[last] - shift;
+    for (i64 k = first; k < inside; ++k) y[to + k] = x[from + shift + k];
+    if (first < inside) first = inside;
+  }
+#endif
   for (i64 k = first; k < end; ++k) {
     const i64 place = shows ? shown(&p, last, k) : -1;
     if (place < 0) {

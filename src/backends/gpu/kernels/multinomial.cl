@@ -102,7 +102,7 @@ KERNEL(FLAT_SIZE, draw_classes)
   if (ITEM >= n) return;
   const i64 row = ITEM / samples * classes;
   const u32 word =
-      random_word(key, step_of(step), (u64)origin + (u64)ITEM);
+      random_word(key, step_of(step), (u64)origin + (u64)ITEM).w;
   const share u = SHARE_OF_WORD(word) * shares[row + classes - 1];
   i64 low = 0, high = classes - 1;
   while (low < high) {

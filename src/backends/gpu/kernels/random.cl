@@ -1,8 +1,12 @@
 // Random numbers: those of base/rng.h, on every device the same bits.
 
-typedef struct {
-  u32 w[4];
-} Words;
+// Blocks of four words that an item makes; processors make vectors of them.
+#if IS_CPU
+#define BLOCKS 32
+#else
+#define BLOCKS 1
+#endif
+#define WORDS (4 * BLOCKS)
 
 // What the numbers of one op depend on, but for the step.
 typedef struct {
@@ -11,35 +15,70 @@ typedef struct {
 
 FN u64 step_of(const GLOBAL u64 *step) { return step ? step[0] : 0; }
 
-// Philox4x32-10.
-FN Words random_block(Key key, u64 step, u64 block) {
-  u32 c0 = (u32)block, c1 = (u32)(block >> 32);
-  u32 c2 = (u32)step, c3 = (u32)(step >> 32);
+FN u32 high_product(u32 a, u32 b) {
+#if IS_CPU
+  return (u32)(((u64)a * b) >> 32);
+#else
+  return MUL_HI_U32(a, b);
+#endif
+}
+
+// One round of Philox4x32.
+#define PHILOX_ROUND(c0, c1, c2, c3, k0, k1)                              \
+  {                                                                       \
+    const u32 high0 = high_product(0xD2511F53u, c0);                      \
+    const u32 high1 = high_product(0xCD9E8D57u, c2);                      \
+    const u32 low0 = 0xD2511F53u * c0, low1 = 0xCD9E8D57u * c2;           \
+    c0 = high1 ^ c1 ^ k0;                                                 \
+    c1 = low1;                                                            \
+    c2 = high0 ^ c3 ^ k1;                                                 \
+    c3 = low0;                                                            \
+  }
+
+// The words of blocks `block` on.
+FN void random_words(Key key, u64 step, u64 block, u32 *words) {
+  u32 c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];
+  for (i32 b = 0; b < BLOCKS; ++b) {
+    c0[b] = (u32)(block + (u64)b);
+    c1[b] = (u32)((block + (u64)b) >> 32);
+    c2[b] = (u32)step;
+    c3[b] = (u32)(step >> 32);
+  }
   u32 k0 = key.key0, k1 = key.key1;
   for (i32 round = 0; round < 10; ++round) {
-    const u32 high0 = MUL_HI_U32(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
-    const u32 high1 = MUL_HI_U32(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
-    c0 = high1 ^ c1 ^ k0;
-    c1 = low1;
-    c2 = high0 ^ c3 ^ k1;
-    c3 = low0;
+    for (i32 b = 0; b < BLOCKS; ++b) {
+      PHILOX_ROUND(c0[b], c1[b], c2[b], c3[b], k0, k1)
+    }
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  Words words;
-  words.w[0] = c0;
-  words.w[1] = c1;
-  words.w[2] = c2;
-  words.w[3] = c3;
-  return words;
+  for (i32 b = 0; b < BLOCKS; ++b) {
+    words[4 * b] = c0[b];
+    words[4 * b + 1] = c1[b];
+    words[4 * b + 2] = c2[b];
+    words[4 * b + 3] = c3[b];
+  }
 }
 
-FN u32 word_of(Words words, i32 i) {
-  return i == 0 ? words.w[0] : i == 1 ? words.w[1] : i == 2 ? words.w[2]
-                                                            : words.w[3];
-}
-FN u32 random_word(Key key, u64 step, u64 index) {
-  return word_of(random_block(key, step, index / 4), (i32)(index % 4));
+// One word, and the pair that it belongs to.
+typedef struct {
+  u32 w, first, second;
+} Word;
+FN Word random_word(Key key, u64 step, u64 index) {
+  u32 c0 = (u32)(index / 4), c1 = (u32)(index / 4 >> 32);
+  u32 c2 = (u32)step, c3 = (u32)(step >> 32);
+  u32 k0 = key.key0, k1 = key.key1;
+  for (i32 round = 0; round < 10; ++round) {
+    PHILOX_ROUND(c0, c1, c2, c3, k0, k1)
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  const i32 later = (i32)(index % 4) >= 2;
+  Word word;
+  word.first = later ? c2 : c0;
+  word.second = later ? c3 : c1;
+  word.w = index % 2 ? word.second : word.first;
+  return word;
 }
 
 FN f32 unit_float(u32 word) { return (f32)(i32)(word >> 8) * 0x1p-24f; }
@@ -70,8 +109,8 @@ FN f32 log_of_unit(f32 u, i32 fused) {
   return madd(fused, exponent, 0.693359375f, t + tail);
 }
 
-// One of two standard normals (Box-Muller); `which` is 0 or 1.
-FN f32 normal_of(u32 a, u32 b, i32 which, i32 fused) {
+// Two standard normals (Box-Muller) of two words.
+FN void normal_pair(u32 a, u32 b, i32 fused, f32 *even, f32 *odd) {
   const f32 u = unit_float(a) + 0x1p-24f;
   const f32 radius = F32_SQRT(-2.0f * log_of_unit(u, fused));
   const f32 turns = unit_float(b);
@@ -90,28 +129,38 @@ FN f32 normal_of(u32 a, u32 b, i32 which, i32 fused) {
   c = madd(fused, c, z, -19.7392086f);
   c = madd(fused, c, z, 1.0f);
   const i32 swap = quarter & 1;
-  if (which) {
-    const f32 sine = swap ? c : s;
-    return radius * ((quarter & 2) != 0 ? -sine : sine);
-  }
-  const f32 cosine = swap ? s : c;
-  return radius * (((quarter + 1) & 2) != 0 ? -cosine : cosine);
+  const f32 sine = swap ? c : s, cosine = swap ? s : c;
+  *even = radius * (((quarter + 1) & 2) != 0 ? -cosine : cosine);
+  *odd = radius * ((quarter & 2) != 0 ? -sine : sine);
 }
 
-FN f32 normal_in(Words words, i32 i, i32 fused) {
-  return i < 2 ? normal_of(words.w[0], words.w[1], i & 1, fused)
-               : normal_of(words.w[2], words.w[3], i & 1, fused);
+FN void random_normals(const u32 *words, i32 fused, f32 *numbers) {
+  for (i32 p = 0; p < WORDS / 2; ++p) {
+    f32 even, odd;
+    normal_pair(words[2 * p], words[2 * p + 1], fused, &even, &odd);
+    numbers[2 * p] = even;
+    numbers[2 * p + 1] = odd;
+  }
 }
 
 // Element `i` of the call is element origin + i of the whole tensor. An item
-// has those of one block.
-#define EACH_OF_BLOCK(i, j, origin, n)                         \
-  const u64 block = (u64)(origin) / 4 + (u64)ITEM;             \
-  const i64 block_at = (i64)(block * 4 - (u64)(origin));       \
-  if (block_at >= n) return;                                   \
-  const Words words = random_block(key, step_of(step), block); \
-  for (i32 j = 0; j < 4; ++j)                                  \
-    for (i64 i = block_at + j, once = i >= 0 && i < n; once; once = 0)
+// has those of BLOCKS blocks: `words`, of which element i has word j.
+#define BATCH(origin, n)                                         \
+  const u64 batch = (u64)(origin) / WORDS + (u64)ITEM;           \
+  const i64 batch_at = (i64)(batch * WORDS - (u64)(origin));     \
+  if (batch_at >= n) return;                                     \
+  u32 words[WORDS];                                              \
+  random_words(key, step_of(step), batch * BLOCKS, words);
+#if IS_CPU
+#define EACH_OF_BATCH(i, j, n)                                              \
+  const i32 end_of_##i = n - batch_at < WORDS ? (i32)(n - batch_at) : WORDS; \
+  for (i32 j = batch_at < 0 ? (i32)-batch_at : 0; j < end_of_##i; ++j)      \
+    for (i64 i = batch_at + j, once_##i = 1; once_##i; once_##i = 0)
+#else
+#define EACH_OF_BATCH(i, j, n)         \
+  for (i32 j = 0; j < WORDS; ++j)      \
+    for (i64 i = batch_at + j, once_##i = i >= 0 && i < n; once_##i; once_##i = 0)
+#endif
 
 #if T_FLOAT || T_HALF
 #if T_HALF
@@ -125,8 +174,9 @@ KERNEL(FLAT_SIZE, uniform)
  const f32 span, const f32 top, const i64 origin, const i64 n) {
   AT(T, y);
   AT(const u64, step);
-  EACH_OF_BLOCK(i, j, origin, n) {
-    const f32 u = from + unit_float(word_of(words, j)) * span;
+  BATCH(origin, n)
+  EACH_OF_BATCH(i, j, n) {
+    const f32 u = from + unit_float(words[j]) * span;
     T_STORE(y, i, T_FROM(top < u ? top : u));
   }
 }
@@ -136,8 +186,11 @@ KERNEL(FLAT_SIZE, normal)
  const f32 stddev, const i64 origin, const i64 n) {
   AT(T, y);
   AT(const u64, step);
-  EACH_OF_BLOCK(i, j, origin, n) {
-    T_STORE(y, i, T_FROM(mean + stddev * normal_in(words, j, !T_HALF)));
+  BATCH(origin, n)
+  f32 numbers[WORDS];
+  random_normals(words, !T_HALF, numbers);
+  EACH_OF_BATCH(i, j, n) {
+    T_STORE(y, i, T_FROM(mean + stddev * numbers[j]));
   }
 }
 
@@ -148,16 +201,22 @@ KERNEL(FLAT_SIZE, truncated)
  const f32 stddev, const i64 origin, const i64 n) {
   AT(T, y);
   AT(const u64, step);
-  EACH_OF_BLOCK(i, j, origin, n) {
-    f32 x = normal_in(words, j, 0);
+  BATCH(origin, n)
+  f32 numbers[WORDS];
+  random_normals(words, 0, numbers);
+  EACH_OF_BATCH(i, j, n) {
+    f32 x = numbers[j];
     u64 attempt = 1;
     while (!(x >= -2.0f && x <= 2.0f)) {
       if (attempt == 16) {
         x = 0.0f;
         break;
       }
-      x = normal_in(
-          random_block(key, step_of(step), block + (attempt << 56)), j, 0);
+      const Word again = random_word(key, step_of(step),
+                                     (u64)(origin + i) + (attempt << 58));
+      f32 even, odd;
+      normal_pair(again.first, again.second, 0, &even, &odd);
+      x = j % 2 ? odd : even;
       ++attempt;
     }
     T_STORE(y, i, T_FROM(mean + stddev * x));
@@ -183,8 +242,9 @@ KERNEL(FLAT_SIZE, dropout)
   AT(u8, mask);
   AT(const T, x);
   AT(const u64, step);
-  EACH_OF_BLOCK(i, j, origin, n) {
-    const i32 keep = unit_float(word_of(words, j)) >= rate;
+  BATCH(origin, n)
+  EACH_OF_BATCH(i, j, n) {
+    const i32 keep = unit_float(words[j]) >= rate;
     mask[i] = (u8)(keep ? 1 : 0);
     y[i] = keep ? dropped(x[i], scale) : (T)0;
   }
@@ -213,22 +273,30 @@ KERNEL(FLAT_SIZE, dropout_grad_walk)
 #endif
 
 #if T_INTEGER
-// low + a number below range.
+// low + a number below range, which is at most 2^32.
 KERNEL(FLAT_SIZE, uniform_int)
 (BUF(T, y), BUF(const u64, step), const Key key, const u64 low,
  const u64 range, const i64 origin, const i64 n) {
   AT(T, y);
   AT(const u64, step);
-  if (ITEM >= n) return;
-  const u64 at = (u64)origin + (u64)ITEM, now = step_of(step);
-  u64 x;
-  if (range <= (u64)1 << 32) {
-    x = ((u64)random_word(key, now, at) * range) >> 32;
-  } else {
-    const u64 word = (u64)random_word(key, now, 2 * at) << 32 |
-                     random_word(key, now, 2 * at + 1);
-    x = MUL_HI_U64(word, range);
+  BATCH(origin, n)
+  EACH_OF_BATCH(i, j, n) {
+    const u64 x = ((u64)words[j] * range) >> 32;
+    T_STORE(y, i, (i64)(low + x));
   }
-  T_STORE(y, ITEM, (i64)(low + x));
+}
+
+// The same of two words each.
+KERNEL(FLAT_SIZE, uniform_wide)
+(BUF(T, y), BUF(const u64, step), const Key key, const u64 low,
+ const u64 range, const i64 origin, const i64 n) {
+  AT(T, y);
+  AT(const u64, step);
+  if (ITEM >= n) return;
+  // Both are of one pair.
+  const Word pair = random_word(key, step_of(step),
+                                2 * ((u64)origin + (u64)ITEM));
+  const u64 word = (u64)pair.first << 32 | pair.second;
+  T_STORE(y, ITEM, (i64)(low + MUL_HI_U64(word, range)));
 }
 #endif

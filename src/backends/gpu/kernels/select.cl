@@ -35,8 +35,8 @@ KERNEL(FLAT_SIZE, flag_true)
 // The places of what is true, in order; `before` counts those before each.
 KERNEL(FLAT_SIZE, write_true)
 (BUF(i64, y), BUF(i64, count), BUF(const E, x), BUF(const u32, before),
- const i32 value, const Strided shape, const i64 most, const i64 n,
- BUF(i64, fault)) {
+ const i32 value, const Strided shape, const i64 most, const i32 narrow,
+ const i64 n, BUF(i64, fault)) {
   AT(i64, y);
   AT(i64, count);
   AT(const E, x);
@@ -52,9 +52,9 @@ KERNEL(FLAT_SIZE, write_true)
   if (!is || row >= most) return;
   i64 rest = ITEM;
   for (i32 d = shape.rank - 1; d >= 0; --d) {
-    const i64 q = rest / shape.n[d];
-    y[row * shape.rank + d] = rest - q * shape.n[d];
-    rest = q;
+    i64 place;
+    rest = quotient(rest, shape.n[d], narrow, &place);
+    y[row * shape.rank + d] = place;
   }
 }
 
