@@ -68,18 +68,14 @@ KERNEL(FLAT_SIZE, transpose_tiles)
   i = quotient(i, (rows + TILE - 1) / TILE, m.narrow, &row);
   i64 to = m.to_start, from = m.from_start;
   walk_to(&m, m.rank - 2, i, &to, &from);
-  row *= TILE;
-  col *= TILE;
-  const i32 height = rows - row < TILE ? (i32)(rows - row) : TILE;
-  const i32 width = cols - col < TILE ? (i32)(cols - col) : TILE;
-  E tile[TILE * TILE];
-  for (i32 c = 0; c < width; ++c) {
-    const i64 line = from + row + (col + c) * m.from[m.rank - 1];
-    for (i32 r = 0; r < height; ++r) tile[r * TILE + c] = x[line + r];
-  }
-  for (i32 r = 0; r < height; ++r) {
-    const i64 line = to + (row + r) * m.to[m.rank - 2] + col;
-    for (i32 c = 0; c < width; ++c) y[line + c] = tile[r * TILE + c];
+  const i64 row_end = rows < (row + 1) * TILE ? rows : (row + 1) * TILE;
+  const i64 col_end = cols < (col + 1) * TILE ? cols : (col + 1) * TILE;
+  const i64 step = m.from[m.rank - 1];
+  for (i64 r = row * TILE; r < row_end; ++r) {
+    const i64 line = to + r * m.to[m.rank - 2];
+    for (i64 c = col * TILE; c < col_end; ++c) {
+      y[line + c] = x[from + r + c * step];
+    }
   }
 }
 #else
