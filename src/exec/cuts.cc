@@ -107,8 +107,7 @@ bool Cuts::can_add(int32_t node, const SplitSignature& split,
   for (size_t o = 0; o < split.outputs.size(); ++o) {
     if (split.outputs[o] == kWhole ||
         (split.outputs[o] == kPartialSum &&
-         !device.kernels().for_any_shape(add_,
-                                         graph_[node].outputs[o].dtype))) {
+         !device.kernels().supports(add_, graph_[node].outputs[o].dtype))) {
       return false;
     }
   }

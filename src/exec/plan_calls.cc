@@ -123,8 +123,9 @@ void PlanBuilder::add_sums(PlanStep& step) {
       if (op.split->outputs[o] != SplitSignature::kPartialSum) continue;
       const OutSpec& s = node_of(op).outputs[o];
       BoundKernel& kernel = p_.sum_kernels.emplace_back();
-      kernel =
-          bind_for_any_shape(p_.devices[step.device]->kernels(), add, s.dtype);
+      const SpecView both[2] = {s.view(), s.view()};
+      kernel = bind_kernel(p_.devices[step.device]->kernels(),
+                           {.op = &add, .in = both, .out = {&s, 1}});
       sums.push_back({call.num_in + o, c, &kernel, aligned(bytes_of(s))});
     }
   }

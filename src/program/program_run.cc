@@ -43,6 +43,10 @@ ProgramRun::ProgramRun(const Program& p)
     for (int c = s.first_call; c < end; ++c) {
       contexts[c].stream = p.streams[s.stream].stream;
     }
+    const int added = s.first_add + (s.parts - 1) * s.num_sums;
+    for (int c = s.first_add; c < added; ++c) {
+      contexts[c].stream = p.streams[s.stream].stream;
+    }
   }
   make_counters();
 }
