@@ -20,6 +20,34 @@ typedef struct {
   INDEX y, x, i, j;
 } Key;
 
+// Inner indices from `key` on whose places go by strides, all inside or none:
+// the channels of a tap. inner_skip() goes no further than that.
+FN i64 inner_run(const Problem *p, Key key) {
+#if CONV == 0
+  return p->cg - key.i;
+#elif CONV == 1
+  return p->og - key.i;
+#else
+  return 1;
+#endif
+}
+FN i64 a_stride(const Problem *p) { return 1; }
+FN i64 b_stride(const Problem *p) {
+#if CONV == 1
+  return 1;
+#else
+  return p->o;
+#endif
+}
+// True when rows from `row` on lie next to each other at every inner index.
+FN i32 rows_follow(const Problem *p, Key row, i32 count) {
+#if CONV == 2
+  return row.i + count <= p->cg;
+#else
+  return 0;
+#endif
+}
+
 // The first pixel of window (oy, ox) of image n, of those that q counts.
 FN Key window_key(const Problem *p, i64 q) {
   Key key;
@@ -52,13 +80,13 @@ FN Key tap_key(const Problem *p, i64 q, i64 channels) {
   return key;
 }
 
-FN void tap_next(const Problem *p, Key *key, i64 channels) {
-  ++key->i;
-  ++key->base;
+FN void tap_skip(const Problem *p, Key *key, i64 channels, i64 count) {
+  key->i += (INDEX)count;
+  key->base += count;
 #if CONV == 1
-  ++key->b;
+  key->b += count;
 #else
-  key->b += p->o;
+  key->b += count * p->o;
 #endif
   if (key->i < channels) return;
   key->i = 0;
@@ -103,7 +131,9 @@ FN Key row_key(const Problem *p, i64 z, i64 r) {
 FN Key inner_key(const Problem *p, i64 z, i64 q) {
   return tap_key(p, q, p->cg);
 }
-FN void inner_next(const Problem *p, Key *key) { tap_next(p, key, p->cg); }
+FN void inner_skip(const Problem *p, Key *key, i64 count) {
+  tap_skip(p, key, p->cg, count);
+}
 FN i64 a_place(const Problem *p, Key row, Key inner) {
   return image_place(p, row, inner);
 }
@@ -126,7 +156,9 @@ FN Key row_key(const Problem *p, i64 z, i64 r) {
 FN Key inner_key(const Problem *p, i64 z, i64 q) {
   return tap_key(p, q, p->og);
 }
-FN void inner_next(const Problem *p, Key *key) { tap_next(p, key, p->og); }
+FN void inner_skip(const Problem *p, Key *key, i64 count) {
+  tap_skip(p, key, p->og, count);
+}
 // The window whose tap `inner` is at the pixel `row`.
 FN i64 a_place(const Problem *p, Key row, Key inner) {
   INDEX y = row.y - inner.y, x = row.x - inner.x;
@@ -154,7 +186,9 @@ FN Key row_key(const Problem *p, i64 z, i64 r) {
   return key;
 }
 FN Key inner_key(const Problem *p, i64 z, i64 q) { return window_key(p, q); }
-FN void inner_next(const Problem *p, Key *key) { window_next(p, key); }
+FN void inner_skip(const Problem *p, Key *key, i64 count) {
+  window_next(p, key);
+}
 FN i64 a_place(const Problem *p, Key row, Key inner) {
   return image_place(p, inner, row);
 }

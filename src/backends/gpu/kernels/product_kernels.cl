@@ -17,6 +17,13 @@ FN i64 sum_place(const Problem *p, i64 part, i64 z, i64 r, i64 col) {
   return ((part * p->batches + z) * p->m + r) * p->n + col;
 }
 
+// Processors add up neighbouring elements as vectors.
+#if defined(__OPENCL_VERSION__) && IS_CPU && T_FLOAT && !T_HALF
+#define DOT_VECTORS 1
+#else
+#define DOT_VECTORS 0
+#endif
+
 // Sums of `parts` pieces of the inner dimension, of `chunk` each.
 KERNEL(FLAT_SIZE, product_plain)(PRODUCT_MEMORY, const Problem p,
                                  const i64 parts, const i64 chunk) {
@@ -41,15 +48,41 @@ KERNEL(FLAT_SIZE, product_plain)(PRODUCT_MEMORY, const Problem p,
   const i64 b_from = b_base(&p, z) + col * p.b_col;
   const Key row = row_key(&p, z, r);
   Key inner = inner_key(&p, z, begin);
+  const i64 a_step = a_stride(&p), b_step = b_stride(&p);
   ACC sum = ZERO_ACC;
-  for (i64 q = begin; q < end; ++q) {
+#if DOT_VECTORS
+  VEC lanes = (VEC)0;
+#endif
+  for (i64 q = begin; q < end;) {
+    const i64 run = inner_run(&p, inner);
+    const i64 count = run < end - q ? run : end - q;
     const i64 at = a_place(&p, row, inner);
     if (at >= 0) {
-      sum = ACC_MADD(TO_ACC(T_LOAD(a, at)), TO_ACC(T_LOAD(b, b_from + inner.b)),
-                     sum);
+      GLOBAL const T *x = a + at, *y = b + (b_from + inner.b);
+      i64 i = 0;
+#if DOT_VECTORS
+      if (a_step == 1 && b_step == 1) {
+        for (; i + LANES <= count; i += LANES) {
+          lanes = VEC_MADD(VLOAD(0, x + i), VLOAD(0, y + i), lanes);
+        }
+      }
+#endif
+      for (; i < count; ++i) {
+        sum = ACC_MADD(TO_ACC(T_LOAD(x, i * a_step)),
+                       TO_ACC(T_LOAD(y, i * b_step)), sum);
+      }
     }
-    inner_next(&p, &inner);
+    inner_skip(&p, &inner, count);
+    q += count;
   }
+#if DOT_VECTORS
+  ACC each_lane[LANES];
+  VSTORE(lanes, 0, each_lane);
+  for (i32 w = LANES / 2; w > 0; w /= 2) {
+    for (i32 i = 0; i < w; ++i) each_lane[i] += each_lane[i + w];
+  }
+  sum += each_lane[0];
+#endif
   if (parts > 1) {
     sums[sum_place(&p, part, z, r, col)] = sum;
   } else {

@@ -24,9 +24,17 @@ FN Key inner_key(const Problem *p, i64 z, i64 q) {
   return key;
 }
 
-FN void inner_next(const Problem *p, Key *key) {
-  key->base += p->a_inner;
-  key->b += p->b_inner;
+// Inner indices from `key` on whose places go by strides; all are inside.
+FN i64 inner_run(const Problem *p, Key key) { return p->k; }
+FN i64 a_stride(const Problem *p) { return p->a_inner; }
+FN i64 b_stride(const Problem *p) { return p->b_inner; }
+FN void inner_skip(const Problem *p, Key *key, i64 count) {
+  key->base += count * p->a_inner;
+  key->b += count * p->b_inner;
+}
+// True when rows from `row` on lie next to each other at every inner index.
+FN i32 rows_follow(const Problem *p, Key row, i32 count) {
+  return p->a_row == 1;
 }
 
 FN i64 a_place(const Problem *p, Key row, Key inner) {

@@ -20,6 +20,32 @@ typedef struct {
 #define PACK_STORE(to, pitch, i, v) ((to)[i] = (v))
 #endif
 
+// One row of a panel: `inside` elements, then zeros.
+FN void pack_row(GLOBAL SCALAR *to, GLOBAL const T *from, i64 inside,
+                 i64 count, i64 step) {
+  for (i64 t = 0; t < inside; ++t) {
+    const ACC v = TO_ACC(T_LOAD(from, t * step));
+    PACK_STORE(to, PANEL_ROWS, t * (PANEL_ROWS * PLANES), v);
+  }
+  for (i64 t = inside; t < count; ++t) {
+    PACK_STORE(to, PANEL_ROWS, t * (PANEL_ROWS * PLANES), ZERO_ACC);
+  }
+}
+
+// All rows of a panel, which lie next to each other.
+FN void pack_rows(GLOBAL SCALAR *to, GLOBAL const T *from, i64 count,
+                  i64 step) {
+  for (i64 t = 0; t < count; ++t) {
+#pragma unroll
+    for (i32 i = 0; i < PANEL_ROWS; ++i) {
+      const ACC v = TO_ACC(T_LOAD(from, i));
+      PACK_STORE(to, PANEL_ROWS, i, v);
+    }
+    to += PANEL_ROWS * PLANES;
+    from += step;
+  }
+}
+
 KERNEL(1, product_pack_a)(BUF(const T, a), BUF(SCALAR, packed),
                           const Problem p, const Piece s) {
   AT(const T, a);
@@ -35,16 +61,26 @@ KERNEL(1, product_pack_a)(BUF(const T, a), BUF(SCALAR, packed),
     rows[i] = row_key(&p, s.z0 + z, r0 + i < p.m ? r0 + i : p.m - 1);
   }
   Key inner = inner_key(&p, s.z0 + z, first);
+  const i64 step = a_stride(&p);
+  const i32 follow =
+      r0 + PANEL_ROWS <= p.m && rows_follow(&p, rows[0], PANEL_ROWS);
   GLOBAL SCALAR *to = packed + (at * (s.q1 - s.q0) + first - s.q0) *
                                    (PANEL_ROWS * PLANES);
-  for (i64 q = first; q < last; ++q) {
-#pragma unroll
+  for (i64 q = first; q < last;) {
+    const i64 run = inner_run(&p, inner);
+    const i64 count = run < last - q ? run : last - q;
     for (i32 i = 0; i < PANEL_ROWS; ++i) {
-      const ACC v = load_a(a, &p, rows[i], inner);
-      PACK_STORE(to, PANEL_ROWS, i, v);
+      const i64 from = a_place(&p, rows[i], inner);
+      if (from >= 0 && follow) {
+        pack_rows(to, a + from, count, step);
+        break;
+      }
+      pack_row(to + i, a + (from < 0 ? 0 : from), from < 0 ? 0 : count, count,
+               step);
     }
-    to += PANEL_ROWS * PLANES;
-    inner_next(&p, &inner);
+    to += count * (PANEL_ROWS * PLANES);
+    inner_skip(&p, &inner, count);
+    q += count;
   }
 }
 
@@ -79,7 +115,7 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
     }
     for (i32 j = here; j < columns; ++j) PACK_STORE(to, columns, j, ZERO_ACC);
     to += columns * PLANES;
-    inner_next(&p, &inner);
+    inner_skip(&p, &inner, 1);
   }
 }
 
