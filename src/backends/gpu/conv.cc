@@ -66,15 +66,15 @@ void append(Recipe& r, What what, const Shape& x, const Shape& filter,
   f.c_row = what == What::kImage ? p.c : p.o;
   f.c_batch = f.n;
   const char* index = fits_i32(p, x, filter, y) ? "i32" : "i64";
-  append_product(
-      r, {f,
-          value(p),
-          "product_conv.cl",
-          {{"CONV", std::to_string(static_cast<int>(what))}, {"INDEX", index}},
-          r.out_type(0),
-          a,
-          b,
-          out(0)});
+  ProductCall call{f, value(p), "product_conv.cl"};
+  call.defines = {{"CONV", std::to_string(static_cast<int>(what))},
+                  {"INDEX", index}};
+  call.dtype = r.out_type(0);
+  call.a = a;
+  call.b = b;
+  call.c = out(0);
+  call.channels = p.cg == 1 && p.og == 1;
+  append_product(r, call);
 }
 
 bool conv2d(Recipe& r) {

@@ -116,14 +116,17 @@ class Writer {
             {sums, call_.c, call_.problem, value(parts.count)});
   }
 
-  // An item for each element of c and each part.
+  // An item for each element of c, or vector of channels, and each part.
   void plain() {
-    const int64_t items = f_.batches * f_.m * f_.n;
     const bool gpu = !r_.features().is_cpu;
-    const int64_t enough = gpu ? 32768 : 64, least = gpu ? 256 : 2048;
+    const bool channels = call_.channels && !gpu;
+    const int64_t items = f_.m * (channels ? ceil_div(f_.batches, words_.lanes)
+                                           : f_.batches * f_.n);
+    const int64_t enough = gpu ? 32768 : 256, least = gpu ? 256 : 2048;
     const Parts parts = parts_of(f_.k, std::min(enough / items, f_.k / least));
     const Arg to = sums(parts);
-    r_.flat(source(), "product_plain", items * parts.count,
+    r_.flat(source(), channels ? "product_channels" : "product_plain",
+            items * parts.count,
             {call_.a, call_.b, call_.c, to, call_.problem, value(parts.count),
              value(parts.chunk)});
     add_parts(parts, to);

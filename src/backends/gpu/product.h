@@ -30,8 +30,10 @@ struct ProductCall {
   Arg problem;       // by value: the Problem of `file`
   const char* file;  // of kernels/
   std::vector<std::pair<std::string, std::string>> defines;  // for `file`
-  DType dtype;
+  DType dtype = DType::kInvalid;
   Arg a, b, c;
+  // Batches are channels, next to each other in a, b and c, one column each.
+  bool channels = false;
 };
 
 // Appends it. c may be empty; without inner elements it becomes zeros, and is

@@ -99,6 +99,8 @@ std::vector<std::vector<double>> made_on(const char* device, const Conv& c) {
 
 TEST_F(Products, OfConvolutionsAndTheirGradients) {
   for (const Conv& c : {Conv{{2, 100, 100, 3}, {3, 3, 3, 8}},
+                        Conv{{3, 40, 40, 37}, {3, 3, 1, 37}},
+                        Conv{{2, 90, 90, 16}, {3, 3, 1, 16}, 2},
                         Conv{{4, 30, 30, 20}, {3, 3, 20, 24}, 2},
                         Conv{{2, 60, 60, 128}, {3, 3, 128, 9}}}) {
     SCOPED_TRACE(fmt::format("{} by {}", c.x.str(), c.filter.str()));

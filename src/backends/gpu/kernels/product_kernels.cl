@@ -90,6 +90,50 @@ KERNEL(FLAT_SIZE, product_plain)(PRODUCT_MEMORY, const Problem p,
   }
 }
 
+#if DOT_VECTORS && defined(CONV)
+// The same where each group is one channel, to one: as many batches as a
+// vector has.
+KERNEL(FLAT_SIZE, product_channels)(PRODUCT_MEMORY, const Problem p,
+                                    const i64 parts, const i64 chunk) {
+  AT(const T, a);
+  AT(const T, b);
+  AT(T, c);
+  AT(ACC, sums);
+  const i64 blocks = (p.batches + LANES - 1) / LANES, each = blocks * p.m;
+  const i64 part = ITEM / each, r = (ITEM - part * each) / blocks;
+  if (part >= parts) return;
+  const i64 z = (ITEM - part * each - r * blocks) * LANES;
+  const i64 count = p.batches - z < LANES ? p.batches - z : LANES;
+  const i64 begin = part * chunk;
+  const i64 end = begin + chunk < p.k ? begin + chunk : p.k;
+  const Key row = row_key(&p, z, r);
+  Key inner = inner_key(&p, z, begin);
+  GLOBAL const T *weights = b + b_base(&p, z);
+  ACC out[LANES];
+  VEC sum = (VEC)0;
+  if (count < LANES) VSTORE(sum, 0, out);
+  for (i64 q = begin; q < end; ++q) {
+    const i64 at = a_place(&p, row, inner);
+    if (at >= 0 && count == LANES) {
+      sum = VEC_MADD(VLOAD(0, a + at), VLOAD(0, weights + inner.b), sum);
+    } else if (at >= 0) {
+      for (i64 i = 0; i < count; ++i) {
+        out[i] = ACC_MADD(a[at + i], weights[inner.b + i], out[i]);
+      }
+    }
+    inner_skip(&p, &inner, 1);
+  }
+  if (count == LANES) VSTORE(sum, 0, out);
+  for (i64 i = 0; i < count; ++i) {
+    if (parts > 1) {
+      sums[sum_place(&p, part, z + i, r, 0)] = out[i];
+    } else {
+      c[c_place(&p, z + i, r, 0)] = out[i];
+    }
+  }
+}
+#endif
+
 // Adds the parts.
 KERNEL(FLAT_SIZE, product_sum)(BUF(const ACC, sums), BUF(T, c),
                                const Problem p, const i64 parts) {
