@@ -1,16 +1,15 @@
 #include "backends/cuda/cubin_cache.h"
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <span>
 
 #include "base/environment.h"
-#include "io/sha256.h"
 
 namespace berth::cuda {
 
@@ -18,11 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// SHA-256 in hex.
 std::string hash_of(const std::string& text) {
-  io::Sha256 hasher;
-  hasher.add(
-      std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
-  return hasher.hex();
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned bytes = 0;
+  EVP_Digest(text.data(), text.size(), digest, &bytes, EVP_sha256(), nullptr);
+  std::string hex;
+  for (unsigned i = 0; i < bytes; ++i) hex += fmt::format("{:02x}", digest[i]);
+  return hex;
 }
 
 // What a file begins with, so that a damaged one is seen.

@@ -116,9 +116,10 @@ std::string text_of(std::string bytes) {
   return bytes;
 }
 
-std::vector<std::string> options_for(int architecture) {
+std::vector<std::string> options_for(const char* kind, int architecture) {
   std::vector<std::string> options(std::begin(kOptions), std::end(kOptions));
-  options.push_back(fmt::format("--gpu-architecture=sm_{}", architecture));
+  options.push_back(
+      fmt::format("--gpu-architecture={}_{}", kind, architecture));
   return options;
 }
 
@@ -173,10 +174,8 @@ int Nvrtc::architecture_for(int major, int minor) const {
   return best;
 }
 
-Compiled Nvrtc::compile(const std::string& text, int architecture,
-                        const std::vector<std::string>& more) const {
-  std::vector<std::string> options = options_for(architecture);
-  options.insert(options.end(), more.begin(), more.end());
+Compiled Nvrtc::run(const std::string& text, std::vector<std::string> options,
+                    bool code) const {
   std::vector<const char*> pointers;
   for (const std::string& o : options) pointers.push_back(o.c_str());
   const Program program(calls_, text);
@@ -192,16 +191,29 @@ Compiled Nvrtc::compile(const std::string& text, int architecture,
         fmt::format("{}: {}", calls_.nvrtcGetErrorString(result), compiled.log);
     return compiled;
   }
-  compiled.cubin = program.read(calls_.nvrtcGetCUBINSize, calls_.nvrtcGetCUBIN,
-                                "nvrtcGetCUBIN");
+  if (code) {
+    compiled.cubin = program.read(calls_.nvrtcGetCUBINSize,
+                                  calls_.nvrtcGetCUBIN, "nvrtcGetCUBIN");
+  }
   compiled.ptx = text_of(
       program.read(calls_.nvrtcGetPTXSize, calls_.nvrtcGetPTX, "nvrtcGetPTX"));
   return compiled;
 }
 
+Compiled Nvrtc::compile(const std::string& text, int architecture,
+                        const std::vector<std::string>& more) const {
+  std::vector<std::string> options = options_for("sm", architecture);
+  options.insert(options.end(), more.begin(), more.end());
+  return run(text, std::move(options), true);
+}
+
+Compiled Nvrtc::ptx(const std::string& text, int architecture) const {
+  return run(text, options_for("compute", architecture), false);
+}
+
 std::string Nvrtc::cubin(const std::string& text, int architecture) const {
   std::string key = description();
-  for (const std::string& o : options_for(architecture)) key += "\n" + o;
+  for (const std::string& o : options_for("sm", architecture)) key += "\n" + o;
   key += "\n" + text;
   if (std::optional<std::string> kept = cache_.find(key)) return *kept;
   Compiled compiled = compile(text, architecture);

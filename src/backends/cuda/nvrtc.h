@@ -46,10 +46,14 @@ class Nvrtc {
   // Compiles with these options as well, past the cache.
   Compiled compile(const std::string& text, int architecture,
                    const std::vector<std::string>& more = {}) const;
+  // The same, but no further than the PTX.
+  Compiled ptx(const std::string& text, int architecture) const;
 
  private:
   explicit Nvrtc(const NvrtcCalls& calls);
   friend struct NvrtcFound;
+  Compiled run(const std::string& text, std::vector<std::string> options,
+               bool code) const;
 
   const NvrtcCalls& calls_;
   int major_ = 0, minor_ = 0;

@@ -1,4 +1,4 @@
-#include "backends/cuda/programs/collected.h"
+#include "conformance/gpu_programs/collected.h"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,9 @@
 #include "conformance/modes.h"
 #include "op/infer.h"
 
-namespace berth::cuda {
+namespace berth::conformance {
 
 namespace {
-
-using conformance::Case;
 
 struct Collected {
   std::map<std::string, CollectedProgram> programs;
@@ -68,7 +66,7 @@ class RecordingCard final : public gpu::Card {
 
 std::vector<SpecView> specs_of_case(const Case& c, DType dtype) {
   std::vector<SpecView> specs;
-  for (const conformance::Input& i : c.inputs) {
+  for (const Input& i : c.inputs) {
     const DType own = i.dtype == DType::kInvalid ? dtype : i.dtype;
     if (i.variable) {
       specs.push_back({resource, &i.shape, own});
@@ -99,8 +97,8 @@ Collected::Collected() {
   KernelTable table;
   gpu::Kernels kernels(card, table);
   gpu::add_all(kernels);
-  for (const Case& c : conformance::all_cases().all()) {
-    for (const DType dtype : conformance::kRunTypes) {
+  for (const Case& c : all_cases().all()) {
+    for (const DType dtype : kRunTypes) {
       if (!(c.dtypes & dtype_bit(dtype))) continue;
       card.current = fmt::format("{}/{}/{}", c.op, c.name(), name_of(dtype));
       try {
@@ -127,4 +125,4 @@ const std::set<std::string>& preparation_failures() {
   return collected().failures;
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::conformance

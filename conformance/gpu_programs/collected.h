@@ -1,13 +1,13 @@
 // The programs that the kernels of backends/gpu are made of. Tests only.
 
-#ifndef BERTH_BACKENDS_CUDA_PROGRAMS_COLLECTED_H_
-#define BERTH_BACKENDS_CUDA_PROGRAMS_COLLECTED_H_
+#ifndef BERTH_CONFORMANCE_GPU_PROGRAMS_COLLECTED_H_
+#define BERTH_CONFORMANCE_GPU_PROGRAMS_COLLECTED_H_
 
 #include <map>
 #include <set>
 #include <string>
 
-namespace berth::cuda {
+namespace berth::conformance {
 
 // What is known of a program.
 struct CollectedProgram {
@@ -22,6 +22,6 @@ const std::map<std::string, CollectedProgram>& collected_programs();
 // What could not be prepared: "MatMul/nn/float32: ...".
 const std::set<std::string>& preparation_failures();
 
-}  // namespace berth::cuda
+}  // namespace berth::conformance
 
-#endif  // BERTH_BACKENDS_CUDA_PROGRAMS_COLLECTED_H_
+#endif  // BERTH_CONFORMANCE_GPU_PROGRAMS_COLLECTED_H_

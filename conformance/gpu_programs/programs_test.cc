@@ -1,0 +1,210 @@
+// Every program of the kernels compiles for NVIDIA's cards, without warnings,
+// and what came of it keeps the rules: products and sums are not fused but
+// where the text says so, denormal numbers are numbers, registers suffice.
+//
+// All programs for one architecture, for others one of each kind; those whose
+// names say Slow are all for them, too.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include "backends/cuda/nvrtc.h"
+#include "conformance/gpu_programs/collected.h"
+
+namespace berth::conformance {
+namespace {
+
+using cuda::Compiled;
+using cuda::CubinCache;
+using cuda::Nvrtc;
+
+// Of a thread of a group of 256.
+constexpr int kMostRegisters = 255;
+
+// What ptxas says of a kernel that has too few registers; "": none has.
+std::string too_few_registers(const std::string& log) {
+  static const std::regex function("Function properties for (\\w+)");
+  static const std::regex spills("([1-9][0-9]*) bytes spill stores");
+  static const std::regex used("Used ([0-9]+) registers");
+  std::string name, spilled;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch m;
+    if (std::regex_search(line, m, function)) {
+      name = m[1], spilled.clear();
+    } else if (std::regex_search(line, m, spills)) {
+      spilled = m[1];
+    } else if (std::regex_search(line, m, used)) {
+      // With registers left it is for calls, as of the division of whole
+      // numbers.
+      if (spilled.empty() || std::stoi(m[1]) < kMostRegisters - 8) continue;
+      return fmt::format("{} spills {} bytes", name, spilled);
+    }
+  }
+  return "";
+}
+
+// The log without what ptxas tells of every kernel.
+std::string warnings_of(const std::string& log) {
+  std::istringstream lines(log);
+  std::string warnings;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("ptxas info") || line.starts_with("ptxas   "))
+      continue;
+    warnings += line + "\n";
+  }
+  return warnings;
+}
+
+// Functions of the compiler's own, which fuse inside.
+constexpr const char* kFunctions[] = {
+    "lgamma", "tgamma", "erf",   "erfc",  "erfinv", "erfcinv", "exp",  "exp2",
+    "exp10",  "expm1",  "log",   "log2",  "log1p",  "log10",   "sin",  "cos",
+    "tan",    "sincos", "asin",  "acos",  "atan",   "atan2",   "sinh", "cosh",
+    "tanh",   "asinh",  "acosh", "atanh", "pow",    "fmod",    "cbrt", "hypot"};
+
+// The same program without those, in which what says MADD does not fuse.
+std::string unfused(const std::string& text) {
+  static const std::regex madd(
+      "#define (F32_MADD|F64_MADD)\\(a, b, c\\) __fmaf?_rn\\(a, b, c\\)");
+  std::string words;
+  for (const std::string f : kFunctions) {
+    words += fmt::format(
+        "#define {0}(...) ((0, __VA_ARGS__))\n"
+        "#define {0}f(...) ((0, __VA_ARGS__))\n",
+        f);
+  }
+  return words + std::regex_replace(text, madd,
+                                    "#define $1(a, b, c) ((a) * (b) + (c))");
+}
+
+class Rules {
+ public:
+  Rules(const Nvrtc& nvrtc, int architecture)
+      : nvrtc_(nvrtc), architecture_(architecture) {}
+
+  // What a program breaks; "": nothing.
+  std::string broken(const std::string& text,
+                     const CollectedProgram& program) const {
+    const std::string key = key_of(text, program);
+    if (cache_.find(key)) return "";
+    std::string why = of_code(text, program);
+    if (why.empty()) why = of_arithmetic(text);
+    if (why.empty()) cache_.keep(key, "good");
+    return why;
+  }
+
+ private:
+  std::string key_of(const std::string& text,
+                     const CollectedProgram& program) const {
+    // The rules' own version comes first.
+    std::string key =
+        fmt::format("rules 3 {} {}", nvrtc_.description(), architecture_);
+    for (const std::string& k : program.kernels) key += " " + k;
+    return key + "\n" + text;
+  }
+
+  std::string of_code(const std::string& text,
+                      const CollectedProgram& program) const {
+    const Compiled c =
+        nvrtc_.compile(text, architecture_, {"--ptxas-options=-v"});
+    if (!c.good) return c.log;
+    std::string why = warnings_of(c.log);
+    if (why.empty()) why = too_few_registers(c.log);
+    for (const std::string& k : program.kernels) {
+      if (c.ptx.find(".entry " + k + "(") == std::string::npos) {
+        why += "\nthere is no kernel " + k;
+      }
+    }
+    return why;
+  }
+
+  std::string of_arithmetic(const std::string& text) const {
+    const Compiled c = nvrtc_.ptx(unfused(text), architecture_);
+    if (!c.good) return c.log;
+    size_t at = c.ptx.find("fma.rn");
+    if (at != std::string::npos) {
+      return "fused where it does not say F32_MADD: " + c.ptx.substr(at, 60);
+    }
+    at = c.ptx.find(".ftz");
+    if (at == std::string::npos) return "";
+    return "denormal numbers count as 0: " + c.ptx.substr(at - 20, 60);
+  }
+
+  const Nvrtc& nvrtc_;
+  const int architecture_;
+  const CubinCache cache_{CubinCache::default_folder()};
+};
+
+// The op whose case asked for a program first.
+std::string kind_of(const CollectedProgram& program) {
+  return program.first.substr(0, program.first.find('/'));
+}
+
+// A part of the programs.
+struct Part {
+  int architecture;
+  size_t first = 0, step = 1;  // each so many from there on
+  bool one_of_a_kind = false;
+};
+
+class Programs : public testing::TestWithParam<Part> {};
+
+TEST(ProgramsOfAllKernels, ArePrepared) {
+  for (const std::string& failure : preparation_failures()) {
+    ADD_FAILURE() << failure;
+  }
+  size_t kernels = 0;
+  std::set<std::string> kinds;
+  for (const auto& [text, program] : collected_programs()) {
+    kernels += program.kernels.size();
+    kinds.insert(kind_of(program));
+  }
+  fmt::print("{} programs of {} kinds, {} kernels\n",
+             collected_programs().size(), kinds.size(), kernels);
+}
+
+TEST_P(Programs, CompileAndKeepTheRules) {
+  std::string reason;
+  const Nvrtc* nvrtc = Nvrtc::find(&reason);
+  if (nvrtc == nullptr) GTEST_SKIP() << reason;
+  const Part part = GetParam();
+  const Rules rules(*nvrtc, part.architecture);
+  std::set<std::string> kinds;
+  size_t i = 0;
+  for (const auto& [text, program] : collected_programs()) {
+    if (part.one_of_a_kind && !kinds.insert(kind_of(program)).second) continue;
+    if (i++ % part.step != part.first) continue;
+    const std::string why = rules.broken(text, program);
+    if (!why.empty()) ADD_FAILURE() << program.first << ": " << why;
+  }
+}
+
+#define PROGRAMS(name, ...) \
+  INSTANTIATE_TEST_SUITE_P(name, Programs, testing::Values(Part{__VA_ARGS__}))
+PROGRAMS(Sm80, 80, 0, 1, true);
+PROGRAMS(Sm90a, 90, 0, 8);
+PROGRAMS(Sm90b, 90, 1, 8);
+PROGRAMS(Sm90c, 90, 2, 8);
+PROGRAMS(Sm90d, 90, 3, 8);
+PROGRAMS(Sm90e, 90, 4, 8);
+PROGRAMS(Sm90f, 90, 5, 8);
+PROGRAMS(Sm90g, 90, 6, 8);
+PROGRAMS(Sm90h, 90, 7, 8);
+PROGRAMS(Sm100, 100, 0, 1, true);
+PROGRAMS(SlowSm80a, 80, 0, 4);
+PROGRAMS(SlowSm80b, 80, 1, 4);
+PROGRAMS(SlowSm80c, 80, 2, 4);
+PROGRAMS(SlowSm80d, 80, 3, 4);
+PROGRAMS(SlowSm100a, 100, 0, 4);
+PROGRAMS(SlowSm100b, 100, 1, 4);
+PROGRAMS(SlowSm100c, 100, 2, 4);
+PROGRAMS(SlowSm100d, 100, 3, 4);
+#undef PROGRAMS
+
+}  // namespace
+}  // namespace berth::conformance
