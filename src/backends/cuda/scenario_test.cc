@@ -74,7 +74,7 @@ Pair::Pair(size_t limit_bytes) {
     // Ids that no device of the manager has.
     devices_.push_back(std::make_unique<gpu::GpuDevice>(
         GpuPart{.id = 40 + i, .physical = i, .memory_limit_bytes = limit_bytes},
-        card(i), &no_kernels(), 3, "a test"));
+        card(i), &no_kernels(), "a test"));
   }
 }
 
