@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <complex>
+#include <limits>
+
 #include "backends/opencl/opencl_testing.h"
 #include "berth/device.h"
 #include "berth/errors.h"
@@ -128,6 +132,75 @@ TEST_F(Plain, PowersBelowZeroAreReported) {
       << text;
   EXPECT_EQ(math::pow(a, constant({5, 0})).to_vector<int32_t>(),
             (std::vector<int32_t>{32, 1}));
+}
+
+std::vector<std::complex<double>> quadrants() {
+  std::vector<std::complex<double>> all;
+  for (const double re : {-30.0, -2.0, -0.5, -0.0, 0.0, 0.25, 1.0, 3.0, 25.0}) {
+    for (const double im : {-40.0, -3.0, -0.75, -0.0, 0.0, 0.5, 2.0, 31.0}) {
+      all.emplace_back(re, im);
+    }
+  }
+  return all;
+}
+
+void check_complex(const char* name, bool binary) {
+  SCOPED_TRACE(name);
+  const auto on = [&](const char* device) {
+    const auto scope = berth::device(device);
+    const auto z = quadrants();
+    const auto n = static_cast<int64_t>(z.size());
+    const Tensor x = constant(z, binary ? Shape{n, 1} : Shape{n});
+    const Tensor y = constant(z, Shape{n});
+    const OpDef& op = op_named(name);
+    const Tensor result = binary ? call1(op, x, y) : call1(op, x);
+    return math::cast(result, complex128).to_vector<std::complex<double>>();
+  };
+  const auto cpu = on("/CPU:0"), gpu = on("/GPU:0");
+  ASSERT_EQ(cpu.size(), gpu.size());
+  for (size_t i = 0; i < cpu.size(); ++i) {
+    if (!std::isfinite(std::abs(cpu[i]))) continue;
+    EXPECT_LE(std::abs(cpu[i] - gpu[i]), 1e-12 * (1 + std::abs(cpu[i])))
+        << "element " << i << ": " << gpu[i] << ", expected " << cpu[i];
+  }
+}
+
+TEST_F(Plain, ComplexNumbersOfAllQuadrants) {
+  for (const char* name : {"Sqrt", "Rsqrt", "Exp", "Log", "Log1p", "Sigmoid",
+                           "Tanh", "Angle", "ComplexAbs", "Conj", "Neg"}) {
+    check_complex(name, false);
+  }
+  for (const char* name : {"Mul", "RealDiv", "Pow", "SquaredDifference"}) {
+    check_complex(name, true);
+  }
+}
+
+template <class T>
+std::vector<T> next_numbers(const char* device) {
+  const auto scope = berth::device(device);
+  using Limits = std::numeric_limits<T>;
+  const std::vector<T> x = {0,
+                            -T(0),
+                            1,
+                            -1,
+                            T(-0.1),
+                            3,
+                            Limits::max(),
+                            Limits::lowest(),
+                            Limits::denorm_min(),
+                            -Limits::denorm_min(),
+                            Limits::min(),
+                            Limits::infinity(),
+                            -Limits::infinity()};
+  const auto n = static_cast<int64_t>(x.size());
+  const Tensor from = constant(x, Shape{n, 1}), to = constant(x, Shape{n});
+  const Tensor next = math::nextafter(from, to);
+  return next.to_vector<T>();
+}
+
+TEST_F(Plain, NextNumbersAreThoseOfTheCpu) {
+  EXPECT_EQ(next_numbers<float>("/GPU:0"), next_numbers<float>("/CPU:0"));
+  EXPECT_EQ(next_numbers<double>("/GPU:0"), next_numbers<double>("/CPU:0"));
 }
 
 }  // namespace

@@ -73,10 +73,11 @@ FN Z Z_(LOG)(Z a) {
   const RE above = (high - 1) * (high + 1) + low * low;
   return Z_(OF_PARTS)(RE_(LOG1P)(above) / 2, angle);
 }
-FN Z Z_(LOG1P)(Z a) { return Z_(LOG)(Z_(OF_PARTS)(1 + a.re, a.im)); }
+// Adding makes 0 of an imaginary part of -0.
+FN Z Z_(LOG1P)(Z a) { return Z_(LOG)(Z_(ADD)(Z_(ONE), a)); }
 FN Z Z_(SIGMOID)(Z a) {
   const Z e = Z_(EXP)(Z_(NEG)(a));
-  return Z_(DIV)(Z_(ONE), Z_(OF_PARTS)(1 + e.re, e.im));
+  return Z_(DIV)(Z_(ONE), Z_(ADD)(Z_(ONE), e));
 }
 
 // Kahan's formula.
