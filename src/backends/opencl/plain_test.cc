@@ -7,11 +7,14 @@
 #include <complex>
 #include <limits>
 
+#include "backends/cpu/loops.h"
 #include "backends/opencl/opencl_testing.h"
 #include "berth/device.h"
 #include "berth/errors.h"
+#include "berth/function.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "berth/ops/nn.h"
 #include "expr/expr.h"
 #include "ops/op_call.h"
 
@@ -56,6 +59,33 @@ void check_fused(const std::vector<Shape>& shapes) {
   EXPECT_EQ(gpu[0].to_vector<float>(), cpu[0].to_vector<float>());
   EXPECT_EQ(gpu[1].to_vector<float>(), cpu[1].to_vector<float>());
   EXPECT_EQ(gpu[2].to_vector<bool>(), cpu[2].to_vector<bool>());
+}
+
+// A chain that fusing makes few groups of, in an arena, over its operands.
+Tensor chain(const Tensor& x) {
+  const Tensor bias = constant({0.5f, -1.f, 2.f, 0.25f, 1.5f});
+  Tensor y = nn::relu(x * bias + bias);
+  y = y * math::sigmoid(x) - math::exp(-math::abs(x));
+  const Tensor large = math::greater(y, math::tanh(x * 0.5), {});
+  y = where(large, y, math::sqrt(math::abs(y)));
+  const Tensor whole = math::cast(y * 100.0, int32);
+  return nn::gelu(y) + math::cast(whole * whole, float32) * 1e-3;
+}
+
+TEST_F(Plain, FunctionsGiveTheBitsOfTheCpu) {
+  if (cpu::loops().isa == cpu::Isa::kV1) GTEST_SKIP() << "v1 rounds twice";
+  const auto on = [](const char* device, int64_t rows) {
+    const auto scope = berth::device(device);
+    const auto f = function(&chain);
+    const Tensor x = counting(Shape{rows, 5}, -120.f);
+    const Tensor first = f(x), second = f(x * 0.5);
+    auto all = first.to_vector<float>();
+    for (const float v : second.to_vector<float>()) all.push_back(v);
+    return all;
+  };
+  for (const int64_t rows : {1, 7, 5000}) {
+    EXPECT_EQ(on("/GPU:0", rows), on("/CPU:0", rows)) << rows;
+  }
 }
 
 TEST_F(Plain, FusedGroupsBroadcast) {
