@@ -24,24 +24,12 @@ typedef f32 wide;
   const i64 end_##i = first_##i + run_length(first_##i, n); \
   for (i64 i = first_##i; i < end_##i; ++i)
 
-KERNEL(FLAT_SIZE, gradient_descent)
-(BUF(T, w), BUF(const T, rate), BUF(const T, g), const i64 n) {
-  AT(T, w);
-  AT(const T, rate);
-  AT(const T, g);
-  const T step = -rate[0];
+FN void descend(GLOBAL T *w, const GLOBAL T *g, T step, i64 n) {
   EACH_ELEMENT(i, n) { w[i] = T_MADD(g[i], step, w[i]); }
 }
 
-KERNEL(FLAT_SIZE, momentum)
-(BUF(T, w), BUF(T, v), BUF(const T, rate), BUF(const T, g),
- BUF(const T, keeps), const i32 nesterov, const i64 n) {
-  AT(T, w);
-  AT(T, v);
-  AT(const T, rate);
-  AT(const T, g);
-  AT(const T, keeps);
-  const T step = -rate[0], keep = keeps[0];
+FN void gain_momentum(GLOBAL T *w, GLOBAL T *v, const GLOBAL T *g, T step,
+                      T keep, i32 nesterov, i64 n) {
   EACH_ELEMENT(i, n) {
     const T grad = g[i];
     const T velocity = T_MADD(v[i], keep, grad);
@@ -51,15 +39,8 @@ KERNEL(FLAT_SIZE, momentum)
   }
 }
 
-KERNEL(FLAT_SIZE, keras_momentum)
-(BUF(T, w), BUF(T, v), BUF(const T, rate), BUF(const T, g),
- BUF(const T, keeps), const i32 nesterov, const i64 n) {
-  AT(T, w);
-  AT(T, v);
-  AT(const T, rate);
-  AT(const T, g);
-  AT(const T, keeps);
-  const T step = -rate[0], keep = keeps[0];
+FN void gain_keras_momentum(GLOBAL T *w, GLOBAL T *v, const GLOBAL T *g,
+                            T step, T keep, i32 nesterov, i64 n) {
   EACH_ELEMENT(i, n) {
     const T push = g[i] * step;
     const T velocity = T_MADD(v[i], keep, push);
@@ -68,21 +49,20 @@ KERNEL(FLAT_SIZE, keras_momentum)
   }
 }
 
-// The scalars of Adam; decay may be null.
 typedef struct {
   T rate, keep, beta1, gain1, gain2, epsilon;
 } AdamScalars;
 
+// Without weight decay `decay` is null.
 FN AdamScalars adam_scalars(const GLOBAL T *beta1_power,
                             const GLOBAL T *beta2_power, const GLOBAL T *lr,
                             const GLOBAL T *beta1, const GLOBAL T *beta2,
-                            const GLOBAL T *epsilon, const GLOBAL T *decay,
-                            i32 decays) {
+                            const GLOBAL T *epsilon, const GLOBAL T *decay) {
   AdamScalars s;
   const wide rate = (wide)lr[0], one = (wide)1;
   s.rate = (T)(rate * WIDE_SQRT(one - (wide)beta2_power[0]) /
                (one - (wide)beta1_power[0]));
-  s.keep = decays ? (T)(one - rate * (wide)decay[0]) : (T)1;
+  s.keep = decay ? (T)(one - rate * (wide)decay[0]) : (T)1;
   s.beta1 = beta1[0];
   s.gain1 = (T)1 - beta1[0];
   s.gain2 = (T)1 - beta2[0];
@@ -90,34 +70,21 @@ FN AdamScalars adam_scalars(const GLOBAL T *beta1_power,
   return s;
 }
 
-KERNEL(FLAT_SIZE, adam)
-(BUF(T, w), BUF(T, m), BUF(T, v), BUF(const T, beta1_power),
- BUF(const T, beta2_power), BUF(const T, lr), BUF(const T, beta1),
- BUF(const T, beta2), BUF(const T, epsilon), BUF(const T, decay),
- BUF(const T, g), const i32 decays, const i32 nesterov, const i64 n) {
-  AT(T, w);
-  AT(T, m);
-  AT(T, v);
-  AT(const T, beta1_power);
-  AT(const T, beta2_power);
-  AT(const T, lr);
-  AT(const T, beta1);
-  AT(const T, beta2);
-  AT(const T, epsilon);
-  AT(const T, decay);
-  AT(const T, g);
+#define ADAM_SCALARS                                                  \
+  adam_scalars(beta1_power, beta2_power, lr, beta1, beta2, epsilon, decay)
+// One item of a group puts them together.
 #if IS_CPU
-  const AdamScalars s = adam_scalars(beta1_power, beta2_power, lr, beta1,
-                                     beta2, epsilon, decay, decays);
+#define SHARED_ADAM_SCALARS(s) const AdamScalars s = ADAM_SCALARS;
 #else
-  LOCAL_ARRAY(AdamScalars, shared, 1);
-  if (LID == 0) {
-    shared[0] = adam_scalars(beta1_power, beta2_power, lr, beta1, beta2,
-                             epsilon, decay, decays);
-  }
-  BARRIER();
+#define SHARED_ADAM_SCALARS(s)          \
+  LOCAL_ARRAY(AdamScalars, shared, 1);  \
+  if (LID == 0) shared[0] = ADAM_SCALARS; \
+  BARRIER();                            \
   const AdamScalars s = shared[0];
 #endif
+
+FN void adapt(GLOBAL T *w, GLOBAL T *m, GLOBAL T *v, const GLOBAL T *g,
+              AdamScalars s, i32 nesterov, i64 n) {
   EACH_ELEMENT(i, n) {
     const T grad = g[i];
     T mean = m[i], square = v[i];
@@ -130,49 +97,34 @@ KERNEL(FLAT_SIZE, adam)
   }
 }
 
-KERNEL(FLAT_SIZE, rms_prop)
-(BUF(T, w), BUF(T, mg), BUF(T, ms), BUF(T, mom), BUF(const T, lr),
- BUF(const T, rho), BUF(const T, momentums), BUF(const T, epsilons),
- BUF(const T, g), const i32 centered, const i64 n) {
-  AT(T, w);
-  AT(T, mg);
-  AT(T, ms);
-  AT(T, mom);
-  AT(const T, lr);
-  AT(const T, rho);
-  AT(const T, momentums);
-  AT(const T, epsilons);
-  AT(const T, g);
-  const T rate = lr[0], epsilon = epsilons[0], momentum = momentums[0];
-  const T gain = (T)1 - rho[0];
+typedef struct {
+  T rate, gain, momentum, epsilon;
+} RmsScalars;
+
+// Not centered: mg is null.
+FN void follow_squares(GLOBAL T *w, GLOBAL T *mg, GLOBAL T *ms, GLOBAL T *mom,
+                       const GLOBAL T *g, RmsScalars s, i32 centered, i64 n) {
   EACH_ELEMENT(i, n) {
     const T grad = g[i];
     T square = ms[i];
-    square = T_MADD(T_MADD(grad, grad, -square), gain, square);
+    square = T_MADD(T_MADD(grad, grad, -square), s.gain, square);
     ms[i] = square;
     T spread = square;
     if (centered) {
       T mean = mg[i];
-      mean = T_MADD(grad - mean, gain, mean);
+      mean = T_MADD(grad - mean, s.gain, mean);
       mg[i] = mean;
       spread = T_MADD(-mean, mean, square);
     }
-    const T move = T_MADD(mom[i], momentum,
-                          rate * grad / T_SQRT(spread + epsilon));
+    const T move = T_MADD(mom[i], s.momentum,
+                          s.rate * grad / T_SQRT(spread + s.epsilon));
     mom[i] = move;
     w[i] = w[i] - move;
   }
 }
 
-KERNEL(FLAT_SIZE, adagrad)
-(BUF(T, w), BUF(T, accum), BUF(const T, lr), BUF(const T, epsilons),
- BUF(const T, g), const i64 n) {
-  AT(T, w);
-  AT(T, accum);
-  AT(const T, lr);
-  AT(const T, epsilons);
-  AT(const T, g);
-  const T rate = lr[0], epsilon = epsilons[0];
+FN void add_squares(GLOBAL T *w, GLOBAL T *accum, const GLOBAL T *g, T rate,
+                    T epsilon, i64 n) {
   EACH_ELEMENT(i, n) {
     const T grad = g[i];
     const T sum = T_MADD(grad, grad, accum[i]);
@@ -180,3 +132,109 @@ KERNEL(FLAT_SIZE, adagrad)
     w[i] = w[i] - rate * grad / (T_SQRT(sum) + epsilon);
   }
 }
+
+// Operands of one update, and those of up to eight that share their scalars,
+// of which GROUP_Y says one.
+#define ONE_BUF(type, x) BUF(type, x)
+#define ONE_AT(type, x) AT(type, x)
+#define ONE_SIZE(n) const i64 n
+#define ONE_OF(n) n
+
+#define MANY_BUF(type, x)                                              \
+  BUF(type, x##0), BUF(type, x##1), BUF(type, x##2), BUF(type, x##3),  \
+      BUF(type, x##4), BUF(type, x##5), BUF(type, x##6), BUF(type, x##7)
+#define MANY_AT(type, x)                                                  \
+  AT(type, x##0); AT(type, x##1); AT(type, x##2); AT(type, x##3);         \
+  AT(type, x##4); AT(type, x##5); AT(type, x##6); AT(type, x##7);         \
+  GLOBAL type *x = GROUP_Y < 4                                            \
+      ? (GROUP_Y < 2 ? (GROUP_Y == 0 ? x##0 : x##1)                       \
+                     : (GROUP_Y == 2 ? x##2 : x##3))                      \
+      : (GROUP_Y < 6 ? (GROUP_Y == 4 ? x##4 : x##5)                       \
+                     : (GROUP_Y == 6 ? x##6 : x##7));
+typedef struct {
+  i64 n[8];
+} Sizes;
+#define MANY_SIZE(sizes) const Sizes sizes
+#define MANY_OF(sizes) sizes.n[GROUP_Y]
+
+#define DEFINE_UPDATES(suffix, X)                                         \
+  KERNEL(FLAT_SIZE, gradient_descent##suffix)                             \
+  (X##_BUF(T, w), BUF(const T, rate), X##_BUF(const T, g), X##_SIZE(n)) { \
+    X##_AT(T, w);                                                         \
+    X##_AT(const T, g);                                                   \
+    AT(const T, rate);                                                    \
+    descend(w, g, -rate[0], X##_OF(n));                                   \
+  }                                                                       \
+  KERNEL(FLAT_SIZE, momentum##suffix)                                     \
+  (X##_BUF(T, w), X##_BUF(T, v), BUF(const T, rate), X##_BUF(const T, g), \
+   BUF(const T, keep), const i32 nesterov, X##_SIZE(n)) {                 \
+    X##_AT(T, w);                                                         \
+    X##_AT(T, v);                                                         \
+    X##_AT(const T, g);                                                   \
+    AT(const T, rate);                                                    \
+    AT(const T, keep);                                                    \
+    gain_momentum(w, v, g, -rate[0], keep[0], nesterov, X##_OF(n));       \
+  }                                                                       \
+  KERNEL(FLAT_SIZE, keras_momentum##suffix)                               \
+  (X##_BUF(T, w), X##_BUF(T, v), BUF(const T, rate), X##_BUF(const T, g), \
+   BUF(const T, keep), const i32 nesterov, X##_SIZE(n)) {                 \
+    X##_AT(T, w);                                                         \
+    X##_AT(T, v);                                                         \
+    X##_AT(const T, g);                                                   \
+    AT(const T, rate);                                                    \
+    AT(const T, keep);                                                    \
+    gain_keras_momentum(w, v, g, -rate[0], keep[0], nesterov, X##_OF(n)); \
+  }                                                                       \
+  KERNEL(FLAT_SIZE, adam##suffix)                                         \
+  (X##_BUF(T, w), X##_BUF(T, m), X##_BUF(T, v), BUF(const T, beta1_power), \
+   BUF(const T, beta2_power), BUF(const T, lr), BUF(const T, beta1),      \
+   BUF(const T, beta2), BUF(const T, epsilon), BUF(const T, decay),       \
+   X##_BUF(const T, g), const i32 nesterov, X##_SIZE(n)) {                \
+    X##_AT(T, w);                                                         \
+    X##_AT(T, m);                                                         \
+    X##_AT(T, v);                                                         \
+    X##_AT(const T, g);                                                   \
+    AT(const T, beta1_power);                                             \
+    AT(const T, beta2_power);                                             \
+    AT(const T, lr);                                                      \
+    AT(const T, beta1);                                                   \
+    AT(const T, beta2);                                                   \
+    AT(const T, epsilon);                                                 \
+    AT(const T, decay);                                                   \
+    SHARED_ADAM_SCALARS(s)                                                \
+    adapt(w, m, v, g, s, nesterov, X##_OF(n));                            \
+  }                                                                       \
+  KERNEL(FLAT_SIZE, rms_prop##suffix)                                     \
+  (X##_BUF(T, w), X##_BUF(T, mg), X##_BUF(T, ms), X##_BUF(T, mom),        \
+   BUF(const T, lr), BUF(const T, rho), BUF(const T, momentum),           \
+   BUF(const T, epsilon), X##_BUF(const T, g), const i32 centered,        \
+   X##_SIZE(n)) {                                                         \
+    X##_AT(T, w);                                                         \
+    X##_AT(T, mg);                                                        \
+    X##_AT(T, ms);                                                        \
+    X##_AT(T, mom);                                                       \
+    X##_AT(const T, g);                                                   \
+    AT(const T, lr);                                                      \
+    AT(const T, rho);                                                     \
+    AT(const T, momentum);                                                \
+    AT(const T, epsilon);                                                 \
+    RmsScalars s;                                                         \
+    s.rate = lr[0];                                                       \
+    s.gain = (T)1 - rho[0];                                               \
+    s.momentum = momentum[0];                                             \
+    s.epsilon = epsilon[0];                                               \
+    follow_squares(w, mg, ms, mom, g, s, centered, X##_OF(n));            \
+  }                                                                       \
+  KERNEL(FLAT_SIZE, adagrad##suffix)                                      \
+  (X##_BUF(T, w), X##_BUF(T, accum), BUF(const T, lr),                    \
+   BUF(const T, epsilon), X##_BUF(const T, g), X##_SIZE(n)) {             \
+    X##_AT(T, w);                                                         \
+    X##_AT(T, accum);                                                     \
+    X##_AT(const T, g);                                                   \
+    AT(const T, lr);                                                      \
+    AT(const T, epsilon);                                                 \
+    add_squares(w, accum, g, lr[0], epsilon[0], X##_OF(n));               \
+  }
+
+DEFINE_UPDATES(, ONE)
+DEFINE_UPDATES(_many, MANY)
