@@ -1,6 +1,7 @@
 #include "function/place_bodies.h"
 
 #include <algorithm>
+#include <string>
 
 #include "device/device_manager.h"
 #include "op/control_flow.h"
@@ -14,6 +15,14 @@ DType kernel_dtype_of(const Node& n, const Graph& g) {
   std::vector<SpecView> in;
   for (const ValueRef& v : n.inputs) in.push_back(g.spec(v).view());
   return kernel_dtype(in, n.outputs);
+}
+
+// The label of the kernel that is asked first.
+std::string first_label(const Device& d, const OpDef& op, DType dtype) {
+  for (const KernelDef& k : d.kernels().candidates(op)) {
+    if (k.dtypes & dtype_bit(dtype)) return k.label;
+  }
+  return {};
 }
 
 }  // namespace
@@ -33,8 +42,10 @@ bool can_merge(const Node& n, const Graph& g) {
   static const OpDef& op = op_named("_MultiApply");
   const Device& d = DeviceManager::get().lookup(n.assigned.name());
   const DType dtype = kernel_dtype_of(n, g);
-  return d.kernels().supports(op, dtype) &&
-         d.kernels().fast(n.op->id(), dtype) != nullptr;
+  if (!d.kernels().supports(op, dtype)) return false;
+  // A direct kernel is called for each; others must know how to merge.
+  return d.kernels().fast(n.op->id(), dtype) != nullptr ||
+         first_label(d, op, dtype) == first_label(d, *n.op, dtype);
 }
 
 void request_arguments(Graph& body, DeviceId device) {
