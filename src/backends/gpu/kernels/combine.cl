@@ -15,6 +15,21 @@ typedef struct {
   i32 unused;
 } Rows;
 
+// Behind the last of the keys that equal key p.
+FN i64 run_end(const GLOBAL u64 *keys, i64 p, i64 count) {
+  const u64 key = keys[p];
+  i64 step = 1;
+  while (p + step < count && keys[p + step] == key) {
+    p += step;
+    step *= 2;
+  }
+  while (step > 1) {
+    step /= 2;
+    if (p + step < count && keys[p + step] == key) p += step;
+  }
+  return p + 1;
+}
+
 #if IS_CPU && !T_HALF
 // Row after row of updates.
 #define COMBINE(name, OF)                                                    \
@@ -34,7 +49,7 @@ typedef struct {
     const i64 b = quotient((i64)key, r.dim, r.narrow, &row);                 \
     const i64 first = run * RUN, count = run_length(first, r.inner);         \
     const i64 to = ((b * r.outer + o) * r.dim + row) * r.inner + first;      \
-    for (; p < r.count && keys[p] == key; ++p) {                             \
+    for (const i64 last = run_end(keys, p, r.count); p < last; ++p) {        \
       quotient(places[p], r.n, r.narrow, &i);                                \
       const i64 from = ((b * r.outer + o) * r.n + i) * r.inner + first;      \
       for (i64 k = 0; k < count; ++k) {                                      \
@@ -61,10 +76,11 @@ typedef struct {
     if (key == r.end || (p > 0 && keys[p - 1] == key)) return;               \
     const i64 b = quotient((i64)key, r.dim, r.narrow, &row);                 \
     const i64 first = run * RUN, end = first + run_length(first, r.inner);   \
+    const i64 last = run_end(keys, p, r.count);                              \
     for (i64 k = first; k < end; ++k) {                                      \
       const i64 to = ((b * r.outer + o) * r.dim + row) * r.inner + k;        \
       T_C a = T_LOAD(y, to);                                                 \
-      for (i64 q = p; q < r.count && keys[q] == key; ++q) {                  \
+      for (i64 q = p; q < last; ++q) {                                       \
         quotient(places[q], r.n, r.narrow, &i);                              \
         const i64 from = ((b * r.outer + o) * r.n + i) * r.inner + k;        \
         const T_C c = T_LOAD(u, from);                                       \
