@@ -165,10 +165,11 @@ bool assign(Recipe& r) {
 
 bool assign_with(Recipe& r, const char* kernel) {
   Source s;
-  s.files = {"assign.cl"};
+  s.files = {"runs.cl", "assign.cl"};
   s.types = {{"T", r.in_type(1)}};
   const int64_t n = r.in_shape(1).num_elements();
-  r.flat(s, kernel, n, {in(0), in(1), value(n)});
+  const int64_t items = runs_of(r.features(), n);
+  r.flat(s, kernel, items, {in(0), in(1), value(n), value(items)});
   return true;
 }
 
