@@ -1,6 +1,4 @@
-// Ops that move elements: layout, slices, joining, padding, broadcasting.
-
-#include <algorithm>
+// Ops that move elements: layout, slices, joining, broadcasting.
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/moves.h"
@@ -150,170 +148,12 @@ bool slice_update(Recipe& r) {
   return true;
 }
 
-// SHOW_... of kernels/move.cl.
-enum How : int32_t { kShifted, kReflected, kSymmetric, kReversed, kWrapped };
-
-// `Places` of kernels/move.cl.
-struct Places {
-  int64_t n[kMaxRank] = {};
-  int64_t in[kMaxRank] = {};
-  int64_t stride[kMaxRank] = {};
-  int64_t shift[kMaxRank] = {};
-  int32_t how[kMaxRank] = {};
-  int64_t runs = 0;
-  int32_t rank = 0;
-  int32_t narrow = 0;
-
-  bool whole(int d) const {
-    return how[d] == kShifted && shift[d] == 0 && n[d] == in[d];
-  }
-  // Neighbours that are shown as they are become one axis.
-  void add(int64_t out, int64_t inside, int64_t step, How h, int64_t by) {
-    const int last = rank - 1;
-    if (h == kShifted && by == 0 && out == inside && last >= 0 && whole(last)) {
-      n[last] *= out;
-      in[last] *= out;
-      stride[last] = step;
-      return;
-    }
-    n[rank] = out;
-    in[rank] = inside;
-    stride[rank] = step;
-    how[rank] = h;
-    shift[rank++] = by;
-  }
-};
-
-// Appends output 0 as `how(d, &shift)` says of each axis.
-template <class Fn>
-void show(Recipe& r, Fn&& how, ElementBits none = {}) {
-  const Shape &to = r.out_shape(0), &from = r.in_shape(0);
-  const Ints strides = row_strides(from);
-  Places p;
-  for (int d = 0; d < to.rank(); ++d) {
-    int64_t shift = 0;
-    const How h = how(d, &shift);
-    p.add(to[d], from[d], strides[static_cast<size_t>(d)], h, shift);
-  }
-  if (p.rank == 0) p.add(1, 1, 1, kShifted, 0);
-  const int64_t n = to.num_elements(), inner = p.n[p.rank - 1];
-  if (n == 0) return;
-  p.runs = runs_of(r.features(), inner);
-  p.narrow = narrow_walk(std::max(n, from.num_elements()));
-  const int64_t items = n / inner * p.runs;
-  r.flat(storage_source(r.in_type(0), {"move.cl"}), "show_elements", items,
-         {out(0), in(0), value(p), value(none), value(items)});
-}
-
-void pad_with(Recipe& r, ElementBits none) {
-  const auto& paddings = r.args().attr<Ints>("paddings");
-  if (r.in_shape(0).num_elements() == 0) {
-    return fill_elements(r, r.out_type(0), out(0), none,
-                         r.out_shape(0).num_elements());
-  }
-  show(
-      r,
-      [&](int d, int64_t* shift) {
-        *shift = -paddings[static_cast<size_t>(2 * d)];
-        return kShifted;
-      },
-      none);
-}
-
-bool pad(Recipe& r) {
-  pad_with(r, {});
-  return true;
-}
-bool pad_value(Recipe& r) {
-  pad_with(r, bits_of(r.in_type(0), r.args().attr<double>("constant_values")));
-  return true;
-}
-
-bool mirror_pad(Recipe& r) {
-  const auto& paddings = r.args().attr<Ints>("paddings");
-  const bool reflect = r.args().attr<std::string>("mode") == "REFLECT";
-  show(r, [&](int d, int64_t* shift) {
-    *shift = -paddings[static_cast<size_t>(2 * d)];
-    if (r.in_shape(0)[d] == r.out_shape(0)[d]) return kShifted;
-    return reflect ? kReflected : kSymmetric;
-  });
-  return true;
-}
-
-bool reverse(Recipe& r) {
-  const Shape& shape = r.out_shape(0);
-  bool named[kMaxRank] = {};
-  for (const int64_t a : r.args().attr<Ints>("axis")) {
-    named[normalize_axis(a, shape.rank(), "ReverseV2")] = true;
-  }
-  show(r, [&](int d, int64_t*) { return named[d] ? kReversed : kShifted; });
-  return true;
-}
-
-bool roll(Recipe& r) {
-  const Shape& shape = r.out_shape(0);
-  const auto& shift = r.args().attr<Ints>("shift");
-  const auto& axis = r.args().attr<Ints>("axis");
-  int64_t by[kMaxRank] = {};
-  for (size_t i = 0; i < axis.size(); ++i) {
-    const int d = normalize_axis(axis[i], shape.rank(), "Roll");
-    if (shape[d] > 0) by[d] = (by[d] + shift[i] % shape[d]) % shape[d];
-  }
-  show(r, [&](int d, int64_t* to) {
-    *to = by[d] > 0 ? shape[d] - by[d] : -by[d];
-    return *to == 0 ? kShifted : kWrapped;
-  });
-  return true;
-}
-
-bool tile(Recipe& r) {
-  show(r, [&](int d, int64_t*) {
-    return r.in_shape(0)[d] == r.out_shape(0)[d] ? kShifted : kWrapped;
-  });
-  return true;
-}
-
-// Bytes that are known now.
-template <class T>
-void put(Recipe& r, const std::vector<T>& numbers) {
-  struct {
-    unsigned char b[64];
-  } bytes = {};
-  const auto n = static_cast<int64_t>(numbers.size() * sizeof(T));
-  if (n > 0) std::memcpy(bytes.b, numbers.data(), static_cast<size_t>(n));
-  r.flat(storage_source(uint8, {"move.cl"}), "put_bytes", n,
-         {out(0), value(bytes), value(n)});
-}
-
-void put_indices(Recipe& r, const Ints& numbers) {
-  if (r.out_type(0) == int64) return put(r, numbers);
-  put(r, std::vector<int32_t>(numbers.begin(), numbers.end()));
-}
-
-bool shape_of(Recipe& r) {
-  put_indices(r, Ints(r.in_shape(0).begin(), r.in_shape(0).end()));
-  return true;
-}
-bool size_of_input(Recipe& r) {
-  put_indices(r, {r.in_shape(0).num_elements()});
-  return true;
-}
-bool rank_of(Recipe& r) {
-  put_indices(r, {r.in_shape(0).rank()});
-  return true;
-}
-
-bool size_ratio(Recipe& r) {
-  const double ratio = static_cast<double>(r.in_shape(0).num_elements()) /
-                       static_cast<double>(r.in_shape(1).num_elements());
-  fill_elements(r, r.out_type(0), out(0), bits_of(r.out_type(0), ratio), 1);
-  return true;
-}
-
 }  // namespace movement
 }  // namespace
 
-void add_tile_grads(Kernels& k);  // repeats.cc
+void add_shown(Kernels& k);         // shown.cc
+void add_known_shapes(Kernels& k);  // known_shapes.cc
+void add_tile_grads(Kernels& k);    // repeats.cc
 
 void add_movement(Kernels& k) {
   k.add("Transpose", kEveryType, &movement::transpose);
@@ -330,17 +170,8 @@ void add_movement(Kernels& k) {
   k.add("StridedSliceGrad", kEveryType, &movement::strided_slice_grad);
   k.add("StridedSliceGradLike", kEveryType, &movement::strided_slice_grad);
   k.add("TensorStridedSliceUpdate", kEveryType, &movement::slice_update);
-  k.add("Pad", kEveryType, &movement::pad);
-  k.add("PadV2", kEveryType, &movement::pad_value);
-  k.add("MirrorPad", kEveryType, &movement::mirror_pad);
-  k.add("ReverseV2", kEveryType, &movement::reverse);
-  k.add("Roll", kEveryType, &movement::roll);
-  k.add("Tile", kEveryType, &movement::tile);
-  const DTypeSet known = kAllTypes | kHalfTypes | kInt8Type;
-  k.add("Shape", known, &movement::shape_of);
-  k.add("Size", known, &movement::size_of_input);
-  k.add("Rank", known, &movement::rank_of);
-  k.add("SizeRatio", kRealFloats | kComplexTypes, &movement::size_ratio);
+  add_shown(k);
+  add_known_shapes(k);
   add_tile_grads(k);
 }
 
