@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 
 #include "backends/opencl/cl_queue.h"
@@ -155,6 +156,8 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
       info<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   features_.is_cpu =
       (info<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  // Tests of what GPUs are given, on processors.
+  if (std::getenv("BERTH_OPENCL_AS_GPU") != nullptr) features_.is_cpu = false;
   products_ = asked_products();
   if (products_ == Products::kClblast && !has_clblast()) {
     throw errors::Unavailable(
