@@ -78,14 +78,13 @@ bool by_library(Recipe& r, const Problem& p) {
 bool matmul(Recipe& r) {
   const Problem p = problem_of(r);
   if (by_library(r, p)) return true;
-  append_product(r, {p.fields,
-                     value(p),
-                     "product_matmul.cl",
-                     {},
-                     r.out_type(0),
-                     in(0),
-                     in(1),
-                     out(0)});
+  ProductCall call{p.fields, value(p), "product_matmul.cl"};
+  call.dtype = r.out_type(0);
+  call.a = in(0);
+  call.b = in(1);
+  call.c = out(0);
+  call.strided_b = true;
+  append_product(r, call);
   return true;
 }
 

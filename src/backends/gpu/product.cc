@@ -21,6 +21,7 @@ constexpr int64_t kMostParts = 64;
 // Below these, a product of one batch is not worth panels or tiles.
 constexpr int64_t kFewProducts = 4096;
 constexpr int64_t kNarrow = 4;
+constexpr int64_t kFewRows = 12;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -168,8 +169,13 @@ class Writer {
                                            f_.batches);
     packed_a_ = r_.scratch(
         static_cast<size_t>(batches * rows * deep * words_.scalar_bytes));
-    packed_b_ = r_.scratch(
-        static_cast<size_t>(batches * width * deep * words_.scalar_bytes));
+    // Not worth packing for the few rows that read it.
+    const bool plain = call_.dtype == float32 || call_.dtype == float64;
+    reads_b_ = plain && f_.m <= kFewRows && f_.b_col == 1 && call_.strided_b &&
+               f_.n % columns == 0 && vectors_ != 2;
+    packed_b_ = reads_b_ ? call_.b
+                         : r_.scratch(static_cast<size_t>(
+                               batches * width * deep * words_.scalar_bytes));
     sums_ = sums(parts);
     for (int64_t z = 0; z < f_.batches; z += batches) {
       for (int64_t part = 0; part < parts.count; ++part) {
@@ -189,15 +195,19 @@ class Writer {
   // All rows, `rows` at a time, of some batches and inner elements.
   void pieces(Piece s, int64_t rows, int64_t panels_n) {
     const int64_t deep = s.q1 - s.q0, batches = s.z1 - s.z0;
-    launch("product_pack_b", batches * panels_n * ceil_div(deep, kPackB), 1,
-           {call_.b, packed_b_, call_.problem, value(s)});
+    if (!reads_b_) {
+      launch("product_pack_b", batches * panels_n * ceil_div(deep, kPackB), 1,
+             {call_.b, packed_b_, call_.problem, value(s)});
+    }
     for (int64_t r0 = 0; r0 < f_.m; r0 += rows) {
       s.r0 = r0;
       s.r1 = std::min(r0 + rows, f_.m);
       const int64_t panels_m = batches * ceil_div(s.r1 - s.r0, kPanelRows);
       launch("product_pack_a", panels_m * ceil_div(deep, kPackA), 1,
              {call_.a, packed_a_, call_.problem, value(s)});
-      const std::string name = "product_panels_" + std::to_string(vectors_);
+      const std::string name =
+          (reads_b_ ? "product_rows_" : "product_panels_") +
+          std::to_string(vectors_);
       launch(name.c_str(), panels_m * panels_n, 1,
              {packed_a_, packed_b_, call_.c, sums_, call_.problem, value(s)});
     }
@@ -215,6 +225,7 @@ class Writer {
   const Words words_;
   const bool tiles_;
   int vectors_ = 1;
+  bool reads_b_ = false;  // panels of b are not packed
   Arg packed_a_, packed_b_, sums_;
 };
 

@@ -32,6 +32,8 @@ struct ProductCall {
   std::vector<std::pair<std::string, std::string>> defines;  // for `file`
   DType dtype = DType::kInvalid;
   Arg a, b, c;
+  // Elements of b go by a stride along all of the inner dimension.
+  bool strided_b = false;
   // Batches are channels, next to each other in a, b and c, one column each.
   bool channels = false;
 };

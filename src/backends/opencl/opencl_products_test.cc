@@ -59,12 +59,15 @@ TEST_F(Products, OfLongInnerDimensionsInParts) {
   check({{9, 20000}, {20000, 20}});
   check({{20000, 9}, {70, 20000}, true, true});
   check({{3, 20000}, {20000, 2}});
+  check({{5, 20000}, {20000, 128}});
 }
 
 TEST_F(Products, OfMoreBatchesThanArePackedAtATime) {
   check({{200, 30, 1000}, {200, 1000, 8}});
   check({{3, 1, 20, 30}, {5, 30, 17}});
   check({{3, 1, 30, 20}, {5, 17, 30}, true, true});
+  check({{4, 7, 100}, {4, 100, 64}});
+  check({{4, 3, 1, 100}, {3, 100, 16}, false, false, float64});
   check({{4, 20, 30}, {17, 30}, false, true, float64});
 }
 

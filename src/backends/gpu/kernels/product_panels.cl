@@ -120,7 +120,9 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
 }
 
 // Panels of one column of panels follow each other, so that b's stays near.
-#define PANEL_BEGIN(NV)                                                     \
+// What is not PACKED reads b itself: full panels of dense columns, whose inner
+// elements go by strides.
+#define PANEL_BEGIN(NV, PACKED)                                             \
   AT(const SCALAR, pa);                                                     \
   AT(const SCALAR, pb);                                                     \
   AT(T, c);                                                                 \
@@ -130,10 +132,14 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
   const i64 panels_n = (p.n + columns - 1) / columns;                       \
   const i64 at_b = GROUP / panels_m, row = GROUP - at_b * panels_m;         \
   const i64 z = at_b / panels_n;                                            \
+  const i64 r0 = s.r0 + row * PANEL_ROWS, c0 = (at_b - z * panels_n) * columns; \
   GLOBAL const SCALAR *x =                                                  \
       pa + (z * panels_m + row) * inner * (PANEL_ROWS * PLANES);            \
-  GLOBAL const SCALAR *y = pb + at_b * inner * (columns * PLANES);          \
-  const i64 r0 = s.r0 + row * PANEL_ROWS, c0 = (at_b - z * panels_n) * columns
+  GLOBAL const SCALAR *y =                                                  \
+      PACKED ? pb + at_b * inner * (columns * PLANES)                       \
+             : pb + b_base(&p, s.z0 + z) +                                  \
+                   inner_key(&p, s.z0 + z, s.q0).b + c0;                    \
+  const i64 pitch = PACKED ? columns * PLANES : b_stride(&p)
 
 #define PANEL_END(NV, VALUE)                                              \
   const i64 end = p.n - c0 < columns ? p.n - c0 : columns;                \
@@ -154,9 +160,9 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
 
 #if T_COMPLEX
 
-#define PANEL(name, NV)                                                \
+#define PANEL(name, NV, PACKED)                                                \
   KERNEL(1, name) PANEL_PARAMETERS {                                   \
-    PANEL_BEGIN(NV);                                                   \
+    PANEL_BEGIN(NV, PACKED);                                                   \
     VEC re[PANEL_ROWS], im[PANEL_ROWS];                                \
     _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {           \
       re[i] = (VEC)0;                                                  \
@@ -170,7 +176,7 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
         im[i] = VEC_MADD(g, u, VEC_MADD(f, v, im[i]));                 \
       }                                                                \
       x += PANEL_ROWS * PLANES;                                        \
-      y += LANES * PLANES;                                             \
+      y += pitch;                                                      \
     }                                                                  \
     SCALAR out_re[PANEL_ROWS][LANES], out_im[PANEL_ROWS][LANES];       \
     for (i32 i = 0; i < PANEL_ROWS; ++i) {                             \
@@ -181,7 +187,7 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
   }
 #define CONCAT_MAKE(t) CONCAT_MAKE_(t)
 #define CONCAT_MAKE_(t) t##_make
-PANEL(product_panels_1, 1)
+PANEL(product_panels_1, 1, 1)
 
 #else
 
@@ -192,9 +198,9 @@ PANEL(product_panels_1, 1)
 #define STRIP(NV) 1
 #endif
 
-#define PANEL(name, NV)                                                    \
+#define PANEL(name, NV, PACKED)                                                    \
   KERNEL(1, name) PANEL_PARAMETERS {                                       \
-    PANEL_BEGIN(NV);                                                       \
+    PANEL_BEGIN(NV, PACKED);                                                       \
     SCALAR out[PANEL_ROWS][NV * LANES];                                    \
     for (i32 strip = 0; strip < NV; strip += STRIP(NV)) {                  \
       GLOBAL const SCALAR *f = x, *g = y + strip * LANES;                  \
@@ -216,7 +222,7 @@ PANEL(product_panels_1, 1)
           }                                                                \
         }                                                                  \
         f += PANEL_ROWS;                                                   \
-        g += columns;                                                      \
+        g += pitch;                                                        \
       }                                                                    \
       _Pragma("unroll") for (i32 i = 0; i < PANEL_ROWS; ++i) {             \
         _Pragma("unroll") for (i32 v = 0; v < STRIP(NV); ++v) {            \
@@ -226,8 +232,12 @@ PANEL(product_panels_1, 1)
     }                                                                      \
     PANEL_END(NV, out[i][j])                                               \
   }
-PANEL(product_panels_1, 1)
-PANEL(product_panels_2, 2)
-PANEL(product_panels_4, 4)
+PANEL(product_panels_1, 1, 1)
+PANEL(product_panels_2, 2, 1)
+PANEL(product_panels_4, 4, 1)
+#if DOT_VECTORS
+PANEL(product_rows_1, 1, 0)
+PANEL(product_rows_4, 4, 0)
+#endif
 
 #endif
