@@ -14,7 +14,7 @@ constexpr int64_t kPanelRows = 6, kPackA = 256, kPackB = 32;
 constexpr int64_t kTile = 64;
 constexpr uint32_t kTileItems = 256;
 // Elements of packed operands that are kept at a time: they stay in caches.
-constexpr int64_t kPacked = int64_t{4} << 20;
+constexpr int64_t kPackedA = int64_t{4} << 20, kPackedB = int64_t{16} << 20;
 // Inner elements of a panel, of which a column of panels stays in a cache.
 constexpr int64_t kLongestPanel = 8192;
 constexpr int64_t kMostParts = 64;
@@ -24,6 +24,7 @@ constexpr int64_t kNarrow = 4;
 constexpr int64_t kFewRows = 12;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t to) { return ceil_div(a, to) * to; }
 
 // What sums are kept in, and the vectors of that.
 struct Words {
@@ -82,7 +83,8 @@ class Writer {
 
  private:
   struct Piece {  // of kernels/product_panels.cl
-    int64_t z0 = 0, z1 = 0, r0 = 0, r1 = 0, q0 = 0, q1 = 0;
+    int64_t z0 = 0, z1 = 0, r0 = 0, r1 = 0;
+    int64_t n0 = 0, n1 = 0, q0 = 0, q1 = 0;
     int64_t part = -1;
     int64_t columns = 0;
   };
@@ -146,65 +148,90 @@ class Writer {
     add_parts(parts, to);
   }
 
-  void panels() {
-    const bool is_complex =
-        call_.dtype == complex64 || call_.dtype == complex128;
-    const int64_t planes = is_complex ? 2 : 1;
-    vectors_ = is_complex || f_.n <= words_.lanes ? 1
-               : f_.n <= 2 * words_.lanes         ? 2
-                                                  : 4;
-    const int64_t columns = vectors_ * words_.lanes;
-    const int64_t width = ceil_div(f_.n, columns) * columns;
-    const int64_t blocks = ceil_div(f_.m, kPanelRows) * (width / columns);
-    int64_t wanted = ceil_div(f_.k, kLongestPanel);
-    if (blocks * f_.batches < 16) wanted = std::max(wanted, f_.k / 1024);
-    const Parts parts = parts_of(f_.k, wanted);
-    const int64_t deep = parts.chunk * planes;
-    const int64_t whole = ceil_div(f_.m, kPanelRows) * kPanelRows;
-    const int64_t rows = std::min(
-        whole, std::max<int64_t>(kPacked / deep / kPanelRows, 8) * kPanelRows);
-    const int64_t batches =
-        rows < whole ? 1
-                     : std::clamp<int64_t>(kPacked / ((rows + width) * deep), 1,
-                                           f_.batches);
-    packed_a_ = r_.scratch(
-        static_cast<size_t>(batches * rows * deep * words_.scalar_bytes));
-    // Not worth packing for the few rows that read it.
-    const bool plain = call_.dtype == float32 || call_.dtype == float64;
-    reads_b_ = plain && f_.m <= kFewRows && f_.b_col == 1 && call_.strided_b &&
-               f_.n % columns == 0 && vectors_ != 2;
-    packed_b_ = reads_b_ ? call_.b
-                         : r_.scratch(static_cast<size_t>(
-                               batches * width * deep * words_.scalar_bytes));
-    sums_ = sums(parts);
-    for (int64_t z = 0; z < f_.batches; z += batches) {
-      for (int64_t part = 0; part < parts.count; ++part) {
-        Piece s;
-        s.z0 = z;
-        s.z1 = std::min(z + batches, f_.batches);
-        s.q0 = part * parts.chunk;
-        s.q1 = std::min(s.q0 + parts.chunk, f_.k);
-        s.part = parts.count > 1 ? part : -1;
-        s.columns = columns;
-        pieces(s, rows, width / columns);
-      }
-    }
-    add_parts(parts, sums_);
+  // How a product of panels is cut into pieces.
+  struct Cut {
+    Parts parts;
+    int64_t panel;    // columns of a panel of b
+    int64_t batches;  // of a piece, as rows and columns
+    int64_t rows, columns;
+  };
+
+  bool is_complex() const {
+    return call_.dtype == complex64 || call_.dtype == complex128;
   }
 
-  // All rows, `rows` at a time, of some batches and inner elements.
-  void pieces(Piece s, int64_t rows, int64_t panels_n) {
+  Cut cut() {
+    vectors_ = is_complex() || f_.n <= words_.lanes ? 1
+               : f_.n <= 2 * words_.lanes           ? 2
+                                                    : 4;
+    Cut c;
+    c.panel = vectors_ * words_.lanes;
+    const int64_t rows = round_up(f_.m, kPanelRows);
+    const int64_t columns = round_up(f_.n, c.panel);
+    int64_t wanted = ceil_div(f_.k, kLongestPanel);
+    if (rows / kPanelRows * (columns / c.panel) * f_.batches < 16) {
+      wanted = std::max(wanted, f_.k / 1024);
+    }
+    c.parts = parts_of(f_.k, wanted);
+    // Packing b pays when many rows read it.
+    reads_b_ = (call_.dtype == float32 || call_.dtype == float64) &&
+               f_.m <= kFewRows && f_.b_col == 1 && call_.strided_b &&
+               f_.n % c.panel == 0 && vectors_ != 2;
+    const int64_t deep = c.parts.chunk * (is_complex() ? 2 : 1);
+    c.rows = std::min(rows, round_up(kPackedA / deep, 8 * kPanelRows));
+    c.columns =
+        reads_b_ ? columns
+                 : std::min(columns, round_up(kPackedB / deep, 16 * c.panel));
+    const bool whole = c.rows == rows && c.columns == columns;
+    const int64_t each = (c.rows + c.columns) * deep;
+    c.batches = whole ? std::clamp<int64_t>(kPackedA / each, 1, f_.batches) : 1;
+    return c;
+  }
+
+  Arg packed(int64_t batches, int64_t rows, int64_t inner) {
+    return r_.scratch(static_cast<size_t>(
+        batches * rows * inner * (is_complex() ? 2 : 1) * words_.scalar_bytes));
+  }
+
+  void panels() {
+    const Cut c = cut();
+    packed_a_ = packed(c.batches, c.rows, c.parts.chunk);
+    packed_b_ =
+        reads_b_ ? call_.b : packed(c.batches, c.columns, c.parts.chunk);
+    sums_ = sums(c.parts);
+    Piece s;
+    s.columns = c.panel;
+    for (s.z0 = 0; s.z0 < f_.batches; s.z0 = s.z1) {
+      s.z1 = std::min(s.z0 + c.batches, f_.batches);
+      for (int64_t part = 0; part < c.parts.count; ++part) {
+        s.part = c.parts.count > 1 ? part : -1;
+        s.q0 = part * c.parts.chunk;
+        s.q1 = std::min(s.q0 + c.parts.chunk, f_.k);
+        for (s.n0 = 0; s.n0 < f_.n; s.n0 = s.n1) {
+          s.n1 = std::min(s.n0 + c.columns, f_.n);
+          pieces(s, c);
+        }
+      }
+    }
+    add_parts(c.parts, sums_);
+  }
+
+  // All rows of some batches, columns and inner elements.
+  void pieces(Piece s, const Cut& c) {
     const int64_t deep = s.q1 - s.q0, batches = s.z1 - s.z0;
+    const int64_t panels_n = ceil_div(s.n1 - s.n0, c.panel);
     if (!reads_b_) {
       launch("product_pack_b", batches * panels_n * ceil_div(deep, kPackB), 1,
              {call_.b, packed_b_, call_.problem, value(s)});
     }
-    for (int64_t r0 = 0; r0 < f_.m; r0 += rows) {
-      s.r0 = r0;
-      s.r1 = std::min(r0 + rows, f_.m);
+    for (s.r0 = 0; s.r0 < f_.m; s.r0 = s.r1) {
+      s.r1 = std::min(s.r0 + c.rows, f_.m);
       const int64_t panels_m = batches * ceil_div(s.r1 - s.r0, kPanelRows);
-      launch("product_pack_a", panels_m * ceil_div(deep, kPackA), 1,
-             {call_.a, packed_a_, call_.problem, value(s)});
+      const bool there = s.n0 > 0 && c.rows >= f_.m;  // packed already
+      if (!there) {
+        launch("product_pack_a", panels_m * ceil_div(deep, kPackA), 1,
+               {call_.a, packed_a_, call_.problem, value(s)});
+      }
       const std::string name =
           (reads_b_ ? "product_rows_" : "product_panels_") +
           std::to_string(vectors_);

@@ -55,6 +55,11 @@ TEST_F(Products, OfMoreRowsThanArePackedAtATime) {
   check({{1500, 3000}, {3000, 12}, false, false, float64});
 }
 
+TEST_F(Products, OfMoreColumnsThanArePackedAtATime) {
+  check({{20, 4000}, {4000, 6000}});
+  check({{1100, 8000}, {8000, 3000}});
+}
+
 TEST_F(Products, OfLongInnerDimensionsInParts) {
   check({{9, 20000}, {20000, 20}});
   check({{20000, 9}, {70, 20000}, true, true});

@@ -6,9 +6,9 @@
 #define PACK_A 256  // inner indices that an item packs
 #define PACK_B 32
 
-// A piece of the product: batches, rows, inner indices.
+// A piece of the product: batches, rows, columns, inner indices.
 typedef struct {
-  i64 z0, z1, r0, r1, q0, q1;
+  i64 z0, z1, r0, r1, n0, n1, q0, q1;
   i64 part;     // its sums are this part's; negative: they are c
   i64 columns;  // of a panel of b
 } Piece;
@@ -89,12 +89,12 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
   AT(const T, b);
   AT(SCALAR, packed);
   const i32 columns = (i32)s.columns;
-  const i64 panels = (p.n + columns - 1) / columns;
+  const i64 panels = (s.n1 - s.n0 + columns - 1) / columns;
   const i64 blocks = (s.q1 - s.q0 + PACK_B - 1) / PACK_B;
   const i64 at = GROUP / blocks, z = at / panels;
   const i64 first = s.q0 + (GROUP - at * blocks) * PACK_B;
   const i64 last = first + PACK_B < s.q1 ? first + PACK_B : s.q1;
-  const i64 c0 = (at - z * panels) * columns;
+  const i64 c0 = s.n0 + (at - z * panels) * columns;
   const i32 here = (i32)(p.n - c0 < columns ? p.n - c0 : columns);
   Key inner = inner_key(&p, s.z0 + z, first);
   GLOBAL const T *from = b + b_base(&p, s.z0 + z) + c0 * p.b_col;
@@ -129,10 +129,11 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
   AT(ACC, sums);                                                            \
   const i64 inner = s.q1 - s.q0, columns = NV * LANES;                      \
   const i64 panels_m = (s.r1 - s.r0 + PANEL_ROWS - 1) / PANEL_ROWS;         \
-  const i64 panels_n = (p.n + columns - 1) / columns;                       \
+  const i64 panels_n = (s.n1 - s.n0 + columns - 1) / columns;               \
   const i64 at_b = GROUP / panels_m, row = GROUP - at_b * panels_m;         \
   const i64 z = at_b / panels_n;                                            \
-  const i64 r0 = s.r0 + row * PANEL_ROWS, c0 = (at_b - z * panels_n) * columns; \
+  const i64 r0 = s.r0 + row * PANEL_ROWS;                                   \
+  const i64 c0 = s.n0 + (at_b - z * panels_n) * columns;                    \
   GLOBAL const SCALAR *x =                                                  \
       pa + (z * panels_m + row) * inner * (PANEL_ROWS * PLANES);            \
   GLOBAL const SCALAR *y =                                                  \
@@ -198,9 +199,9 @@ PANEL(product_panels_1, 1, 1)
 #define STRIP(NV) 1
 #endif
 
-#define PANEL(name, NV, PACKED)                                                    \
+#define PANEL(name, NV, PACKED)                                                \
   KERNEL(1, name) PANEL_PARAMETERS {                                       \
-    PANEL_BEGIN(NV, PACKED);                                                       \
+    PANEL_BEGIN(NV, PACKED);                                                   \
     SCALAR out[PANEL_ROWS][NV * LANES];                                    \
     for (i32 strip = 0; strip < NV; strip += STRIP(NV)) {                  \
       GLOBAL const SCALAR *f = x, *g = y + strip * LANES;                  \

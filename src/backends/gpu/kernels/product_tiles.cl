@@ -21,7 +21,8 @@ KERNEL(TILE_ITEMS, product_tiles)(PRODUCT_MEMORY, const Problem p,
   AT(ACC, sums);
   LOCAL_ARRAY(ACC, tile_a, TILE_K * TILE_PITCH);
   LOCAL_ARRAY(ACC, tile_b, TILE_K * TILE_PITCH);
-  const i64 tiles_m = (p.m + TILE - 1) / TILE, tiles_n = (p.n + TILE - 1) / TILE;
+  const i64 tiles_m = (p.m + TILE - 1) / TILE;
+  const i64 tiles_n = (p.n + TILE - 1) / TILE;
   const i64 column = GROUP / tiles_m, zs = column / tiles_n;
   const i64 r0 = (GROUP - column * tiles_m) * TILE;
   const i64 c0 = (column - zs * tiles_n) * TILE;
