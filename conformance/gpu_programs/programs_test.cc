@@ -164,6 +164,7 @@ TEST(ProgramsOfAllKernels, ArePrepared) {
     kernels += program.kernels.size();
     kinds.insert(kind_of(program));
   }
+  EXPECT_GT(kernels, 0u);
   fmt::print("{} programs of {} kinds, {} kernels\n",
              collected_programs().size(), kinds.size(), kernels);
 }

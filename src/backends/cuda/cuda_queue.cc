@@ -116,6 +116,11 @@ gpu::Mark CudaQueue::mark() {
 }
 
 void CudaQueue::release(gpu::Mark mark) noexcept {
+  if (mark == next_base_) {  // nobody looks at it any more
+    std::swap(base_->event, next_base_->event);
+    base_us_ = next_base_us_;
+    next_base_ = nullptr;
+  }
   spare_.push_back(static_cast<Point*>(mark));  // has room
 }
 
@@ -141,8 +146,8 @@ double CudaQueue::measure_us(Point& point) {
   card_.call(driver_.cuEventElapsedTime, &ms, base_->event, point.event);
   const double at = base_us_ + double{ms} * 1e3;
   if (ms > kLongestMs) {
-    std::swap(base_->event, point.event);
-    base_us_ = at;
+    next_base_ = &point;
+    next_base_us_ = at;
   }
   return at;
 }

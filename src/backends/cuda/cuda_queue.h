@@ -53,6 +53,9 @@ class CudaQueue final : public gpu::Queue {
   // The clock: when this point was passed, by the host's.
   Point* base_ = nullptr;
   double base_us_ = 0;
+  // A later one that takes its place when it is released.
+  Point* next_base_ = nullptr;
+  double next_base_us_ = 0;
 };
 
 }  // namespace berth::cuda
