@@ -39,6 +39,11 @@ QueueStream::QueueStream(Device* device, Card& card)
         "{} has no memory left for a stream", card.features().name));
   }
   queue_->fill(fault_memory_.data(), 0, kFaultMemory);
+  // A stream that was given nothing has nothing to wait for.
+  const Mark mark = queue_->mark();
+  queue_->await(mark);
+  queue_->release(mark);
+  passed_ = marked_ = queue_->appended();
 }
 
 QueueStream::~QueueStream() {
