@@ -102,10 +102,9 @@ class Rules {
   std::string key_of(const std::string& text,
                      const CollectedProgram& program) const {
     // The rules' own version comes first.
-    std::string key =
-        fmt::format("rules 3 {} {}", nvrtc_.description(), architecture_);
+    std::string key = "rules 3";
     for (const std::string& k : program.kernels) key += " " + k;
-    return key + "\n" + text;
+    return key + "\n" + nvrtc_.key_of(text, architecture_);
   }
 
   std::string of_code(const std::string& text,

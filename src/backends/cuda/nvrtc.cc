@@ -211,10 +211,14 @@ Compiled Nvrtc::ptx(const std::string& text, int architecture) const {
   return run(text, options_for("compute", architecture), false);
 }
 
-std::string Nvrtc::cubin(const std::string& text, int architecture) const {
+std::string Nvrtc::key_of(const std::string& text, int architecture) const {
   std::string key = description();
   for (const std::string& o : options_for("sm", architecture)) key += "\n" + o;
-  key += "\n" + text;
+  return key + "\n" + text;
+}
+
+std::string Nvrtc::cubin(const std::string& text, int architecture) const {
+  const std::string key = key_of(text, architecture);
   if (std::optional<std::string> kept = cache_.find(key)) return *kept;
   Compiled compiled = compile(text, architecture);
   if (!compiled.good) {

@@ -43,6 +43,9 @@ class Nvrtc {
   // Throws errors::Internal with the compiler's words.
   std::string cubin(const std::string& text, int architecture) const;
 
+  // What decides that code: compiler, options, text.
+  std::string key_of(const std::string& text, int architecture) const;
+
   // Compiles with these options as well, past the cache.
   Compiled compile(const std::string& text, int architecture,
                    const std::vector<std::string>& more = {}) const;

@@ -50,6 +50,22 @@ TEST_F(Cards, WhatWasAppendedIsCounted) {
   memory->release(data, 4096);
 }
 
+TEST_F(Cards, MemoryThatIsNotPinnedIsReadBeforeACopyReturns) {
+  Pair pair;
+  CudaCard& card = pair.card(0);
+  Device& d = pair.device(0);
+  const auto queue = card.make_queue();
+  const BlockRef block = BlockRef::adopt(d.allocator().allocate(64));
+  char bytes[64] = {};
+  for (const MemorySpace* host : {&d.host_memory(), &pinned_memory()}) {
+    const long before = kFake->calls("cuStreamSynchronize");
+    queue->copy({block->data, &d.memory(), bytes, host, 64});
+    queue->copy({bytes, host, block->data, &d.memory(), 64});
+    EXPECT_EQ(kFake->calls("cuStreamSynchronize") - before,
+              host->pinned ? 0 : 2);
+  }
+}
+
 TEST_F(Cards, AMarkPassesLater) {
   kFake->begin("devices=2,later=2");
   Pair pair;
