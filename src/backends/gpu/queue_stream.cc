@@ -321,19 +321,20 @@ bool QueueStream::end_first(Lock& lock, bool ask, Work* drop) {
   return true;
 }
 
-void QueueStream::retire(bool ask) {
+void QueueStream::retire(bool ask, uint64_t last) {
   for (;;) {
     Work drop;
     {
       Lock lock(mutex_);
-      if (!end_first(lock, ask, &drop)) return;
+      if (entries_.first() > last || !end_first(lock, ask, &drop)) return;
     }
     if (drop.drop) drop.drop(drop.context);
   }
 }
 
 FailureRef QueueStream::failure_at(uint64_t sequence) {
-  retire(true);
+  // No further: what comes later may wait for the stream that asks.
+  retire(true, sequence);
   Lock lock(mutex_);
   return failures_.at(sequence);
 }

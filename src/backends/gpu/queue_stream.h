@@ -110,9 +110,9 @@ class QueueStream final : public Stream {
   void let_go(uint64_t point);
   // Waits until `sequence` is passed.
   void await(uint64_t sequence);
-  // Ends entries that are passed and drops their work, the lock not held.
-  // `ask`: makes a point for those that have none.
-  void retire(bool ask);
+  // Ends entries up to `last` that are passed and drops their work, the lock
+  // not held. `ask`: makes a point for those that have none.
+  void retire(bool ask, uint64_t last = UINT64_MAX);
   // Ends the first entry; false: it is not passed yet.
   bool end_first(Lock& lock, bool ask, Work* drop);
   // True when the queue has passed the first entry.
