@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -67,16 +68,19 @@ bool open(NvrtcCalls& calls, std::string& tried) {
   for (const std::string& folder : library_folders()) {
     const std::string path =
         folder.empty() ? kLibrary : folder + "/" + kLibrary;
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    std::string why;
-    if (library == nullptr) {
-      why = dlerror();
-    } else if (const char* name = fill(library, calls)) {
-      why = fmt::format("{} has no {}", path, name);
-    } else {
-      return true;
+    std::error_code ignored;
+    const bool there = folder.empty() || std::filesystem::exists(path, ignored);
+    void* library =
+        there ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    const char* lacks = library == nullptr ? nullptr : fill(library, calls);
+    if (library != nullptr && lacks == nullptr) return true;
+    tried += tried.empty() ? "" : ", ";
+    tried += folder.empty() ? "where the system looks" : folder;
+    if (lacks != nullptr) {
+      tried += fmt::format(" (it has no {})", lacks);
+    } else if (there && !folder.empty()) {
+      tried += fmt::format(" ({})", dlerror());
     }
-    tried += fmt::format("{}{}", tried.empty() ? "" : "; ", why);
   }
   return false;
 }
@@ -133,7 +137,8 @@ struct NvrtcFound {
   NvrtcFound() {
     std::string tried;
     if (!open(calls, tried)) {
-      why = fmt::format("there is no {} ({}): {}", kLibrary, tried, kInstall);
+      why = fmt::format("there is no {}: {}; looked into: {}", kLibrary,
+                        kInstall, tried);
       return;
     }
     try {
