@@ -10,7 +10,7 @@ namespace norm_family {
 
 Source source_of(Recipe& r) {
   return row_source(r.in_type(0),
-                    {"exp_log.cl", "real_math.cl", "norm.cl", "layer_norm.cl"});
+                    {"math.cl", "real_math.cl", "norm.cl", "layer_norm.cl"});
 }
 
 // [groups, rows, channels] and how sums over rows are cut.

@@ -10,7 +10,7 @@ namespace {
 namespace scan_family {
 
 Source source_of(Recipe& r) {
-  return row_source(r.in_type(0), {"exp_log.cl", "real_math.cl", "scan.cl"});
+  return row_source(r.in_type(0), {"math.cl", "real_math.cl", "scan.cl"});
 }
 
 int32_t flag(Recipe& r, const char* name) {

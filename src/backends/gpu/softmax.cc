@@ -9,7 +9,7 @@ namespace {
 namespace softmax_family {
 
 Source source_of(Recipe& r) {
-  return row_source(r.in_type(0), {"exp_log.cl", "real_math.cl", "softmax.cl"});
+  return row_source(r.in_type(0), {"math.cl", "real_math.cl", "softmax.cl"});
 }
 
 Arg flag(bool on) { return value(static_cast<int32_t>(on)); }

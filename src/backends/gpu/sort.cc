@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "backends/gpu/kernels.h"
@@ -77,29 +75,6 @@ bool bound(Recipe& r, bool upper) {
 bool lower_bound(Recipe& r) { return bound(r, false); }
 bool upper_bound(Recipe& r) { return bound(r, true); }
 
-bool invert_permutation(Recipe& r) {
-  const int64_t n = r.in_shape(0).num_elements();
-  if (n > INT32_MAX) return false;
-  if (n == 0) return true;
-  const size_t bytes = static_cast<size_t>(n) * sizeof(int32_t);
-  const Arg owner = r.scratch(bytes);
-  r.fill(owner, 0xff, bytes);
-  const std::string& name = r.args().op->name();
-  const Arg fault = r.fault(
-      {fmt::format("{}: index {{0}} at place {{1}} of the indices is out of "
-                   "range for axis 0 of {}; expected one in [0, {{2}})",
-                   name, r.in_shape(0).str()),
-       fmt::format("{}: {{0}} appears twice, also at place {{1}}; expected "
-                   "each of 0 to {{2}} once",
-                   name)});
-  Source source;
-  source.files = {"permutation.cl"};
-  source.types = {{"T", r.in_type(0)}};
-  r.flat(source, "invert_permutation", n,
-         {in(0), out(0), owner, fault, value(n)});
-  return true;
-}
-
 }  // namespace sort_family
 }  // namespace
 
@@ -109,7 +84,6 @@ void add_sort(Kernels& k) {
   k.add("ArgSort", kNumberTypes, &arg_sort);
   k.add("LowerBound", kNumberTypes, &lower_bound);
   k.add("UpperBound", kNumberTypes, &upper_bound);
-  k.add("InvertPermutation", kIndexTypes, &invert_permutation);
 }
 
 }  // namespace berth::gpu
