@@ -19,11 +19,11 @@ int main(int argc, char** argv) {
     berth::config::set_simulated_devices("GPUx4");
   } else {
     constexpr int64_t kMb = 256;
-    berth::config::set_logical_device_configuration(
-        gpus[0], {{.memory_limit_mb = kMb},
-                  {.memory_limit_mb = kMb},
-                  {.memory_limit_mb = kMb},
-                  {.memory_limit_mb = kMb}});
+    berth::config::set_logical_device_configuration(gpus[0],
+                                                    {{.memory_limit_mb = kMb},
+                                                     {.memory_limit_mb = kMb},
+                                                     {.memory_limit_mb = kMb},
+                                                     {.memory_limit_mb = kMb}});
   }
   berth::strategy_suite::listen();
   return RUN_ALL_TESTS();
