@@ -62,7 +62,20 @@ void add(std::string& why, std::string_view more) {
   why += fmt::format("{}{}", why.empty() ? "" : "; ", more);
 }
 
+std::string vendor_of(cl_platform_id platform) {
+  char text[256] = {};
+  clGetPlatformInfo(platform, CL_PLATFORM_VENDOR, sizeof(text) - 1, text,
+                    nullptr);
+  return text;
+}
+
 void add_platform(cl_platform_id platform, bool all, Found& found) {
+  if (!all && vendor_of(platform).find("NVIDIA") != std::string::npos) {
+    // Each card would be two devices.
+    return add(found.why,
+               "NVIDIA's GPUs are left to the CUDA plug-in; BERTH_OPENCL=all "
+               "takes them here, too");
+  }
   const std::vector<cl_device_id> devices = devices_of(platform, all);
   if (devices.empty()) return;
   cl_int error = CL_SUCCESS;
