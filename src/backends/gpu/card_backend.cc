@@ -1,0 +1,25 @@
+#include "backends/gpu/card_backend.h"
+
+#include "backends/gpu/gpu_device.h"
+
+namespace berth::gpu {
+
+std::vector<FoundDevice> CardBackend::find_devices(const RuntimeConfig&) {
+  return std::vector<FoundDevice>(runtime_.cards().size(), {"GPU"});
+}
+
+std::vector<std::unique_ptr<Device>> CardBackend::create_devices(
+    const RuntimeConfig& config, const std::vector<GpuPart>& gpus) {
+  if (gpus.empty()) return {};
+  const auto& cards = runtime_.cards();
+  tables_.resize(cards.size());
+  for (const GpuPart& p : gpus) {
+    const auto i = static_cast<size_t>(p.physical);
+    if (filled_.insert(p.physical).second) {
+      fill_table(*cards[i], config, tables_[i]);
+    }
+  }
+  return make_devices(gpus, cards, tables_, runtime_.title);
+}
+
+}  // namespace berth::gpu
