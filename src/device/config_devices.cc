@@ -11,6 +11,7 @@
 #include "berth/errors.h"
 #include "device/cpu_layout.h"
 #include "device/device_manager.h"
+#include "device/opening.h"
 
 namespace berth::config {
 
@@ -23,6 +24,7 @@ constexpr int kMostParts = 32;
 DeviceList<PhysicalDevice> all_devices(const RuntimeConfig& config) {
   DeviceList<PhysicalDevice> list;
   std::map<std::string, int> count;
+  const Opening opening;  // drivers, too
   const BackendRegistry registry = find_backends();
   for (const auto& backend : registry.backends()) {
     for (const FoundDevice& d : backend->find_devices(config)) {

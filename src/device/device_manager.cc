@@ -9,6 +9,7 @@
 
 #include "base/immortal.h"
 #include "berth/errors.h"
+#include "device/opening.h"
 
 namespace berth {
 
@@ -81,6 +82,7 @@ DeviceManager& DeviceManager::create(std::string_view what, Site site) {
   if (DeviceManager* m = instance_.load()) return *m;
   std::unique_ptr<DeviceManager> m(new DeviceManager);
   m->config_ = configured();
+  const Opening opening;  // drivers, too
   m->backends_ = find_backends();
   m->create_devices();
   if (m->host_ == nullptr) {

@@ -11,6 +11,7 @@
 
 #include "base/environment.h"
 #include "berth/errors.h"
+#include "device/opening.h"
 
 namespace berth {
 
@@ -113,7 +114,9 @@ std::vector<PluginReport> add_plugins(BackendRegistry& registry) {
 BackendRegistry find_backends() {
   BackendRegistry registry;
   register_all_backends(registry);
-  registry.plugins() = add_plugins(registry);
+  if (const Opening opening; opening) {
+    registry.plugins() = add_plugins(registry);
+  }
   return registry;
 }
 
