@@ -25,6 +25,7 @@ class CudaCard final : public gpu::Card {
   // Creates nothing yet. Throws errors::Unavailable for a GPU that `nvrtc`
   // does not compile for.
   CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number);
+  ~CudaCard() override { forget_modules(); }
 
   std::unique_ptr<gpu::Queue> make_queue() override;
   std::unique_ptr<MemorySource> memory_source() override;

@@ -137,6 +137,8 @@ class Card {
 
  protected:
   virtual std::unique_ptr<Module> compile(const std::string& text) = 0;
+  // For destructors of cards whose modules call them.
+  void forget_modules() { modules_.clear(); }
   Features features_;
 
  private:
