@@ -6,7 +6,6 @@
 
 #include "backends/cuda/cuda_memory.h"
 #include "backends/cuda/cuda_queue.h"
-#include "base/immortal.h"
 #include "berth/errors.h"
 
 namespace berth::cuda {
@@ -138,14 +137,15 @@ void CudaCard::fail(CUresult error, const char* call) {
 }
 
 const std::string& CudaCard::lose(CUresult error, const char* call) {
-  // The first one says what happened; it is read until the process ends.
+  // The first one says what happened.
   std::lock_guard lock(lost_mutex_);
   if (lost_.load() == nullptr) {
-    lost_ = &immortal<std::string>(
+    lost_text_ =
         fmt::format("{}: {}: {}: the device is closed until the process ends",
-                    features_.name, call, error_name(driver_, error)));
+                    features_.name, call, error_name(driver_, error));
+    lost_ = &lost_text_;
   }
-  return *lost_.load();
+  return lost_text_;
 }
 
 std::unique_ptr<gpu::Queue> CudaCard::make_queue() {

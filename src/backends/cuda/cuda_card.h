@@ -85,7 +85,8 @@ class CudaCard final : public gpu::Card {
   std::mutex mutex_;
   std::atomic<CUcontext> context_{nullptr};
   std::mutex lost_mutex_;
-  std::atomic<const std::string*> lost_{nullptr};  // why
+  std::string lost_text_;                          // why; written once
+  std::atomic<const std::string*> lost_{nullptr};  // it, when it is lost
   std::set<const CudaCard*> met_;
 };
 
