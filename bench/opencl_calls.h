@@ -65,6 +65,12 @@ BERTH_PASS_ON(clEnqueueFillBuffer,
 BERTH_PASS_ON(clEnqueueBarrierWithWaitList,
               (cl_command_queue q, cl_uint w, const cl_event* e, cl_event* out),
               (q, w, e, out))
+BERTH_PASS_ON(clEnqueueMarkerWithWaitList,
+              (cl_command_queue q, cl_uint w, const cl_event* e, cl_event* out),
+              (q, w, e, out))
+BERTH_PASS_ON(clGetEventProfilingInfo,
+              (cl_event e, cl_profiling_info i, size_t n, void* p, size_t* out),
+              (e, i, n, p, out))
 BERTH_PASS_ON(clGetEventInfo,
               (cl_event e, cl_event_info i, size_t n, void* p, size_t* out),
               (e, i, n, p, out))

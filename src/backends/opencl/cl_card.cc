@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "backends/opencl/cl_queue.h"
@@ -40,29 +41,58 @@ class ClKernel final : public gpu::Kernel {
               const gpu::KernelArg* args, int num_args) override {
     auto& q = static_cast<ClQueue&>(queue);
     std::lock_guard lock(mutex_);
+    const uint64_t version = ClMemory::version();
+    const bool set_all = version != version_;
+    size_t byte = 0;
     cl_uint at = 0;
     for (int i = 0; i < num_args; ++i) {
-      if (args[i].bytes > 0) {
-        check(clSetKernelArg(kernel_, at++, args[i].bytes, args[i].value),
-              "clSetKernelArg");
-        continue;
+      const bool is_address = args[i].bytes == 0;
+      const size_t bytes = is_address ? sizeof(void*) : args[i].bytes;
+      if (differs(byte, args[i].value, bytes) || set_all) {
+        if (is_address) {
+          set_address(q.card(), at, *static_cast<void* const*>(args[i].value));
+        } else {
+          set(at, bytes, args[i].value);
+        }
       }
-      Place place;
-      const void* address = *static_cast<void* const*>(args[i].value);
-      if (address != nullptr) place = q.card().place_of(address);
-      check(clSetKernelArg(kernel_, at++, sizeof(cl_mem),
-                           place.buffer ? &place.buffer : nullptr),
-            "clSetKernelArg");
-      const cl_ulong offset = place.offset;
-      check(clSetKernelArg(kernel_, at++, sizeof(offset), &offset),
-            "clSetKernelArg");
+      byte += bytes;
+      at += is_address ? 2 : 1;
     }
+    version_ = version;
     q.launch(kernel_, grid);
   }
 
  private:
+  // Notes an argument's bytes; false: they are those of the last launch.
+  bool differs(size_t byte, const void* value, size_t bytes) {
+    if (set_.size() < byte + bytes) {
+      set_.resize(byte + bytes);
+    } else if (std::memcmp(set_.data() + byte, value, bytes) == 0) {
+      return false;
+    }
+    std::memcpy(set_.data() + byte, value, bytes);
+    return true;
+  }
+  void set_address(const ClCard& card, cl_uint at, const void* address) {
+    Place place;
+    if (address != nullptr) place = card.place_of(address);
+    set(at, sizeof(cl_mem), place.buffer ? &place.buffer : nullptr);
+    const cl_ulong offset = place.offset;
+    set(at + 1, sizeof(offset), &offset);
+  }
+  void set(cl_uint at, size_t bytes, const void* value) {
+    const cl_int error = clSetKernelArg(kernel_, at, bytes, value);
+    if (error == CL_SUCCESS) return;
+    set_.clear();
+    raise_error(error, "clSetKernelArg");
+  }
+
   std::mutex mutex_;
   cl_kernel kernel_ = nullptr;
+  // What the arguments are set to, and which memory that was: drivers take
+  // longer to set one than to be asked for nothing.
+  std::vector<unsigned char> set_;
+  uint64_t version_ = 0;
 };
 
 class ClModule final : public gpu::Module {

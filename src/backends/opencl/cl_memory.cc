@@ -54,6 +54,7 @@ std::byte* ClMemory::reserve(size_t bytes) {
                              std::memory_order_relaxed);
     granules_[i].buffer.store(buffer, std::memory_order_release);
   }
+  version_.fetch_add(1, std::memory_order_acq_rel);
   return reinterpret_cast<std::byte*>(begin_ + first * kGranule);
 }
 

@@ -40,6 +40,8 @@ class ClMemory {
   bool contains(const void* p) const {
     return reinterpret_cast<uintptr_t>(p) - begin_ < size_;
   }
+  // Changes when an address may have come to mean another buffer.
+  static uint64_t version() { return version_.load(std::memory_order_acquire); }
   // Where an address lies; it is one of reserve()'s, or within.
   Place place_of(const void* p) const {
     const uintptr_t at = reinterpret_cast<uintptr_t>(p) - begin_;
@@ -55,6 +57,7 @@ class ClMemory {
     std::atomic<uint32_t> first{0};
   };
 
+  static inline std::atomic<uint64_t> version_{1};
   const cl_context context_;
   const size_t most_of_one_;
   size_t size_ = 0;
