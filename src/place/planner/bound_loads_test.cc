@@ -7,6 +7,7 @@
 
 #include "place/planner/check.h"
 #include "place/planner/models.h"
+#include "place/planner/problem_testing.h"
 #include "place/planner/random_loads_testing.h"
 
 namespace berth {
@@ -48,13 +49,13 @@ void expect_valid(Payment payment, int count, double* mean_gap) {
 
 TEST(BoundLoads, NeverExceedsTheBestPlacementByTheTouchRule) {
   double gap = 0;
-  expect_valid(Payment::kTouch, 1000, &gap);
+  expect_valid(Payment::kTouch, testing::random_problems(1000), &gap);
   EXPECT_LT(gap, 0.15);
 }
 
 TEST(BoundLoads, NeverExceedsTheBestPlacementByLinks) {
   double gap = 0;
-  expect_valid(Payment::kLinks, 1000, &gap);
+  expect_valid(Payment::kLinks, testing::random_problems(1000), &gap);
   EXPECT_LT(gap, 0.15);
 }
 

@@ -7,9 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/poison.h"
 #include "place/planner/problem.h"
 
 namespace berth::testing {
+
+// How many of `count` random problems are tried: under AddressSanitizer, where
+// each takes twenty times as long and runs the same code, a fifth.
+constexpr int random_problems(int count) {
+  return kPoisons ? count / 5 : count;
+}
 
 // Collects ops of one output each, then makes the problem.
 //   ProblemMaker m(PlanModel::kStep);
