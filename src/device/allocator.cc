@@ -11,6 +11,8 @@
 #include "berth/errors.h"
 #include "device/device.h"
 #include "device/device_manager.h"
+#include "device/exact_memory.h"
+#include "device/holders.h"
 #include "device/segments.h"
 #include "device/size_classes.h"
 
@@ -56,8 +58,13 @@ void finish_all_of(Device& device) {
   finish(device.compute_stream().record());
 }
 
-// `wait`: blocks until they are.
-bool uses_done(Block* block, bool wait) {
+// `wait`: blocks until they are. `and_freed`: so must all be that the compute
+// stream had when the block was freed.
+bool uses_done(Block* block, bool wait, bool and_freed) {
+  if (and_freed && block->freed.stream) {
+    if (wait) finish(block->freed);
+    if (!wait && !block->freed.stream->done(block->freed)) return false;
+  }
   for (int i = 0; i < block->num_uses; ++i) {
     const Event& e = block->uses[i];
     if (wait) {
@@ -82,12 +89,16 @@ class Allocator::Impl {
         source_(std::move(source)),
         host_(source_->host_addressable()),
         several_streams_(device && !device->memory().host_addressable),
+        exact_(!host_ && device && has_exact_memory(*device)),
         limit_(limit),
         segments_(source_.get()) {}
 
   // Null when the memory is full. Hold mutex_.
   Block* try_small(int c, ThreadCache* cache);
   Block* try_large(size_t bytes, bool give_back = true);
+  Block* try_exact(size_t bytes);
+  Block* block_of(Chunk& chunk);
+  void give_back(Chunk* chunk);
   // Calls `attempt` under the lock; when it fails, again once everything that
   // the device has been given to do is done and has dropped its memory.
   template <class Fn>
@@ -121,6 +132,7 @@ class Allocator::Impl {
   std::unique_ptr<MemorySource> source_;
   const bool host_;
   const bool several_streams_;  // compute and copies: order is to be kept
+  const bool exact_;            // device/exact_memory.h
   std::atomic<size_t> limit_;
   std::atomic<size_t> current_{0}, peak_{0}, reserved_{0};
   std::atomic<uint64_t> source_calls_{0};
@@ -131,6 +143,7 @@ class Allocator::Impl {
   FreeList pending_;  // freed, but other streams are not done with them
   std::vector<std::unique_ptr<Block[]>> descriptors_;
   std::vector<Chunk*> slabs_;
+  bool source_is_empty_ = false;  // what the last failure was about
 };
 
 // The caches of one thread, flushed when it ends. The plain pointer is what the
@@ -179,21 +192,37 @@ ThreadCaches::~ThreadCaches() {
 
 bool Allocator::Impl::grow(size_t bytes) {
   const size_t limit = limit_.load(kRelaxed);
-  if (limit && reserved_.load(kRelaxed) + bytes > limit) return false;
+  if (limit && reserved_.load(kRelaxed) + bytes > limit) {
+    source_is_empty_ = false;
+    return false;
+  }
   source_calls_.fetch_add(1, kRelaxed);
-  if (!segments_.grow(bytes)) return false;
+  source_is_empty_ = !segments_.grow(bytes);
+  if (source_is_empty_) return false;
   reserved_.fetch_add(bytes, kRelaxed);
   return true;
 }
 
 void Allocator::Impl::out_of_memory(size_t bytes) {
+  std::vector<Holder> held;
+  size_t largest = 0;
+  bool empty = false;
+  {
+    std::lock_guard lock(mutex_);
+    held = segments_.held();
+    largest = segments_.largest_free_bytes();
+    empty = source_is_empty_;
+  }
+  const size_t limit = limit_.load(kRelaxed);
   throw errors::ResourceExhausted(fmt::format(
-      "{} is out of memory: {} bytes asked, {} in use, {} reserved{}; use a "
-      "smaller batch, run the step as a berth::function (its plan reuses "
-      "memory), or raise the limit",
+      "{} is out of memory: {} bytes asked, {} in use (at most {} so far), {} "
+      "reserved{}, the largest free block has {}; use a smaller batch, run the "
+      "step as a berth::function (its plan reuses memory), or {}{}",
       device_->short_name(), bytes, current_.load(kRelaxed),
-      reserved_.load(kRelaxed),
-      limit_.load() ? fmt::format(", limit {}", limit_.load()) : ""));
+      peak_.load(kRelaxed), reserved_.load(kRelaxed),
+      limit ? fmt::format(", limit {}", limit) : "", largest,
+      empty ? "end what else uses its memory" : "raise the limit",
+      holders_text(held)));
 }
 
 void Allocator::Impl::release_pending(bool wait) {
@@ -203,17 +232,25 @@ void Allocator::Impl::release_pending(bool wait) {
     std::swap(list, pending_);
   }
   if (!list.head) return;
-  while (Block* b = list.pop()) (uses_done(b, wait) ? ended : still).push(b);
+  while (Block* b = list.pop()) {
+    (uses_done(b, wait, exact_) ? ended : still).push(b);
+  }
   std::lock_guard lock(mutex_);
   while (Block* b = still.pop()) pending_.push(b);
   while (Block* b = ended.pop()) {
     if (poisons()) poison(b->data, b->bytes);
     if (b->size_class == kLargeClass) {
-      segments_.give_back(reinterpret_cast<Chunk*>(b));
+      give_back(reinterpret_cast<Chunk*>(b));
     } else {
       shared_[b->size_class].push(b);
     }
   }
+}
+
+void Allocator::Impl::give_back(Chunk* chunk) {
+  if (!exact_) return segments_.give_back(chunk);
+  reserved_.fetch_sub(chunk->bytes, kRelaxed);
+  segments_.give_back_alone(chunk);
 }
 
 template <class Fn>
@@ -248,6 +285,7 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
     }
     if (!chunk) return nullptr;
     slabs_.push_back(chunk);
+    chunk->holder.store("blocks of 1 MiB and less", kRelaxed);
     descriptors_.push_back(std::make_unique<Block[]>(n));
     for (size_t i = n; i-- > 0;) {
       Block& b = descriptors_.back()[i];
@@ -284,14 +322,32 @@ Block* Allocator::Impl::try_large(size_t bytes, bool give_back) {
     }
     if (grown) chunk = segments_.take(bytes);
   }
-  if (!chunk) return nullptr;
-  Block& b = chunk->block;
+  return chunk ? block_of(*chunk) : nullptr;
+}
+
+Block* Allocator::Impl::block_of(Chunk& chunk) {
+  Block& b = chunk.block;
   b.size_class = kLargeClass;
-  b.data = chunk->data;
-  b.bytes = chunk->bytes;
+  b.data = chunk.data;
+  b.bytes = chunk.bytes;
   b.allocator = self_;
   b.device = device_;
   return &b;
+}
+
+Block* Allocator::Impl::try_exact(size_t bytes) {
+  // Simulated memory is pages.
+  const size_t unit = device_->simulated() ? Segments::kGranularity : 1;
+  bytes = (std::max<size_t>(bytes, 1) + unit - 1) / unit * unit;
+  const size_t limit = limit_.load(kRelaxed);
+  source_is_empty_ = false;
+  if (limit && reserved_.load(kRelaxed) + bytes > limit) return nullptr;
+  source_calls_.fetch_add(1, kRelaxed);
+  Chunk* chunk = segments_.take_alone(bytes);
+  source_is_empty_ = chunk == nullptr;
+  if (!chunk) return nullptr;
+  reserved_.fetch_add(bytes, kRelaxed);
+  return block_of(*chunk);
 }
 
 void Allocator::Impl::flush(FreeList* list, int c, int32_t keep) {
@@ -310,12 +366,17 @@ Allocator::~Allocator() {
     if (c && c->allocator == this) *c = ThreadCache{this, {}};
   }
   for (Chunk* slab : impl_->slabs_) impl_->segments_.give_back(slab);
+  while (impl_->exact_ && impl_->pending_.head) {
+    impl_->give_back(reinterpret_cast<Chunk*>(impl_->pending_.pop()));
+  }
 }
 
 Block* Allocator::allocate(size_t bytes) {
   if (bytes > kMostBytes) impl_->out_of_memory(bytes);
   Block* b;
-  if (bytes <= kSmallLimit) [[likely]] {
+  if (impl_->exact_) [[unlikely]] {
+    b = impl_->insist(bytes, [&] { return impl_->try_exact(bytes); });
+  } else if (bytes <= kSmallLimit) [[likely]] {
     const int c = size_class_of(bytes);
     ThreadCache* cache = cache_of(this, impl_->device_);
     b = cache ? cache->lists[c].pop() : nullptr;
@@ -334,7 +395,8 @@ Block* Allocator::try_allocate(size_t bytes) {
   Block* b;
   {
     std::lock_guard lock(impl_->mutex_);
-    b = impl_->try_large(std::max<size_t>(bytes, 1), false);
+    b = impl_->exact_ ? impl_->try_exact(bytes)
+                      : impl_->try_large(std::max<size_t>(bytes, 1), false);
   }
   return b == nullptr ? nullptr : impl_->hand_out(b, bytes);
 }
@@ -354,7 +416,8 @@ void Allocator::deallocate(Block* block) noexcept {
   if (block->size_class == kLargeClass) {
     impl_->count(-static_cast<ptrdiff_t>(block->bytes));
   }
-  if (block->num_uses > 0) {
+  // What the driver is to free must not be in use.
+  if (block->num_uses > 0 || impl_->exact_) {
     std::lock_guard lock(impl_->mutex_);
     impl_->pending_.push(block);
     return;

@@ -46,6 +46,7 @@ Chunk* Segments::take(size_t bytes) {
   Chunk* chunk = *it;
   spare_nodes_.push_back(free_.extract(it));
   chunk->free = false;
+  chunk->holder.store(nullptr, std::memory_order_relaxed);
   if (chunk->bytes - bytes >= kGranularity) {
     Chunk* rest = new_chunk();
     rest->data = chunk->data + bytes;
@@ -71,6 +72,23 @@ bool Segments::grow(size_t bytes) {
   chunk->bytes = bytes;
   insert_free(chunk);
   return true;
+}
+
+Chunk* Segments::take_alone(size_t bytes) {
+  std::byte* data = source_->reserve(bytes);
+  if (data == nullptr) return nullptr;
+  Chunk* chunk = new_chunk();
+  chunk->data = data;
+  chunk->bytes = bytes;
+  chunk->free = false;
+  chunk->holder.store(nullptr, std::memory_order_relaxed);
+  return chunk;
+}
+
+void Segments::give_back_alone(Chunk* chunk) {
+  source_->release(chunk->data, chunk->bytes);
+  chunk->free = true;
+  recycle(chunk);
 }
 
 void Segments::give_back(Chunk* chunk) {
@@ -119,6 +137,19 @@ size_t Segments::free_bytes() const {
   size_t n = 0;
   for (const Chunk* c : free_) n += c->bytes;
   return n;
+}
+
+size_t Segments::largest_free_bytes() const {
+  return free_.empty() ? 0 : (*free_.rbegin())->bytes;
+}
+
+std::vector<Holder> Segments::held() const {
+  std::vector<Holder> held;
+  for (const auto& c : chunks_) {
+    if (c->data == nullptr || c->free) continue;
+    held.push_back({c->holder.load(std::memory_order_relaxed), c->bytes});
+  }
+  return held;
 }
 
 }  // namespace berth

@@ -6,12 +6,14 @@
 #ifndef BERTH_DEVICE_SEGMENTS_H_
 #define BERTH_DEVICE_SEGMENTS_H_
 
+#include <atomic>
 #include <list>
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "device/allocator.h"
+#include "device/holders.h"
 
 namespace berth {
 
@@ -22,6 +24,7 @@ struct Chunk {
   std::byte* data = nullptr;
   size_t bytes = 0;
   bool free = true;
+  std::atomic<const char*> holder{nullptr};  // device/holders.h
   Chunk* before = nullptr;  // neighbours by address, same segment
   Chunk* after = nullptr;
 };
@@ -40,9 +43,16 @@ class Segments {
   // chunk; false when the source refuses.
   bool grow(size_t bytes);
   void give_back(Chunk* chunk);
+  // A piece of `bytes` that the source gave by itself; null when it refuses.
+  // Returned by give_back_alone().
+  Chunk* take_alone(size_t bytes);
+  void give_back_alone(Chunk* chunk);
   // Returns whole free segments to the source; the bytes returned.
   size_t release_free();
   size_t free_bytes() const;
+  size_t largest_free_bytes() const;
+  // What is handed out, in no order.
+  std::vector<Holder> held() const;
 
  private:
   struct BySize {

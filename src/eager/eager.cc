@@ -9,6 +9,7 @@
 #include "base/diagnostics.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/holders.h"
 #include "eager/kernel_cache.h"
 #include "eager/lint_moves.h"
 #include "eager/parts.h"
@@ -194,6 +195,7 @@ void run_async(Device& device, const OpDef& op,
   if (kernel->state && kernel->state->scratch_bytes() > 0) {
     call->blocks.push_back(BlockRef::adopt(
         device.allocator().allocate(kernel->state->scratch_bytes())));
+    name_holder(call->blocks.back().get(), op.name().c_str());
     call->context.scratch = call->blocks.back()->data;
   }
   call->kernel = std::move(kernel);
@@ -357,6 +359,7 @@ void compute(const OpDef& op, std::span<const Tensor* const> in,
   }
   for (size_t i = 0; i < out.size(); ++i) {
     out[i] = make_tensor(device, outs[i].dtype, outs[i].shape);
+    name_holder(out[i].impl()->block, op.name().c_str());
   }
   if (device.runs_inline()) {
     run_inline(device, op, args.span(), attrs, out, *call.kernel, c);

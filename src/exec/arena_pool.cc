@@ -1,6 +1,11 @@
 #include "exec/arena_pool.h"
 
+#include <fmt/format.h>
+
 #include "base/immortal.h"
+#include "berth/errors.h"
+#include "device/holders.h"
+#include "exec/arena_text.h"
 
 namespace berth {
 
@@ -9,7 +14,9 @@ ArenaPool& ArenaPool::get() {
   return pool;
 }
 
-BlockRef ArenaPool::take(Device& device, size_t bytes) {
+BlockRef ArenaPool::take(const Program& program, int index) {
+  Device& device = *program.devices[index];
+  const size_t bytes = program.arena_bytes[index];
   {
     std::lock_guard lock(mutex_);
     idle_.resize(kMaxDevices);
@@ -21,7 +28,18 @@ BlockRef ArenaPool::take(Device& device, size_t bytes) {
       // Too small for this plan: a larger one takes its place.
     }
   }
-  return BlockRef::adopt(device.allocator().allocate(bytes));
+  try {
+    BlockRef arena = BlockRef::adopt(device.allocator().allocate(bytes));
+    if (bytes > Allocator::kSmallLimit) {
+      name_holder(
+          arena.get(),
+          lasting_name("the arena of " + arena_text(program, index), "plans"));
+    }
+    return arena;
+  } catch (const errors::ResourceExhausted& e) {
+    throw errors::ResourceExhausted(fmt::format("{}\n  asked for {}", e.what(),
+                                                arena_text(program, index)));
+  }
 }
 
 void ArenaPool::give_back(Device& device, BlockRef arena) {

@@ -9,14 +9,16 @@
 
 #include "device/block.h"
 #include "device/device.h"
+#include "program/program.h"
 
 namespace berth {
 
 class ArenaPool {
  public:
   static ArenaPool& get();
-  // Returns a block of at least `bytes` on `device`.
-  BlockRef take(Device& device, size_t bytes);
+  // Returns a block for the arena of a program on one of its devices. Throws
+  // errors::ResourceExhausted, which says what the arena is for.
+  BlockRef take(const Program& program, int device);
   void give_back(Device& device, BlockRef arena);
   // Drops the idle arenas of a device.
   void clear(Device& device);

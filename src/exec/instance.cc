@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/poison.h"
+#include "device/exact_memory.h"
 #include "exec/arena_pool.h"
 #include "exec/deadline.h"
 #include "exec/plan_impl.h"
@@ -16,7 +17,9 @@ void Plan::Impl::resolve(Instance& instance) const {
     std::byte*& base = instance.bases[b];
     switch (buffer.where) {
       case Where::kArena:
-        base = instance.arena_base[buffer.device] + buffer.offset;
+        base = !instance.exact.empty() && instance.exact[b]
+                   ? instance.exact[b]->data
+                   : instance.arena_base[buffer.device] + buffer.offset;
         break;
       case Where::kConst:
         base = program->constants[buffer.index].impl()->data();
@@ -33,6 +36,20 @@ void Plan::Impl::resolve(Instance& instance) const {
     }
   }
   instance.resolve();
+}
+
+// Gives each buffer in the arena of a device with exact memory its own block.
+void Plan::Impl::take_exact(Instance& instance) const {
+  const Program& p = *program;
+  for (size_t b = 0; b < p.buffers.size(); ++b) {
+    const PlanBuffer& buffer = p.buffers[b];
+    if (buffer.where != Where::kArena) continue;
+    Device& device = *p.devices[buffer.device];
+    if (!has_exact_memory(device)) continue;
+    instance.exact.resize(p.buffers.size());
+    instance.exact[b] =
+        BlockRef::adopt(device.allocator().allocate(buffer.bytes));
+  }
 }
 
 std::unique_ptr<Instance> Plan::Impl::checkout() {
@@ -59,6 +76,7 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
   }
   if (!i) {
     i = std::make_unique<Instance>(*program);
+    if (exact_memory_asked()) take_exact(*i);
     i->prepared = runner->prepare(*i);
   }
   i->runs_before = runs_before;
@@ -72,9 +90,9 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
   bool moved = false;
   const auto& devices = program->devices;
   for (size_t d = 0; d < devices.size(); ++d) {
-    const size_t bytes = program->arena_bytes[d];
-    if (bytes == 0) continue;
-    i->arenas[d] = ArenaPool::get().take(*devices[d], bytes);
+    if (program->arena_bytes[d] == 0) continue;
+    if (exact_memory_asked() && has_exact_memory(*devices[d])) continue;
+    i->arenas[d] = ArenaPool::get().take(*program, static_cast<int>(d));
     // The guard follows steps that run here; no others.
     const BlockRef& arena = i->arenas[d];
     if (program->runs_here(*devices[d])) {

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "berth/errors.h"
+#include "device/holders.h"
 #include "device/memory_space.h"
 #include "exec/host_thread.h"
 #include "exec/plan_builder.h"
@@ -117,6 +118,7 @@ void Plan::Impl::bind(Instance& run, std::span<const Tensor* const> in) {
       const auto all = static_cast<int64_t>(b.bytes / size_of(out.dtype));
       run.outputs[o] = make_tensor(*p.devices[b.device], out.dtype,
                                    out.part ? Shape{all} : out.shape);
+      name_holder(run.outputs[o].impl()->block, "a result of a plan");
     }
   }
   run.patch([&](const PlanBuffer& b) {

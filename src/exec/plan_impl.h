@@ -24,6 +24,8 @@ struct Instance final : ProgramRun {
       : ProgramRun(program), arenas(program.devices.size()) {}
 
   std::vector<BlockRef> arenas;  // by device
+  // By buffer, where devices have exact memory; such have no arena.
+  std::vector<BlockRef> exact;
   bool bases_resolved = false;
   int64_t runs_before = 0;  // of the plan, when it was checked out
   int64_t runs = 0;         // since then
@@ -59,6 +61,7 @@ struct Plan::Impl {
   // Instances (instance.cc).
   std::unique_ptr<Instance> checkout();
   void give_back(std::unique_ptr<Instance> instance);
+  void take_exact(Instance& instance) const;
   // Sets the addresses of everything but arguments and outputs.
   void resolve(Instance& instance) const;
 

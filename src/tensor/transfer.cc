@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/holders.h"
 #include "tensor/block_copy.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
@@ -128,6 +129,7 @@ namespace {
 Tensor launch_copy(const Tensor& t, Device& device) {
   const TensorImpl& from = *t.impl();
   Tensor out = make_tensor(device, from.dtype, from.shape);
+  name_holder(out.impl()->block, "copies of tensors");
   Block* target = out.impl()->block;
   ReadGuard guard;
   guard.hold(from.block);
@@ -163,6 +165,7 @@ Tensor copied(const Tensor& t, Device& device) {
   const bool here = device.runs_inline() && device.memory().host_addressable;
   if (from.size_bytes() > 0 && !here) return launch_copy(t, device);
   Tensor out = make_tensor(device, from.dtype, from.shape);
+  name_holder(out.impl()->block, "copies of tensors");
   if (!here) {  // nothing to copy, but to wait for
     out.impl()->block->ready = from.block->ready;
     return out;

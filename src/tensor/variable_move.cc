@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "device/holders.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
 
@@ -29,6 +30,10 @@ bool move_variable(const Tensor& handle, Device& device) {
   if (!can_move(state)) return false;
   const size_t size = state.size_bytes();
   BlockRef fresh = BlockRef::adopt(device.allocator().allocate(size));
+  if (size > Allocator::kSmallLimit) {
+    name_holder(fresh.get(),
+                lasting_name("variable '" + state.name + "'", "variables"));
+  }
   // Snapshots take the bytes with them; then nobody uses the storage.
   prepare_write(state);
   Device& old = *state.device;

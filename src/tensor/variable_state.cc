@@ -7,6 +7,7 @@
 
 #include "base/recycled.h"
 #include "berth/errors.h"
+#include "device/holders.h"
 #include "tensor/block_copy.h"
 #include "tensor/tensor_impl.h"
 
@@ -75,6 +76,13 @@ void wait_for_uses(Stream& stream, const Block& block) {
   }
 }
 
+// For the error of a device without memory.
+void name_variable(const VariableState& v) {
+  if (v.storage->size_class != kLargeClass) return;
+  name_holder(v.storage.get(),
+              lasting_name("variable '" + v.name + "'", "variables"));
+}
+
 }  // namespace
 
 Tensor make_variable(Device& device, std::string name, DType dtype,
@@ -90,6 +98,7 @@ Tensor make_variable(Device& device, std::string name, DType dtype,
   state.site = site;
   state.storage =
       BlockRef::adopt(device.allocator().allocate(state.size_bytes()));
+  name_variable(state);
   return handle;
 }
 
@@ -183,6 +192,7 @@ void prepare_write(VariableState& state) {
   wait_for_uses(stream, *block);
   auto& s = *static_cast<Snapshot*>(block->owner);
   s.own = BlockRef::adopt(state.device->allocator().allocate(block->bytes));
+  name_holder(s.own.get(), "former values of variables");
   // A value that failed stays failed.
   if (!has_failed(block->ready)) {
     launch_block_copy(stream, s.own, state.storage, state.size_bytes(),

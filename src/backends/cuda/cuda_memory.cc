@@ -3,6 +3,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/environment.h"
+
 namespace berth::cuda {
 
 namespace {
@@ -11,11 +13,13 @@ constexpr size_t kPage = 4096;  // how MemorySource aligns
 
 class DeviceSource final : public MemorySource {
  public:
-  explicit DeviceSource(CudaCard& card) : card_(card) {}
+  explicit DeviceSource(CudaCard& card)
+      : card_(card), exact_(environment("BERTH_GPU_ALLOCATOR") == "exact") {}
 
   std::byte* reserve(size_t bytes) override {
     CUdeviceptr data = allocate(bytes);
-    if (data % kPage == 0) return reinterpret_cast<std::byte*>(data);
+    // What follows an allocation must be nobody's, then.
+    if (data % kPage == 0 || exact_) return reinterpret_cast<std::byte*>(data);
     // The driver aligns small ones to 512 bytes.
     card_.attempt(card_.driver().cuMemFree, data);
     data = allocate(bytes + kPage);
@@ -54,6 +58,7 @@ class DeviceSource final : public MemorySource {
   }
 
   CudaCard& card_;
+  const bool exact_;  // allocations are those of tensors
   std::mutex mutex_;
   std::unordered_map<std::byte*, CUdeviceptr> moved_;  // to the next page
 };
