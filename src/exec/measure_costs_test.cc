@@ -162,6 +162,26 @@ TEST(FitLink, FindsLatencyAndBandwidth) {
   EXPECT_EQ(fit_link({}).origin, CostOrigin::kEstimated);
 }
 
+TEST(LargeEnough, GrowsUntilALaunchIsASmallPart) {
+  std::vector<int64_t> seen;
+  // A card: 5 us a launch, 100 a microsecond.
+  const auto card = [&](int64_t n) {
+    seen.push_back(n);
+    return 5 + static_cast<double>(n) / 100;
+  };
+  const SizedTime t = measure_large_enough(1000, 4, 1 << 20, 100, card);
+  EXPECT_EQ(seen, (std::vector<int64_t>{1000, 4000, 16000}));
+  EXPECT_EQ(t.size, 16000);
+  EXPECT_EQ(t.us, 165);
+  // No further than it may, and never without a measurement.
+  EXPECT_EQ(measure_large_enough(1000, 4, 5000, 100, card).size, 4000);
+  EXPECT_EQ(measure_large_enough(1000, 4, 10, 100, card).size, 1000);
+  // What cannot be measured leaves the one before.
+  const auto small = [](int64_t n) { return n > 2000 ? -1.0 : 1.0; };
+  EXPECT_EQ(measure_large_enough(1000, 2, 1 << 20, 100, small).size, 2000);
+  EXPECT_LT(measure_large_enough(3000, 2, 1 << 20, 100, small).us, 0);
+}
+
 TEST(ThisMachine, KnowsItsDevices) {
   const Machine m = this_machine();
   const size_t n = DeviceManager::get().devices().size();

@@ -143,12 +143,43 @@ double op_us(Device& d, const Graph& g, const MeasureOptions& o,
   return best;
 }
 
-DeviceClass measure_rates(Device& d, DeviceClass c, const MeasureOptions& o) {
-  const auto sum_of = [](int64_t n) {
-    return one_op("AddV2", {Shape({n}), Shape({n})});
+// What an array of `n` floats takes of a sum of two, and a square product.
+Graph sum_of(int64_t n) { return one_op("AddV2", {Shape({n}), Shape({n})}); }
+Graph product_of(int64_t n) {
+  return one_op("MatMul", {Shape({n, n}), Shape({n, n})});
+}
+
+// Of a device with a memory of its own, whose speed nobody knows: launches must
+// be a small part of what is measured.
+void measure_card_rates(Device& d, const MeasureOptions& o, DeviceClass* c) {
+  constexpr double kLaunches = 20;
+  const double enough_us = kLaunches * c->launch_us;
+  const auto rate = [&](SizedTime t, double quantity, double otherwise) {
+    if (t.us <= 0) return otherwise;
+    return quantity / std::max(t.us - c->launch_us, 0.1 * t.us);
   };
+  const auto limit = static_cast<int64_t>(d.allocator().info().limit_bytes);
+  const int64_t most =
+      std::min(kMostMeasuredBytes, limit > 0 ? limit / 8 : kMostMeasuredBytes);
+  const SizedTime sum = measure_large_enough(
+      (16 << 20) / 12, 4, most / 12, enough_us,
+      [&](int64_t n) { return op_us(d, sum_of(n), o, -1); });
+  c->bytes_per_us =
+      rate(sum, 12.0 * static_cast<double>(sum.size), c->bytes_per_us);
+  const SizedTime product = measure_large_enough(
+      512, 2, 4096, enough_us,
+      [&](int64_t n) { return op_us(d, product_of(n), o, -1); });
+  const auto n = static_cast<double>(product.size);
+  c->flops_per_us = rate(product, 2 * n * n * n, c->flops_per_us);
+}
+
+DeviceClass measure_rates(Device& d, DeviceClass c, const MeasureOptions& o) {
   c.launch_us = op_us(d, sum_of(4), o, c.launch_us);
   c.origin = CostOrigin::kMeasured;
+  if (!d.memory().host_addressable) {
+    measure_card_rates(d, o, &c);
+    return c;
+  }
   // Quantity per microsecond, when the launch is left out.
   const auto rate = [&](const Graph& g, double quantity, double otherwise) {
     const double us = op_us(d, g, o, -1);
@@ -166,8 +197,7 @@ DeviceClass measure_rates(Device& d, DeviceClass c, const MeasureOptions& o) {
   const double cached_us = c.cache_bytes / c.cached_bytes_per_us;
   const double us = op_us(d, large, o, -1) - c.launch_us - cached_us;
   if (us > 0) c.bytes_per_us = beyond / us;
-  const Graph product =
-      one_op("MatMul", {Shape({512, 512}), Shape({512, 512})});
+  const Graph product = product_of(512);
   c.flops_per_us =
       rate(product, cost_of(product, product.size() - 1).flops, c.flops_per_us);
   return c;
@@ -183,6 +213,19 @@ double cache_bytes_of(Device& d) {
   if (!d.pool()) return 0;
   const long each = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return static_cast<double>(each > 0 ? each : 1 << 20) * d.pool()->size();
+}
+
+SizedTime measure_large_enough(int64_t first, int64_t factor, int64_t most,
+                               double enough_us,
+                               const std::function<double(int64_t)>& us_of) {
+  SizedTime best;
+  for (int64_t size = first; best.us < enough_us; size *= factor) {
+    if (size > most && best.us >= 0) break;
+    const double us = us_of(size);
+    if (us < 0) break;
+    best = {size, us};
+  }
+  return best;
 }
 
 std::string link_key(const DeviceClass& from, const DeviceClass& to) {
