@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "backends/reference/reference.h"
-#include "bench/count_allocations.h"
 #include "berth/errors.h"
+#include "conformance/allocations.h"
 #include "device/device_manager.h"
 #include "op/dispatcher.h"
 #include "tensor/tensor_impl.h"
@@ -146,9 +146,9 @@ bool allocates(const KernelDef& kernel) {
 
 void check_warm_run(const KernelRun& run) {
   if (allocates(*run.kernel.def)) return;
-  const long before = berth_bench::allocations();
+  const long before = system_allocations();
   run();
-  const long n = berth_bench::allocations() - before;
+  const long n = system_allocations() - before;
   if (n == 0) return;
   throw errors::Internal(fmt::format(
       "{}: a warm run of its kernel \"{}\" asks the system's allocator {} "

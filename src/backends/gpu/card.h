@@ -60,6 +60,7 @@ struct Grid {
 struct KernelArg {
   const void* value = nullptr;
   uint32_t bytes = 0;  // 0: an address
+  size_t extent = 0;   // bytes of the memory at the address; 0: not known
 };
 
 // One kernel of a program, for one user of it.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -22,6 +23,7 @@ struct Slot {
   int index;
   size_t offset;  // into the bytes, of a value
   uint32_t bytes;
+  size_t extent;  // KernelArg's
 };
 
 struct Step {
@@ -44,8 +46,8 @@ struct RecipeSteps {
   size_t scratch_bytes = 0;
   FaultTexts faults;
 
-  void add(const Arg& a) {
-    Slot s{a.kind, a.index, a.offset, a.bytes};
+  void add(const Arg& a, size_t extent) {
+    Slot s{a.kind, a.index, a.offset, a.bytes, extent};
     if (a.kind == Arg::Kind::kValue) {
       bytes.resize((bytes.size() + 15) / 16 * 16);
       s.offset = bytes.size();
@@ -97,7 +99,7 @@ class RecipeKernel final : public Prepared {
         args[k] = {&call.context->slice_origin, sizeof(int64_t)};
       } else {
         addresses[k] = address(s, call, fault);
-        args[k] = {&addresses[k], 0};
+        args[k] = {&addresses[k], 0, s.extent};
       }
     }
     step.kernel->launch(stream.queue(), step.grid, args.data(), step.count);
@@ -131,6 +133,34 @@ class RecipeKernel final : public Prepared {
 
   const std::unique_ptr<RecipeSteps> steps_;
 };
+
+// Bytes of the memory that an argument is the address of; 0: not known.
+size_t extent_of(const Recipe& r, const Arg& a) {
+  constexpr size_t kFaultBytes = 4 * sizeof(int64_t);
+  int64_t elements = 0;
+  DType dtype = DType::kInvalid;
+  switch (a.kind) {
+    case Arg::Kind::kIn:
+      elements = r.in_shape(a.index).num_elements();
+      dtype = r.in_type(a.index);
+      break;
+    case Arg::Kind::kOut:
+      elements = r.out_shape(a.index).num_elements();
+      dtype = r.out_type(a.index);
+      break;
+    case Arg::Kind::kScratch:
+      return a.extent;
+    case Arg::Kind::kStepCounter:
+      return sizeof(uint64_t);
+    case Arg::Kind::kFault:
+      return kFaultBytes;
+    default:
+      return 0;
+  }
+  if (elements < 0) return 0;
+  const size_t bytes = static_cast<size_t>(elements) * size_of(dtype);
+  return bytes - std::min(a.offset, bytes);
+}
 
 uint32_t groups_for(int64_t items, int64_t of, const OpDef& op) {
   const int64_t groups = (items + of - 1) / of;
@@ -182,7 +212,7 @@ void Recipe::launch(const Source& source, const char* kernel, const Grid& grid,
   step.grid = grid;
   step.first = steps_->slots.size();
   step.count = static_cast<int>(args.size());
-  for (const Arg& a : args) steps_->add(a);
+  for (const Arg& a : args) steps_->add(a, extent_of(*this, a));
   steps_->list.push_back(std::move(step));
 }
 
@@ -193,8 +223,10 @@ bool Recipe::product(const MatrixProduct& product, const Arg& a, const Arg& b,
   step.kernel = card_.product(product, &scratch_bytes);
   if (!step.kernel) return false;
   step.first = steps_->slots.size();
-  for (const Arg& arg : {a, b, c}) steps_->add(arg);
-  if (scratch_bytes > 0) steps_->add(scratch(scratch_bytes));
+  for (const Arg& arg : {a, b, c}) steps_->add(arg, extent_of(*this, arg));
+  if (scratch_bytes > 0) {
+    steps_->add(scratch(scratch_bytes), scratch_bytes);
+  }
   step.count = static_cast<int>(steps_->slots.size() - step.first);
   steps_->list.push_back(std::move(step));
   return true;
@@ -207,7 +239,7 @@ void Recipe::fill(const Arg& target, int value, size_t bytes) {
   step.first = steps_->slots.size();
   step.fill = value;
   step.bytes = bytes;
-  steps_->add(target);
+  steps_->add(target, extent_of(*this, target));
   steps_->list.push_back(std::move(step));
 }
 
@@ -217,14 +249,15 @@ void Recipe::copy(const Arg& target, const Arg& source, size_t bytes) {
   step.kind = Step::Kind::kCopy;
   step.first = steps_->slots.size();
   step.bytes = bytes;
-  steps_->add(target);
-  steps_->add(source);
+  steps_->add(target, extent_of(*this, target));
+  steps_->add(source, extent_of(*this, source));
   steps_->list.push_back(std::move(step));
 }
 
 Arg Recipe::scratch(size_t bytes) {
   Arg a{Arg::Kind::kScratch};
   a.offset = steps_->scratch_bytes;
+  a.extent = bytes;
   steps_->scratch_bytes +=
       (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
   return a;

@@ -8,6 +8,7 @@
 #ifndef BERTH_BACKENDS_GPU_RECIPE_H_
 #define BERTH_BACKENDS_GPU_RECIPE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -39,12 +40,14 @@ struct Arg {
   int index = 0;
   size_t offset = 0;  // bytes, added to addresses
   uint32_t bytes = 0;
+  size_t extent = 0;  // of scratch, in bytes
   unsigned char value[kMostBytes] = {};
 
   // The same, so many bytes further on.
   Arg operator+(size_t more) const {
     Arg a = *this;
     a.offset += more;
+    a.extent -= std::min(more, extent);
     return a;
   }
 };

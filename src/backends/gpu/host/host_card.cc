@@ -1,0 +1,158 @@
+#include "backends/gpu/host/host_card.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "backends/gpu/host/host_code.h"
+#include "base/clock.h"
+#include "berth/errors.h"
+
+namespace berth::gpu {
+
+namespace {
+
+// One command at a time: kernels know their item by a global variable.
+std::mutex g_command;
+
+// Closes what a command has opened.
+class Opened {
+ public:
+  explicit Opened(HostMemory& memory) : memory_(memory) {}
+  ~Opened() { memory_.close(); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+ private:
+  HostMemory& memory_;
+};
+
+// A mark is the time when it was passed, which is when it was made.
+class HostQueue final : public Queue {
+ public:
+  explicit HostQueue(HostCard& card) : card_(card) {}
+  HostCard& card() { return card_; }
+  void count() { ++appended_; }
+
+  void copy(const Copy& copy) override {
+    if (copy.bytes == 0) return;
+    count();
+    card_.copy(copy);
+  }
+  void fill(void* target, int value, size_t bytes) override {
+    count();
+    card_.fill(target, value, bytes);
+  }
+  Mark mark() override {
+    return std::make_unique<double>(host_clock_us()).release();
+  }
+  void release(Mark mark) noexcept override {
+    const std::unique_ptr<double> owned(static_cast<double*>(mark));
+  }
+  bool passed(Mark) override { return true; }
+  void await(Mark) override {}
+  void follow(Mark) override { count(); }
+  double passed_us(Mark mark) override { return *static_cast<double*>(mark); }
+
+ private:
+  HostCard& card_;
+};
+
+class CompiledKernel final : public Kernel {
+ public:
+  explicit CompiledKernel(HostCode code) : code_(std::move(code)) {}
+  void launch(Queue& queue, const Grid& grid, const KernelArg* args,
+              int num_args) override {
+    auto& q = static_cast<HostQueue&>(queue);
+    q.count();
+    q.card().run(code_, grid, args, num_args);
+  }
+
+ private:
+  const HostCode code_;
+};
+
+class HostModule final : public Module {
+ public:
+  explicit HostModule(std::string text) : text_(std::move(text)) {}
+  std::unique_ptr<Kernel> kernel(const char* name) override {
+    return std::make_unique<CompiledKernel>(host_code(text_, name));
+  }
+
+ private:
+  const std::string text_;
+};
+
+void check_call(const HostCode& code, const Grid& grid, const KernelArg* args,
+                int num_args) {
+  const HostEntry& entry = *code.entry;
+  if (static_cast<int>(grid.items) != entry.items) {
+    throw errors::Internal(fmt::format(
+        "GPU kernel {} was launched with {} items a group; expected {}",
+        code.name, grid.items, entry.items));
+  }
+  if (num_args != entry.num_args) {
+    throw errors::Internal(
+        fmt::format("GPU kernel {} was given {} arguments; expected {}",
+                    code.name, num_args, entry.num_args));
+  }
+  for (int i = 0; i < num_args; ++i) {
+    if (args[i].bytes == entry.arg_bytes[i]) continue;
+    throw errors::Internal(fmt::format(
+        "GPU kernel {}, argument {}: {} bytes; expected {} (0: an address)",
+        code.name, i, args[i].bytes, entry.arg_bytes[i]));
+  }
+}
+
+}  // namespace
+
+HostCard::HostCard(uint64_t seed) : items_(seed) {
+  features_.name = host_check() == HostCheck::kMemory
+                       ? "kernels on the processor, AddressSanitizer and UBSan"
+                       : "kernels on the processor, UBSan";
+  features_.memory_bytes = size_t{8} << 30;
+  features_.local_bytes = 49152;
+}
+
+std::unique_ptr<Queue> HostCard::make_queue() {
+  return std::make_unique<HostQueue>(*this);
+}
+
+std::unique_ptr<Module> HostCard::compile(const std::string& text) {
+  return std::make_unique<HostModule>(text);
+}
+
+void HostCard::run(const HostCode& code, const Grid& grid,
+                   const KernelArg* args, int num_args) {
+  check_call(code, grid, args, num_args);
+  std::vector<void*> pointers;
+  std::lock_guard lock(g_command);
+  const Opened opened(memory_);
+  for (int i = 0; i < num_args; ++i) {
+    pointers.push_back(const_cast<void*>(args[i].value));
+    if (args[i].bytes > 0) continue;
+    const void* address = *static_cast<void* const*>(args[i].value);
+    if (address != nullptr) memory_.open(address, args[i].extent);
+  }
+  items_.run(code, grid, pointers.data());
+}
+
+void HostCard::copy(const Copy& copy) {
+  std::lock_guard lock(g_command);
+  const Opened opened(memory_);
+  if (!copy.to->host_addressable) memory_.open(copy.target, copy.bytes);
+  if (!copy.from->host_addressable) memory_.open(copy.source, copy.bytes);
+  std::memmove(copy.target, copy.source, copy.bytes);
+}
+
+void HostCard::fill(void* target, int value, size_t bytes) {
+  if (bytes == 0) return;
+  std::lock_guard lock(g_command);
+  const Opened opened(memory_);
+  memory_.open(target, bytes);
+  std::memset(target, value, bytes);
+}
+
+}  // namespace berth::gpu

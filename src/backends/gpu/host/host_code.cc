@@ -1,0 +1,155 @@
+#include "backends/gpu/host/host_code.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "base/environment.h"
+#include "berth/errors.h"
+
+namespace berth::gpu {
+
+namespace {
+namespace host {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kCompiler = BERTH_GPU_HOST_COMPILER;
+constexpr const char* kWords = BERTH_GPU_HOST_WORDS;  // folder of host_words.h
+
+std::string hash_of(const std::string& text) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned bytes = 0;
+  EVP_Digest(text.data(), text.size(), digest, &bytes, EVP_sha256(), nullptr);
+  std::string hex;
+  for (unsigned i = 0; i < 16; ++i) hex += fmt::format("{:02x}", digest[i]);
+  return hex;
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> options() {
+  const std::string kinds = host_check() == HostCheck::kMemory
+                                ? "address,undefined,float-cast-overflow"
+                                : "undefined,float-cast-overflow";
+  return {"-std=c++20",
+          "-O1",
+          "-g1",
+          "-w",
+          "-fPIC",
+          "-shared",
+          "-Wl,-z,defs",
+          "-fvisibility=hidden",
+          "-fno-exceptions",
+          "-ffp-contract=off",
+          "-fno-math-errno",
+          "-fno-omit-frame-pointer",
+          "-fsanitize=" + kinds,
+          "-fno-sanitize-recover=all",
+          std::string("-I") + kWords};
+}
+
+// Runs the compiler, its words into `log`; false: it failed. The compiler is
+// no subject of this process's sanitizers.
+bool compile(const fs::path& source, const fs::path& library,
+             const fs::path& log) {
+  std::vector<std::string> words = options();
+  words.insert(words.begin(), kCompiler);
+  words.insert(words.end(), {"-o", library.string(), source.string(), "-lm"});
+  std::vector<char*> argv;
+  for (std::string& w : words) argv.push_back(w.data());
+  argv.push_back(nullptr);
+  std::vector<char*> env;
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string_view one = *e;
+    if (!one.starts_with("LD_PRELOAD=")) env.push_back(*e);
+  }
+  env.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, kCompiler, &files, nullptr, argv.data(), env.data());
+  posix_spawn_file_actions_destroy(&files);
+  int status = 0;
+  return error == 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+// Makes the library of `text` at `library`, whole or not at all.
+void make(const std::string& text, const std::string& name,
+          const fs::path& library) {
+  static std::atomic<int> count{0};
+  const std::string own = fmt::format(".{}.{}", getpid(), ++count);
+  std::error_code ignored;
+  fs::create_directories(library.parent_path(), ignored);
+  // Reports name the lines of the source, which stays.
+  fs::path source = library;
+  source.replace_extension(".cc");
+  const fs::path log = library.string() + own + ".log";
+  const fs::path next = library.string() + own;
+  const fs::path next_source = source.string() + own;
+  {
+    std::ofstream file(next_source, std::ios::binary);
+    file << text;
+  }
+  fs::rename(next_source, source, ignored);
+  const bool good = compile(source, next, log);
+  const std::string words = contents(log);
+  fs::remove(log, ignored);
+  if (good) fs::rename(next, library, ignored);
+  if (good && !ignored) return;
+  fs::remove(next, ignored);
+  throw errors::Internal(fmt::format(
+      "the kernel {} does not compile with {}: {}", name, kCompiler, words));
+}
+
+}  // namespace host
+}  // namespace
+
+HostCheck host_check() {
+  static const bool has_asan = dlsym(RTLD_DEFAULT, "__asan_init") != nullptr;
+  return has_asan ? HostCheck::kMemory : HostCheck::kUndefined;
+}
+
+std::string host_code_folder() {
+  const std::string own = environment("BERTH_GPU_HOST_CACHE");
+  return own.empty() ? BERTH_GPU_HOST_FOLDER : own;
+}
+
+HostCode host_code(const std::string& text, const std::string& name) {
+  static const std::string words =
+      host::contents(std::string(host::kWords) + "/host_words.h");
+  const std::string all = fmt::format("{}\nHOST_ENTRY({})\n", text, name);
+  std::string key = words + host::kCompiler;
+  for (const std::string& o : host::options()) key += " " + o;
+  const host::fs::path library =
+      host::fs::path(host_code_folder()) /
+      fmt::format("{}-{}.so", name, host::hash_of(key + "\n" + all));
+  std::error_code ignored;
+  if (!host::fs::exists(library, ignored)) host::make(all, name, library);
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) throw errors::Internal(dlerror());
+  HostCode code{name, static_cast<HostItem*>(dlsym(handle, "host_item")),
+                static_cast<const HostEntry*>(dlsym(handle, "host_entry"))};
+  if (code.item == nullptr || code.entry == nullptr) {
+    throw errors::Internal(fmt::format("{} is no kernel", library.string()));
+  }
+  return code;
+}
+
+}  // namespace berth::gpu
