@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/cuda_card.h"
+#include "backends/cuda/lt_products.h"
 #include "base/environment.h"
 #include "base/immortal.h"
 #include "berth/errors.h"
@@ -62,6 +63,13 @@ const FoundCards& found() {
 
 const std::vector<std::unique_ptr<gpu::Card>>& cards() { return found().cards; }
 
-const std::string& why_none() { return found().why; }
+const std::string& why_none() {
+  static const auto& why = immortal<std::string>([] {
+    const FoundCards& f = found();
+    const std::string lt = f.cards.empty() ? "" : why_no_lt();
+    return f.why + (f.why.empty() || lt.empty() ? "" : "; ") + lt;
+  }());
+  return why;
+}
 
 }  // namespace berth::cuda

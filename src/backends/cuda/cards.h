@@ -17,7 +17,8 @@ namespace berth::cuda {
 // The cards, found at the first call, for good.
 const std::vector<std::unique_ptr<gpu::Card>>& cards();
 
-// Why there are none, or what was left out and why; "" when nothing was.
+// Why there are none, or what was left out and why; "" when nothing was. Where
+// there are cards, libraries that they compute with are opened.
 const std::string& why_none();
 
 }  // namespace berth::cuda

@@ -27,26 +27,27 @@ std::string hash_of(const std::string& text) {
   return hex;
 }
 
-// What a file begins with, so that a damaged one is seen.
-std::string head_of(const std::string& code) {
-  return fmt::format("berth cubin 1\n{}\n", hash_of(code));
-}
-
 }  // namespace
 
-std::string CubinCache::default_folder() {
+// What a file begins with, so that a damaged one is seen.
+std::string CubinCache::head_of(const std::string& code) const {
+  return fmt::format("berth {} 1\n{}\n", kind_, hash_of(code));
+}
+
+std::string CubinCache::default_folder(const std::string& name) {
   if (const std::string dir = environment("BERTH_CACHE_DIR"); !dir.empty()) {
-    return dir + "/cuda";
+    return dir + "/" + name;
   }
   // The XDG specification ignores paths that are not absolute.
   const std::string xdg = environment("XDG_CACHE_HOME");
-  if (!xdg.empty() && xdg[0] == '/') return xdg + "/berth/cuda";
+  if (!xdg.empty() && xdg[0] == '/') return xdg + "/berth/" + name;
   const std::string home = environment("HOME");
-  return home.empty() ? "" : home + "/.cache/berth/cuda";
+  return home.empty() ? "" : home + "/.cache/berth/" + name;
 }
 
 std::string CubinCache::path_of(const std::string& key) const {
-  return folder_ + "/" + hash_of(key) + ".cubin";
+  const std::string end = kind_ == "cubin" ? ".cubin" : "";
+  return folder_ + "/" + hash_of(key) + end;
 }
 
 std::optional<std::string> CubinCache::find(const std::string& key) const {

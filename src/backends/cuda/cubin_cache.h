@@ -1,5 +1,5 @@
 // CubinCache: compiled programs on disk, each a file named by the hash of what
-// it was compiled from.
+// it was compiled from; and whatever else is found once for such a key.
 //
 // A file is written whole and then renamed, so that processes may share the
 // folder; one that is damaged counts as missing. Failures to write are of no
@@ -15,10 +15,13 @@ namespace berth::cuda {
 
 class CubinCache {
  public:
-  // "": keeps nothing.
-  explicit CubinCache(std::string folder) : folder_(std::move(folder)) {}
-  // $BERTH_CACHE_DIR/cuda, else berth/cuda in $XDG_CACHE_HOME or ~/.cache.
-  static std::string default_folder();
+  // `folder` "": keeps nothing. `kind`: of what files hold, which they begin
+  // with.
+  explicit CubinCache(std::string folder, std::string kind = "cubin")
+      : folder_(std::move(folder)), kind_(std::move(kind)) {}
+  // $BERTH_CACHE_DIR/cuda, else berth/cuda in $XDG_CACHE_HOME or ~/.cache;
+  // or another `name` than cuda.
+  static std::string default_folder(const std::string& name = "cuda");
 
   std::optional<std::string> find(const std::string& key) const;
   void keep(const std::string& key, const std::string& code) const;
@@ -26,7 +29,9 @@ class CubinCache {
   std::string path_of(const std::string& key) const;
 
  private:
-  const std::string folder_;
+  std::string head_of(const std::string& code) const;
+
+  const std::string folder_, kind_;
 };
 
 }  // namespace berth::cuda

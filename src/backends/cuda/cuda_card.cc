@@ -6,6 +6,7 @@
 
 #include "backends/cuda/cuda_memory.h"
 #include "backends/cuda/cuda_queue.h"
+#include "backends/cuda/lt_products.h"
 #include "berth/errors.h"
 
 namespace berth::cuda {
@@ -79,7 +80,9 @@ class CudaModule final : public gpu::Module {
 }  // namespace
 
 CudaCard::CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number)
-    : driver_(driver), nvrtc_(nvrtc) {
+    : driver_(driver),
+      nvrtc_(nvrtc),
+      products_(std::make_unique<LtProducts>(*this)) {
   cuda::call(driver, driver.cuDeviceGet, &device_, number);
   char name[256] = {};
   cuda::call(driver, driver.cuDeviceGetName, name, int{sizeof(name) - 1},
@@ -102,6 +105,13 @@ CudaCard::CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number)
         "{} is of compute capability {}.{}, for which {} does not compile",
         features_.name, major, minor, nvrtc.description()));
   }
+}
+
+CudaCard::~CudaCard() { forget_modules(); }
+
+std::unique_ptr<gpu::Kernel> CudaCard::product(
+    const gpu::MatrixProduct& product, size_t* scratch_bytes) {
+  return products_->make(product, scratch_bytes);
 }
 
 CUcontext CudaCard::context() {

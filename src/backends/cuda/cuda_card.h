@@ -20,12 +20,17 @@
 
 namespace berth::cuda {
 
+class LtProducts;
+
 class CudaCard final : public gpu::Card {
  public:
   // Creates nothing yet. Throws errors::Unavailable for a GPU that `nvrtc`
   // does not compile for.
   CudaCard(const Driver& driver, const Nvrtc& nvrtc, int number);
-  ~CudaCard() override { forget_modules(); }
+  ~CudaCard() override;
+
+  std::unique_ptr<gpu::Kernel> product(const gpu::MatrixProduct& product,
+                                       size_t* scratch_bytes) override;
 
   std::unique_ptr<gpu::Queue> make_queue() override;
   std::unique_ptr<MemorySource> memory_source() override;
@@ -37,6 +42,9 @@ class CudaCard final : public gpu::Card {
   int architecture() const { return architecture_; }
   // The context, retained. Throws when the driver refuses.
   CUcontext context();
+  // Makes it current, for calls of other libraries. Throws
+  // errors::Unavailable when the card is lost.
+  void enter();
 
   // Calls the driver with the context current; throws its error.
   template <class F, class... A>
@@ -72,8 +80,6 @@ class CudaCard final : public gpu::Card {
   std::unique_ptr<gpu::Module> compile(const std::string& text) override;
 
  private:
-  // Makes the context current. Throws errors::Unavailable when it is lost.
-  void enter();
   [[noreturn]] void fail(CUresult error, const char* call);
   // Closes the card, unless it is; says why.
   const std::string& lose(CUresult error, const char* call);
@@ -88,6 +94,7 @@ class CudaCard final : public gpu::Card {
   std::string lost_text_;                          // why; written once
   std::atomic<const std::string*> lost_{nullptr};  // it, when it is lost
   std::set<const CudaCard*> met_;
+  const std::unique_ptr<LtProducts> products_;
 };
 
 }  // namespace berth::cuda

@@ -38,6 +38,9 @@ struct Features {
   bool tiles = true;
 };
 
+// What is done to an element of a product before it is stored.
+enum class Activation : uint8_t { kNone, kRelu, kGeluTanh };
+
 // c[z] = a[z] b[z] for each batch z: row-major [m, k] or, transposed, [k, m];
 // [k, n] or [n, k]; [m, n]. Strides are from one batch to the next, in
 // elements; 0: all read the same.
@@ -47,6 +50,10 @@ struct MatrixProduct {
   bool transpose_a = false, transpose_b = false;
   int64_t batches = 1;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  // c = activation(a b + bias), bias [n].
+  bool bias = false;
+  Activation activation = Activation::kNone;
+  bool is_plain() const { return !bias && activation == Activation::kNone; }
 };
 
 // Groups along three axes, of `items` items along the first.
@@ -70,6 +77,14 @@ class Kernel {
   // Appends a launch. Throws errors::Internal when the driver refuses.
   virtual void launch(Queue& queue, const Grid& grid, const KernelArg* args,
                       int num_args) = 0;
+  // The same for a library's kernel that may refuse arguments of a call.
+  // False: nothing was appended; the caller does without it.
+  virtual bool try_launch(Queue& queue, const Grid& grid, const KernelArg* args,
+                          int num_args) {
+    launch(queue, grid, args, num_args);
+    return true;
+  }
+  virtual bool may_refuse() const { return false; }
 };
 
 class Module {
@@ -122,7 +137,8 @@ class Card {
   std::shared_ptr<Module> module(const Source& source);
 
   // A library's kernel of that product, whose arguments are the addresses of
-  // a, b and c and, if it asks for bytes of it, scratch; its grid is nothing.
+  // a, b, c, the bias if there is one and, if it asks for bytes of it,
+  // scratch; its grid is nothing.
   // Null: there is none, or it is not better than the kernels of this folder.
   virtual std::unique_ptr<Kernel> product(const MatrixProduct& /*product*/,
                                           size_t* /*scratch_bytes*/) {

@@ -56,8 +56,8 @@ Problem problem_of(const Recipe& r) {
   return p;
 }
 
-// Hands it to the card's library, if it has one.
-bool by_library(Recipe& r, const Problem& p) {
+// Hands it to the card's library, if it has one; `own` is the alternative.
+bool by_library(Recipe& r, const Problem& p, const std::function<void()>& own) {
   const ProductFields& f = p.fields;
   if (f.batches * f.m * f.n * f.k == 0) return false;
   if (p.batch_a.rank > 1 || p.batch_b.rank > 1) return false;
@@ -72,12 +72,10 @@ bool by_library(Recipe& r, const Problem& p) {
   product.stride_a = p.batch_a.rank == 1 ? p.batch_a.stride[0] : 0;
   product.stride_b = p.batch_b.rank == 1 ? p.batch_b.stride[0] : 0;
   product.stride_c = f.m * f.n;
-  return r.product(product, in(0), in(1), out(0));
+  return r.product(product, {in(0), in(1), out(0), no_buffer()}, own);
 }
 
-bool matmul(Recipe& r) {
-  const Problem p = problem_of(r);
-  if (by_library(r, p)) return true;
+void append_own(Recipe& r, const Problem& p) {
   ProductCall call{p.fields, value(p), "product_matmul.cl"};
   call.dtype = r.out_type(0);
   call.a = in(0);
@@ -85,6 +83,12 @@ bool matmul(Recipe& r) {
   call.c = out(0);
   call.strided_b = true;
   append_product(r, call);
+}
+
+bool matmul(Recipe& r) {
+  const Problem p = problem_of(r);
+  const auto own = [&] { append_own(r, p); };
+  if (!by_library(r, p, own)) own();
   return true;
 }
 

@@ -35,6 +35,7 @@ struct Step {
   int count = 0;
   int fill = 0;
   size_t bytes = 0;
+  int spares = 0;  // steps behind it that run if it refuses
 };
 
 }  // namespace
@@ -71,22 +72,28 @@ class RecipeKernel final : public Prepared {
     auto& stream = static_cast<QueueStream&>(*call.context->stream);
     void* fault = nullptr;
     if (steps_->faults) fault = stream.watch_fault(steps_->faults);
-    for (const Step& step : steps_->list) run(step, call, stream, fault);
+    const std::vector<Step>& list = steps_->list;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const bool done = run(list[i], call, stream, fault);
+      if (done) i += static_cast<size_t>(list[i].spares);
+    }
   }
 
  private:
-  void run(const Step& step, const KernelCall& call, QueueStream& stream,
+  // False: the library refuses.
+  bool run(const Step& step, const KernelCall& call, QueueStream& stream,
            void* fault) const {
     const Slot* slots = steps_->slots.data() + step.first;
     if (step.kind == Step::Kind::kFill) {
-      return stream.queue().fill(address(slots[0], call, fault), step.fill,
-                                 step.bytes);
+      stream.queue().fill(address(slots[0], call, fault), step.fill,
+                          step.bytes);
+      return true;
     }
     if (step.kind == Step::Kind::kCopy) {
       const MemorySpace& here = stream.device().memory();
-      return stream.queue().copy({address(slots[0], call, fault), &here,
-                                  address(slots[1], call, fault), &here,
-                                  step.bytes});
+      stream.queue().copy({address(slots[0], call, fault), &here,
+                           address(slots[1], call, fault), &here, step.bytes});
+      return true;
     }
     std::array<KernelArg, kMostArgs> args;
     std::array<void*, kMostArgs> addresses;
@@ -102,7 +109,8 @@ class RecipeKernel final : public Prepared {
         args[k] = {&addresses[k], 0, s.extent};
       }
     }
-    step.kernel->launch(stream.queue(), step.grid, args.data(), step.count);
+    return step.kernel->try_launch(stream.queue(), step.grid, args.data(),
+                                   step.count);
   }
 
   void* address(const Slot& s, const KernelCall& call, void* fault) const {
@@ -216,19 +224,33 @@ void Recipe::launch(const Source& source, const char* kernel, const Grid& grid,
   steps_->list.push_back(std::move(step));
 }
 
-bool Recipe::product(const MatrixProduct& product, const Arg& a, const Arg& b,
-                     const Arg& c) {
+bool Recipe::product(const MatrixProduct& product, const Operands& operands,
+                     const std::function<void()>& own) {
   size_t scratch_bytes = 0;
   Step step;
   step.kernel = card_.product(product, &scratch_bytes);
   if (!step.kernel) return false;
   step.first = steps_->slots.size();
-  for (const Arg& arg : {a, b, c}) steps_->add(arg, extent_of(*this, arg));
+  for (const Arg& arg : {operands.a, operands.b, operands.c}) {
+    steps_->add(arg, extent_of(*this, arg));
+  }
+  if (product.bias) steps_->add(operands.bias, extent_of(*this, operands.bias));
+  // Either the library's or its substitute's.
+  const size_t scratch_begin = steps_->scratch_bytes;
   if (scratch_bytes > 0) {
     steps_->add(scratch(scratch_bytes), scratch_bytes);
   }
+  const size_t scratch_end = steps_->scratch_bytes;
   step.count = static_cast<int>(steps_->slots.size() - step.first);
+  const bool may_refuse = step.kernel->may_refuse();
   steps_->list.push_back(std::move(step));
+  if (!may_refuse) return true;
+  const size_t before = steps_->list.size();
+  steps_->scratch_bytes = scratch_begin;
+  own();
+  steps_->scratch_bytes = std::max(steps_->scratch_bytes, scratch_end);
+  steps_->list[before - 1].spares =
+      static_cast<int>(steps_->list.size() - before);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -111,9 +112,15 @@ class Recipe {
   // The same in full.
   void launch(const Source& source, const char* kernel, const Grid& grid,
               const std::vector<Arg>& args);
+  // Operands of a product.
+  struct Operands {
+    Arg a, b, c, bias;
+  };
   // Appends a product by a library of the card's; false: it has none for it.
-  bool product(const MatrixProduct& product, const Arg& a, const Arg& b,
-               const Arg& c);
+  // own() appends what computes it instead should the library refuse a call;
+  // it is asked only when that may happen.
+  bool product(const MatrixProduct& product, const Operands& operands,
+               const std::function<void()>& own);
   // Appends the filling of memory, or a copy within the card.
   void fill(const Arg& target, int value, size_t bytes);
   void copy(const Arg& target, const Arg& source, size_t bytes);

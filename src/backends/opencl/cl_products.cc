@@ -119,6 +119,7 @@ bool has_clblast() { return symbol("CLBlastSgemm") != nullptr; }
 
 std::unique_ptr<gpu::Kernel> clblast_product(const gpu::MatrixProduct& p,
                                              bool has_f16) {
+  if (!p.is_plain()) return nullptr;
   constexpr cl_half kHalfOne = 0x3c00;
   switch (p.dtype) {
     case float32:

@@ -287,13 +287,30 @@ long fake_objects() {
   return static_cast<long>(s.objects.size() + s.host.size());
 }
 
+char* fake_touch(uint64_t address, size_t bytes) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  auto it = s.allocations.upper_bound(address);
+  if (it == s.allocations.begin()) return nullptr;
+  --it;
+  if (address + bytes > it->first + it->second.bytes) return nullptr;
+  return it->second.own + (address - it->first);
+}
+
+void fake_pass_time(double ms) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.clock_ms += ms;
+}
+
 }  // namespace
 
 #define FAKE extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
 
 extern "C" __attribute__((visibility("default")))
 const berth::cuda::FakeDriver berth_fake_driver = {
-    fake_begin, fake_calls, fake_failed, fake_bytes_used, fake_objects};
+    fake_begin,   fake_calls, fake_failed,   fake_bytes_used,
+    fake_objects, fake_touch, fake_pass_time};
 
 FAKE cuInit(unsigned) {
   Call c("cuInit", true);

@@ -17,6 +17,7 @@
 #define BERTH_BACKENDS_CUDA_FAKE_FAKE_DRIVER_H_
 
 #include <cstddef>
+#include <cstdint>
 
 namespace berth::cuda {
 
@@ -32,6 +33,11 @@ struct FakeDriver {
   // Bytes allocated on all GPUs; streams, events, modules, host allocations.
   size_t (*bytes_used)();
   long (*objects)();
+  // Where these bytes of a GPU's memory can be touched; null: they are not
+  // all of one allocation.
+  char* (*touch)(uint64_t address, size_t bytes);
+  // Lets so much time pass on the GPUs.
+  void (*pass_time)(double ms);
 };
 
 }  // namespace berth::cuda

@@ -1,0 +1,328 @@
+// Products by cuBLASLt, on a library and a driver that pretend.
+
+#include "backends/cuda/lt_products.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "backends/cuda/lt_problem.h"
+#include "backends/cuda/lt_testing.h"
+#include "base/diagnostics.h"
+#include "base/fresh_process.h"
+#include "berth/device.h"
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+
+namespace berth::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+using gpu::Activation;
+using gpu::MatrixProduct;
+
+class LtProductsTest : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    if (testing::Test::IsSkipped()) return;
+    ASSERT_NE(kFakeLt, nullptr) << BERTH_FAKE_LT_FILE;
+    kFake->begin("devices=2");
+    kFakeLt->begin("");
+    setenv("BERTH_CACHE_DIR", folder_.c_str(), 1);
+    reset_diagnostics_for_testing();
+    debugging::set_diagnostic_handler(
+        [this](const debugging::Diagnostic& d) { said_.push_back(d.text); });
+  }
+  void TearDown() override {
+    debugging::set_diagnostic_handler({});
+    unsetenv("BERTH_CACHE_DIR");
+    fs::remove_all(folder_);
+  }
+
+  // By the library of a new card; leaves nothing behind.
+  std::optional<Numbers> compute(const MatrixProduct& p, size_t shift = 0) {
+    Pair pair;
+    return computed_by(pair.card(0), pair.device(0), p, operands_of(p), shift);
+  }
+  void check(const MatrixProduct& p) {
+    SCOPED_TRACE(lt_text(p));
+    const auto got = compute(p);
+    ASSERT_TRUE(got.has_value());
+    EXPECT_EQ(*got, expected_of(p, operands_of(p)));
+    EXPECT_EQ(kFakeLt->objects(), 0);
+    EXPECT_TRUE(said_.empty());
+  }
+
+  const std::string folder_ =
+      testing::TempDir() + "/berth_lt_" + std::to_string(getpid());
+  std::vector<std::string> said_;
+};
+
+MatrixProduct small(DType dtype = float32) {
+  MatrixProduct p;
+  p.dtype = dtype;
+  p.m = 5;
+  p.n = 7;
+  p.k = 3;
+  p.stride_c = p.m * p.n;
+  return p;
+}
+
+// So large that kernels are timed; the library that pretends does not compute
+// it.
+MatrixProduct large(int64_t m = 512) {
+  MatrixProduct p;
+  p.dtype = float16;
+  p.m = m;
+  p.n = 512;
+  p.k = 512;
+  return p;
+}
+
+TEST_F(LtProductsTest, HaveTheValuesOfTheDefinitionForEveryTranspose) {
+  for (const DType dtype :
+       {float32, float64, float16, bfloat16, complex64, complex128}) {
+    for (const int transposes : {0, 1, 2, 3}) {
+      MatrixProduct p = small(dtype);
+      p.transpose_a = (transposes & 1) != 0;
+      p.transpose_b = (transposes & 2) != 0;
+      check(p);
+    }
+  }
+}
+
+TEST_F(LtProductsTest, OfBatchesGoByTheirStrides) {
+  for (const int64_t stride_a : {0, 15, 20}) {
+    for (const int64_t stride_b : {0, 21, 30}) {
+      MatrixProduct p = small();
+      p.batches = 4;
+      p.stride_a = stride_a;
+      p.stride_b = stride_b;
+      p.transpose_b = true;
+      check(p);
+    }
+  }
+}
+
+TEST_F(LtProductsTest, AddABiasAndActivate) {
+  for (const bool bias : {false, true}) {
+    for (const Activation a : {Activation::kNone, Activation::kRelu}) {
+      for (const DType dtype : {float32, bfloat16}) {
+        MatrixProduct p = small(dtype);
+        p.bias = bias;
+        p.activation = a;
+        check(p);
+      }
+    }
+  }
+}
+
+// At 1 and -1 gelu's tanh form is 0.841192 and -0.158808.
+TEST_F(LtProductsTest, ActivateByTheTanhFormOfGelu) {
+  MatrixProduct p = small();
+  p.m = p.n = p.k = 1;
+  p.activation = Activation::kGeluTanh;
+  Pair pair;
+  for (const double x : {1.0, -1.0}) {
+    const auto got =
+        computed_by(pair.card(0), pair.device(0), p, {{x}, {1.0}, {}});
+    ASSERT_TRUE(got.has_value());
+    EXPECT_NEAR((*got)[0].real(), x > 0 ? 0.841192 : -0.158808, 1e-6);
+  }
+}
+
+TEST_F(LtProductsTest, OfWholeNumbersAreNotTheLibrarys) {
+  for (const DType dtype : {int32, int64, int8, uint8}) {
+    EXPECT_FALSE(compute(small(dtype)).has_value());
+  }
+  EXPECT_TRUE(said_.empty());
+}
+
+TEST_F(LtProductsTest, OfOperandsThatBeginAnywhereAreNotTheLibrarys) {
+  EXPECT_TRUE(compute(small(), 64).has_value());
+  EXPECT_FALSE(compute(small(), 4).has_value());
+  EXPECT_TRUE(said_.empty());
+}
+
+TEST_F(LtProductsTest, AreSwitchedOff) {
+  setenv("BERTH_CUDA_PRODUCTS", "own", 1);
+  EXPECT_FALSE(compute(small()).has_value());
+  setenv("BERTH_CUDA_PRODUCTS", "cublas", 1);
+  EXPECT_THROW(compute(small()), errors::InvalidArgument);
+  unsetenv("BERTH_CUDA_PRODUCTS");
+  EXPECT_EQ(kFakeLt->calls("cublasLtCreate"), 0);
+}
+
+// The heuristics' first takes no scratch here, the others more and more.
+TEST_F(LtProductsTest, TakeTheFirstKernelForSmallOnes) {
+  compute(small());
+  EXPECT_EQ(kFakeLt->last_kernel(), 0);
+  EXPECT_EQ(kFakeLt->calls("cublasLtMatmul"), 1);
+}
+
+TEST_F(LtProductsTest, TakeTheFastestKernelForLargeOnes) {
+  kFakeLt->begin("kernels=4,times=4:3:1:2");
+  compute(large());
+  EXPECT_EQ(kFakeLt->last_kernel(), 2);
+  // Another card, another process: what is on disk is taken.
+  const fs::path kept = folder_ + "/cublaslt";
+  EXPECT_EQ(std::distance(fs::directory_iterator(kept), {}), 1);
+  kFakeLt->begin("kernels=4,times=1:3:4:2");
+  compute(large());
+  EXPECT_EQ(kFakeLt->last_kernel(), 2);
+  EXPECT_EQ(kFakeLt->calls("cublasLtMatmul"), 1);
+  EXPECT_EQ(kFakeLt->calls("cublasLtMatmulAlgoGetHeuristic"), 0);
+  // A damaged file is none.
+  const fs::path file = fs::directory_iterator(kept)->path();
+  std::ofstream(file, std::ios::app) << "more";
+  compute(large());
+  EXPECT_EQ(kFakeLt->last_kernel(), 0);
+  EXPECT_EQ(kFakeLt->objects(), 0);
+}
+
+TEST_F(LtProductsTest, TakeNoKernelThatTheLibraryDoesNotKnowAnyMore) {
+  kFakeLt->begin("kernels=4,times=4:3:2:1");
+  compute(large());
+  EXPECT_EQ(kFakeLt->last_kernel(), 3);
+  kFakeLt->begin("kernels=2,times=4:3");
+  compute(large());
+  EXPECT_EQ(kFakeLt->last_kernel(), 1);
+}
+
+TEST_F(LtProductsTest, AreChosenOnceForEachShape) {
+  Pair pair;
+  for (const int64_t m : {512, 513, 512, 513}) {
+    const MatrixProduct p = large(m);
+    ASSERT_TRUE(computed_by(pair.card(0), pair.device(0), p, operands_of(p)));
+  }
+  EXPECT_EQ(kFakeLt->calls("cublasLtMatmulAlgoGetHeuristic"), 2);
+}
+
+TEST_F(LtProductsTest, AreNotTimedWhenThatIsNotWanted) {
+  kFakeLt->begin("kernels=4,times=4:3:1:2");
+  setenv("BERTH_CUDA_PRODUCTS", "first", 1);
+  compute(large());
+  unsetenv("BERTH_CUDA_PRODUCTS");
+  EXPECT_EQ(kFakeLt->last_kernel(), 0);
+  EXPECT_EQ(kFakeLt->calls("cublasLtMatmul"), 1);
+  EXPECT_FALSE(fs::exists(folder_ + "/cublaslt"));
+}
+
+TEST_F(LtProductsTest, AreNotTimedWithoutMemoryForIt) {
+  kFake->begin("devices=2,memory=66M");  // the device's own part is 64 MiB
+  kFakeLt->begin("kernels=4,times=4:3:1:2");
+  MatrixProduct p = large();
+  p.k = 4096;
+  ASSERT_TRUE(compute(p).has_value());
+  EXPECT_LE(kFakeLt->calls("cublasLtMatmul"), 100);
+  EXPECT_TRUE(said_.empty());
+}
+
+TEST_F(LtProductsTest, WithoutEpiloguesAreRefused) {
+  kFakeLt->begin("epilogues=0");
+  MatrixProduct p = small();
+  p.bias = true;
+  EXPECT_FALSE(compute(p).has_value());
+  EXPECT_EQ(said_.size(), 1u);
+  EXPECT_TRUE(compute(small()).has_value());
+}
+
+constexpr const char* kLtCalls[] = {
+#define BERTH_LT_NAME(call) #call,
+    BERTH_LT_CALLS(BERTH_LT_NAME)
+#undef BERTH_LT_NAME
+};
+
+// Either the library's result, or none and one line that says why.
+void run_and_fail(const std::string& call, long at,
+                  std::vector<std::string>& said,
+                  const std::function<std::optional<Numbers>()>& compute,
+                  const Numbers& expected) {
+  const std::string fake = fmt::format("fail={}@{}:15", call, at);
+  SCOPED_TRACE(fake);
+  kFakeLt->begin(fake.c_str());
+  reset_diagnostics_for_testing();
+  said.clear();
+  const long objects = kFakeLt->objects();  // an end that fails leaves some
+  const auto got = compute();
+  EXPECT_EQ(kFakeLt->failed(), 1);
+  if (got.has_value()) {
+    EXPECT_EQ(*got, expected);
+    EXPECT_NE(call.find("Destroy"), std::string::npos);
+    return;
+  }
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find(call + ": CUBLAS_STATUS_NOT_SUPPORTED (15)"),
+            std::string::npos)
+      << said[0];
+  EXPECT_EQ(kFakeLt->objects(), objects);
+}
+
+TEST_F(LtProductsTest, ThatFailAnywhereAreRefusedWithOneWord) {
+  MatrixProduct p = small();
+  p.bias = true;
+  p.batches = 2;
+  p.stride_a = 15;
+  p.activation = Activation::kRelu;
+  check(p);
+  std::map<std::string, long> counts;
+  for (const char* call : kLtCalls) counts[call] = kFakeLt->calls(call);
+  EXPECT_GE(counts["cublasLtMatmulDescSetAttribute"], 5);
+  EXPECT_EQ(counts["cublasLtMatmul"], 1);
+  const Numbers expected = expected_of(p, operands_of(p));
+  for (const auto& [call, count] : counts) {
+    for (long at = 1; at <= count; ++at) {
+      run_and_fail(
+          call, at, said_, [&] { return compute(p); }, expected);
+    }
+  }
+}
+
+TEST_F(LtProductsTest, OfALostCardThrow) {
+  Pair pair;
+  const MatrixProduct p = small();
+  const LtOperands o = operands_of(p);
+  ASSERT_TRUE(computed_by(pair.card(0), pair.device(0), p, o));
+  kFake->begin("devices=2,fail=cuCtxGetCurrent@1:700");
+  size_t scratch = 0;
+  EXPECT_THROW(static_cast<void>(pair.card(0).product(p, &scratch)),
+               errors::Unavailable);
+}
+
+class LtOpsDeathTest : public LtProductsTest {};
+
+// The op on the device, whose own kernels do nothing here.
+void matmul_on_gpu(const char* fake_lt, long expected_launches,
+                   bool expected_right) {
+  kFake->begin("");
+  kFakeLt->begin(fake_lt);
+  const auto on = berth::device("/GPU:0");
+  const Tensor a = constant({{1.0f, 2.0f}, {3.0f, 4.0f}});
+  const Tensor b = constant({{5.0f, 6.0f}, {7.0f, 8.0f}});
+  const long before = kFake->calls("cuLaunchKernel");
+  const auto c = berth::matmul(a, b).to_vector<float>();
+  const std::vector<float> right = {19, 22, 43, 50};
+  fresh_process::check(
+      kFake->calls("cuLaunchKernel") - before == expected_launches,
+      "launches of own kernels");
+  fresh_process::check((c == right) == expected_right, "the values");
+}
+
+TEST_F(LtOpsDeathTest, ComeFromTheLibrarySlow) {
+  IN_A_FRESH_PROCESS(matmul_on_gpu("", 0, true));
+}
+
+TEST_F(LtOpsDeathTest, ComeFromOwnKernelsWhenItRefusesSlow) {
+  IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtCreate@1:1", 1, false));
+  IN_A_FRESH_PROCESS(
+      matmul_on_gpu("fail=cublasLtMatmulAlgoGetHeuristic@1:15", 1, false));
+  // At the launch itself.
+  IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtMatmul@1:15", 1, false));
+}
+
+}  // namespace
+}  // namespace berth::cuda
