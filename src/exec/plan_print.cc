@@ -166,6 +166,7 @@ std::string Plan::str() const {
     print_replica(first, out);
     print_waits(step, out);
   }
+  s += impl_->runner->describe();
   return s;
 }
 

@@ -11,7 +11,7 @@ namespace berth {
 
 namespace {
 
-class StreamRun final : public PreparedRun {
+class StreamRun final : public SteppedRun {
  public:
   StreamRun(ProgramRun& run, const ArenaGuard& guard)
       : run_(run), guard_(guard), launches_(run.program.steps.size()) {
@@ -29,6 +29,11 @@ class StreamRun final : public PreparedRun {
   void launch() override {
     const Program& p = run_.program;
     for (size_t s = 0; s < p.steps.size(); ++s) launch_step(s);
+    end_launch();
+  }
+
+  void end_launch() override {
+    const Program& p = run_.program;
     for (const PlanStream& stream : p.streams) {
       for (int32_t w : stream.final_waits) {
         if (stream.here) wait_in_time(run_, run_.events[w]);
@@ -42,31 +47,7 @@ class StreamRun final : public PreparedRun {
     }
   }
 
- private:
-  struct Launch {
-    ProgramRun* run = nullptr;
-    const PlanStep* step = nullptr;
-    Work work;
-  };
-
-  Work work_of(const PlanStep& step, Launch* launch) const {
-    const PlanOp& op = run_.program.ops[step.first_op];
-    Work work;
-    work.run = [](void* context, Stream&) {
-      const Launch& launch = *static_cast<Launch*>(context);
-      run_as_work(*launch.step, *launch.run);
-    };
-    work.context = launch;
-    work.what = step.parts > 1 ? "a region" : op.op->name().c_str();
-    // Errors of regions say which member failed.
-    if (step.parts == 1) work.site = op.site;
-    work.flops = step.cost.flops;
-    work.moved_bytes = step.cost.bytes;
-    work.crosses_link = step.kind == StepKind::kTransfer;
-    return work;
-  }
-
-  void launch_step(size_t s) {
+  void launch_step(size_t s) override {
     const PlanStep& step = run_.program.steps[s];
     const PlanStream& stream = run_.program.streams[step.stream];
     const bool timed_wait = run_.deadline.is_set() && stream.here;
@@ -92,6 +73,34 @@ class StreamRun final : public PreparedRun {
       run_.events[s] = stream.stream->record();
       run_.launched = static_cast<int32_t>(s) + 1;
     }
+  }
+
+  void call_step(size_t s) override {
+    run_as_work(run_.program.steps[s], run_);
+  }
+
+ private:
+  struct Launch {
+    ProgramRun* run = nullptr;
+    const PlanStep* step = nullptr;
+    Work work;
+  };
+
+  Work work_of(const PlanStep& step, Launch* launch) const {
+    const PlanOp& op = run_.program.ops[step.first_op];
+    Work work;
+    work.run = [](void* context, Stream&) {
+      const Launch& launch = *static_cast<Launch*>(context);
+      run_as_work(*launch.step, *launch.run);
+    };
+    work.context = launch;
+    work.what = step.parts > 1 ? "a region" : op.op->name().c_str();
+    // Errors of regions say which member failed.
+    if (step.parts == 1) work.site = op.site;
+    work.flops = step.cost.flops;
+    work.moved_bytes = step.cost.bytes;
+    work.crosses_link = step.kind == StepKind::kTransfer;
+    return work;
   }
 
   ProgramRun& run_;

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "program/program_run.h"
 
@@ -37,12 +38,28 @@ class PreparedRun {
   virtual void reset() {}
 };
 
+// A run whose steps may be launched one by one, by a runner that does the
+// others itself: each once, behind those that it waits for, those of a stream
+// in the program's order; then end_launch(). launch() does all of it.
+class SteppedRun : public PreparedRun {
+ public:
+  // Launches a step, with its waits, and records its event.
+  virtual void launch_step(size_t step) = 0;
+  // What the step does, called by work of its stream that launches it.
+  virtual void call_step(size_t step) = 0;
+  // Lets streams wait for what the program says they wait for in the end.
+  virtual void end_launch() = 0;
+};
+
 // What executes one program; lives with it.
 class PlanRunner {
  public:
   virtual ~PlanRunner() = default;
   // Allocates what launches of `run` need. Its addresses come later.
   virtual std::unique_ptr<PreparedRun> prepare(ProgramRun& run) const = 0;
+  // Lines for the plan's text: what the runner does otherwise than the engine's
+  // would, and where it does not and why.
+  virtual std::string describe() const { return ""; }
 };
 
 // Returns a runner of the program, which may take `standard`, the engine's own;

@@ -1,10 +1,13 @@
 #include "backends/cuda/cuda_queue.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "backends/cuda/cuda_graph.h"
 #include "backends/gpu/gpu_device.h"
 #include "base/clock.h"
+#include "base/environment.h"
 #include "berth/errors.h"
 
 namespace berth::cuda {
@@ -15,6 +18,9 @@ CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
 // Elapsed times are floats: exact to a tenth of a microsecond up to here.
 constexpr float kLongestMs = 1000;
+
+// So many words are not worth waiting for the stream, as a copy would.
+constexpr size_t kMostWords = 2;
 
 // The card whose memory a space is.
 CudaCard& card_of(const MemorySpace& space, CudaCard& otherwise) {
@@ -48,6 +54,7 @@ void CudaQueue::close() noexcept {
     card_.attempt(driver_.cuEventDestroy, p.event);
   }
   card_.attempt(driver_.cuStreamDestroy, stream_);
+  if (capture_) card_.attempt(driver_.cuStreamDestroy, capture_);
 }
 
 CudaQueue::Point* CudaQueue::take() {
@@ -69,6 +76,12 @@ void CudaQueue::copy(const Copy& copy) {
     return copy_between(copy);
   }
   const bool comes_in = copy.from->host_addressable;
+  const bool pinned = (comes_in ? copy.from : copy.to)->pinned;
+  if (is_recording_ && !pinned) {
+    throw errors::Unimplemented(
+        "a copy from or to host memory that is not pinned cannot be recorded");
+  }
+  if (comes_in && !pinned && put(copy)) return;
   if (comes_in) {
     card_.call(driver_.cuMemcpyHtoDAsync, address(copy.target), copy.source,
                copy.bytes, appending());
@@ -77,9 +90,25 @@ void CudaQueue::copy(const Copy& copy) {
                copy.bytes, appending());
   }
   // The driver may return before it is done with memory that is not pinned.
-  if (!(comes_in ? copy.from : copy.to)->pinned) {
+  if (!pinned) {
     card_.call(driver_.cuStreamSynchronize, stream_);
   }
+}
+
+bool CudaQueue::put(const Copy& copy) {
+  uint32_t words[kMostWords];
+  const size_t count = copy.bytes / sizeof(uint32_t);
+  if (copy.bytes % sizeof(uint32_t) != 0 || count > kMostWords ||
+      address(copy.target) % sizeof(uint32_t) != 0) {
+    return false;
+  }
+  std::memcpy(words, copy.source, copy.bytes);
+  for (size_t i = 0; i < count; ++i) {
+    card_.call(driver_.cuMemsetD32Async,
+               address(copy.target) + i * sizeof(uint32_t), words[i], size_t{1},
+               appending());
+  }
+  return true;
 }
 
 void CudaQueue::copy_between(const Copy& copy) {
@@ -139,6 +168,42 @@ void CudaQueue::await(gpu::Mark mark) {
 void CudaQueue::follow(gpu::Mark mark) {
   card_.call(driver_.cuStreamWaitEvent, appending(),
              static_cast<Point*>(mark)->event, 0u);
+}
+
+bool CudaQueue::can_record() const {
+  return environment_choice("BERTH_CUDA_GRAPHS", {"on", "off"}) == "on";
+}
+
+void CudaQueue::begin_recording() {
+  if (capture_ == nullptr) {
+    card_.call(driver_.cuStreamCreate, &capture_,
+               unsigned{CU_STREAM_NON_BLOCKING});
+  }
+  // Calls of other threads neither disturb it nor are disturbed.
+  card_.call(driver_.cuStreamBeginCapture, capture_,
+             CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  is_recording_ = true;
+}
+
+std::unique_ptr<gpu::Recording> CudaQueue::end_recording(
+    std::unique_ptr<gpu::Recording> old) {
+  is_recording_ = false;
+  CUgraph captured = nullptr;
+  try {
+    card_.call(driver_.cuStreamEndCapture, capture_, &captured);
+  } catch (...) {
+    // The thread must not go on capturing, whatever became of the card.
+    drop_recording();
+    throw;
+  }
+  return make_graph(card_, captured, std::move(old));
+}
+
+void CudaQueue::drop_recording() noexcept {
+  is_recording_ = false;
+  CUgraph captured = nullptr;
+  card_.attempt(driver_.cuStreamEndCapture, capture_, &captured);
+  if (captured) card_.attempt(driver_.cuGraphDestroy, captured);
 }
 
 double CudaQueue::measure_us(Point& point) {

@@ -28,8 +28,16 @@ class CudaQueue final : public gpu::Queue {
   void follow(gpu::Mark mark) override;
   double passed_us(gpu::Mark mark) override;
 
+  // As graphs of the driver, unless BERTH_CUDA_GRAPHS=off.
+  bool can_record() const override;
+  void begin_recording() override;
+  std::unique_ptr<gpu::Recording> end_recording(
+      std::unique_ptr<gpu::Recording> old) override;
+  void drop_recording() noexcept override;
+
   // The stream, to which something is about to be appended.
   CUstream appending() {
+    if (is_recording_) return capture_;
     ++appended_;
     return stream_;
   }
@@ -42,12 +50,17 @@ class CudaQueue final : public gpu::Queue {
 
   Point* take();
   void copy_between(const Copy& copy);
+  // True for a few bytes, which travel as values in the commands.
+  bool put(const Copy& copy);
   double measure_us(Point& point);
   void close() noexcept;
 
   CudaCard& card_;
   const Driver& driver_;
   CUstream stream_ = nullptr;
+  // Of its own, so that no other thread ever uses one that captures.
+  CUstream capture_ = nullptr;
+  bool is_recording_ = false;
   std::deque<Point> points_;
   std::vector<Point*> spare_;
   // The clock: when this point was passed, by the host's.

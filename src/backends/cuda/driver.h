@@ -44,10 +44,18 @@ struct DriverCall<CUresult(P...)> {
   X(cuMemcpyDtoDAsync)        \
   X(cuMemcpyPeerAsync)        \
   X(cuMemsetD8Async)          \
+  X(cuMemsetD32Async)         \
   X(cuStreamCreate)           \
   X(cuStreamDestroy)          \
   X(cuStreamSynchronize)      \
   X(cuStreamWaitEvent)        \
+  X(cuStreamBeginCapture)     \
+  X(cuStreamEndCapture)       \
+  X(cuGraphInstantiate)       \
+  X(cuGraphExecUpdate)        \
+  X(cuGraphLaunch)            \
+  X(cuGraphExecDestroy)       \
+  X(cuGraphDestroy)           \
   X(cuEventCreate)            \
   X(cuEventDestroy)           \
   X(cuEventRecord)            \

@@ -1,4 +1,5 @@
 #include "backends/cuda/scenario_testing.h"
+#include "backends/gpu/stream_recording.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 
@@ -42,6 +43,28 @@ void launch_kernel(CudaCard& card, gpu::QueueStream& stream, void* data) {
   });
 }
 
+// Fills all bytes by a recording that is made twice, as of a plan whose memory
+// has moved, and replayed; work that cannot be recorded is done.
+void fill_recorded(gpu::GpuDevice& d, gpu::QueueStream& stream,
+                   std::byte* data) {
+  gpu::StreamRecording recording(stream, 0);
+  for (const int value : {9, 7}) {
+    launch_on(stream, [&](Stream&) {
+      recording.record([&](gpu::StreamRecording&) {
+        stream.queue().fill(data, value, kBytes);
+      });
+    });
+    synchronize(stream.record());
+  }
+  launch_on(stream, [&](Stream&) { recording.replay(); });
+  synchronize(stream.record());
+  const uint64_t sevens = 0x0707070707070707;
+  launch_on(stream, [&](Stream& s) {
+    d.copy_async(s,
+                 {data, &d.memory(), &sevens, &d.host_memory(), sizeof sevens});
+  });
+}
+
 // Copies the bytes of one device to the other, behind `after`.
 Event copy_over(gpu::GpuDevice& to, const BlockRef& target,
                 gpu::GpuDevice& from, const BlockRef& source, Event after) {
@@ -82,11 +105,12 @@ std::vector<unsigned char> run_scenario() {
   Pair pair;
   gpu::GpuDevice& first = pair.device(0);
   gpu::GpuDevice& second = pair.device(1);
-  const std::vector<unsigned char> sevens(kBytes, 7);
+  const std::vector<unsigned char> ones(kBytes, 1);
   std::vector<unsigned char> back(kBytes, 0);
   const BlockRef a = block_of(first, kBytes), b = block_of(second, kBytes);
-  first.copy_from_host(a->data, sevens.data(), kBytes);
+  first.copy_from_host(a->data, ones.data(), kBytes);
   auto& stream = static_cast<gpu::QueueStream&>(first.compute_stream());
+  fill_recorded(first, stream, a->data);
   WorkTime time;
   launch_on(
       stream,

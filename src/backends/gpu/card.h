@@ -97,6 +97,15 @@ class Module {
 // A point that a queue passes; the driver's event.
 using Mark = void*;
 
+// Commands of a queue that are appended again and again as one: the driver's
+// graph. They keep the addresses and the values that they were recorded with.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  // Appends them. Throws what Queue's functions throw.
+  virtual void launch(Queue& queue) = 0;
+};
+
 // An in-order queue of the driver.
 class Queue {
  public:
@@ -122,6 +131,23 @@ class Queue {
   virtual double passed_us(Mark mark) = 0;
   // Hands what was appended to the card.
   virtual void flush() {}
+
+  // True when this queue can record, which may be asked at any time.
+  virtual bool can_record() const { return false; }
+  // Keeps what is appended from now on instead of doing it, until one of the
+  // others is called; meanwhile there are no marks, no waits for marks, and no
+  // copies from or to host memory that is not pinned. Nothing is allocated on
+  // this thread. Throws errors::* when the driver refuses.
+  virtual void begin_recording() {}
+  // Returns what was kept; `old`, if not null, is of the same work at other
+  // addresses and may become the result. Throws errors::* when something cannot
+  // be recorded: then the queue does what it is given again, too.
+  virtual std::unique_ptr<Recording> end_recording(
+      std::unique_ptr<Recording> /*old*/) {
+    return nullptr;
+  }
+  // Forgets what was kept.
+  virtual void drop_recording() noexcept {}
 
  protected:
   uint64_t appended_ = 0;

@@ -1,6 +1,7 @@
 #include "backends/gpu/card_backend.h"
 
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/replay.h"
 
 namespace berth::gpu {
 
@@ -11,6 +12,7 @@ std::vector<FoundDevice> CardBackend::find_devices(const RuntimeConfig&) {
 std::vector<std::unique_ptr<Device>> CardBackend::create_devices(
     const RuntimeConfig& config, const std::vector<GpuPart>& gpus) {
   if (gpus.empty()) return {};
+  register_replays();
   const auto& cards = runtime_.cards();
   tables_.resize(cards.size());
   for (const GpuPart& p : gpus) {

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "backends/gpu/stream_recording.h"
 #include "base/clock.h"
 #include "device/device.h"
 #include "device/memory_space.h"
@@ -17,16 +18,15 @@ namespace {
 constexpr uint64_t kMostQueued = 2048;
 constexpr uint64_t kPollEvery = 64;
 // Each entry that is queued may report a fault of its own.
-constexpr size_t kFaultBytes = 32;  // (code, three numbers)
 constexpr uint64_t kFaultSlots = 2 * kMostQueued;
 constexpr size_t kFaultMemory = kFaultSlots * kFaultBytes;
+
+}  // namespace
 
 std::unique_ptr<MemorySource> pinned_or_host(Card& card) {
   auto source = card.pinned_source();
   return source ? std::move(source) : host_memory_source();
 }
-
-}  // namespace
 
 QueueStream::QueueStream(Device* device, Card& card)
     : Stream(device),
@@ -61,6 +61,7 @@ int64_t* QueueStream::mirror_slot(uint64_t sequence) const {
 }
 
 void* QueueStream::watch_fault(const FaultTexts& texts) {
+  if (recording_ != nullptr) return recording_->watch_fault(texts);
   faults_ = texts;
   return fault_slot(entries_.last() + 1);
 }
@@ -109,6 +110,7 @@ Work QueueStream::call(const Work& work) {
     e.failure = run_work(work, *this);
     --depth_;
     e.faults = std::exchange(faults_, nullptr);
+    e.replayed = std::exchange(replayed_, nullptr);
     if (e.faults || work.time != nullptr) end_of(e);
   }
   push(std::move(e));
@@ -238,12 +240,22 @@ void QueueStream::await(uint64_t sequence) {
 }
 
 FailureRef QueueStream::reported(const Entry& e, uint64_t sequence) {
-  const int64_t* numbers = mirror_slot(sequence);
+  if (e.faults) return reported(mirror_slot(sequence), e.faults, e.work);
+  FailureRef first;
+  for (size_t i = 0; !first && i < e.replayed->ops.size(); ++i) {
+    const RecordedFaults::Op& op = e.replayed->ops[i];
+    first = reported(e.replayed->mirror_slot(i), op.texts, op.work);
+  }
+  return first;
+}
+
+FailureRef QueueStream::reported(const int64_t* numbers,
+                                 const FaultTexts& texts, const Work& work) {
   const auto code = static_cast<int32_t>(numbers[0]);
   if (code == 0) return nullptr;
-  const size_t text = std::min(static_cast<size_t>(code), e.faults->size()) - 1;
-  return make_failure(errors::Code::kInvalidArgument, device(), e.work,
-                      fmt::format(fmt::runtime((*e.faults)[text]), numbers[1],
+  const size_t text = std::min(static_cast<size_t>(code), texts->size()) - 1;
+  return make_failure(errors::Code::kInvalidArgument, device(), work,
+                      fmt::format(fmt::runtime((*texts)[text]), numbers[1],
                                   numbers[2], numbers[3]));
 }
 
@@ -309,7 +321,7 @@ bool QueueStream::end_first(Lock& lock, bool ask, Work* drop) {
   if (FailureRef failed = std::exchange(failed_, nullptr)) {
     if (!failure) failure = std::move(failed);
   }
-  if (!failure && e.faults) failure = reported(e, first);
+  if (!failure && (e.faults || e.replayed)) failure = reported(e, first);
   failures_.add(first, std::move(failure));
   if (e.work.time != nullptr) {
     const double begin = std::max(e.launched_us, end_before_us_);

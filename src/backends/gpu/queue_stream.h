@@ -23,8 +23,12 @@
 
 namespace berth::gpu {
 
-// Texts for what kernels report() (Recipe::fault).
+// Texts for what kernels report() (Recipe::fault), to a slot of this size.
 using FaultTexts = std::shared_ptr<const std::vector<std::string>>;
+constexpr size_t kFaultBytes = 32;  // (code, three numbers)
+
+// Host memory that the card copies to.
+std::unique_ptr<MemorySource> pinned_or_host(Card& card);
 
 // Memory of a source, given back at the end.
 class HeldMemory {
@@ -48,12 +52,16 @@ class HeldMemory {
   std::byte* const data_;
 };
 
+class StreamRecording;
+struct RecordedFaults;
+
 class QueueStream final : public Stream {
  public:
   QueueStream(Device* device, Card& card);
   // Waits for what was launched.
   ~QueueStream() override;
 
+  Card& card() { return card_; }
   // The driver's queue, for work of this stream while it is called.
   Queue& queue() { return *queue_; }
   void* native() override { return queue_.get(); }
@@ -61,6 +69,10 @@ class QueueStream final : public Stream {
   // Says that the work which is being called may report() faults; returns the
   // address for it, in the card's memory.
   void* watch_fault(const FaultTexts& texts);
+  // The same of work that was recorded, by work that replays it.
+  void watch_faults(const std::shared_ptr<const RecordedFaults>& faults) {
+    replayed_ = faults;
+  }
 
   void launch(const Work& work) override;
   Event record() override;
@@ -74,6 +86,7 @@ class QueueStream final : public Stream {
   void reset_error();
 
  private:
+  friend class StreamRecording;
   using Lock = std::unique_lock<std::recursive_mutex>;
   // Work that was launched, or a wait.
   struct Entry {
@@ -82,6 +95,7 @@ class QueueStream final : public Stream {
     Event waits_for;     // whose failure is this one's
     FailureRef failure;  // known at the launch
     FaultTexts faults;
+    std::shared_ptr<const RecordedFaults> replayed;
     double launched_us = 0;
   };
   // A mark in the queue. There are fewer than entries: they are made when
@@ -120,6 +134,9 @@ class QueueStream final : public Stream {
   void pass_point(Point& point);
   FailureRef failure_from(const errors::Error& error, const Work& work);
   FailureRef reported(const Entry& e, uint64_t sequence);
+  // What kernels of `work` reported, if they did: `numbers` of a fault slot.
+  FailureRef reported(const int64_t* numbers, const FaultTexts& texts,
+                      const Work& work);
   // What the entry at `sequence` failed with, once it is passed.
   FailureRef failure_at(uint64_t sequence);
   std::byte* fault_slot(uint64_t sequence) const;
@@ -134,7 +151,9 @@ class QueueStream final : public Stream {
   FailureRef failed_;                 // what the driver said there
   int depth_ = 0;                     // of work that is being called
   FaultTexts faults_;                 // of that work
-  std::vector<Work> nested_;          // launched by it
+  std::shared_ptr<const RecordedFaults> replayed_;
+  StreamRecording* recording_ = nullptr;  // what that work is recorded into
+  std::vector<Work> nested_;              // launched by it
   FailureLog failures_;
   FailureRef lost_;  // the card is
   bool timed_ = false;

@@ -295,6 +295,10 @@ std::unique_ptr<Prepared> Recipe::finish() {
   return std::make_unique<RecipeKernel>(std::move(steps_));
 }
 
+bool is_recipe(const BoundKernel& kernel) {
+  return dynamic_cast<const RecipeKernel*>(kernel.state.get()) != nullptr;
+}
+
 Strided strided(const Shape& shape, const int64_t* strides) {
   Strided s;
   for (int d = 0; d < shape.rank(); ++d) {

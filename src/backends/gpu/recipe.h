@@ -144,6 +144,10 @@ class Recipe {
   std::unique_ptr<RecipeSteps> steps_;
 };
 
+// True for what a Recipe finished: its calls append to the queue of the call's
+// stream alone, and differ in addresses alone.
+bool is_recipe(const BoundKernel& kernel);
+
 }  // namespace berth::gpu
 
 #endif  // BERTH_BACKENDS_GPU_RECIPE_H_

@@ -40,6 +40,7 @@ class ClKernel final : public gpu::Kernel {
   void launch(gpu::Queue& queue, const gpu::Grid& grid,
               const gpu::KernelArg* args, int num_args) override {
     auto& q = static_cast<ClQueue&>(queue);
+    if (q.records(*this, grid, args, num_args)) return;
     std::lock_guard lock(mutex_);
     const uint64_t version = ClMemory::version();
     const bool set_all = version != version_;

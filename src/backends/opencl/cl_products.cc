@@ -56,9 +56,10 @@ class ClblastProduct final : public gpu::Kernel {
                  T zero, T one)
       : p_(p), functions_(functions), zero_(zero), one_(one) {}
 
-  void launch(gpu::Queue& queue, const gpu::Grid&, const gpu::KernelArg* args,
-              int) override {
+  void launch(gpu::Queue& queue, const gpu::Grid& grid,
+              const gpu::KernelArg* args, int num_args) override {
     auto& q = static_cast<ClQueue&>(queue);
+    if (q.records(*this, grid, args, num_args)) return;
     Place places[3];
     for (int i = 0; i < 3; ++i) {
       places[i] = q.card().place_of(*static_cast<void* const*>(args[i].value));

@@ -1,6 +1,7 @@
 #include "backends/opencl/cl_queue.h"
 
 #include "base/clock.h"
+#include "base/environment.h"
 
 namespace berth::opencl {
 
@@ -38,6 +39,7 @@ void ClQueue::launch(cl_kernel kernel, const gpu::Grid& grid) {
 
 void ClQueue::copy(const Copy& copy) {
   if (copy.bytes == 0) return;
+  if (list_) return list_->add_copy(copy);
   ++appended_;
   if (copy.from->host_addressable) {
     const Place to = card_.place_of(copy.target);
@@ -61,6 +63,7 @@ void ClQueue::copy(const Copy& copy) {
 }
 
 void ClQueue::fill(void* target, int value, size_t bytes) {
+  if (list_) return list_->add_fill(target, value, bytes);
   const Place to = card_.place_of(target);
   const auto byte = static_cast<unsigned char>(value);
   ++appended_;
@@ -130,5 +133,16 @@ double ClQueue::passed_us(gpu::Mark mark) {
 }
 
 void ClQueue::flush() { clFlush(queue_); }
+
+bool ClQueue::can_record() const {
+  return environment_switch("BERTH_OPENCL_RECORD", false);
+}
+
+void ClQueue::begin_recording() { list_ = std::make_unique<gpu::CallList>(); }
+
+std::unique_ptr<gpu::Recording> ClQueue::end_recording(
+    std::unique_ptr<gpu::Recording> /*old*/) {
+  return std::move(list_);
+}
 
 }  // namespace berth::opencl

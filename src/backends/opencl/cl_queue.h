@@ -3,6 +3,7 @@
 #ifndef BERTH_BACKENDS_OPENCL_CL_QUEUE_H_
 #define BERTH_BACKENDS_OPENCL_CL_QUEUE_H_
 
+#include "backends/gpu/call_list.h"
 #include "backends/gpu/card.h"
 #include "backends/opencl/cl_card.h"
 
@@ -23,6 +24,19 @@ class ClQueue final : public gpu::Queue {
   double passed_us(gpu::Mark mark) override;
   void flush() override;
 
+  // BERTH_OPENCL_RECORD=1: as lists of calls, for tests.
+  bool can_record() const override;
+  void begin_recording() override;
+  std::unique_ptr<gpu::Recording> end_recording(
+      std::unique_ptr<gpu::Recording> old) override;
+  void drop_recording() noexcept override { list_.reset(); }
+  // True: the launch is recorded, and not to be made now.
+  bool records(gpu::Kernel& kernel, const gpu::Grid& grid,
+               const gpu::KernelArg* args, int num_args) {
+    if (list_) list_->add_launch(kernel, grid, args, num_args);
+    return list_ != nullptr;
+  }
+
   const ClCard& card() const { return card_; }
   void launch(cl_kernel kernel, const gpu::Grid& grid);
   // The driver's queue, for a library that appends commands.
@@ -38,6 +52,7 @@ class ClQueue final : public gpu::Queue {
   cl_command_queue queue_ = nullptr;
   double clock_offset_us_ = 0;
   bool clock_known_ = false;
+  std::unique_ptr<gpu::CallList> list_;  // being recorded
 };
 
 }  // namespace berth::opencl

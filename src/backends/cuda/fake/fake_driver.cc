@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,8 +20,23 @@ struct CUctx_st {
   int device = 0;
   CUresult lasting = CUDA_SUCCESS;
 };
+// A command that waits in a graph: what it is, and what does it.
+struct Command {
+  const void* kind = nullptr;  // of those of one kind, one replaces the other
+  std::function<CUresult()> run;
+};
+struct CUgraph_st {
+  CUcontext context = nullptr;
+  std::vector<Command> commands;
+};
+struct CUgraphExec_st {
+  CUcontext context = nullptr;
+  std::vector<Command> commands;
+};
 struct CUstream_st {
   CUcontext context = nullptr;
+  std::unique_ptr<CUgraph_st> captured;  // null: it does not capture
+  bool broken = false;                   // what it captures
 };
 struct CUevent_st {
   CUcontext context = nullptr;
@@ -82,6 +98,9 @@ State& state() {
 }
 
 thread_local CUcontext current = nullptr;
+// The stream of which this thread began a capture, of its own calls alone
+// (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).
+thread_local CUstream capturing = nullptr;
 
 // Words between separators.
 std::vector<std::string> cut(const std::string& text, char separator) {
@@ -176,19 +195,25 @@ class Call {
     error = CUDA_ERROR_INVALID_HANDLE;
     return true;
   }
+  // Calls that wait, or that may, are refused to a thread that captures; what
+  // it captures is lost.
+  bool refused() {
+    if (fails() || capturing == nullptr) return fails();
+    capturing->broken = true;
+    error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return true;
+  }
   // Where a device's bytes can be touched; null: they are not all its own.
-  char* touch(CUdeviceptr data, size_t bytes, int device) const {
-    auto it = s.allocations.upper_bound(data);
-    if (it == s.allocations.begin()) return nullptr;
+  static char* touch(CUdeviceptr data, size_t bytes, int device) {
+    const auto& all = state().allocations;
+    auto it = all.upper_bound(data);
+    if (it == all.begin()) return nullptr;
     --it;
     const Allocation& a = it->second;
     if (a.device != device || data + bytes > it->first + a.bytes) {
       return nullptr;
     }
     return a.own + (data - it->first);
-  }
-  char* touch(CUdeviceptr data, size_t bytes) const {
-    return touch(data, bytes, current->device);
   }
 
   CUresult error = CUDA_SUCCESS;
@@ -197,6 +222,25 @@ class Call {
  private:
   std::lock_guard<std::recursive_mutex> lock_;
 };
+
+// Does what `run` does, or keeps it where the stream captures.
+CUresult append(CUstream stream, const void* kind,
+                std::function<CUresult()> run) {
+  if (!stream->captured) return run();
+  if (stream != capturing) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  stream->captured->commands.push_back({kind, std::move(run)});
+  return CUDA_SUCCESS;
+}
+
+// Copies between two places of memory that may not be the caller's.
+template <class To, class From>
+CUresult copy_bytes(To&& to, From&& from, size_t bytes) {
+  void* target = to();
+  const void* source = from();
+  if (target == nullptr || source == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::memmove(target, source, bytes);
+  return CUDA_SUCCESS;
+}
 
 // Reserves addresses that nobody may touch, and the same bytes elsewhere.
 Allocation map_bytes(size_t bytes, int device) {
@@ -341,6 +385,8 @@ FAKE cuGetErrorName(CUresult error, const char** name) {
     FAKE_NAME(CUDA_ERROR_NOT_FOUND)
     FAKE_NAME(CUDA_ERROR_ILLEGAL_ADDRESS)
     FAKE_NAME(CUDA_ERROR_LAUNCH_FAILED)
+    FAKE_NAME(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    FAKE_NAME(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
     default:
       *name = nullptr;
       return CUDA_ERROR_INVALID_VALUE;
@@ -416,13 +462,14 @@ FAKE cuCtxSetCurrent(CUcontext context) {
 
 FAKE cuCtxEnablePeerAccess(CUcontext other, unsigned) {
   Call c("cuCtxEnablePeerAccess");
-  if (!c.fails() && other == current) return CUDA_ERROR_INVALID_CONTEXT;
+  if (c.refused()) return c.error;
+  if (other == current) return CUDA_ERROR_INVALID_CONTEXT;
   return c.error;
 }
 
 FAKE cuMemAlloc(CUdeviceptr* data, size_t bytes) {
   Call c("cuMemAlloc");
-  if (c.fails()) return c.error;
+  if (c.refused()) return c.error;
   size_t& used = c.s.used[current->device];
   if (bytes > c.s.memory - used) return CUDA_ERROR_OUT_OF_MEMORY;
   const Allocation a = map_bytes(bytes, current->device);
@@ -437,7 +484,7 @@ FAKE cuMemAlloc(CUdeviceptr* data, size_t bytes) {
 
 FAKE cuMemFree(CUdeviceptr data) {
   Call c("cuMemFree");
-  if (c.fails()) return c.error;
+  if (c.refused()) return c.error;
   const auto it = c.s.allocations.find(data);
   if (it == c.s.allocations.end() || it->second.device != current->device) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -449,7 +496,7 @@ FAKE cuMemFree(CUdeviceptr data) {
 
 FAKE cuMemHostAlloc(void** data, size_t bytes, unsigned) {
   Call c("cuMemHostAlloc");
-  if (c.fails()) return c.error;
+  if (c.refused()) return c.error;
   *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   c.s.host.insert(*data);
   return CUDA_SUCCESS;
@@ -457,7 +504,7 @@ FAKE cuMemHostAlloc(void** data, size_t bytes, unsigned) {
 
 FAKE cuMemFreeHost(void* data) {
   Call c("cuMemFreeHost");
-  if (c.fails()) return c.error;
+  if (c.refused()) return c.error;
   if (c.s.host.erase(data) == 0) return CUDA_ERROR_INVALID_VALUE;
   std::free(data);
   return CUDA_SUCCESS;
@@ -467,31 +514,35 @@ FAKE cuMemcpyHtoDAsync(CUdeviceptr target, const void* source, size_t bytes,
                        CUstream stream) {
   Call c("cuMemcpyHtoDAsync");
   if (c.fails() || c.wrong(stream)) return c.error;
-  char* to = c.touch(target, bytes);
-  if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::memcpy(to, source, bytes);
-  return CUDA_SUCCESS;
+  static const char kind = 0;
+  return append(stream, &kind, [=, device = current->device] {
+    return copy_bytes([=] { return Call::touch(target, bytes, device); },
+                      [=] { return source; }, bytes);
+  });
 }
 
 FAKE cuMemcpyDtoHAsync(void* target, CUdeviceptr source, size_t bytes,
                        CUstream stream) {
   Call c("cuMemcpyDtoHAsync");
   if (c.fails() || c.wrong(stream)) return c.error;
-  const char* from = c.touch(source, bytes);
-  if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::memcpy(target, from, bytes);
-  return CUDA_SUCCESS;
+  static const char kind = 0;
+  return append(stream, &kind, [=, device = current->device] {
+    return copy_bytes([=] { return target; },
+                      [=] { return Call::touch(source, bytes, device); },
+                      bytes);
+  });
 }
 
 FAKE cuMemcpyDtoDAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes,
                        CUstream stream) {
   Call c("cuMemcpyDtoDAsync");
   if (c.fails() || c.wrong(stream)) return c.error;
-  char* to = c.touch(target, bytes);
-  const char* from = c.touch(source, bytes);
-  if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::memmove(to, from, bytes);
-  return CUDA_SUCCESS;
+  static const char kind = 0;
+  return append(stream, &kind, [=, device = current->device] {
+    return copy_bytes([=] { return Call::touch(target, bytes, device); },
+                      [=] { return Call::touch(source, bytes, device); },
+                      bytes);
+  });
 }
 
 FAKE cuMemcpyPeerAsync(CUdeviceptr target, CUcontext to_context,
@@ -499,21 +550,43 @@ FAKE cuMemcpyPeerAsync(CUdeviceptr target, CUcontext to_context,
                        CUstream stream) {
   Call c("cuMemcpyPeerAsync");
   if (c.fails() || c.wrong(stream)) return c.error;
-  char* to = c.touch(target, bytes, to_context->device);
-  const char* from = c.touch(source, bytes, from_context->device);
-  if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::memcpy(to, from, bytes);
-  return CUDA_SUCCESS;
+  static const char kind = 0;
+  return append(stream, &kind, [=] {
+    return copy_bytes(
+        [=] { return Call::touch(target, bytes, to_context->device); },
+        [=] { return Call::touch(source, bytes, from_context->device); },
+        bytes);
+  });
 }
 
 FAKE cuMemsetD8Async(CUdeviceptr target, unsigned char value, size_t bytes,
                      CUstream stream) {
   Call c("cuMemsetD8Async");
   if (c.fails() || c.wrong(stream)) return c.error;
-  char* to = c.touch(target, bytes);
-  if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::memset(to, value, bytes);
-  return CUDA_SUCCESS;
+  static const char kind = 0;
+  return append(stream, &kind, [=, device = current->device] {
+    char* to = Call::touch(target, bytes, device);
+    if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::memset(to, value, bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+FAKE cuMemsetD32Async(CUdeviceptr target, unsigned value, size_t count,
+                      CUstream stream) {
+  Call c("cuMemsetD32Async");
+  if (c.fails() || c.wrong(stream)) return c.error;
+  static const char kind = 0;
+  return append(stream, &kind, [=, device = current->device] {
+    char* to = Call::touch(target, count * sizeof(value), device);
+    if (to == nullptr || target % sizeof(value) != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      std::memcpy(to + i * sizeof(value), &value, sizeof(value));
+    }
+    return CUDA_SUCCESS;
+  });
 }
 
 FAKE cuStreamCreate(CUstream* stream, unsigned) {
@@ -524,12 +597,14 @@ FAKE cuStreamCreate(CUstream* stream, unsigned) {
 
 FAKE cuStreamDestroy(CUstream stream) {
   Call c("cuStreamDestroy");
+  if (capturing == stream) capturing = nullptr;
   return destroy(c, stream);
 }
 
 FAKE cuStreamSynchronize(CUstream stream) {
   Call c("cuStreamSynchronize");
-  if (!c.fails()) c.wrong(stream);
+  if (c.refused()) return c.error;
+  c.wrong(stream);
   return c.error;
 }
 
@@ -538,6 +613,82 @@ FAKE cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   if (c.fails() || c.wrong(stream)) return c.error;
   // Another context's will do.
   return c.s.objects.contains(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+FAKE cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
+  Call c("cuStreamBeginCapture");
+  if (c.fails() || c.wrong(stream)) return c.error;
+  if (stream->captured || capturing != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  if (mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) {
+    return CUDA_ERROR_INVALID_VALUE;  // of the others nothing is known here
+  }
+  stream->captured = std::make_unique<CUgraph_st>();
+  stream->captured->context = current;
+  stream->broken = false;
+  capturing = stream;
+  return CUDA_SUCCESS;
+}
+
+FAKE cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  Call c("cuStreamEndCapture");
+  *graph = nullptr;
+  if (c.error == CUDA_ERROR_INVALID_CONTEXT || c.wrong(stream)) return c.error;
+  if (!stream->captured) return CUDA_ERROR_ILLEGAL_STATE;
+  if (stream != capturing) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  // It ends, whatever comes of it.
+  capturing = nullptr;
+  std::unique_ptr<CUgraph_st> captured = std::move(stream->captured);
+  if (c.fails()) return c.error;
+  if (stream->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  *graph = captured.release();
+  c.s.objects.insert(*graph);
+  return CUDA_SUCCESS;
+}
+
+FAKE cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  Call c("cuGraphInstantiate");
+  if (c.refused() || c.wrong(graph)) return c.error;
+  *exec = made<CUgraphExec_st>(c.s);
+  (*exec)->commands = graph->commands;
+  return CUDA_SUCCESS;
+}
+
+FAKE cuGraphExecUpdate(CUgraphExec exec, CUgraph graph,
+                       CUgraphExecUpdateResultInfo* info) {
+  Call c("cuGraphExecUpdate");
+  if (c.refused() || c.wrong(exec) || c.wrong(graph)) return c.error;
+  const bool same = std::equal(
+      exec->commands.begin(), exec->commands.end(), graph->commands.begin(),
+      graph->commands.end(),
+      [](const Command& a, const Command& b) { return a.kind == b.kind; });
+  info->result = same ? CU_GRAPH_EXEC_UPDATE_SUCCESS
+                      : CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+  if (!same) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  exec->commands = graph->commands;
+  return CUDA_SUCCESS;
+}
+
+FAKE cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  Call c("cuGraphLaunch");
+  if (c.fails() || c.wrong(exec) || c.wrong(stream)) return c.error;
+  if (stream->captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  for (const Command& command : exec->commands) {
+    // What was right when it was captured is not any more.
+    if (command.run() != CUDA_SUCCESS) {
+      return current->lasting = CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+FAKE cuGraphExecDestroy(CUgraphExec exec) {
+  Call c("cuGraphExecDestroy");
+  return destroy(c, exec);
+}
+
+FAKE cuGraphDestroy(CUgraph graph) {
+  Call c("cuGraphDestroy");
+  return destroy(c, graph);
 }
 
 FAKE cuEventCreate(CUevent* event, unsigned) {
@@ -554,6 +705,7 @@ FAKE cuEventDestroy(CUevent event) {
 FAKE cuEventRecord(CUevent event, CUstream stream) {
   Call c("cuEventRecord");
   if (c.fails() || c.wrong(stream) || c.wrong(event)) return c.error;
+  if (stream->captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   event->left = c.s.later;
   event->at_ms = c.s.clock_ms += 0.5;
   return CUDA_SUCCESS;
@@ -561,13 +713,13 @@ FAKE cuEventRecord(CUevent event, CUstream stream) {
 
 FAKE cuEventQuery(CUevent event) {
   Call c("cuEventQuery");
-  if (c.fails() || c.wrong(event)) return c.error;
+  if (c.refused() || c.wrong(event)) return c.error;
   return event->left-- > 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 FAKE cuEventSynchronize(CUevent event) {
   Call c("cuEventSynchronize");
-  if (c.fails() || c.wrong(event)) return c.error;
+  if (c.refused() || c.wrong(event)) return c.error;
   event->left = 0;
   return CUDA_SUCCESS;
 }
@@ -581,7 +733,7 @@ FAKE cuEventElapsedTime(float* ms, CUevent begin, CUevent end) {
 
 FAKE cuModuleLoadData(CUmodule* module, const void* image) {
   Call c("cuModuleLoadData");
-  if (c.fails()) return c.error;
+  if (c.refused()) return c.error;
   const size_t bytes = elf_bytes(image);
   if (bytes == 0) return CUDA_ERROR_INVALID_IMAGE;
   *module = made<CUmod_st>(c.s);
@@ -591,6 +743,7 @@ FAKE cuModuleLoadData(CUmodule* module, const void* image) {
 
 FAKE cuModuleUnload(CUmodule module) {
   Call c("cuModuleUnload");
+  if (c.refused()) return c.error;
   return destroy(c, module);
 }
 
@@ -619,7 +772,7 @@ FAKE cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
       items == 0 || items > 1024) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return CUDA_SUCCESS;
+  return append(stream, function, [] { return CUDA_SUCCESS; });
 }
 
 // NVRTC asks for a table of what no header declares, whose first number is its

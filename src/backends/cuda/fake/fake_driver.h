@@ -1,5 +1,6 @@
 // A libcuda.so.1 for tests: memory of the host, streams that run at once,
-// kernels that do nothing, and failures on request.
+// graphs whose copies and fills are done when they are launched, kernels that
+// do nothing, and failures on request.
 //
 // BERTH_FAKE_CUDA, or begin(), says what it is like, separated by commas:
 //   devices=2                  how many GPUs; 1

@@ -1,0 +1,158 @@
+#include "backends/gpu/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/gpu/replay_piece.h"
+#include "backends/gpu/replay_pieces.h"
+
+namespace berth::gpu {
+
+namespace {
+
+// Runs step by step before anything is recorded.
+constexpr int kFirstRuns = 2;
+
+// What instances of a plan find out about a piece.
+struct PieceState {
+  std::atomic<bool> gave_up{false};
+  std::atomic<int> recorded{0};
+  std::string why;  // under the runner's mutex
+};
+
+class ReplayRunner final : public PlanRunner {
+ public:
+  ReplayRunner(std::vector<Piece> pieces, std::unique_ptr<PlanRunner> standard)
+      : pieces_(std::move(pieces)),
+        standard_(std::move(standard)),
+        states_(pieces_.size()) {}
+
+  std::unique_ptr<PreparedRun> prepare(ProgramRun& run) const override;
+  std::string describe() const override;
+
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  bool is_warm() const { return runs_ >= kFirstRuns; }
+  void count_run() const { ++runs_; }
+  PieceState& state(size_t piece) const { return states_[piece]; }
+  void give_up(size_t piece, const std::string& why) const {
+    std::lock_guard lock(mutex_);
+    if (!states_[piece].gave_up) states_[piece].why = why;
+    states_[piece].gave_up = true;
+  }
+
+ private:
+  const std::vector<Piece> pieces_;
+  const std::unique_ptr<PlanRunner> standard_;
+  mutable std::deque<PieceState> states_;
+  mutable std::atomic<int> runs_{0};
+  mutable std::mutex mutex_;
+};
+
+class ReplayRun final : public PreparedRun {
+ public:
+  ReplayRun(const ReplayRunner& runner, ProgramRun& run,
+            std::unique_ptr<SteppedRun> steps)
+      : runner_(runner), run_(run), steps_(std::move(steps)) {
+    for (const Piece& piece : runner.pieces()) {
+      replays_.push_back(piece.recorded == nullptr
+                             ? nullptr
+                             : std::make_unique<PieceRun>(piece, run, *steps_));
+    }
+  }
+
+  void launch() override {
+    // Times and deadlines are of steps.
+    if (!runner_.is_warm() || run_.sampled || run_.deadline.is_set()) {
+      for (const auto& replay : replays_) {
+        if (replay) replay->look();
+      }
+      steps_->launch();
+      return runner_.count_run();
+    }
+    for (size_t i = 0; i < replays_.size(); ++i) {
+      if (replays_[i] && replay(i)) continue;
+      for (const int32_t s : runner_.pieces()[i].steps) {
+        steps_->launch_step(static_cast<size_t>(s));
+      }
+    }
+    steps_->end_launch();
+  }
+
+  bool ended() const override { return steps_->ended(); }
+  void finish() override { steps_->finish(); }
+  void reset() override { steps_->reset(); }
+
+ private:
+  bool replay(size_t i) {
+    PieceState& state = runner_.state(i);
+    if (state.gave_up) return false;
+    PieceRun& piece = *replays_[i];
+    const int before = piece.recorded();
+    const bool launched = piece.launch();
+    if (piece.recorded() != before) ++state.recorded;
+    if (!piece.why().empty()) runner_.give_up(i, piece.why());
+    return launched;
+  }
+
+  const ReplayRunner& runner_;
+  ProgramRun& run_;
+  const std::unique_ptr<SteppedRun> steps_;
+  std::vector<std::unique_ptr<PieceRun>> replays_;  // by piece; null: none
+};
+
+std::unique_ptr<PreparedRun> ReplayRunner::prepare(ProgramRun& run) const {
+  std::unique_ptr<PreparedRun> prepared = standard_->prepare(run);
+  auto* stepped = dynamic_cast<SteppedRun*>(prepared.get());
+  if (stepped == nullptr) return prepared;
+  prepared.release();
+  return std::make_unique<ReplayRun>(*this, run,
+                                     std::unique_ptr<SteppedRun>(stepped));
+}
+
+std::string ReplayRunner::describe() const {
+  std::string text;
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    const PieceState& state = states_[i];
+    const std::string& why = state.gave_up ? state.why : piece.why;
+    text += fmt::format("{} steps {} stream {}",
+                        why.empty() ? "replay" : "no-replay",
+                        step_ranges(piece.steps), piece.stream);
+    if (state.recorded > 0)
+      text += fmt::format(" recorded {}", +state.recorded);
+    if (!why.empty()) text += fmt::format(" why \"{}\"", why);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::unique_ptr<PlanRunner> replay_runner(
+    const Program& program, std::unique_ptr<PlanRunner>& standard) {
+  std::vector<Piece> pieces = pieces_of(program);
+  if (std::none_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+        return piece.recorded != nullptr;
+      })) {
+    return nullptr;
+  }
+  return std::make_unique<ReplayRunner>(std::move(pieces), std::move(standard));
+}
+
+void register_replays() {
+  static const bool registered = [] {
+    register_runner(&replay_runner);
+    return true;
+  }();
+  (void)registered;
+}
+
+}  // namespace berth::gpu

@@ -1,0 +1,71 @@
+// PieceRun: a piece of a program as one instance of the plan replays it.
+//
+// One thread at a time, that which launches the run.
+
+#ifndef BERTH_BACKENDS_GPU_REPLAY_PIECE_H_
+#define BERTH_BACKENDS_GPU_REPLAY_PIECE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/gpu/replay_pieces.h"
+#include "backends/gpu/stream_recording.h"
+#include "program/runner.h"
+
+namespace berth::gpu {
+
+class PieceRun {
+ public:
+  // `piece` is recorded, and outlives this, as do the others.
+  PieceRun(const Piece& piece, ProgramRun& run, SteppedRun& steps);
+  PieceRun(const PieceRun&) = delete;
+  PieceRun& operator=(const PieceRun&) = delete;
+
+  // Notes where the run's arguments and results are, of a run that is not
+  // replayed.
+  void look();
+  // Launches the steps by a recording, which it makes if it must, and records
+  // their events. False: nothing was launched; if that is so for good, because
+  // of why().
+  bool launch();
+
+  const std::string& why() const { return why_; }
+  // Recordings made so far.
+  int recorded() const { return recorded_; }
+
+ private:
+  // An argument or a result.
+  struct Place {
+    std::byte* address = nullptr;  // in the last run
+    bool moved = false;            // it was elsewhere before
+    BlockRef home;                 // its memory in the recording; null: itself
+  };
+
+  std::byte* address_of(const MovingBuffer& m) const;
+  bool is_current() const;
+  // False, with why_ or because the stream takes no work now.
+  bool record();
+  void give_homes();
+  // Called by work of the stream.
+  void make_recording();
+  void append(StreamRecording& recording);
+  void replay();
+  void copy(const MovingBuffer& m, std::byte* to, const std::byte* from);
+
+  const Piece& piece_;
+  ProgramRun& run_;
+  SteppedRun& steps_;
+  std::vector<Place> places_;                // by piece_.moving
+  std::vector<std::byte*> recorded_arenas_;  // by device
+  std::optional<StreamRecording> recording_;
+  Work recording_work_, replay_work_;
+  bool made_ = false;  // by the last recording_work_
+  int recorded_ = 0;
+  std::string why_;
+};
+
+}  // namespace berth::gpu
+
+#endif  // BERTH_BACKENDS_GPU_REPLAY_PIECE_H_

@@ -1,0 +1,72 @@
+// StreamRecording: work of a stream that is recorded once and replayed.
+//
+//   launch work of the stream that calls   recording.record(...)
+//   then, any number of times, work that calls   recording.replay()
+//
+// What kernels report() while it is replayed is found when that work ends, and
+// names the op that reported it. A replay begins when the one before it has
+// ended. One thread at a time; lives as long as work of the stream that replays
+// it.
+
+#ifndef BERTH_BACKENDS_GPU_STREAM_RECORDING_H_
+#define BERTH_BACKENDS_GPU_STREAM_RECORDING_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "backends/gpu/queue_stream.h"
+#include "device/block.h"
+
+namespace berth::gpu {
+
+// Who may report in a recording, and where: by slot.
+struct RecordedFaults {
+  struct Op {
+    FaultTexts texts;
+    Work work;  // what and where
+  };
+  RecordedFaults(QueueStream& stream, size_t most);
+
+  std::byte* slot(size_t i) const { return slots->data + i * kFaultBytes; }
+  const int64_t* mirror_slot(size_t i) const {
+    return reinterpret_cast<const int64_t*>(mirror.data() + i * kFaultBytes);
+  }
+
+  const size_t most;
+  std::vector<Op> ops;
+  const BlockRef slots;     // in the card's memory, 0 before each replay
+  const HeldMemory mirror;  // what was read from there
+};
+
+class StreamRecording {
+ public:
+  // Of work that has kernels which report() in `most_faults` places at most.
+  // Throws errors::ResourceExhausted.
+  StreamRecording(QueueStream& stream, size_t most_faults);
+
+  // Called by work of the stream: keeps what `append` appends, in place of what
+  // it had before. Throws what is thrown, then has nothing.
+  void record(const std::function<void(StreamRecording&)>& append);
+  // Called by `append`: what comes now is this op's.
+  void next(const char* what, Site site);
+  // Called by work of the stream: appends what was kept.
+  void replay();
+
+  explicit operator bool() const { return recording_ != nullptr; }
+
+ private:
+  friend class QueueStream;
+  void* watch_fault(const FaultTexts& texts);
+  // Appends what reads the faults, for whoever replays, and forgets them.
+  void append_end();
+
+  QueueStream& stream_;
+  const std::shared_ptr<RecordedFaults> faults_;
+  std::unique_ptr<Recording> recording_;
+  Work now_;
+};
+
+}  // namespace berth::gpu
+
+#endif  // BERTH_BACKENDS_GPU_STREAM_RECORDING_H_
