@@ -76,13 +76,15 @@ class CompiledKernel final : public Kernel {
 
 class HostModule final : public Module {
  public:
-  explicit HostModule(std::string text) : text_(std::move(text)) {}
+  HostModule(std::string text, HostCheck check)
+      : text_(std::move(text)), check_(check) {}
   std::unique_ptr<Kernel> kernel(const char* name) override {
-    return std::make_unique<CompiledKernel>(host_code(text_, name));
+    return std::make_unique<CompiledKernel>(host_code(text_, name, check_));
   }
 
  private:
   const std::string text_;
+  const HostCheck check_;
 };
 
 void check_call(const HostCode& code, const Grid& grid, const KernelArg* args,
@@ -108,10 +110,19 @@ void check_call(const HostCode& code, const Grid& grid, const KernelArg* args,
 
 }  // namespace
 
-HostCard::HostCard(uint64_t seed) : items_(seed) {
-  features_.name = host_check() == HostCheck::kMemory
-                       ? "kernels on the processor, AddressSanitizer and UBSan"
-                       : "kernels on the processor, UBSan";
+HostCard::HostCard(uint64_t seed, HostCheck check)
+    : check_(check), items_(seed) {
+  features_.name = "kernels on the processor, ";
+  switch (check) {
+    case HostCheck::kMemory:
+      features_.name += "AddressSanitizer and UBSan";
+      break;
+    case HostCheck::kUndefined:
+      features_.name += "UBSan";
+      break;
+    case HostCheck::kRaces:
+      features_.name += "watched for races";
+  }
   features_.memory_bytes = size_t{8} << 30;
   features_.local_bytes = 49152;
 }
@@ -121,7 +132,7 @@ std::unique_ptr<Queue> HostCard::make_queue() {
 }
 
 std::unique_ptr<Module> HostCard::compile(const std::string& text) {
-  return std::make_unique<HostModule>(text);
+  return std::make_unique<HostModule>(text, check_);
 }
 
 void HostCard::run(const HostCode& code, const Grid& grid,
@@ -130,13 +141,21 @@ void HostCard::run(const HostCode& code, const Grid& grid,
   std::vector<void*> pointers;
   std::lock_guard lock(g_command);
   const Opened opened(memory_);
+  const bool watches = check_ == HostCheck::kRaces;
+  if (watches) races_.begin(code);
   for (int i = 0; i < num_args; ++i) {
     pointers.push_back(const_cast<void*>(args[i].value));
     if (args[i].bytes > 0) continue;
     const void* address = *static_cast<void* const*>(args[i].value);
-    if (address != nullptr) memory_.open(address, args[i].extent);
+    if (address == nullptr) continue;
+    const size_t bytes = memory_.open(address, args[i].extent);
+    if (watches) races_.add(i, address, bytes);
   }
   items_.run(code, grid, pointers.data());
+  if (!watches) return;
+  if (const std::string race = races_.end(); !race.empty()) {
+    throw errors::Internal(race);
+  }
 }
 
 void HostCard::copy(const Copy& copy) {

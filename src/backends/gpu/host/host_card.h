@@ -14,12 +14,13 @@
 #include "backends/gpu/card.h"
 #include "backends/gpu/host/host_memory.h"
 #include "backends/gpu/host/item_runner.h"
+#include "backends/gpu/host/race_watch.h"
 
 namespace berth::gpu {
 
 class HostCard final : public Card {
  public:
-  explicit HostCard(uint64_t seed);
+  explicit HostCard(uint64_t seed, HostCheck check = host_check());
   ~HostCard() override { forget_modules(); }
 
   std::unique_ptr<Queue> make_queue() override;
@@ -38,8 +39,10 @@ class HostCard final : public Card {
   std::unique_ptr<Module> compile(const std::string& text) override;
 
  private:
+  const HostCheck check_;
   HostMemory memory_;
   ItemRunner items_;
+  RaceWatch races_;
 };
 
 }  // namespace berth::gpu

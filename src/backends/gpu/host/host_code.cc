@@ -41,32 +41,45 @@ std::string contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::vector<std::string> options() {
-  const std::string kinds = host_check() == HostCheck::kMemory
-                                ? "address,undefined,float-cast-overflow"
-                                : "undefined,float-cast-overflow";
-  return {"-std=c++20",
-          "-O1",
-          "-g1",
-          "-w",
-          "-fPIC",
-          "-shared",
-          "-Wl,-z,defs",
-          "-fvisibility=hidden",
-          "-fno-exceptions",
-          "-ffp-contract=off",
-          "-fno-math-errno",
-          "-fno-omit-frame-pointer",
-          "-fsanitize=" + kinds,
-          "-fno-sanitize-recover=all",
-          std::string("-I") + kWords};
+std::vector<std::string> options(HostCheck check) {
+  std::vector<std::string> words = {"-std=c++20",
+                                    "-O1",
+                                    "-g1",
+                                    "-w",
+                                    "-fPIC",
+                                    "-shared",
+                                    "-Wl,-z,defs",
+                                    "-fvisibility=hidden",
+                                    "-fno-exceptions",
+                                    "-ffp-contract=off",
+                                    "-fno-math-errno",
+                                    "-fno-omit-frame-pointer",
+                                    std::string("-I") + kWords};
+  switch (check) {
+    case HostCheck::kMemory:
+      words.insert(words.end(),
+                   {"-fsanitize=address,undefined,float-cast-overflow",
+                    "-fno-sanitize-recover=all"});
+      break;
+    case HostCheck::kUndefined:
+      words.insert(words.end(), {"-fsanitize=undefined,float-cast-overflow",
+                                 "-fno-sanitize-recover=all"});
+      break;
+    case HostCheck::kRaces:
+      // The functions that its calls are of are those of host_words.h.
+      words.insert(words.end(), {"-fsanitize=thread", "-DHOST_WATCHES_RACES=1",
+                                 "--param=tsan-instrument-func-entry-exit=0",
+                                 "-nodefaultlibs", "-lc"});
+      break;
+  }
+  return words;
 }
 
 // Runs the compiler, its words into `log`; false: it failed. The compiler is
 // no subject of this process's sanitizers.
-bool compile(const fs::path& source, const fs::path& library,
+bool compile(HostCheck check, const fs::path& source, const fs::path& library,
              const fs::path& log) {
-  std::vector<std::string> words = options();
+  std::vector<std::string> words = options(check);
   words.insert(words.begin(), kCompiler);
   words.insert(words.end(), {"-o", library.string(), source.string(), "-lm"});
   std::vector<char*> argv;
@@ -91,7 +104,7 @@ bool compile(const fs::path& source, const fs::path& library,
 }
 
 // Makes the library of `text` at `library`, whole or not at all.
-void make(const std::string& text, const std::string& name,
+void make(const std::string& text, const std::string& name, HostCheck check,
           const fs::path& library) {
   static std::atomic<int> count{0};
   const std::string own = fmt::format(".{}.{}", getpid(), ++count);
@@ -108,7 +121,7 @@ void make(const std::string& text, const std::string& name,
     file << text;
   }
   fs::rename(next_source, source, ignored);
-  const bool good = compile(source, next, log);
+  const bool good = compile(check, source, next, log);
   const std::string words = contents(log);
   fs::remove(log, ignored);
   if (good) fs::rename(next, library, ignored);
@@ -122,8 +135,12 @@ void make(const std::string& text, const std::string& name,
 }  // namespace
 
 HostCheck host_check() {
-  static const bool has_asan = dlsym(RTLD_DEFAULT, "__asan_init") != nullptr;
-  return has_asan ? HostCheck::kMemory : HostCheck::kUndefined;
+  if (environment_choice("BERTH_GPU_HOST_CHECK", {"memory", "races"}) ==
+      "races") {
+    return HostCheck::kRaces;
+  }
+  return dlsym(RTLD_DEFAULT, "__asan_init") != nullptr ? HostCheck::kMemory
+                                                       : HostCheck::kUndefined;
 }
 
 std::string host_code_folder() {
@@ -131,17 +148,19 @@ std::string host_code_folder() {
   return own.empty() ? BERTH_GPU_HOST_FOLDER : own;
 }
 
-HostCode host_code(const std::string& text, const std::string& name) {
+HostCode host_code(const std::string& text, const std::string& name,
+                   HostCheck check) {
   static const std::string words =
       host::contents(std::string(host::kWords) + "/host_words.h");
   const std::string all = fmt::format("{}\nHOST_ENTRY({})\n", text, name);
   std::string key = words + host::kCompiler;
-  for (const std::string& o : host::options()) key += " " + o;
+  for (const std::string& o : host::options(check)) key += " " + o;
   const host::fs::path library =
       host::fs::path(host_code_folder()) /
       fmt::format("{}-{}.so", name, host::hash_of(key + "\n" + all));
   std::error_code ignored;
-  if (!host::fs::exists(library, ignored)) host::make(all, name, library);
+  if (!host::fs::exists(library, ignored))
+    host::make(all, name, check, library);
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw errors::Internal(dlerror());
   HostCode code{name, static_cast<HostItem*>(dlsym(handle, "host_item")),

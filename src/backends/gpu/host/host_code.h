@@ -19,8 +19,11 @@ struct HostItem {
   int items;
   long long group[3];
   long long groups;
+  long long groups_y;
   unsigned long long serial;
   void (*barrier)(int place);
+  void (*touch)(const void* p, unsigned bytes, int writes);
+  void (*see_local)(const void* begin, unsigned bytes, const char* name);
 };
 struct HostEntry {
   int items;
@@ -39,13 +42,16 @@ struct HostCode {
 enum class HostCheck {
   kMemory,     // AddressSanitizer and UBSan
   kUndefined,  // UBSan; where the process has no AddressSanitizer
+  kRaces,      // RaceWatch
 };
-// What this process can do.
+// What BERTH_GPU_HOST_CHECK says: `memory` (the default) or `races`, as far as
+// this process can. Throws errors::InvalidArgument for another word.
 HostCheck host_check();
 
 // The kernel `name` of a program. Throws errors::Internal with the compiler's
 // words when there is none, or when it does not compile.
-HostCode host_code(const std::string& text, const std::string& name);
+HostCode host_code(const std::string& text, const std::string& name,
+                   HostCheck check);
 
 // Where libraries are kept: $BERTH_GPU_HOST_CACHE, else in the build folder.
 std::string host_code_folder();

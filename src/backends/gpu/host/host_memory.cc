@@ -71,7 +71,7 @@ HostMemory::Piece HostMemory::around(const void* p) const {
 
 bool HostMemory::contains(const void* p) const { return around(p).bytes > 0; }
 
-void HostMemory::open(const void* p, size_t bytes) {
+size_t HostMemory::open(const void* p, size_t bytes) {
   const Piece r = around(p);
   const auto* at = static_cast<const std::byte*>(p);
   const size_t rest =
@@ -83,6 +83,7 @@ void HostMemory::open(const void* p, size_t bytes) {
   if (bytes == 0) bytes = rest;
   if (kUnpoison != nullptr) kUnpoison(p, bytes);
   open_.push_back({at, bytes});
+  return bytes;
 }
 
 void HostMemory::close() noexcept {

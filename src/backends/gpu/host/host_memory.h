@@ -25,8 +25,8 @@ class HostMemory {
   // True for an address of it.
   bool contains(const void* p) const;
   // Lets `bytes` from p on be touched; 0: to the end of the reservation.
-  // Throws errors::Internal when they are not all of one.
-  void open(const void* p, size_t bytes);
+  // Throws errors::Internal when they are not all of one. Returns how many.
+  size_t open(const void* p, size_t bytes);
   // Closes all that is open.
   void close() noexcept;
 

@@ -12,8 +12,12 @@ struct HostItem {
   int items;                  // of the group
   long long group[3];         // along the axes
   long long groups;           // along the first axis
+  long long groups_y;         // along the second
   unsigned long long serial;  // of this run of a group
   void (*barrier)(int place);
+  // Where races are watched (race_watch.h).
+  void (*touch)(const void* p, unsigned bytes, int writes);
+  void (*see_local)(const void* begin, unsigned bytes, const char* name);
 };
 
 extern "C" {
@@ -62,13 +66,53 @@ HOST_FUNCTION2(pow)
 #define HOST_PASTE(name) name##_host_items
 
 // Memory of a group holds what others left there: NaN, or -1.
-#define LOCAL_ARRAY(type, name, n)              \
-  static type name[n];                          \
-  static unsigned long long name##_host_serial; \
-  if (name##_host_serial != host_item.serial) { \
-    name##_host_serial = host_item.serial;      \
-    __builtin_memset(name, 0xff, sizeof(name)); \
+#define LOCAL_ARRAY(type, name, n)                \
+  static type name[n];                            \
+  static unsigned long long name##_host_serial;   \
+  if (name##_host_serial != host_item.serial) {   \
+    name##_host_serial = host_item.serial;        \
+    host_make_garbage(name, sizeof(name), #name); \
   }
+
+#if HOST_WATCHES_RACES
+#define HOST_UNWATCHED __attribute__((no_sanitize_thread, noinline))
+// What the compiler calls at each access, as if for ThreadSanitizer.
+#define HOST_TOUCH(function, bytes, writes)          \
+  extern "C" HOST_UNWATCHED void function(void* p) { \
+    host_item.touch(p, bytes, writes);               \
+  }
+#define HOST_TOUCHES(bytes)                \
+  HOST_TOUCH(__tsan_read##bytes, bytes, 0) \
+  HOST_TOUCH(__tsan_write##bytes, bytes, 1)
+#define HOST_TOUCHES_ANYWHERE(bytes)                 \
+  HOST_TOUCH(__tsan_unaligned_read##bytes, bytes, 0) \
+  HOST_TOUCH(__tsan_unaligned_write##bytes, bytes, 1)
+HOST_TOUCHES(1)
+HOST_TOUCHES(2)
+HOST_TOUCHES(4)
+HOST_TOUCHES(8)
+HOST_TOUCHES(16)
+HOST_TOUCHES_ANYWHERE(2)
+HOST_TOUCHES_ANYWHERE(4)
+HOST_TOUCHES_ANYWHERE(8)
+HOST_TOUCHES_ANYWHERE(16)
+extern "C" HOST_UNWATCHED void __tsan_read_range(void* p, long bytes) {
+  host_item.touch(p, (unsigned)bytes, 0);
+}
+extern "C" HOST_UNWATCHED void __tsan_write_range(void* p, long bytes) {
+  host_item.touch(p, (unsigned)bytes, 1);
+}
+extern "C" void __tsan_init() {}
+#else
+#define HOST_UNWATCHED
+#endif
+
+HOST_UNWATCHED static void host_make_garbage(void* p, unsigned long bytes,
+                                             const char* name) {
+  __builtin_memset(p, 0xff, bytes);
+  host_item.see_local(p, (unsigned)bytes, name);
+}
+
 // Each BARRIER of the text is a place of its own.
 #define BARRIER() host_item.barrier(__COUNTER__)
 #define LID host_item.id
@@ -95,7 +139,8 @@ HOST_FUNCTION2(pow)
 // One item runs at a time.
 #define ATOMIC_CAS(p, expected, value) \
   host_compare_and_swap((int*)(p), expected, value)
-static inline int host_compare_and_swap(int* p, int expected, int value) {
+HOST_UNWATCHED static int host_compare_and_swap(int* p, int expected,
+                                                int value) {
   const int old = *p;
   if (old == expected) *p = value;
   return old;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "backends/gpu/host/race_watch.h"
 #include "berth/errors.h"
 
 // berth_host_switch(save, to): keeps the registers that a call keeps on this
@@ -188,6 +189,7 @@ void ItemRunner::run_group(const HostCode& code, void* const* args) {
   code_ = &code;
   args_ = args;
   code.item->serial = ++g_serial;
+  RaceWatch::new_section();
   if (order_.size() != items) {
     order_.resize(items);
     std::iota(order_.begin(), order_.end(), 0);
@@ -200,6 +202,7 @@ void ItemRunner::run_group(const HostCode& code, void* const* args) {
   std::vector<Fiber*> turn;
   while (!waiting_.empty()) {
     check_barrier(code, items);
+    RaceWatch::new_section();
     turn.swap(waiting_);
     shuffle(turn);
     for (Fiber* f : turn) resume(*f);
@@ -212,7 +215,10 @@ void ItemRunner::run(const HostCode& code, const Grid& grid,
   HostItem& item = *code.item;
   item.items = static_cast<int>(grid.items);
   item.groups = grid.groups[0];
+  item.groups_y = grid.groups[1];
   item.barrier = &ItemRunner::wait;
+  item.touch = &RaceWatch::touch;
+  item.see_local = &RaceWatch::see_local;
   const uint64_t x = grid.groups[0], y = grid.groups[1], z = grid.groups[2];
   const uint64_t all = x * y * z;
   // Steps that have no factor in common with the number pass every group.
