@@ -41,8 +41,13 @@ class StepModel {
   }
   void apply(const berth::Tensors& grads) const { update(grads); }
 
-  const berth::Tensor& images(int i) const { return inputs_[i % kBatches]; }
-  const berth::Tensor& labels(int i) const { return labels_[i % kBatches]; }
+  // Batches come round again.
+  const berth::Tensor& images(int i) const {
+    return inputs_[static_cast<size_t>(i) % inputs_.size()];
+  }
+  const berth::Tensor& labels(int i) const {
+    return labels_[static_cast<size_t>(i) % labels_.size()];
+  }
   int64_t parameters() const {
     int64_t n = 0;
     for (const berth::Variable& w : weights_) n += w.shape().num_elements();
