@@ -304,6 +304,36 @@ TEST_F(GraphPlans, CopyWhatLiesElsewhereInEveryRun) {
   }
 }
 
+TEST_F(GraphPlans, WaitForWhatOtherStreamsBring) {
+  kFake->begin("later=3");
+  const auto on = device("/GPU:0");
+  const auto f = function(
+      [](const Tensor& x, const Tensor& y) {
+        const Tensor a = concat({x, y, concat({y, x}, 0)}, 0);
+        Tensor b;
+        {
+          const auto host = device("/CPU:0");
+          b = reverse(a, {0});
+        }
+        const Tensor c = concat({b, x}, 0);
+        return concat({concat({c, y}, 0), c}, 0);
+      },
+      {});
+  const Tensor x = sequence(1), y = sequence(2);
+  const Floats first = f(x, y).to_vector<float>();
+  EXPECT_EQ(first[0], 6);  // the last of x
+  EXPECT_EQ(first[24], 1);
+  for (int i = 0; i < kWarm; ++i) EXPECT_EQ(f(x, y).to_vector<float>(), first);
+  const std::string text = f.text("plan");
+  EXPECT_TRUE(has(text, "CPU:0 computes it")) << text;
+  const long graphs = kFake->calls("cuGraphLaunch");
+  const long waits = kFake->calls("cuStreamWaitEvent");
+  EXPECT_EQ(f(x, y).to_vector<float>(), first);
+  EXPECT_EQ(kFake->calls("cuGraphLaunch") - graphs, 2) << text;
+  // The second one waits for the copy from the host.
+  EXPECT_EQ(kFake->calls("cuStreamWaitEvent") - waits, 1) << text;
+}
+
 TEST_F(GraphPlans, GoOnStepByStepWhenACaptureFails) {
   for (const std::string call :
        {"cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate"}) {

@@ -48,10 +48,10 @@ class Cutter {
     auto* stream = dynamic_cast<QueueStream*>(on.stream);
     if (step.kind == StepKind::kControl) {
       *why = "it runs functions";
-    } else if (stream == nullptr) {
-      *why = fmt::format("{} computes it", on.device->short_name());
     } else if (step.kind == StepKind::kTransfer) {
       *why = "a copy between devices";
+    } else if (stream == nullptr) {
+      *why = fmt::format("{} computes it", on.device->short_name());
     } else if (!stream->queue().can_record()) {
       *why = "the driver of the device records nothing";
     } else if (!recipes_alone(step)) {

@@ -174,11 +174,19 @@ TEST_F(Replays, AreRecordedAgainWhenTheArenaHasMoved) {
       // Takes a larger arena, and with it the only one.
       const auto large = function(chain, {});
       add(out, math::reduce_sum(large(numbers({n * 4, n * 4}, n) * 0.1f)));
+      // What has the old one's memory now is left alone.
+      std::vector<Tensor> others;
+      for (int size = 64; size <= 1 << 16; size *= 2) {
+        for (int i = 0; i < 3; ++i) others.push_back(numbers({size}, i));
+      }
+      for (int i = 0; i < 3; ++i) add(out, small(x));
+      for (const Tensor& t : others) add(out, t);
     }
     return out;
   });
   EXPECT_TRUE(has(plan, " recorded ")) << plan;
   EXPECT_FALSE(has(plan, " recorded 1\n")) << plan;
+  std::fprintf(stderr, "%s", plan.c_str());
 }
 
 TEST_F(Replays, GoOnAroundStepsOfTheHost) {
