@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "conformance/device_run.h"
 #include "op/op_registry.h"
@@ -147,7 +148,12 @@ void register_fixtures(const Json& file) {
 
 int run(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  choose_device("");
+  constexpr std::string_view kDevice = "--device=";
+  std::string device;
+  if (argc > 1 && std::string_view(argv[1]).starts_with(kDevice)) {
+    device = argv[1] + kDevice.size();
+  }
+  choose_device(device);
   static const Json files[] = {
       Json::parse(std::ifstream(BERTH_FIXTURES "/ops.json")),
       Json::parse(std::ifstream(BERTH_FIXTURES "/ops_dtypes.json"))};
