@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/environment.h"
 #include "conformance/device_run.h"
 #include "op/op_registry.h"
 
@@ -19,6 +20,12 @@ namespace berth::conformance {
 namespace {
 
 using Json = nlohmann::json;
+
+// Where they are, or, for a program that was carried away, where they are now.
+std::string fixtures() {
+  const std::string folder = environment("BERTH_FIXTURES");
+  return folder.empty() ? BERTH_FIXTURES : folder;
+}
 
 double number(const Json& j) {
   if (!j.is_string()) return j.get<double>();
@@ -148,15 +155,19 @@ void register_fixtures(const Json& file) {
 
 int run(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  constexpr std::string_view kDevice = "--device=";
-  std::string device;
-  if (argc > 1 && std::string_view(argv[1]).starts_with(kDevice)) {
-    device = argv[1] + kDevice.size();
+  std::string device;  // --device=NAME, as conformance has it
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view arg = argv[i];
+    if (!arg.starts_with("--device=")) {
+      fmt::print(stderr, "fixtures_test: '{}' is not understood\n", arg);
+      return 2;
+    }
+    device = arg.substr(9);
   }
   choose_device(device);
   static const Json files[] = {
-      Json::parse(std::ifstream(BERTH_FIXTURES "/ops.json")),
-      Json::parse(std::ifstream(BERTH_FIXTURES "/ops_dtypes.json"))};
+      Json::parse(std::ifstream(fixtures() + "/ops.json")),
+      Json::parse(std::ifstream(fixtures() + "/ops_dtypes.json"))};
   for (const Json& file : files) register_fixtures(file);
   const int failed = RUN_ALL_TESTS();
   if (testing::UnitTest::GetInstance()->test_to_run_count() > 0 ||

@@ -1,0 +1,224 @@
+"""The parts of the check. Each returns fields of the report within its seconds; none raises for
+what a program under test does."""
+import json
+import os
+import time
+
+from gpu_check import machine
+from gpu_check.run import how_it_ended, read_tests, run, run_tests, try_alone
+
+# Rows of strategies on two parts of the GPU, not drawn at random.
+TWO_DEVICES = "*GPUx2*-Random*:*Faults*"
+# Ops of many families, for a tool that makes everything fifty times as slow.
+SANITIZED = ":".join(f"test.{op}/*float32" for op in (
+    "MatMul", "Conv2D", "Softmax", "LayerNorm", "GatherV2", "Cumsum", "TopKV2", "Sum",
+    "Transpose", "ResourceApplyAdam", "FusedBatchNormV3", "MaxPool"))
+
+
+class Context:
+    def __init__(self, bundle, options):
+        self.bundle, self.options = bundle, options
+        self.environment = bundle.environment()
+        self.device = options.device
+        cores = len(os.sched_getaffinity(0))
+        self.at_once = max(1, min(cores, options.processes or 12))
+
+    def program(self, name):
+        return self.bundle.bin / name
+
+
+def absent(why):
+    return {"status": "absent", "notes": [why]}
+
+
+def suite(program, *arguments, shards=False, filter_=""):
+    """A part that runs a suite of tests; `filter_` unless the user says another."""
+    def part(context, limit_s, name):
+        path = context.program(program)
+        if not path.exists():
+            return absent(f"{program} is not here")
+        wanted = context.options.filters.get(name, filter_)
+        given = [a.format(device=context.device) for a in arguments]
+        if wanted:
+            given.append(f"--gtest_filter={wanted}")
+        environment = dict(context.environment)
+        if name == "backends_cuda":
+            environment.pop("BERTH_OPENCL", None)
+        count = context.at_once if shards else 1
+        if context.options.sample > 1:
+            environment["GTEST_TOTAL_SHARDS"] = str(context.options.sample)
+            environment["GTEST_SHARD_INDEX"] = "0"
+            count = 1
+        begin = time.monotonic()
+        result = run_tests(path, given, environment, limit_s, count)
+        left = limit_s - (time.monotonic() - begin)
+        if result["failures"] and left > 3:
+            for key in ("GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"):
+                environment.pop(key, None)
+            try_alone(path, given, environment, left, result, context.at_once)
+        return result
+    return part
+
+
+def support(context, limit_s, _):
+    """Which op has a kernel for which dtypes on the card; the table is a file of its own."""
+    done = run([context.program("conformance"), "--mode=support", "--markdown",
+                f"--device={context.device}"], context.environment, limit_s)
+    path = context.options.out / "support.md"
+    path.write_text(done.text, encoding="utf-8")
+    words = how_it_ended(done)
+    if done.timed_out:
+        return {"status": "not finished", "notes": [words]}
+    if done.status != 0:
+        return {"status": "failed", "failed": 1,
+                "failures": [{"name": "support", "text": words or done.text[-400:]}]}
+    return {"status": "passed", "passed": 1, "notes": [f"the table is {path.name}"]}
+
+
+def digits(context, limit_s, _):
+    command = [context.program("digits"), "--devices", "GPUx1", "--epochs", "1", "--json"]
+    found = {kind: sorted((context.bundle.files / "data").glob(f"t10k-{kind}-*"))
+             for kind in ("images", "labels")}
+    if all(found.values()):  # MNIST's test files: most of them to train with
+        command += ["--images", found["images"][0], "--labels", found["labels"][0],
+                    "--holdout", "1500"]
+    else:
+        command.append("--no-download")
+    done = run(command, context.environment, limit_s)
+    if done.timed_out:
+        return {"status": "not finished", "notes": ["ran over its time"]}
+    try:
+        line = json.loads(done.text[done.text.rindex("\n{", 0, len(done.text)) + 1:])
+    except ValueError:
+        line = {}
+    accuracy = line.get("test_accuracy", 0)
+    if done.status != 0 or accuracy < 0.9 or "GPU:0" not in line.get("devices", ""):
+        return {"status": "failed", "failed": 1, "failures": [
+            {"name": "digits", "text": how_it_ended(done) or
+             f"expected a test accuracy of 0.9 on GPU:0, got {line}: {done.text[-300:]}"}]}
+    return {"status": "passed", "passed": 1, "digits": line}
+
+
+def opencl(context, limit_s, _):
+    """The device suite on the card by its OpenCL driver, where it has one."""
+    environment = {**context.environment, "BERTH_CUDA": "off", "BERTH_OPENCL": "all"}
+    document, why = machine.devices(context.bundle, environment)
+    gpus = real_gpus(document)
+    if not gpus:
+        plugin = [p["why"] for p in (document or {}).get("plugins", []) if p["name"] == "opencl"]
+        return absent(why or "; ".join(plugin) or "no OpenCL device")
+    command = [f"--device={context.device}"]
+    if "device_suite" in context.options.filters:
+        command.append("--gtest_filter=" + context.options.filters["device_suite"])
+    part = run_tests(context.program("device_suite"), command, environment, limit_s)
+    part["notes"].append("on " + gpus[0]["description"])
+    return part
+
+
+def sanitizer(context, limit_s, name):
+    """compute-sanitizer's memcheck on a share of the ops, each array an allocation of its own."""
+    tool = machine.find_tool("compute-sanitizer")
+    if tool is None:
+        return absent("compute-sanitizer was not found on the PATH, in the toolkit's folders "
+                      "or in Python packages")
+    environment = {**context.environment, "BERTH_CUDA_ALLOCATOR": "exact"}
+    wanted = context.options.filters.get(name, SANITIZED)
+    begin = time.monotonic()
+    done = run([tool, "--tool", "memcheck", "--error-exitcode", "99", "--print-limit", "20",
+                context.program("conformance"), f"--device={context.device}",
+                f"--gtest_filter={wanted}"], environment, limit_s)
+    seconds = round(time.monotonic() - begin, 1)
+    (context.options.out / "sanitizer.txt").write_text(done.text, encoding="utf-8")
+    tests = read_tests(done.text)
+    part = {"passed": len(tests["passed"]), "failed": len(tests["failures"]),
+            "skipped": tests["skipped"], "skips": tests["skips"],
+            "failures": tests["failures"], "seconds": seconds, "notes": [f"by {tool}"]}
+    if "Device not supported" in done.text or "not supported on this system" in done.text:
+        return absent(f"{tool} does not support this machine")
+    errors = [l.strip() for l in done.text.splitlines() if "ERROR SUMMARY:" in l]
+    part["notes"] += errors
+    if done.timed_out:
+        part["status"] = "not finished"
+    elif not errors and not tests["passed"]:
+        return absent(f"{tool} does not work here: {done.text.strip()[-300:]}")
+    elif done.status == 99 or done.status != 0 or part["failed"]:
+        part["status"] = "failed"
+        if not part["failed"]:
+            part["failed"] = 1
+            part["failures"] = [{"name": "memcheck", "text": first_report(done.text)}]
+    else:
+        part["status"] = "passed"
+    return part
+
+
+def first_report(text):
+    lines = text.splitlines()
+    for i, line in enumerate(lines):
+        if "=========" in line and ("Invalid" in line or "error" in line.lower()):
+            return "\n".join(lines[i:i + 12])[:800]
+    return text[-400:]
+
+
+def rows(context, limit_s, _):
+    """The rows of the table for cards; each is kept as soon as it is there."""
+    bench = context.program("bench_gpu")
+    script = context.bundle.root / "bench" / "gpu_table.py"
+    if not bench.exists():
+        return absent("bench_gpu is not here")
+    options = context.options
+    out = options.out / "rows.jsonl"
+    command = [options.python, script, "--bin", context.bundle.bin, "--device", context.device,
+               "--deadline", str(round(max(limit_s - 8, 1))), "--out", out]
+    # Peers must not find the libraries of the bundle.
+    environment = dict(os.environ)
+    environment["BERTH_TABLE_ENVIRONMENT"] = json.dumps(
+        {k: v for k, v in context.environment.items() if os.environ.get(k) != v})
+    if options.small:
+        command += ["--small", "--peer-device", "cpu" if options.peers else "none"]
+    elif not options.peers:
+        command += ["--peer-device", "none"]
+    out.unlink(missing_ok=True)
+    done = run(command, environment, limit_s)
+    found = [json.loads(l) for l in out.read_text().splitlines()] if out.exists() else []
+    measured = [r for r in found if r["value"] is not None]
+    part = {"rows": found, "passed": len(measured), "notes": [],
+            "skipped": sum(r["status"] == "skipped" for r in found),
+            "missed": sum(r["status"] == "missed" for r in found)}
+    crashed = [r for r in found if r["status"] == "failed"]
+    part["failed"] = len(crashed)
+    part["failures"] = [{"name": r["row"], "text": r["reason"]} for r in crashed]
+    if done.status != 0 and not done.timed_out:
+        part["failed"] += 1
+        part["failures"].append({"name": "gpu_table.py", "text": done.text[-400:]})
+    if part["failed"]:
+        part["status"] = "failed"
+    elif done.timed_out or any(r["status"] == "not finished" for r in found):
+        part["status"] = "not finished"
+    else:
+        part["status"] = "passed" if measured else "skipped"
+    return part
+
+
+def real_gpus(document):
+    return [d for d in (document or {}).get("logical", [])
+            if d["type"] == "GPU" and not d["simulated"]]
+
+
+# name, seconds, what it does
+PARTS = [
+    ("device_suite", 30, suite("device_suite", "--device={device}")),
+    ("conformance_test", 90, suite("conformance", "--device={device}", shards=True,
+                                   filter_="test.*")),
+    ("conformance_grad", 60, suite("conformance", "--device={device}", shards=True,
+                                   filter_="grad.*:grad2.*")),
+    ("conformance_split", 45, suite("conformance", "--device={device}", shards=True,
+                                    filter_="split.*:slices.*")),
+    ("support", 15, support),
+    ("fixtures", 20, suite("fixtures_test", "--device={device}")),
+    ("digits", 40, digits),
+    ("strategies", 60, suite("conformance_strategy", shards=True, filter_=TWO_DEVICES)),
+    ("backends_cuda", 30, suite("backends_cuda_test", filter_="-*Slow*:*Stress*")),
+    ("opencl", 30, opencl),
+    ("sanitizer", 45, sanitizer),
+    ("rows", 600, rows),
+]

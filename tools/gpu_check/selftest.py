@@ -1,0 +1,151 @@
+"""Shows that the check reports what goes wrong: suites and tools that pretend."""
+import json
+import os
+import pathlib
+import stat
+import sys
+import tempfile
+import time
+import types
+
+from gpu_check import machine, parts, report
+from gpu_check.run import read_tests, run, run_tests
+
+HEAD = "print('[==========] Running 3 tests from 1 test suite.', flush=True)\n"
+ONE = "print('[ RUN      ] a.One')\nprint('[       OK ] a.One (0 ms)', flush=True)\n"
+SKIPPED = ("print('[ RUN      ] a.Two')\nprint('x.cc:3: Skipped')\nprint('no such op')\n"
+           "print('[  SKIPPED ] a.Two (0 ms)', flush=True)\n")
+FAILED = ("print('[ RUN      ] a.Three')\nprint('x.cc:4: Failure')\n"
+          "print('[  FAILED  ] a.Three, where GetParam() = 1 (2 ms)', flush=True)\n")
+# Fails unless it is run alone.
+VICTIM = ("import sys\n" + HEAD + ONE +
+          "if any('Three' in a for a in sys.argv): sys.exit(0)\n" + FAILED + "sys.exit(1)\n")
+
+
+class Pretended:
+    """Programs of a folder, as a bundle."""
+
+    def __init__(self, folder):
+        self.bin = self.root = self.files = pathlib.Path(folder)
+
+    def environment(self):
+        return dict(os.environ)
+
+    def add(self, name, text):
+        path = self.bin / name
+        path.write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return path
+
+
+def options_of(folder):
+    return types.SimpleNamespace(device="/GPU:0", processes=2, filters={}, sample=1,
+                                 out=pathlib.Path(folder), small=True, peers=False,
+                                 python=sys.executable)
+
+
+def suites(b):
+    """Each way in which a suite can end."""
+    cases = [
+        ("passes", HEAD + ONE + SKIPPED, {"status": "passed", "passed": 1, "skipped": 1,
+                                          "skips": {"no such op": 1}, "not_run": 1}),
+        ("fails", HEAD + ONE + FAILED + "import sys; sys.exit(1)", {"status": "failed",
+                                                                    "passed": 1, "failed": 1}),
+        ("crashes", HEAD + ONE + "print('[ RUN      ] a.Two', flush=True)\nimport os, signal\n"
+         "os.kill(os.getpid(), signal.SIGSEGV)", {"status": "failed", "failed": 1,
+                                                  "notes": ["process 1 of 1 ended by SIGSEGV in "
+                                                            "a.Two"]}),
+        ("hangs", HEAD + ONE + "print('[ RUN      ] a.Two', flush=True)\nimport time\n"
+         "time.sleep(60)", {"status": "not finished", "passed": 1, "not_run": 2,
+                            "notes": ["process 1 of 1 ran over its time in a.Two"]}),
+        ("refuses", "import sys; print('no such device'); sys.exit(1)", {"status": "failed",
+                                                                         "failed": 1}),
+        ("has_none", "print('nothing')", {"status": "skipped", "passed": 0}),
+    ]
+    for name, text, wanted in cases:
+        begin = time.monotonic()
+        part = run_tests(b.add(name, text), [], b.environment(), 2 if name == "hangs" else 30)
+        for key, value in wanted.items():
+            assert part[key] == value, (name, key, part)
+        assert time.monotonic() - begin < 30, name
+    two = run_tests(b.add("passes", HEAD + ONE), [], b.environment(), 30, shards=2)
+    assert two["passed"] == 2 and two["status"] == "passed", two
+    tests = read_tests("[ RUN      ] t.[2,-1]:x\n[  FAILED  ] t.[2,-1]:x (1 ms)\n")
+    assert tests["failures"][0]["name"] == "t.[2,-1]:x", tests
+    b.add("device_suite", VICTIM)
+    part = parts.suite("device_suite")(parts.Context(b, options_of(b.bin)), 20, "device_suite")
+    assert part["passes_alone"] == ["a.Three"] and part["fails_alone"] == [], part
+    assert parts.suite("gone")(parts.Context(b, options_of(b.bin)), 9, "x")["status"] == "absent"
+
+
+def children(b):
+    """A program that is ended takes along what it started."""
+    mark = b.bin / "alive"
+    inner = f"import time\nwhile True: open({str(mark)!r}, 'w').close(); time.sleep(0.05)"
+    outer = b.add("parent", "import subprocess, sys, time\n"
+                  f"subprocess.Popen([sys.executable, '-c', {inner!r}])\ntime.sleep(60)")
+    done = run([outer], b.environment(), 1.5)
+    assert done.timed_out
+    time.sleep(0.3)
+    mark.unlink(missing_ok=True)
+    time.sleep(0.3)
+    assert not mark.exists(), "a child lives on"
+
+
+def tools(b):
+    """compute-sanitizer: gone, refusing, finding nothing, finding an error."""
+    conformance = b.add("conformance", HEAD + ONE)
+    context = parts.Context(b, options_of(b.bin))
+    begin = f"import os\nassert os.environ['BERTH_CUDA_ALLOCATOR'] == 'exact'\n{HEAD}{ONE}"
+    cases = [
+        ("print('Error: Device not supported')\nimport sys; sys.exit(1)", "absent"),
+        (begin + "print('========= ERROR SUMMARY: 0 errors')", "passed"),
+        (begin + "print('========= Invalid __global__ write of size 4 bytes')\n"
+         "print('========= ERROR SUMMARY: 1 error')\nimport sys; sys.exit(99)", "failed"),
+        ("import sys; print('internal error'); sys.exit(1)", "absent"),
+    ]
+    path, places = os.environ["PATH"], machine.find_tool.__defaults__
+    os.environ["PATH"] = str(b.bin)
+    machine.find_tool.__defaults__ = ((),)
+    try:
+        assert parts.sanitizer(context, 20, "sanitizer")["status"] == "absent"
+        for text, wanted in cases:
+            b.add("compute-sanitizer", text)
+            part = parts.sanitizer(context, 20, "sanitizer")
+            assert part["status"] == wanted, (wanted, part)
+    finally:
+        os.environ["PATH"] = path
+        machine.find_tool.__defaults__ = places
+    assert conformance.exists()
+    for accuracy, wanted in ((0.97, "passed"), (0.4, "failed")):
+        line = json.dumps({"test_accuracy": accuracy, "devices": "GPU:0 (a card)"})
+        b.add("digits", f"print('devices: GPU:0')\nprint({line!r})")
+        assert parts.digits(context, 20, "digits")["status"] == wanted, wanted
+
+
+def results():
+    made = report.new_report({"processor": "p", "cores": 2, "system": "s", "kernel": "k"})
+    assert report.judge(made, 1) == "no GPU"
+    made["card"] = [{"name": "/device:GPU:0", "description": "a card"}]
+    for states, asked, wanted in ((["passed"], 1, "passed"), (["passed", "absent"], 2, "passed"),
+                                  (["passed"], 2, "not finished"),
+                                  (["passed", "not finished"], 2, "not finished"),
+                                  (["not finished", "failed"], 2, "failed"),
+                                  (["absent"], 1, "failed")):
+        made["parts"] = [{"name": str(i), "status": s} for i, s in enumerate(states)]
+        assert report.judge(made, asked) == wanted, (states, wanted)
+    made["rows"] = [{"row": "r", "value": None, "must": 1, "aim": 2, "status": "skipped",
+                     "reason": "no peer"}]
+    text = report.text_of(made)
+    assert "a card" in text and "skipped (no peer)" in text, text
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        pretended = Pretended(folder)
+        suites(pretended)
+        children(pretended)
+        tools(pretended)
+    results()
+    print("gpu-check --selftest: every way to end is reported")
+    return 0
