@@ -1,5 +1,8 @@
 // Calls of a plan: views of operands, whole or cut into parts.
 
+#include <fmt/format.h>
+
+#include "berth/errors.h"
 #include "exec/plan_builder.h"
 
 namespace berth {
@@ -126,6 +129,11 @@ void PlanBuilder::add_sums(PlanStep& step) {
       const SpecView both[2] = {s.view(), s.view()};
       kernel = bind_kernel(p_.devices[step.device]->kernels(),
                            {.op = &add, .in = both, .out = {&s, 1}});
+      if (kernel.def == nullptr) {
+        throw errors::Internal(
+            fmt::format("{}: no kernel of AddV2 takes its partial sums, {} {}",
+                        op.name, name_of(s.dtype), s.shape.str()));
+      }
       sums.push_back({call.num_in + o, c, &kernel, aligned(bytes_of(s))});
     }
   }

@@ -155,17 +155,6 @@ bool can_run(const KernelTable& table, const OpDef& op, DType dtype) {
          table.supports(op, dtype);
 }
 
-BoundKernel bind_for_any_shape(const KernelTable& table, const OpDef& op,
-                               DType dtype) {
-  BoundKernel bound;
-  const KernelDef* def = table.for_any_shape(op, dtype);
-  if (def == nullptr) return bound;
-  bound.def = def;
-  bound.direct = def->direct;
-  if (!def->direct) bound.state = def->prepare({.op = &op, .table = &table});
-  return bound;
-}
-
 BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& asked) {
   PrepareArgs args = asked;
   args.table = &table;

@@ -197,10 +197,6 @@ struct BoundKernel {
   }
 };
 
-// Binds a kernel that is valid for every shape. Empty: there is none.
-BoundKernel bind_for_any_shape(const KernelTable& table, const OpDef& op,
-                               DType dtype);
-
 // Asks the candidates in order. An empty result: none takes these specs.
 BoundKernel bind_kernel(const KernelTable& table, const PrepareArgs& args);
 
