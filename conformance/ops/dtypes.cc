@@ -4,6 +4,8 @@
 // the families check the rest in the dtypes that are computed as they are.
 
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "conformance/modes.h"
 #include "conformance/ops/families.h"
@@ -67,6 +69,38 @@ void add_arithmetic(Cases& cases) {
   cases.add("Sigmoid", "halves_long", {Input({2500})})
       .types(kHalfTypes)
       .skip_gradients("the same rule as the small cases, only longer");
+}
+
+// Past the ends of the whole numbers.
+void add_wraps(Cases& cases) {
+  const double low32 = -2147483648.0, low64 = -9223372036854775808.0;
+  for (const auto& [name, types, ends] :
+       {std::tuple{"wraps_32", dtype_bit(int32),
+                   std::vector<double>{2147483647, low32, -2147483647, 65537}},
+        std::tuple{
+            "wraps_64", dtype_bit(int64),
+            std::vector<double>{low64, -low64 / 2, low64 / 2, 4294967299}}}) {
+    const Input some = Input({4, 1}).of(ends), others = Input({4}).of(ends);
+    for (const char* op : {"AddV2", "Sub", "Mul", "SquaredDifference"}) {
+      cases.add(op, name, {some, others}).types(types);
+    }
+    for (const char* op : {"Neg", "Abs", "Square"}) {
+      cases.add(op, name, {some}).types(types);
+    }
+    cases.add("AddN", name, {others, others, others}).types(types);
+    for (const char* op : {"Sum", "Prod"}) {
+      cases.add(op, name, {Input({4, 8}).of(ends)})
+          .attr("axis", Ints{1})
+          .types(types)
+          .skip(Mode::kSplit, "the sum of parts is taken without wrapping");
+    }
+    for (const char* op : {"Cumsum", "Cumprod"}) {
+      cases.add(op, name, {Input({12}).of(ends)})
+          .attr("axis", int64_t{0})
+          .types(types);
+    }
+    cases.add("MatMul", name, {some, Input({1, 4}).of(ends)}).types(types);
+  }
 }
 
 void add_comparisons(Cases& cases) {
@@ -195,6 +229,7 @@ void add_assigned(Cases& cases) {
 
 void add_dtype_cases(Cases& cases) {
   add_arithmetic(cases);
+  add_wraps(cases);
   add_comparisons(cases);
   add_casts(cases);
   add_moves(cases);
