@@ -390,6 +390,7 @@ def main():
         return fixture()
     if args.device == "cuda" and not torch.cuda.is_available():
         skip("PyTorch finds no CUDA device")
+    torch.backends.cudnn.benchmark = True  # its fastest convolutions
     for model in [args.model] if args.model else ["product", *SIZES]:
         product(args) if model == "product" else training_step(args, model)
 
