@@ -1,6 +1,8 @@
 // Matrix products.
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "conformance/ops/families.h"
 
@@ -17,9 +19,70 @@ Case& add(Cases& cases, const char* label, Shape a, Shape b, bool ta = false,
   return c;
 }
 
+// Products with what fuse_products finds at their ends.
+Case& add_fused(Cases& cases, const char* label, std::vector<Input> inputs) {
+  return cases.add("_FusedMatMul", label, std::move(inputs))
+      .close_to(1e-5, 1e-5);
+}
+
+void add_fused_cases(Cases& cases) {
+  add_fused(cases, "alone", {Input({3, 4}), Input({4, 5})});
+  add_fused(cases, "bias", {Input({3, 4}), Input({4, 5}), Input({5})})
+      .attr("bias", true);
+  add_fused(cases, "bias_relu", {Input({17, 9}), Input({70, 9}), Input({70})})
+      .attr("transpose_b", true)
+      .attr("bias", true)
+      .attr("activation", "relu");
+  add_fused(cases, "bias_gelu",
+            {Input({2, 20, 12}), Input({12, 33}), Input({33})})
+      .attr("bias", true)
+      .attr("activation", "gelu");
+  add_fused(cases, "relu_of_batches", {Input({3, 5, 4}), Input({3, 4, 2})})
+      .attr("activation", "relu");
+  add_fused(cases, "gelu_kept", {Input({30, 8}), Input({8, 40}), Input({40})})
+      .attr("bias", true)
+      .attr("activation", "gelu")
+      .attr("keep", true);
+  add_fused(cases, "gelu_kept_without_bias", {Input({8, 5}), Input({8, 6})})
+      .attr("transpose_a", true)
+      .attr("activation", "gelu")
+      .attr("keep", true);
+  add_fused(cases, "gelu_grad",
+            {Input({30, 8}), Input({40, 8}), Input({30, 40})})
+      .attr("transpose_b", true)
+      .attr("activation", "gelu_grad");
+  add_fused(cases, "bias_grad", {Input({50, 8}), Input({50, 19})})
+      .attr("transpose_a", true)
+      .attr("bias_grad", true);
+  add_fused(cases, "flat", {Input({3, 7, 8}), Input({3, 7, 9})})
+      .attr("transpose_a", true)
+      .attr("flat", true);
+  add_fused(cases, "flat_bias_grad",
+            {Input({2, 3, 70, 5}), Input({2, 3, 70, 9})})
+      .attr("transpose_a", true)
+      .attr("flat", true)
+      .attr("bias_grad", true);
+  add_fused(cases, "long_inner",
+            {Input({9, 3000}), Input({3000, 20}), Input({20})})
+      .attr("bias", true)
+      .attr("activation", "relu")
+      .close_to(1e-5, 1e-3);
+  add_fused(cases, "one_row", {Input({1, 9}), Input({9, 70}), Input({70})})
+      .attr("bias", true)
+      .attr("activation", "gelu");
+  add_fused(cases, "no_rows", {Input({0, 4}), Input({4, 5}), Input({5})})
+      .attr("bias", true)
+      .attr("activation", "relu");
+  add_fused(cases, "no_inner", {Input({3, 0}), Input({0, 2}), Input({2})})
+      .attr("bias", true)
+      .attr("activation", "gelu")
+      .attr("keep", true);
+}
+
 }  // namespace
 
 void add_matmul_cases(Cases& cases) {
+  add_fused_cases(cases);
   add(cases, "nn", {3, 4}, {4, 5}).types(kNumberTypes);
   add(cases, "tn", {4, 3}, {4, 5}, true, false).types(kNumberTypes);
   add(cases, "nt", {3, 4}, {5, 4}, false, true);

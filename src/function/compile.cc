@@ -17,6 +17,7 @@
 #include "graph/body.h"
 #include "op/dispatcher.h"
 #include "passes/fuse.h"
+#include "passes/fuse_products.h"
 #include "passes/lower.h"
 #include "passes/merge_updates.h"
 #include "passes/pipeline.h"
@@ -197,6 +198,8 @@ void place_and_cut(Graph& graph, const BodyPlace* body, const How& how,
   // What depends on the devices.
   lower(graph, [&](const Node& n) { return has_kernel(n, graph); });
   if (how.optimize) {
+    fuse_products(graph,
+                  [&](const Node& n) { return can_fuse_product(n, graph); });
     fuse(graph, &can_fuse);
     merge_updates(graph, [&](const Node& n) { return can_merge(n, graph); });
   }

@@ -38,6 +38,12 @@ bool can_fuse(DeviceId device) {
   return d.kernels().supports(op, float32);
 }
 
+bool can_fuse_product(const Node& n, const Graph& g) {
+  static const OpDef& op = op_named("_FusedMatMul");
+  const Device& d = DeviceManager::get().lookup(n.assigned.name());
+  return d.kernels().supports(op, kernel_dtype_of(n, g));
+}
+
 bool can_merge(const Node& n, const Graph& g) {
   static const OpDef& op = op_named("_MultiApply");
   const Device& d = DeviceManager::get().lookup(n.assigned.name());

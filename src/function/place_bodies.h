@@ -13,6 +13,7 @@ namespace berth {
 bool has_kernel(const Node& node, const Graph& graph);
 // True when a device has a kernel of the op that fuse(), merge_updates() makes.
 bool can_fuse(DeviceId device);
+bool can_fuse_product(const Node& n, const Graph& g);
 bool can_merge(const Node& n, const Graph& g);
 
 // Asks for the arguments of a body on `device`.

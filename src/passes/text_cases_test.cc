@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "passes/fuse.h"
+#include "passes/fuse_products.h"
 #include "passes/merge_updates.h"
 #include "passes/pipeline.h"
 
@@ -101,6 +102,15 @@ TEST(PassTexts, FuseJoinsElementwiseOpsOfADevice) {
   check("fuse", [](Graph& g) {
     fuse(g, [](DeviceId device) {
       return device.text().find("CPU") != std::string::npos;
+    });
+  });
+}
+
+TEST(PassTexts, FuseProductsTakesWhatIsAtTheirEnds) {
+  check("fuse_products", [](Graph& g) {
+    fuse_products(g, [](const Node& n) {
+      return n.assigned.text().find("GPU") != std::string::npos &&
+             n.outputs[0].dtype == float32;
     });
   });
 }

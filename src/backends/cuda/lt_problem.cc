@@ -47,14 +47,34 @@ const void* zero(DType dtype) {
 }
 
 cublasLtEpilogue_t epilogue_of(const gpu::MatrixProduct& p) {
+  if (p.sums_b) return CUBLASLT_EPILOGUE_BGRADA;  // its first factor
   switch (p.activation) {
     case gpu::Activation::kRelu:
       return p.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
     case gpu::Activation::kGeluTanh:
+      if (p.keeps) {
+        return p.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS
+                      : CUBLASLT_EPILOGUE_GELU_AUX;
+      }
       return p.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    case gpu::Activation::kGeluTanhSlope:
+      return CUBLASLT_EPILOGUE_DGELU;
     default:
       return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   }
+}
+
+// What is behind the product is something that the library has.
+bool takes_end(const gpu::MatrixProduct& p) {
+  if (p.is_plain()) return true;
+  if (p.dtype == complex64 || p.dtype == complex128) return false;
+  const bool gelu = p.activation == gpu::Activation::kGeluTanh;
+  const bool slope = p.activation == gpu::Activation::kGeluTanhSlope;
+  if (p.keeps && !gelu) return false;
+  if (p.has_aux() && p.n % 8 != 0) return false;  // its rows'
+  if (slope && p.bias) return false;
+  return !p.sums_b ||
+         (!p.bias && p.activation == gpu::Activation::kNone && p.batches == 1);
 }
 
 void check_lt(const LtLibrary& lt, const char* call, cublasStatus_t status) {
@@ -122,7 +142,7 @@ bool lt_takes(const gpu::MatrixProduct& p) {
   }
   // Counts of matrices are 32 bits.
   constexpr int64_t kMost = INT32_MAX;
-  return p.batches <= kMost && p.m > 0 && p.n > 0 && p.k > 0;
+  return takes_end(p) && p.batches <= kMost && p.m > 0 && p.n > 0 && p.k > 0;
 }
 
 std::string lt_text(const gpu::MatrixProduct& p) {
@@ -138,6 +158,9 @@ std::string lt_text(const gpu::MatrixProduct& p) {
   if (p.bias) text += ", bias";
   if (p.activation == gpu::Activation::kRelu) text += ", relu";
   if (p.activation == gpu::Activation::kGeluTanh) text += ", gelu";
+  if (p.activation == gpu::Activation::kGeluTanhSlope) text += ", gelu's slope";
+  if (p.keeps) text += ", kept";
+  if (p.sums_b) text += ", sums";
   return text;
 }
 
@@ -182,11 +205,17 @@ void LtProblem::make_operation() {
   const cublasLtEpilogue_t epilogue = epilogue_of(p);
   if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{epilogue});
-  if (!p.bias) return;
-  set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t{types.data});
   // Looked at for its alignment alone until it runs.
   const void* aligned = reinterpret_cast<const void*>(kLtAlignment);
-  set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  if (p.bias || p.sums_b) {
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t{types.data});
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  }
+  if (!p.has_aux()) return;
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
+  if (p.batches == 1) return;
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, p.stride_c);
 }
 
 void LtProblem::make() {
@@ -258,10 +287,10 @@ bool LtProblem::check(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo,
 void LtProblem::run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algo,
                     const Operands& o, cudaStream_t stream) const {
   std::unique_lock lock(mutex_, std::defer_lock);
-  if (product_.bias) {
-    lock.lock();
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);
-  }
+  if (!product_.is_plain()) lock.lock();
+  const void* row = product_.bias ? o.bias : o.sums;
+  if (row != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, row);
+  if (o.aux != nullptr) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o.aux);
   const cublasStatus_t status =
       lt_.cublasLtMatmul(handle, operation_, one(product_.dtype), o.b, first_,
                          o.a, second_, zero(product_.dtype), o.c, result_, o.c,

@@ -42,11 +42,11 @@ class LtProblem {
 
   const gpu::MatrixProduct& product() const { return product_; }
 
-  // Addresses of a, b, c, of the bias if there is one, and of `scratch_bytes`
-  // of scratch.
+  // Addresses of a, b, c, of bias, aux and sums if the product has them, and
+  // of `scratch_bytes` of scratch.
   struct Operands {
     const void *a = nullptr, *b = nullptr, *bias = nullptr;
-    void *c = nullptr, *scratch = nullptr;
+    void *c = nullptr, *aux = nullptr, *sums = nullptr, *scratch = nullptr;
     size_t scratch_bytes = 0;
   };
   // Appends it to a stream whose context is current. Throws LtRefusal.
@@ -72,7 +72,8 @@ class LtProblem {
   const LtLibrary& lt_;
   const gpu::MatrixProduct product_;
   const bool tf32_;
-  mutable std::mutex mutex_;  // the bias's address is part of the operation
+  // Addresses of what is behind the product are part of the operation.
+  mutable std::mutex mutex_;
   cublasLtMatmulDesc_t operation_ = nullptr;
   // Of the library's first and second factor, and of the result.
   cublasLtMatrixLayout_t first_ = nullptr, second_ = nullptr, result_ = nullptr;

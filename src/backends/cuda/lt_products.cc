@@ -60,14 +60,20 @@ class LtProduct final : public gpu::Kernel {
     o.b = at(1);
     o.c = at(2);
     int next = 3;
-    if (problem_->product().bias) o.bias = at(next++);
+    const gpu::MatrixProduct& p = problem_->product();
+    if (p.bias) o.bias = at(next++);
+    if (p.has_aux()) o.aux = at(next++);
+    if (p.sums_b) o.sums = at(next++);
     if (next < num_args) o.scratch = at(next);
     o.scratch_bytes = choice_.scratch_bytes;
     // Part of a variable may begin anywhere.
+    const void* written[] = {o.c, o.aux, o.sums};
     for (const void* address : {o.a, o.b, o.bias}) {
       if (!is_aligned(address)) return false;
     }
-    if (!is_aligned(o.c)) return false;
+    for (const void* address : written) {
+      if (!is_aligned(address)) return false;
+    }
     o.scratch = aligned(o.scratch);
     card_.enter();
     auto& q = static_cast<CudaQueue&>(queue);
@@ -160,7 +166,8 @@ std::unique_ptr<gpu::Kernel> LtProducts::make(const gpu::MatrixProduct& product,
     return std::make_unique<LtProduct>(s.card, s.handle, std::move(problem),
                                        choice);
   } catch (const LtRefusal& refusal) {
-    own_instead(s.card, lt_text(product), refusal.what);
+    // The product alone is asked for next.
+    if (product.is_plain()) own_instead(s.card, lt_text(product), refusal.what);
     return nullptr;
   }
 }

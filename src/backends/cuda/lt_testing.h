@@ -30,12 +30,17 @@ using Numbers = std::vector<std::complex<double>>;
 
 // Operands of a product, as small whole numbers.
 struct LtOperands {
-  Numbers a, b, bias;
+  Numbers a, b, bias, aux;
 };
 LtOperands operands_of(const gpu::MatrixProduct& p);
 
-// By the definition of a product, in the order of the words of card.h.
+// By the definition of a product, in the order of the words of card.h; behind
+// it what it keeps, and the sums of b's rows.
 Numbers expected_of(const gpu::MatrixProduct& p, const LtOperands& o);
+
+// Gelu's tanh form and its slope: numbers from elsewhere are in the tests.
+double gelu_of(double x);
+double gelu_slope_of(double x);
 
 // What the card's library makes of it; none when it refuses. `shift`: so many
 // bytes past an aligned address lies a.

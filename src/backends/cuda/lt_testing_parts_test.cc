@@ -96,11 +96,23 @@ Numbers fetched(gpu::GpuDevice& d, DType dtype, const Placed& p, size_t count) {
 LtOperands operands_of(const gpu::MatrixProduct& p) {
   return {small_numbers(extent(p, p.m * p.k, p.stride_a), p.dtype, 1),
           small_numbers(extent(p, p.k * p.n, p.stride_b), p.dtype, 2),
-          small_numbers(p.bias ? p.n : 0, p.dtype, 3)};
+          small_numbers(p.bias ? p.n : 0, p.dtype, 3),
+          small_numbers(extent(p, p.m * p.n, p.stride_c), p.dtype, 4)};
+}
+
+double gelu_of(double x) {
+  // x times the logistic function of twice the argument of tanh.
+  return x / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x)));
+}
+
+double gelu_slope_of(double x) {
+  constexpr double kStep = 1e-5;
+  return (gelu_of(x + kStep) - gelu_of(x - kStep)) / (2 * kStep);
 }
 
 Numbers expected_of(const gpu::MatrixProduct& p, const LtOperands& o) {
   Numbers c(static_cast<size_t>(extent(p, p.m * p.n, p.stride_c)));
+  Numbers kept = c, sums;
   const auto a = [&](int64_t z, int64_t r, int64_t q) {
     const int64_t at = p.transpose_a ? q * p.m + r : r * p.k + q;
     return o.a[static_cast<size_t>(z * p.stride_a + at)];
@@ -115,12 +127,24 @@ Numbers expected_of(const gpu::MatrixProduct& p, const LtOperands& o) {
         std::complex<double> sum = 0;
         for (int64_t q = 0; q < p.k; ++q) sum += a(z, r, q) * b(z, q, col);
         if (p.bias) sum += o.bias[static_cast<size_t>(col)];
+        const auto at = static_cast<size_t>(z * p.stride_c + r * p.n + col);
+        kept[at] = sum;
         if (p.activation == gpu::Activation::kRelu) {
           sum = std::max(sum.real(), 0.0);
+        } else if (p.activation == gpu::Activation::kGeluTanh) {
+          sum = gelu_of(sum.real());
+        } else if (p.activation == gpu::Activation::kGeluTanhSlope) {
+          sum *= gelu_slope_of(o.aux[at].real());
         }
-        c[static_cast<size_t>(z * p.stride_c + r * p.n + col)] = sum;
+        c[at] = sum;
       }
     }
+  }
+  if (p.keeps) c.insert(c.end(), kept.begin(), kept.end());
+  for (int64_t col = 0; p.sums_b && col < p.n; ++col) {
+    std::complex<double> sum = 0;
+    for (int64_t q = 0; q < p.k; ++q) sum += b(0, q, col);
+    c.push_back(sum);
   }
   return c;
 }
@@ -133,6 +157,10 @@ std::optional<Numbers> computed_by(CudaCard& card, gpu::GpuDevice& d,
   const Placed b = placed(d, p.dtype, o.b, 0);
   const Placed c = placed(d, p.dtype, Numbers(count, -77), 0);
   const Placed bias = placed(d, p.dtype, p.bias ? o.bias : Numbers(1), 0);
+  const Placed aux =
+      placed(d, p.dtype, p.keeps ? Numbers(count, -77) : o.aux, 0);
+  const auto columns = static_cast<size_t>(p.n);
+  const Placed sums = placed(d, p.dtype, Numbers(columns, -77), 0);
   size_t scratch_bytes = 0;
   const std::shared_ptr<gpu::Kernel> kernel = card.product(p, &scratch_bytes);
   if (!kernel) return std::nullopt;
@@ -140,18 +168,27 @@ std::optional<Numbers> computed_by(CudaCard& card, gpu::GpuDevice& d,
       BlockRef::adopt(d.allocator().allocate(scratch_bytes + 64));
   bool done = false;
   launch_on(d.compute_stream(), [&](Stream& s) {
-    void* addresses[] = {a.data, b.data, c.data, bias.data, scratch->data + 64};
+    std::vector<void*> addresses = {a.data, b.data, c.data};
+    if (p.bias) addresses.push_back(bias.data);
+    if (p.has_aux()) addresses.push_back(aux.data);
+    if (p.sums_b) addresses.push_back(sums.data);
+    if (scratch_bytes > 0) addresses.push_back(scratch->data + 64);
     std::vector<gpu::KernelArg> args;
-    for (int i = 0; i < 3; ++i) args.push_back({&addresses[i], 0});
-    if (p.bias) args.push_back({&addresses[3], 0});
-    if (scratch_bytes > 0) args.push_back({&addresses[4], 0});
+    for (void*& address : addresses) args.push_back({&address, 0});
     auto& queue = static_cast<gpu::QueueStream&>(s).queue();
     done = kernel->try_launch(queue, {}, args.data(),
                               static_cast<int>(args.size()));
   });
   synchronize(d.compute_stream().record());
   if (!done) return std::nullopt;
-  return fetched(d, p.dtype, c, count);
+  Numbers all = fetched(d, p.dtype, c, count);
+  const auto append = [&](const Placed& more, size_t n) {
+    const Numbers v = fetched(d, p.dtype, more, n);
+    all.insert(all.end(), v.begin(), v.end());
+  };
+  if (p.keeps) append(aux, count);
+  if (p.sums_b) append(sums, columns);
+  return all;
 }
 
 }  // namespace berth::cuda

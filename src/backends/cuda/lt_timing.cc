@@ -37,7 +37,10 @@ class Bench {
     CUdeviceptr data = 0;
     bytes = std::max(bytes, size_t{256});
     const CUresult error = card_.result(driver_.cuMemAlloc, &data, bytes);
-    if (error == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
+    if (error == CUDA_ERROR_OUT_OF_MEMORY) {
+      has_all_ = false;
+      return nullptr;
+    }
     card_.check(error, driver_.cuMemAlloc.name);
     memory_[num_memory_++] = data;
     // Small numbers of every floating type: zeros are faster than others.
@@ -45,6 +48,9 @@ class Bench {
     card_.call(driver_.cuMemsetD8Async, data, kByte, bytes, stream_);
     return reinterpret_cast<void*>(data);
   }
+
+  // There was memory each time.
+  bool has_all() const { return has_all_; }
 
   // How long fn() takes on the stream, `runs` times.
   template <class Fn>
@@ -74,7 +80,8 @@ class Bench {
   const Driver& driver_;
   CUstream stream_ = nullptr;
   CUevent events_[2] = {};
-  CUdeviceptr memory_[5] = {};
+  CUdeviceptr memory_[7] = {};
+  bool has_all_ = true;
   int num_memory_ = 0;
 };
 
@@ -98,12 +105,11 @@ int fastest(CudaCard& card, const LtProblem& problem, cublasLtHandle_t handle,
   o.b = bench.memory(bytes_of(p, p.k * p.n, p.stride_b));
   o.c = bench.memory(bytes_of(p, p.m * p.n, p.stride_c));
   o.scratch = bench.memory(scratch);
-  if (p.bias)
-    o.bias = bench.memory(static_cast<size_t>(p.n) * size_of(p.dtype));
-  if (o.a == nullptr || o.b == nullptr || o.c == nullptr ||
-      o.scratch == nullptr || (p.bias && o.bias == nullptr)) {
-    return -1;
-  }
+  const size_t row = static_cast<size_t>(p.n) * size_of(p.dtype);
+  if (p.bias) o.bias = bench.memory(row);
+  if (p.sums_b) o.sums = bench.memory(row);
+  if (p.has_aux()) o.aux = bench.memory(bytes_of(p, p.m * p.n, p.stride_c));
+  if (!bench.has_all()) return -1;
   o.scratch_bytes = scratch;
   int best = -1;
   double best_ms = INFINITY;

@@ -36,10 +36,17 @@ struct Features {
   int peers = 0;
   // Products of matrices go through tiles in local memory, as suits GPUs.
   bool tiles = true;
+  // Products take what is behind them along (Activation, bias).
+  bool fuses_products = true;
 };
 
 // What is done to an element of a product before it is stored.
-enum class Activation : uint8_t { kNone, kRelu, kGeluTanh };
+enum class Activation : uint8_t {
+  kNone,
+  kRelu,
+  kGeluTanh,
+  kGeluTanhSlope,  // times gelu's slope at the element of `aux`
+};
 
 // c[z] = a[z] b[z] for each batch z: row-major [m, k] or, transposed, [k, m];
 // [k, n] or [n, k]; [m, n]. Strides are from one batch to the next, in
@@ -53,7 +60,17 @@ struct MatrixProduct {
   // c = activation(a b + bias), bias [n].
   bool bias = false;
   Activation activation = Activation::kNone;
-  bool is_plain() const { return !bias && activation == Activation::kNone; }
+  // aux, of c's shape and strides, becomes a b + bias.
+  bool keeps = false;
+  // sums [n] becomes the sum of b's rows.
+  bool sums_b = false;
+
+  bool has_aux() const {
+    return keeps || activation == Activation::kGeluTanhSlope;
+  }
+  bool is_plain() const {
+    return !bias && !has_aux() && !sums_b && activation == Activation::kNone;
+  }
 };
 
 // Groups along three axes, of `items` items along the first.
@@ -163,8 +180,8 @@ class Card {
   std::shared_ptr<Module> module(const Source& source);
 
   // A library's kernel of that product, whose arguments are the addresses of
-  // a, b, c, the bias if there is one and, if it asks for bytes of it,
-  // scratch; its grid is nothing.
+  // a, b, c, those of bias, aux and sums that the product has and, if it asks
+  // for bytes of it, scratch; its grid is nothing.
   // Null: there is none, or it is not better than the kernels of this folder.
   virtual std::unique_ptr<Kernel> product(const MatrixProduct& /*product*/,
                                           size_t* /*scratch_bytes*/) {

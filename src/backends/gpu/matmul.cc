@@ -1,7 +1,8 @@
-// MatMul: by a library of the card's, else by kernels of its own.
+// MatMul and _FusedMatMul: by a library of the card's, else by own kernels.
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/product.h"
+#include "backends/gpu/rows.h"
 
 namespace berth::gpu {
 
@@ -56,11 +57,33 @@ Problem problem_of(const Recipe& r) {
   return p;
 }
 
-// Hands it to the card's library, if it has one; `own` is the alternative.
-bool by_library(Recipe& r, const Problem& p, const std::function<void()>& own) {
+// All leading dimensions belong to the inner one: [..., k, m] and [..., k, n].
+Problem flat_problem_of(const Recipe& r) {
+  const Shape &a = r.in_shape(0), &b = r.in_shape(1);
+  Problem p;
+  ProductFields& f = p.fields;
+  f.m = a[a.rank() - 1];
+  f.n = b[b.rank() - 1];
+  f.k = f.m == 0 ? 0 : a.num_elements() / f.m;
+  f.c_row = f.n;
+  f.c_batch = f.m * f.n;
+  f.rows_fast = 1;
+  p.a_row = 1;
+  p.a_inner = f.m;
+  p.b_inner = f.n;
+  f.b_col = 1;
+  return p;
+}
+
+// A library may have it.
+bool has_product(const Problem& p) {
   const ProductFields& f = p.fields;
-  if (f.batches * f.m * f.n * f.k == 0) return false;
-  if (p.batch_a.rank > 1 || p.batch_b.rank > 1) return false;
+  return f.batches * f.m * f.n * f.k > 0 && p.batch_a.rank <= 1 &&
+         p.batch_b.rank <= 1;
+}
+
+MatrixProduct product_of(const Recipe& r, const Problem& p) {
+  const ProductFields& f = p.fields;
   MatrixProduct product;
   product.dtype = r.out_type(0);
   product.m = f.m;
@@ -72,28 +95,107 @@ bool by_library(Recipe& r, const Problem& p, const std::function<void()>& own) {
   product.stride_a = p.batch_a.rank == 1 ? p.batch_a.stride[0] : 0;
   product.stride_b = p.batch_b.rank == 1 ? p.batch_b.stride[0] : 0;
   product.stride_c = f.m * f.n;
-  return r.product(product, {in(0), in(1), out(0), no_buffer()}, own);
+  return product;
 }
 
-void append_own(Recipe& r, const Problem& p) {
+ProductCall call_of(const Recipe& r, const Problem& p) {
   ProductCall call{p.fields, value(p), "product_matmul.cl"};
   call.dtype = r.out_type(0);
   call.a = in(0);
   call.b = in(1);
   call.c = out(0);
   call.strided_b = true;
-  append_product(r, call);
+  return call;
+}
+
+// By the card's library, if it has it, else by own kernels.
+void append_plain(Recipe& r, const Problem& p) {
+  const auto own = [&] { append_product(r, call_of(r, p)); };
+  const bool done = has_product(p) &&
+                    r.product(product_of(r, p), {in(0), in(1), out(0)}, own);
+  if (!done) own();
 }
 
 bool matmul(Recipe& r) {
-  const Problem p = problem_of(r);
-  const auto own = [&] { append_own(r, p); };
-  if (!by_library(r, p, own)) own();
+  append_plain(r, problem_of(r));
+  return true;
+}
+
+// What _FusedMatMul has besides a product.
+struct Fused {
+  ProductEnd end;
+  bool sums_b = false;
+  Arg sums;
+};
+
+Fused fused_of(const Recipe& r) {
+  const std::string& name = r.args().attr<std::string>("activation");
+  Fused f;
+  f.end.has_bias = r.args().attr<bool>("bias");
+  f.end.keeps = r.args().attr<bool>("keep");
+  f.end.activation = name == "relu"        ? Activation::kRelu
+                     : name == "gelu"      ? Activation::kGeluTanh
+                     : name == "gelu_grad" ? Activation::kGeluTanhSlope
+                                           : Activation::kNone;
+  if (f.end.has_bias) f.end.bias = in(2);
+  if (f.end.keeps) f.end.aux = out(1);
+  if (f.end.activation == Activation::kGeluTanhSlope) f.end.aux = in(2);
+  f.sums_b = r.args().attr<bool>("bias_grad");
+  f.sums = out(f.end.keeps ? 2 : 1);
+  return f;
+}
+
+// Sums over all axes of b but the last.
+void append_sums(Recipe& r, const Fused& fused) {
+  if (!fused.sums_b) return;
+  bool reduced[kMaxRank] = {};
+  for (int d = 0; d + 1 < r.in_shape(1).rank(); ++d) reduced[d] = true;
+  reduce_axes(r, "sum", reduced, 1, 1, fused.sums.index);
+}
+
+bool fused_matmul(Recipe& r) {
+  const Problem p =
+      r.args().attr<bool>("flat") ? flat_problem_of(r) : problem_of(r);
+  const ProductFields& f = p.fields;
+  // The op's decomposition knows what becomes of nothing.
+  if (f.batches * f.m * f.n * f.k == 0) return false;
+  const Fused fused = fused_of(r);
+  ProductCall call = call_of(r, p);
+  call.end = fused.end;
+  MatrixProduct product = product_of(r, p);
+  product.bias = fused.end.has_bias;
+  product.activation = fused.end.activation;
+  product.keeps = fused.end.keeps;
+  product.sums_b = fused.sums_b;
+  const auto own = [&] {
+    append_product(r, call);
+    append_sums(r, fused);
+  };
+  if (!has_product(p)) {
+    own();
+    return true;
+  }
+  const Recipe::Operands all = {in(0),          in(1),         out(0),
+                                fused.end.bias, fused.end.aux, fused.sums};
+  if (r.product(product, all, own)) return true;
+  // The library has the product alone, or nothing.
+  const auto alone = [&] { append_product(r, call_of(r, p)); };
+  if (r.product(product_of(r, p), {in(0), in(1), out(0)}, alone)) {
+    append_product_end(r, call);
+    append_sums(r, fused);
+  } else {
+    own();
+  }
   return true;
 }
 
 }  // namespace matmul
 
-void add_matmul(Kernels& k) { k.add("MatMul", kEveryNumber, &matmul::matmul); }
+void add_matmul(Kernels& k) {
+  k.add("MatMul", kEveryNumber, &matmul::matmul);
+  if (k.features().fuses_products) {
+    k.add("_FusedMatMul", kFloatingTypes, &matmul::fused_matmul);
+  }
+}
 
 }  // namespace berth::gpu

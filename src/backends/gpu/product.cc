@@ -74,6 +74,14 @@ class Writer {
         words_(words_of(call.dtype)),
         tiles_(r.features().tiles) {}
 
+  void write_end() {
+    std::vector<Arg> args = {call_.c};
+    add_end(args);
+    const int64_t elements = f_.batches * f_.m * f_.n;
+    args.insert(args.end(), {value(f_.n), value(elements)});
+    r_.flat(source(), "product_end", elements, args);
+  }
+
   void write() {
     const bool small = f_.n < kNarrow || f_.m * f_.n * f_.k < kFewProducts ||
                        (tiles_ && f_.m < kNarrow);
@@ -94,6 +102,7 @@ class Writer {
     s.files = {"index.cl", "product.cl", call_.file, "product_kernels.cl",
                tiles_ ? "product_tiles.cl" : "product_panels.cl"};
     s.types = {{"T", call_.dtype}};
+    if (!call_.end.is_nothing()) s.files.insert(s.files.begin() + 1, "math.cl");
     s.defines = call_.defines;
     const std::string lanes = std::to_string(words_.lanes);
     s.defines.insert(s.defines.end(), {{"ACC", words_.acc},
@@ -104,7 +113,37 @@ class Writer {
                                        {"LANES", lanes},
                                        {"VLOAD", "vload" + lanes},
                                        {"VSTORE", "vstore" + lanes}});
+    define_end(s);
     return s;
+  }
+
+  void define_end(Source& s) const {
+    const ProductEnd& end = call_.end;
+    if (end.is_nothing()) return;
+    const auto flag = [](bool is) { return is ? "1" : "0"; };
+    const bool slope = end.activation == Activation::kGeluTanhSlope;
+    s.defines.insert(s.defines.end(), {{"PRODUCT_END", "1"},
+                                       {"END_BIAS", flag(end.has_bias)},
+                                       {"END_KEEPS", flag(end.keeps)},
+                                       {"END_SLOPE", flag(slope)}});
+    if (end.activation == Activation::kNone) return;
+    const char* name = slope ? "_GELU_TANH_SLOPE"
+                       : end.activation == Activation::kRelu ? "_RELU"
+                                                             : "_GELU_TANH";
+    s.defines.push_back({"END_FUNCTION", std::string(words_.acc) + name});
+  }
+
+  // What kernels that store c take behind their other memory.
+  void add_end(std::vector<Arg>& args) const {
+    if (call_.end.is_nothing()) return;
+    args.insert(args.end(), {call_.end.bias, call_.end.aux});
+  }
+  std::vector<Arg> memory(std::initializer_list<Arg> first,
+                          std::initializer_list<Arg> more) const {
+    std::vector<Arg> args = first;
+    add_end(args);
+    args.insert(args.end(), more);
+    return args;
   }
 
   // Where parts go; no buffer when there is one.
@@ -116,7 +155,7 @@ class Writer {
   void add_parts(const Parts& parts, const Arg& sums) {
     if (parts.count == 1) return;
     r_.flat(source(), "product_sum", f_.batches * f_.m * f_.n,
-            {sums, call_.c, call_.problem, value(parts.count)});
+            memory({sums, call_.c}, {call_.problem, value(parts.count)}));
   }
 
   // An item for each element of c, or vector of channels, and each part.
@@ -130,8 +169,8 @@ class Writer {
     const Arg to = sums(parts);
     r_.flat(source(), channels ? "product_channels" : "product_plain",
             items * parts.count,
-            {call_.a, call_.b, call_.c, to, call_.problem, value(parts.count),
-             value(parts.chunk)});
+            memory({call_.a, call_.b, call_.c, to},
+                   {call_.problem, value(parts.count), value(parts.chunk)}));
     add_parts(parts, to);
   }
 
@@ -143,8 +182,8 @@ class Writer {
     const Parts parts = parts_of(f_.k, wanted);
     const Arg to = sums(parts);
     launch("product_tiles", tiles * parts.count, kTileItems,
-           {call_.a, call_.b, call_.c, to, call_.problem, value(parts.count),
-            value(parts.chunk)});
+           memory({call_.a, call_.b, call_.c, to},
+                  {call_.problem, value(parts.count), value(parts.chunk)}));
     add_parts(parts, to);
   }
 
@@ -236,7 +275,8 @@ class Writer {
           (reads_b_ ? "product_rows_" : "product_panels_") +
           std::to_string(vectors_);
       launch(name.c_str(), panels_m * panels_n, 1,
-             {packed_a_, packed_b_, call_.c, sums_, call_.problem, value(s)});
+             memory({packed_a_, packed_b_, call_.c, sums_},
+                    {call_.problem, value(s)}));
     }
   }
 
@@ -267,6 +307,10 @@ void append_product(Recipe& r, const ProductCall& call) {
                   static_cast<size_t>(elements) * size_of(call.dtype));
   }
   product::Writer(r, call).write();
+}
+
+void append_product_end(Recipe& r, const ProductCall& call) {
+  if (!call.end.is_nothing()) product::Writer(r, call).write_end();
 }
 
 }  // namespace berth::gpu

@@ -24,6 +24,18 @@ struct ProductFields {
   int64_t b_col = 1;
 };
 
+// What is done to the elements of a product (MatrixProduct). Of real types.
+struct ProductEnd {
+  Arg bias = no_buffer();
+  Arg aux = no_buffer();
+  bool has_bias = false, keeps = false;
+  Activation activation = Activation::kNone;
+
+  bool is_nothing() const {
+    return !has_bias && !keeps && activation == Activation::kNone;
+  }
+};
+
 // c[z] = a[z] b[z] for each batch z.
 struct ProductCall {
   ProductFields fields;
@@ -36,11 +48,15 @@ struct ProductCall {
   bool strided_b = false;
   // Batches are channels, next to each other in a, b and c, one column each.
   bool channels = false;
+  ProductEnd end = {};
 };
 
 // Appends it. c may be empty; without inner elements it becomes zeros, and is
 // dense then.
 void append_product(Recipe& r, const ProductCall& call);
+
+// Appends the end alone, of a dense c that is there already.
+void append_product_end(Recipe& r, const ProductCall& call);
 
 }  // namespace berth::gpu
 

@@ -193,7 +193,7 @@ DType Recipe::in_type(int i) const {
 }
 
 void Recipe::flat(const Source& source, const char* kernel, int64_t items,
-                  std::initializer_list<Arg> args) {
+                  const std::vector<Arg>& args) {
   constexpr uint32_t kFlat = 256;  // FLAT_SIZE of dialect.cl
   launch(source, kernel, {{groups_for(items, kFlat, *args_.op), 1, 1}, kFlat},
          args);
@@ -231,10 +231,13 @@ bool Recipe::product(const MatrixProduct& product, const Operands& operands,
   step.kernel = card_.product(product, &scratch_bytes);
   if (!step.kernel) return false;
   step.first = steps_->slots.size();
-  for (const Arg& arg : {operands.a, operands.b, operands.c}) {
+  const auto add = [&](const Arg& arg) {
     steps_->add(arg, extent_of(*this, arg));
-  }
-  if (product.bias) steps_->add(operands.bias, extent_of(*this, operands.bias));
+  };
+  for (const Arg& arg : {operands.a, operands.b, operands.c}) add(arg);
+  if (product.bias) add(operands.bias);
+  if (product.has_aux()) add(operands.aux);
+  if (product.sums_b) add(operands.sums);
   // Either the library's or its substitute's.
   const size_t scratch_begin = steps_->scratch_bytes;
   if (scratch_bytes > 0) {

@@ -105,7 +105,7 @@ class Recipe {
   // Appends a launch of a KERNEL(FLAT_SIZE, ...), at least one item for each
   // of `items`; none when there are no items.
   void flat(const Source& source, const char* kernel, int64_t items,
-            std::initializer_list<Arg> args);
+            const std::vector<Arg>& args);
   // The same of a KERNEL(GROUP_SIZE, ...), with so many groups.
   void groups(const Source& source, const char* kernel, int64_t groups,
               std::initializer_list<Arg> args);
@@ -114,7 +114,8 @@ class Recipe {
               const std::vector<Arg>& args);
   // Operands of a product.
   struct Operands {
-    Arg a, b, c, bias;
+    Arg a, b, c;
+    Arg bias = {}, aux = {}, sums = {};  // that the product has
   };
   // Appends a product by a library of the card's; false: it has none for it.
   // own() appends what computes it instead should the library refuse a call;

@@ -27,6 +27,8 @@ struct Pieces {
 struct Walks {
   Strided kept, reduced;
   int64_t outer = 1, columns = 0, length = 1;
+  Arg x = {}, y = {};
+  DType type = DType::kInvalid;  // of x
 };
 
 Walks walks_over(const Shape& x, const bool* reduced) {
@@ -64,13 +66,14 @@ Walks walks_over(const Shape& x, const bool* reduced) {
 }
 
 void fold(Recipe& r, const Source& source, const std::string& kind,
-          const Arg& partial, int64_t outputs, int64_t output_stride,
-          int64_t pieces, int64_t piece_stride, double divisor) {
+          const Walks& w, const Arg& partial, int64_t outputs,
+          int64_t output_stride, int64_t pieces, int64_t piece_stride,
+          double divisor) {
   const int32_t lanes = row_lanes(r.features(), pieces);
   launch_rows(
       r, source, (kind + "_fold").c_str(), outputs, lanes,
-      {partial, out(0), value(outputs), value(output_stride), value(pieces),
-       value(piece_stride), value(lanes), real_value(r.in_type(0), divisor)});
+      {partial, w.y, value(outputs), value(output_stride), value(pieces),
+       value(piece_stride), value(lanes), real_value(w.type, divisor)});
 }
 
 // What pieces are kept in.
@@ -83,7 +86,7 @@ void by_rows(Recipe& r, const Source& source, const std::string& kind,
   const Features& f = r.features();
   const Pieces p(w.length, f.is_cpu ? 2048 : int64_t{32} * f.group_size);
   const int32_t lanes = row_lanes(f, std::min(p.length, p.piece));
-  const DType type = r.in_type(0);
+  const DType type = w.type;
   const int64_t rows = w.outer * p.count;
   const Arg partial =
       p.count > 1
@@ -92,11 +95,11 @@ void by_rows(Recipe& r, const Source& source, const std::string& kind,
   const int32_t dense =
       w.reduced.rank == 0 || (w.reduced.rank == 1 && w.reduced.stride[0] == 1);
   launch_rows(r, source, (kind + "_rows").c_str(), rows, lanes,
-              {in(0), out(0), partial, value(w.kept), value(w.reduced),
+              {w.x, w.y, partial, value(w.kept), value(w.reduced),
                value(w.outer), value(p.length), value(p.piece), value(p.count),
                value(lanes), value(dense), real_value(type, divisor)});
   if (p.count > 1) {
-    fold(r, source, kind, partial, w.outer, p.count, p.count, 1, divisor);
+    fold(r, source, kind, w, partial, w.outer, p.count, p.count, 1, divisor);
   }
 }
 
@@ -104,7 +107,7 @@ void by_columns(Recipe& r, const Source& source, const std::string& kind,
                 const Walks& w, double divisor) {
   const Features& f = r.features();
   const Pieces p(w.length, f.is_cpu ? 512 : 64);
-  const DType type = r.in_type(0);
+  const DType type = w.type;
   const int64_t outputs = w.outer * w.columns;
   const Arg partial = p.count > 1
                           ? r.scratch(static_cast<size_t>(outputs * p.count) *
@@ -112,11 +115,11 @@ void by_columns(Recipe& r, const Source& source, const std::string& kind,
                           : no_buffer();
   const int64_t items = w.outer * p.count * ceil_div(w.columns, row_width(f));
   launch_rows(r, source, (kind + "_columns").c_str(), items, 1,
-              {in(0), out(0), partial, value(w.kept), value(w.reduced),
+              {w.x, w.y, partial, value(w.kept), value(w.reduced),
                value(w.outer), value(w.columns), value(p.length),
                value(p.piece), value(p.count), real_value(type, divisor)});
   if (p.count > 1) {
-    fold(r, source, kind, partial, outputs, 1, p.count, outputs, divisor);
+    fold(r, source, kind, w, partial, outputs, 1, p.count, outputs, divisor);
   }
 }
 
@@ -179,10 +182,13 @@ bool arg_min(Recipe& r) { return arg_extreme(r, false); }
 }  // namespace
 
 bool reduce_axes(Recipe& r, const char* kind, const bool* reduced,
-                 double divisor) {
-  const reduction::Walks w = reduction::walks_over(r.in_shape(0), reduced);
-  const Source source = row_source(r.in_type(0), {"reduce.cl"});
-  if (r.out_shape(0).num_elements() == 0) return true;
+                 double divisor, int x, int y) {
+  reduction::Walks w = reduction::walks_over(r.in_shape(x), reduced);
+  w.x = in(x);
+  w.y = out(y);
+  w.type = r.in_type(x);
+  const Source source = row_source(w.type, {"reduce.cl"});
+  if (r.out_shape(y).num_elements() == 0) return true;
   if (w.columns > 0) {
     reduction::by_columns(r, source, kind, w, divisor);
   } else {

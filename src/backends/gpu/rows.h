@@ -33,10 +33,10 @@ RowShape rows_of(const Shape& x);
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Reductions of input 0 into output 0: "sum", "prod", "max" or "min" over
+// Reductions of input `x` into output `y`: "sum", "prod", "max" or "min" over
 // these axes, divided by `divisor`.
 bool reduce_axes(Recipe& r, const char* kind, const bool* reduced,
-                 double divisor = 1);
+                 double divisor = 1, int x = 0, int y = 0);
 
 }  // namespace berth::gpu
 

@@ -195,6 +195,8 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
         "BERTH_OPENCL_PRODUCTS=clblast, but libclblast.so.1 is not installed");
   }
   features_.tiles = !features_.is_cpu || products_ == Products::kTiles;
+  // CLBlast's are products and nothing else.
+  features_.fuses_products = !(has_clblast() && uses_clblast());
   has_f16_ = device_text(device, CL_DEVICE_EXTENSIONS).find("cl_khr_fp16") !=
              std::string::npos;
   const auto most = info<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
@@ -210,11 +212,14 @@ ClCard::ClCard(cl_context context, cl_device_id device, int peers)
   memories_.push_back(memory_.get());
 }
 
+bool ClCard::uses_clblast() const {
+  return products_ == Products::kClblast ||
+         (products_ == Products::kAuto && !features_.is_cpu);
+}
+
 std::unique_ptr<gpu::Kernel> ClCard::product(const gpu::MatrixProduct& product,
                                              size_t* /*scratch_bytes*/) {
-  const bool wanted = products_ == Products::kClblast ||
-                      (products_ == Products::kAuto && !features_.is_cpu);
-  return wanted ? clblast_product(product, has_f16_) : nullptr;
+  return uses_clblast() ? clblast_product(product, has_f16_) : nullptr;
 }
 
 std::unique_ptr<gpu::Queue> ClCard::make_queue() {

@@ -38,6 +38,7 @@ class ClCard final : public gpu::Card {
   std::unique_ptr<gpu::Module> compile(const std::string& text) override;
 
  private:
+  bool uses_clblast() const;
   friend void join_cards(std::vector<std::unique_ptr<ClCard>>& cards);
   const cl_context context_;
   const cl_device_id device_;

@@ -31,8 +31,9 @@ struct Operation {
   cudaDataType scale = CUDA_R_32F;
   int32_t transpose_first = CUBLAS_OP_N, transpose_second = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
+  const void *bias = nullptr, *aux = nullptr;
   int32_t bias_type = -1;
+  int64_t aux_pitch = 0, aux_stride = 0;
 };
 struct Layout {
   cudaDataType type = CUDA_R_32F;
@@ -230,14 +231,22 @@ char* touch_all(const LtState& s, const Layout& l, const void* data) {
                          static_cast<size_t>(last) * element_bytes(l.type));
 }
 
+double gelu_tanh(double v) {
+  return std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v));
+}
+
 Number activated(uint32_t epilogue, Number x) {
   if ((epilogue & CUBLASLT_EPILOGUE_RELU) != 0) return std::max(x.real(), 0.0);
   if ((epilogue & CUBLASLT_EPILOGUE_GELU) != 0) {
-    const double v = x.real();
-    return 0.5 * v *
-           (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+    return 0.5 * x.real() * (1 + gelu_tanh(x.real()));
   }
   return x;
+}
+
+double gelu_slope(double v) {
+  const double t = gelu_tanh(v);
+  const double inner = std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * v * v);
+  return 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * inner;
 }
 
 // Do the matrices fit each other?
@@ -254,9 +263,37 @@ bool fits(const Operation& op, const Layout& a, const Layout& b,
 }
 
 struct Places {
-  const char *a, *b, *bias;
-  char* d;
+  const char *a, *b;
+  char *d, *row = nullptr, *aux = nullptr;
 };
+
+bool has(const Operation& op, uint32_t epilogue) {
+  return (op.epilogue & epilogue) == epilogue;
+}
+
+// The sums of the first factor along the inner dimension.
+void sum_first(const Operation& op, const Layout& a, const Places& at) {
+  const bool ta = op.transpose_first != CUBLAS_OP_N;
+  for (int64_t i = 0; i < (ta ? a.columns : a.rows); ++i) {
+    Number sum = 0;
+    for (int64_t q = 0; q < (ta ? a.rows : a.columns); ++q) {
+      sum += load(a.type, at.a, ta ? i * a.pitch + q : q * a.pitch + i);
+    }
+    store(a.type, at.row, i, sum);
+  }
+}
+
+// What is behind the product, for element (i, j) of batch z.
+Number ended(const Operation& op, const Layout& d, const Places& at, Number sum,
+             int64_t z, int64_t j, int64_t i) {
+  if (has(op, CUBLASLT_EPILOGUE_BIAS)) sum += load(d.type, at.row, i);
+  const int64_t aux = z * op.aux_stride + j * op.aux_pitch + i;
+  if (has(op, CUBLASLT_EPILOGUE_DGELU)) {
+    return sum * gelu_slope(load(d.type, at.aux, aux).real());
+  }
+  if (at.aux != nullptr) store(d.type, at.aux, aux, sum);
+  return activated(op.epilogue, sum);
+}
 
 void multiply(const Operation& op, const Layout& a, const Layout& b,
               const Layout& d, const Places& at) {
@@ -273,12 +310,30 @@ void multiply(const Operation& op, const Layout& a, const Layout& b,
           sum += load(a.type, at.a, z * a.stride + x) *
                  load(b.type, at.b, z * b.stride + y);
         }
-        if (at.bias != nullptr) sum += load(d.type, at.bias, i);
         store(d.type, at.d, z * d.stride + j * d.pitch + i,
-              activated(op.epilogue, sum));
+              ended(op, d, at, sum, z, j, i));
       }
     }
   }
+}
+
+// The memory of what is behind a product; false: something is amiss.
+bool touch_end(const LtState& s, const Operation& op, const Layout& d,
+               Places& at) {
+  if (has(op, CUBLASLT_EPILOGUE_BIAS) || has(op, CUBLASLT_EPILOGUE_BGRADA)) {
+    at.row = touch_all(s, {d.type, d.rows, 1, d.rows}, op.bias);
+    if (at.row == nullptr || op.bias_type != d.type) return false;
+  }
+  constexpr uint32_t kAux = 128;
+  if (!has(op, kAux)) return true;
+  if (op.aux_pitch < d.rows || op.aux_pitch % 8 != 0 ||
+      op.aux_stride % 8 != 0) {
+    return false;
+  }
+  at.aux = touch_all(
+      s, {d.type, d.rows, d.columns, op.aux_pitch, op.aux_stride, d.batches},
+      op.aux);
+  return at.aux != nullptr;
 }
 
 void fake_lt_begin(const char* description) {
@@ -389,6 +444,12 @@ FAKE_LT cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
       return set(op->bias);
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       return set(op->bias_type);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return set(op->aux);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return set(op->aux_pitch);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
+      return set(op->aux_stride);
     default:
       return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -545,21 +606,16 @@ FAKE_LT cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                     c.s.driver->touch(room, needs) == nullptr)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  Places at = {touch_all(c.s, *x, a), touch_all(c.s, *y, b), nullptr,
+  Places at = {touch_all(c.s, *x, a), touch_all(c.s, *y, b),
                touch_all(c.s, *z, d)};
-  if (at.a == nullptr || at.b == nullptr || at.d == nullptr) {
+  if (at.a == nullptr || at.b == nullptr || at.d == nullptr ||
+      !touch_end(c.s, *op, *z, at)) {
     return CUBLAS_STATUS_INVALID_VALUE;
-  }
-  if ((op->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) {
-    const Layout row = {z->type, z->rows, 1, z->rows};
-    at.bias = touch_all(c.s, row, op->bias);
-    if (at.bias == nullptr || op->bias_type != z->type) {
-      return CUBLAS_STATUS_INVALID_VALUE;
-    }
   }
   // Large ones only take their time.
   if (x->rows * x->columns * y->rows * y->columns < int64_t{1} << 24) {
     multiply(*op, *x, *y, *z, at);
+    if (has(*op, CUBLASLT_EPILOGUE_BGRADA)) sum_first(*op, *x, at);
   }
   c.s.last = kernel;
   const auto k = static_cast<size_t>(kernel);

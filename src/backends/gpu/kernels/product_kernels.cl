@@ -1,7 +1,36 @@
 // Kernels of products of any kind; see product.cl.
 
+// What is done to an element before it is stored: the bias of its column is
+// added, aux keeps that, or is read, END_FUNCTION is called.
+#if defined(PRODUCT_END)
+#define END_MEMORY , BUF(const T, bias), BUF(T, aux)
+#define END_AT       \
+  AT(const T, bias); \
+  AT(T, aux)
+#define C_STORE(at, col, value) end_store(c, bias, aux, at, col, value)
+FN void end_store(GLOBAL T *c, GLOBAL const T *bias, GLOBAL T *aux, i64 at,
+                  i64 col, ACC value) {
+#if END_BIAS
+  value = value + TO_ACC(T_LOAD(bias, col));
+#endif
+#if END_KEEPS
+  T_STORE(aux, at, value);
+#endif
+#if END_SLOPE
+  value = END_FUNCTION(value, TO_ACC(T_LOAD(aux, at)));
+#elif defined(END_FUNCTION)
+  value = END_FUNCTION(value);
+#endif
+  T_STORE(c, at, value);
+}
+#else
+#define END_MEMORY
+#define END_AT
+#define C_STORE(at, col, value) T_STORE(c, at, value)
+#endif
+
 #define PRODUCT_MEMORY \
-  BUF(const T, a), BUF(const T, b), BUF(T, c), BUF(ACC, sums)
+  BUF(const T, a), BUF(const T, b), BUF(T, c), BUF(ACC, sums) END_MEMORY
 
 FN i64 c_place(const Problem *p, i64 z, i64 r, i64 col) {
   return z * p->c_batch + r * p->c_row + col;
@@ -31,6 +60,7 @@ KERNEL(FLAT_SIZE, product_plain)(PRODUCT_MEMORY, const Problem p,
   AT(const T, b);
   AT(T, c);
   AT(ACC, sums);
+  END_AT;
   const i64 each = p.batches * p.m * p.n, part = ITEM / each;
   if (part >= parts) return;
   i64 i = ITEM - part * each, z, r;
@@ -86,7 +116,7 @@ KERNEL(FLAT_SIZE, product_plain)(PRODUCT_MEMORY, const Problem p,
   if (parts > 1) {
     sums[sum_place(&p, part, z, r, col)] = sum;
   } else {
-    T_STORE(c, c_place(&p, z, r, col), sum);
+    C_STORE(c_place(&p, z, r, col), col, sum);
   }
 }
 
@@ -135,10 +165,11 @@ KERNEL(FLAT_SIZE, product_channels)(PRODUCT_MEMORY, const Problem p,
 #endif
 
 // Adds the parts.
-KERNEL(FLAT_SIZE, product_sum)(BUF(const ACC, sums), BUF(T, c),
+KERNEL(FLAT_SIZE, product_sum)(BUF(const ACC, sums), BUF(T, c) END_MEMORY,
                                const Problem p, const i64 parts) {
   AT(const ACC, sums);
   AT(T, c);
+  END_AT;
   const i64 each = p.batches * p.m * p.n;
   if (ITEM >= each) return;
   ACC sum = sums[ITEM];
@@ -146,5 +177,17 @@ KERNEL(FLAT_SIZE, product_sum)(BUF(const ACC, sums), BUF(T, c),
     sum = ADD_ACC(sum, sums[part * each + ITEM]);
   }
   const i64 row = ITEM / p.n, z = row / p.m;
-  T_STORE(c, c_place(&p, z, row - z * p.m, ITEM - row * p.n), sum);
+  const i64 col = ITEM - row * p.n;
+  C_STORE(c_place(&p, z, row - z * p.m, col), col, sum);
 }
+
+#if defined(PRODUCT_END)
+// The same behind a library's product: c becomes what it is to be.
+KERNEL(FLAT_SIZE, product_end)(BUF(T, c) END_MEMORY, const i64 n,
+                               const i64 elements) {
+  AT(T, c);
+  END_AT;
+  if (ITEM >= elements) return;
+  C_STORE(ITEM, ITEM % n, TO_ACC(T_LOAD(c, ITEM)));
+}
+#endif

@@ -127,6 +127,7 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
   AT(const SCALAR, pb);                                                     \
   AT(T, c);                                                                 \
   AT(ACC, sums);                                                            \
+  END_AT;                                                                   \
   const i64 inner = s.q1 - s.q0, columns = NV * LANES;                      \
   const i64 panels_m = (s.r1 - s.r0 + PANEL_ROWS - 1) / PANEL_ROWS;         \
   const i64 panels_n = (s.n1 - s.n0 + columns - 1) / columns;               \
@@ -150,14 +151,14 @@ KERNEL(1, product_pack_b)(BUF(const T, b), BUF(SCALAR, packed),
       GLOBAL ACC *to = sums + sum_place(&p, s.part, s.z0 + z, r0 + i, c0); \
       for (i64 j = 0; j < end; ++j) to[j] = VALUE;                        \
     } else {                                                              \
-      GLOBAL T *to = c + c_place(&p, s.z0 + z, r0 + i, c0);               \
-      for (i64 j = 0; j < end; ++j) T_STORE(to, j, VALUE);                \
+      const i64 to = c_place(&p, s.z0 + z, r0 + i, c0);                   \
+      for (i64 j = 0; j < end; ++j) C_STORE(to + j, c0 + j, VALUE);       \
     }                                                                     \
   }
 
 #define PANEL_PARAMETERS                                            \
   (BUF(const SCALAR, pa), BUF(const SCALAR, pb), BUF(T, c),         \
-   BUF(ACC, sums), const Problem p, const Piece s)
+   BUF(ACC, sums) END_MEMORY, const Problem p, const Piece s)
 
 #if T_COMPLEX
 

@@ -19,6 +19,7 @@ KERNEL(TILE_ITEMS, product_tiles)(PRODUCT_MEMORY, const Problem p,
   AT(const T, b);
   AT(T, c);
   AT(ACC, sums);
+  END_AT;
   LOCAL_ARRAY(ACC, tile_a, TILE_K * TILE_PITCH);
   LOCAL_ARRAY(ACC, tile_b, TILE_K * TILE_PITCH);
   const i64 tiles_m = (p.m + TILE - 1) / TILE;
@@ -84,7 +85,7 @@ KERNEL(TILE_ITEMS, product_tiles)(PRODUCT_MEMORY, const Problem p,
       if (parts > 1) {
         sums[sum_place(&p, part, z, r, col)] = sum[i][j];
       } else {
-        T_STORE(c, c_place(&p, z, r, col), sum[i][j]);
+        C_STORE(c_place(&p, z, r, col), col, sum[i][j]);
       }
     }
   }
