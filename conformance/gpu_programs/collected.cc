@@ -15,6 +15,7 @@ namespace {
 
 struct Collected {
   std::map<std::string, CollectedProgram> programs;
+  std::map<std::string, gpu::LibraryOp> library_ops;
   std::set<std::string> failures;
   Collected();
 };
@@ -51,7 +52,13 @@ class RecordingCard final : public gpu::Card {
   std::unique_ptr<gpu::Queue> make_queue() override { return nullptr; }
   std::unique_ptr<MemorySource> memory_source() override { return nullptr; }
 
+  gpu::LibraryKernel library_kernel(const gpu::LibraryOp& op) override {
+    library_ops.emplace(current, op);
+    return {};
+  }
+
   std::string current;  // the case
+  std::map<std::string, gpu::LibraryOp> library_ops;
 
  protected:
   std::unique_ptr<gpu::Module> compile(const std::string& text) override {
@@ -108,6 +115,7 @@ Collected::Collected() {
       }
     }
   }
+  library_ops = std::move(card.library_ops);
 }
 
 const Collected& collected() {
@@ -119,6 +127,10 @@ const Collected& collected() {
 
 const std::map<std::string, CollectedProgram>& collected_programs() {
   return collected().programs;
+}
+
+const std::map<std::string, gpu::LibraryOp>& collected_library_ops() {
+  return collected().library_ops;
 }
 
 const std::set<std::string>& preparation_failures() {

@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "backends/gpu/library_op.h"
+
 namespace berth::conformance {
 
 // What is known of a program.
@@ -18,6 +20,9 @@ struct CollectedProgram {
 // Text -> program, of every case of the conformance suite and each kernel that
 // takes it, on a card like NVIDIA's. Made at the first call.
 const std::map<std::string, CollectedProgram>& collected_programs();
+
+// What a card's library was asked for, by the case that asked; it had nothing.
+const std::map<std::string, gpu::LibraryOp>& collected_library_ops();
 
 // What could not be prepared: "MatMul/nn/float32: ...".
 const std::set<std::string>& preparation_failures();

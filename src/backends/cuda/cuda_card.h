@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 
+#include "backends/cuda/cudnn_kernels.h"
 #include "backends/cuda/driver.h"
 #include "backends/cuda/nvrtc.h"
 #include "backends/gpu/card.h"
@@ -36,7 +37,12 @@ class CudaCard final : public gpu::Card {
   std::unique_ptr<MemorySource> memory_source() override;
   std::unique_ptr<MemorySource> pinned_source() override;
   bool reaches(const gpu::Card& other) const override;
+  // By cuDNN.
+  gpu::LibraryKernel library_kernel(const gpu::LibraryOp& op) override {
+    return cudnn_.kernel(*this, op);
+  }
 
+  CudnnKernels& cudnn() { return cudnn_; }
   const Driver& driver() const { return driver_; }
   // Of what programs are compiled for: 90 for sm_90.
   int architecture() const { return architecture_; }
@@ -95,6 +101,7 @@ class CudaCard final : public gpu::Card {
   std::atomic<const std::string*> lost_{nullptr};  // it, when it is lost
   std::set<const CudaCard*> met_;
   const std::unique_ptr<LtProducts> products_;
+  CudnnKernels cudnn_;
 };
 
 }  // namespace berth::cuda

@@ -22,4 +22,6 @@ std::shared_ptr<Module> Card::module(const Source& source) {
   return modules_.emplace(text, std::move(made)).first->second;
 }
 
+LibraryKernel Card::library_kernel(const LibraryOp& /*op*/) { return {}; }
+
 }  // namespace berth::gpu

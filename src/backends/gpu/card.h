@@ -14,6 +14,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "backends/gpu/library_op.h"
 #include "backends/gpu/source.h"
 #include "device/allocator.h"
 #include "device/memory_space.h"
@@ -194,6 +195,10 @@ class Card {
   virtual std::unique_ptr<MemorySource> pinned_source() { return nullptr; }
   // True for a card whose memory queues of this one copy to.
   virtual bool reaches(const Card& other) const { return &other == this; }
+
+  // A library's kernel of that op; none where it refuses, or where the kernels
+  // of this folder are as good.
+  virtual LibraryKernel library_kernel(const LibraryOp& op);
 
  protected:
   virtual std::unique_ptr<Module> compile(const std::string& text) = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/gpu/kernels.h"
+#include "backends/gpu/moves.h"
 #include "backends/gpu/product.h"
 #include "op/window.h"
 
@@ -47,9 +48,61 @@ bool fits_i32(const Problem& p, const Shape& x, const Shape& filter,
          filter.num_elements() <= INT32_MAX && y.num_elements() <= INT32_MAX;
 }
 
+// Libraries count elements in 32 bits. Convolutions of each channel are left
+// to the kernels here, which read everything once.
+bool suits_library(const Problem& p, const Shape& x, const Shape& filter,
+                   const Shape& y) {
+  const int64_t most =
+      std::max({x.num_elements(), filter.num_elements(), y.num_elements()});
+  return x.num_elements() > 0 && filter.num_elements() > 0 &&
+         y.num_elements() > 0 && p.cg > 0 &&
+         !(p.cg == 1 && p.og == 1 && p.fields.batches > 1) &&
+         fits_i32(p, x, filter, y) && most <= INT32_MAX;
+}
+
+// A filter [kh, kw, c, o] as [o, kh, kw, c], or back: a matrix transposed.
+void transpose_filter(Recipe& r, const Arg& to, const Arg& from, int64_t rows,
+                      int64_t columns) {
+  move_elements(r, r.out_type(0), {columns, rows}, {to, {rows, 1}},
+                {from, {1, columns}});
+}
+
+// Hands it to the card's library, if it has one; a and b are as below.
+bool by_library(Recipe& r, What what, const Problem& p, const Shape& x,
+                const Shape& filter, const Shape& y, const Arg& a,
+                const Arg& b) {
+  if (!suits_library(p, x, filter, y)) return false;
+  using Op = LibraryOp::What;
+  constexpr Op kOps[] = {Op::kConv, Op::kConvImageGrad, Op::kConvFilterGrad};
+  LibraryOp op{kOps[static_cast<int>(what)], r.out_type(0)};
+  op.conv = {x[0],         p.h,          p.w,         p.c, p.kh,
+             p.kw,         p.oh,         p.ow,        p.o, p.fields.batches,
+             {p.sh, p.sw}, {p.dh, p.dw}, {p.ph, p.pw}};
+  LibraryKernel kernel = r.library(op);
+  if (!kernel.kernel) return false;
+  const int64_t taps = p.kh * p.kw * p.cg;
+  const Arg turned =
+      r.scratch(static_cast<size_t>(filter.num_elements()) * size_of(op.dtype));
+  if (what == What::kFilter) {
+    r.launch(std::move(kernel), {a, b, turned});
+    transpose_filter(r, out(0), turned, p.o, taps);
+    return true;
+  }
+  transpose_filter(r, turned, b, taps, p.o);
+  if (what == What::kResult) {
+    r.launch(std::move(kernel), {a, turned, out(0)});
+  } else {
+    r.launch(std::move(kernel), {turned, a, out(0)});
+  }
+  return true;
+}
+
+// `a` is the image, or the gradient of the result for that of the image; `b`
+// the filter, or that gradient for the filter's.
 void append(Recipe& r, What what, const Shape& x, const Shape& filter,
             const Shape& y, const Arg& a, const Arg& b) {
   Problem p = geometry(r, x, filter, y);
+  if (by_library(r, what, p, x, filter, y, a, b)) return;
   ProductFields& f = p.fields;
   f.batch_inner = 1;
   f.b_col = 1;

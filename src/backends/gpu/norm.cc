@@ -76,8 +76,38 @@ void moments(Recipe& r, const Sums& s, const Arg& factor) {
           real_value(type, share), real_value(type, share * unbiased)});
 }
 
+// A batch norm that a library may take, in training and of one group.
+LibraryOp library_op(Recipe& r, const Sums& s, LibraryOp::What what) {
+  LibraryOp op{what, r.in_type(0)};
+  const bool fits = s.groups == 1 && s.rows > 1 && s.elements() > 0 &&
+                    s.elements() <= INT32_MAX && op.dtype == float32 &&
+                    r.args().attr<bool>("is_training");
+  if (!fits) return {};
+  op.rows = s.rows;
+  op.channels = s.channels;
+  op.epsilon = r.args().attr<double>("epsilon");
+  return op;
+}
+
+// Hands it to the card's library, if it has one.
+bool batch_norm_by_library(Recipe& r, const Sums& s) {
+  const LibraryOp op = library_op(r, s, LibraryOp::What::kBatchNorm);
+  if (op.dtype == DType::kInvalid) return false;
+  LibraryKernel kernel = r.library(op);
+  if (!kernel.kernel) return false;
+  const Arg inverse = room(r, s.channels);
+  r.launch(std::move(kernel),
+           {in(0), in(1), in(2), out(0), out(3), inverse, out(1), out(2)});
+  const auto count = static_cast<double>(s.rows);
+  r.flat(source_of(r), "biased_variance", s.channels,
+         {out(2), out(4), value(s.channels),
+          real_value(op.dtype, (count - 1) / count)});
+  return true;
+}
+
 bool batch_norm(Recipe& r) {
   const Sums s = batch_sums(r, r.in_shape(0));
+  if (batch_norm_by_library(r, s)) return true;
   const Source source = source_of(r);
   const Arg factor = room(r, s.size());
   Arg mean = out(3);
@@ -104,8 +134,22 @@ void fold_two(Recipe& r, const Sums& s, const Arg& a_pieces,
                value(s.pieces), value(lanes)});
 }
 
+bool batch_norm_grad_by_library(Recipe& r, const Sums& s) {
+  const LibraryOp op = library_op(r, s, LibraryOp::What::kBatchNormGrad);
+  if (op.dtype == DType::kInvalid) return false;
+  LibraryKernel kernel = r.library(op);
+  if (!kernel.kernel) return false;
+  const Arg inverse = room(r, s.channels);
+  r.flat(source_of(r), "inverse_deviation", s.channels,
+         {in(4), inverse, value(s.channels), epsilon_of(r)});
+  r.launch(std::move(kernel),
+           {in(0), in(1), in(2), in(3), inverse, out(0), out(1), out(2)});
+  return true;
+}
+
 bool batch_norm_grad(Recipe& r) {
   const Sums s = batch_sums(r, r.in_shape(1));
+  if (batch_norm_grad_by_library(r, s)) return true;
   const Source source = source_of(r);
   const DType type = r.in_type(0);
   const int64_t n = s.size() * s.pieces;

@@ -257,6 +257,18 @@ bool Recipe::product(const MatrixProduct& product, const Operands& operands,
   return true;
 }
 
+void Recipe::launch(LibraryKernel kernel, std::initializer_list<Arg> args) {
+  Step step;
+  step.kernel = std::move(kernel.kernel);
+  step.first = steps_->slots.size();
+  for (const Arg& arg : args) steps_->add(arg, extent_of(*this, arg));
+  if (kernel.scratch_bytes > 0) {
+    steps_->add(scratch(kernel.scratch_bytes), kernel.scratch_bytes);
+  }
+  step.count = static_cast<int>(steps_->slots.size() - step.first);
+  steps_->list.push_back(std::move(step));
+}
+
 void Recipe::fill(const Arg& target, int value, size_t bytes) {
   if (bytes == 0) return;
   Step step;

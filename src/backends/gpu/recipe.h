@@ -122,6 +122,11 @@ class Recipe {
   // it is asked only when that may happen.
   bool product(const MatrixProduct& product, const Operands& operands,
                const std::function<void()>& own);
+  // A library's kernel, and its launch, with the arguments that the op names.
+  LibraryKernel library(const LibraryOp& op) {
+    return card_.library_kernel(op);
+  }
+  void launch(LibraryKernel kernel, std::initializer_list<Arg> args);
   // Appends the filling of memory, or a copy within the card.
   void fill(const Arg& target, int value, size_t bytes);
   void copy(const Arg& target, const Arg& source, size_t bytes);

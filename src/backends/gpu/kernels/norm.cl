@@ -113,6 +113,26 @@ KERNEL(ROW_ITEMS, moment_fold)
   }
 }
 
+// For libraries, which say the variance as a sample has it, and want the
+// inverse of the deviation.
+KERNEL(FLAT_SIZE, biased_variance)
+(BUF(const T, sample), BUF(T, variance), const i64 channels,
+ const real share) {
+  AT(const T, sample);
+  AT(T, variance);
+  const i64 c = ITEM;
+  if (c < channels) variance[c] = sample[c] * share;
+}
+
+KERNEL(FLAT_SIZE, inverse_deviation)
+(BUF(const T, variance), BUF(T, inverse), const i64 channels,
+ const real epsilon) {
+  AT(const T, variance);
+  AT(T, inverse);
+  const i64 c = ITEM;
+  if (c < channels) inverse[c] = T_ONE / T_SQRT(variance[c] + epsilon);
+}
+
 // Moments that are given are results too.
 KERNEL(FLAT_SIZE, given_moments)
 (BUF(const T, mean), BUF(const T, variance), BUF(const T, scale),

@@ -1,0 +1,117 @@
+// cuDNN has a plan for what is asked of it, on cards that are not here; those
+// for which it has none are named, and Berth's own kernels compute them.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "conformance/cudnn_plans/cards.h"
+#include "conformance/cudnn_plans/graphs.h"
+
+namespace berth::conformance {
+namespace {
+
+class CudnnPlans : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    api_ = plan_library(&why);
+    if (api_ == nullptr) GTEST_SKIP() << why;
+  }
+  void have_plans(const std::vector<NamedGraph>& graphs) const {
+    EXPECT_FALSE(graphs.empty());
+    for (const NamedGraph& g : graphs) {
+      EXPECT_EQ(why_no_plan(*api_, GetParam(), g.graph), "") << g.name;
+    }
+  }
+  void have_none(const std::vector<NamedGraph>& graphs) const {
+    for (const NamedGraph& g : graphs) {
+      EXPECT_NE(why_no_plan(*api_, GetParam(), g.graph), "") << g.name;
+    }
+  }
+
+  const BerthCudnnApi* api_ = nullptr;
+};
+
+TEST_P(CudnnPlans, AreThereForEveryCaseOfTheSuite) {
+  const auto graphs = suite_graphs();
+  // 10 geometries of three convolutions each, and batch norms.
+  EXPECT_GT(graphs.size(), 60u);
+  have_plans(graphs);
+}
+
+TEST_P(CudnnPlans, AreThereForResNet50InFloat32) {
+  have_plans(resnet50_graphs(128, BERTH_CUDNN_FLOAT32));
+}
+
+TEST_P(CudnnPlans, AreThereForResNet50InBfloat16) {
+  have_plans(resnet50_graphs(128, BERTH_CUDNN_BFLOAT16));
+}
+
+TEST_P(CudnnPlans, AreThereForWhatFollows) {
+  have_plans(fused_graphs(BERTH_CUDNN_FLOAT32));
+  have_plans(fused_graphs(BERTH_CUDNN_BFLOAT16));
+}
+
+TEST_P(CudnnPlans, AreThereForAttentionOfHalfTypes) {
+  have_plans(attention_graphs(16, 512, BERTH_CUDNN_BFLOAT16));
+  have_plans(attention_graphs(16, 512, BERTH_CUDNN_FLOAT16));
+}
+
+TEST_P(CudnnPlans, AreNotReadBackForAnotherGraph) {
+  BerthCudnnGraph conv = fused_graphs(BERTH_CUDNN_FLOAT32)[0].graph;
+  conv.relu = 0;
+  char why[BERTH_CUDNN_WHY_BYTES] = "";
+  BerthCudnnPlan* plan = nullptr;
+  BerthCudnnCard* card = planned_card(*api_, GetParam());
+  ASSERT_EQ(api_->make_plan(card, &conv, &plan, why), 0) << why;
+  EXPECT_EQ(api_->plan_arguments(plan), 3);
+  size_t bytes = 0;
+  const uint8_t* data = api_->save_plan(plan, &bytes);
+  BerthCudnnGraph with_bias = conv;
+  with_bias.bias = 1;
+  BerthCudnnPlan* other = nullptr;
+  EXPECT_NE(api_->load_plan(card, &with_bias, data, bytes, &other, why), 0);
+  EXPECT_NE(api_->load_plan(card, &conv, data, bytes / 2, &other, why), 0);
+  api_->drop_plan(plan);
+}
+
+TEST_P(CudnnPlans, DoNotRunOnACardThatIsNotHere) {
+  BerthCudnnGraph conv = fused_graphs(BERTH_CUDNN_FLOAT32)[0].graph;
+  conv.relu = 0;
+  char why[BERTH_CUDNN_WHY_BYTES] = "";
+  BerthCudnnPlan* plan = nullptr;
+  BerthCudnnCard* card = planned_card(*api_, GetParam());
+  ASSERT_EQ(api_->make_plan(card, &conv, &plan, why), 0) << why;
+  void* arguments[3] = {};
+  EXPECT_NE(api_->run_plan(plan, nullptr, arguments, 3, nullptr, why), 0);
+  EXPECT_STREQ(why, "the card is not here");
+  EXPECT_NE(api_->run_plan(plan, nullptr, arguments, 2, nullptr, why), 0);
+  api_->drop_plan(plan);
+}
+
+TEST_P(CudnnPlans, AreRefusedForWhatIsNoGraph) {
+  char why[BERTH_CUDNN_WHY_BYTES] = "";
+  BerthCudnnPlan* plan = nullptr;
+  BerthCudnnCard* card = planned_card(*api_, GetParam());
+  BerthCudnnGraph g{};
+  g.what = 77;
+  EXPECT_NE(api_->make_plan(card, &g, &plan, why), 0);
+  EXPECT_STREQ(why, "no such kind of graph");
+  g.what = BERTH_CUDNN_CONV;
+  g.groups = 1;
+  EXPECT_NE(api_->make_plan(card, &g, &plan, why), 0);  // all lengths are 0
+  EXPECT_EQ(plan, nullptr);
+}
+
+TEST_P(CudnnPlans, AreNotThereForAttentionOfFloat32) {
+  auto graphs = attention_graphs(16, 512, BERTH_CUDNN_FLOAT32);
+  graphs.erase(graphs.begin(), graphs.begin() + 2);  // gradients
+  have_none(graphs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sm80, CudnnPlans, testing::Values(80));
+INSTANTIATE_TEST_SUITE_P(Sm90, CudnnPlans, testing::Values(90));
+INSTANTIATE_TEST_SUITE_P(Sm100, CudnnPlans, testing::Values(100));
+
+}  // namespace
+}  // namespace berth::conformance

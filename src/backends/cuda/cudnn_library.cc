@@ -1,0 +1,109 @@
+#include "backends/cuda/cudnn_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "backends/cuda/library_folders.h"
+#include "base/environment.h"
+#include "base/immortal.h"
+#include "berth/errors.h"
+
+namespace berth::cuda {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kOwnLibrary[] = "libberth_cudnn.so";
+constexpr char kCudnn[] = "libcudnn.so.9";
+
+// cuDNN's package lies beside CUDA's: nvidia/cu13/lib, nvidia/cudnn/lib.
+std::vector<std::string> cudnn_folders() {
+  std::vector<std::string> folders;
+  for (const std::string& folder : library_folders()) {
+    folders.push_back(folder);
+    const fs::path path = folder;
+    if (path.filename() == "lib" && path.parent_path().filename() == "cu13") {
+      folders.push_back(path.parent_path().parent_path() / "cudnn" / "lib");
+    }
+  }
+  return folders;
+}
+
+// The table of the first folder that has the library.
+const BerthCudnnApi* find_table(const std::vector<std::string>& folders,
+                                std::string* why) {
+  *why = fmt::format("there is no {} beside the CUDA plug-in", kOwnLibrary);
+  for (const std::string& folder : folders) {
+    const std::string path = folder + "/" + kOwnLibrary;
+    std::error_code ignored;
+    if (folder.empty() || !fs::exists(path, ignored)) continue;
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      *why = dlerror();
+      continue;
+    }
+    const auto* api =
+        static_cast<const BerthCudnnApi*>(dlsym(library, "berth_cudnn_api"));
+    if (api != nullptr && api->version == BERTH_CUDNN_API_VERSION) return api;
+    *why = fmt::format("{} is of another version of Berth", path);
+  }
+  return nullptr;
+}
+
+struct FoundCudnn {
+  const BerthCudnnApi* api = nullptr;
+  std::string why;
+
+  FoundCudnn() {
+    try {
+      if (environment_choice("BERTH_CUDNN", {"on", "off"}) == "off") {
+        why = "BERTH_CUDNN=off";
+        return;
+      }
+      api = open_cudnn(library_folders(), cudnn_folders(), &why);
+    } catch (const errors::Error& e) {
+      why = e.what();
+    }
+  }
+};
+
+}  // namespace
+
+const BerthCudnnApi* open_cudnn(const std::vector<std::string>& own,
+                                const std::vector<std::string>& cudnn,
+                                std::string* why) {
+  const BerthCudnnApi* api = find_table(own, why);
+  if (api == nullptr) return nullptr;
+  std::string tried;
+  for (const std::string& folder : cudnn) {
+    std::error_code ignored;
+    if (!folder.empty() && !fs::exists(folder + "/" + kCudnn, ignored)) {
+      continue;
+    }
+    char reason[BERTH_CUDNN_WHY_BYTES] = "";
+    if (api->open(folder.c_str(), reason) == 0) {
+      why->clear();
+      return api;
+    }
+    tried +=
+        fmt::format("{}{} ({})", tried.empty() ? "" : ", ",
+                    folder.empty() ? "where the system looks" : folder, reason);
+  }
+  *why = fmt::format(
+      "{} does not open: install cuDNN 9 for CUDA 13 (pip install "
+      "nvidia-cudnn-cu13), or name its folder in BERTH_CUDA_LIBRARIES; "
+      "tried: {}",
+      kCudnn, tried.empty() ? "no folder has it" : tried);
+  return nullptr;
+}
+
+const BerthCudnnApi* cudnn_library(std::string* why) {
+  static const auto& found = immortal<FoundCudnn>();
+  *why = found.why;
+  return found.api;
+}
+
+}  // namespace berth::cuda

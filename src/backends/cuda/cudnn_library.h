@@ -1,0 +1,30 @@
+// CudnnLibrary: libberth_cudnn.so and cuDNN behind it, found at run time.
+//
+// libberth_cudnn.so lies beside the plug-in or in a folder of
+// BERTH_CUDA_LIBRARIES; libcudnn.so.9 with all of its parts in one folder of
+// library_folders(), of cuDNN's Python package, or where the system's loader
+// looks. Thread-safe.
+
+#ifndef BERTH_BACKENDS_CUDA_CUDNN_LIBRARY_H_
+#define BERTH_BACKENDS_CUDA_CUDNN_LIBRARY_H_
+
+#include <string>
+#include <vector>
+
+#include "backends/cudnn/cudnn_api.h"
+
+namespace berth::cuda {
+
+// The functions, with cuDNN open; null, with the reason, when something is
+// missing or BERTH_CUDNN=off. Looks at the first call alone.
+const BerthCudnnApi* cudnn_library(std::string* why);
+
+// Looks anew, in these folders: for tests. `own` has libberth_cudnn.so,
+// `cudnn` are tried in turn for cuDNN.
+const BerthCudnnApi* open_cudnn(const std::vector<std::string>& own,
+                                const std::vector<std::string>& cudnn,
+                                std::string* why);
+
+}  // namespace berth::cuda
+
+#endif  // BERTH_BACKENDS_CUDA_CUDNN_LIBRARY_H_

@@ -1,0 +1,393 @@
+// Convolutions and batch norms by cuDNN, as far as they go without it: a
+// library that pretends stands in for libberth_cudnn.so.
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "backends/cuda/cubin_cache.h"
+#include "backends/cuda/cuda_card.h"
+#include "backends/cuda/cuda_testing.h"
+#include "backends/cuda/cudnn_library.h"
+#include "backends/cuda/fake/fake_cudnn.h"
+#include "backends/gpu/kernels.h"
+#include "backends/gpu/queue_stream.h"
+#include "berth/errors.h"
+#include "op/infer.h"
+
+namespace berth::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct FakeCudnnLibrary {
+  const BerthCudnnApi* api = nullptr;
+  FakeCudnn* fake = nullptr;
+  FakeCudnnLibrary() {
+    void* library = dlopen(BERTH_FAKE_CUDNN_FILE, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return;
+    api = static_cast<const BerthCudnnApi*>(dlsym(library, "berth_cudnn_api"));
+    using Get = FakeCudnn& (*)();
+    fake = &reinterpret_cast<Get>(dlsym(library, "berth_fake_cudnn"))();
+  }
+};
+
+const FakeCudnnLibrary& fake_library() {
+  static const FakeCudnnLibrary& one = *new FakeCudnnLibrary;
+  return one;
+}
+
+std::string fake_folder() {
+  return fs::path(BERTH_FAKE_CUDNN_FILE).parent_path();
+}
+
+// A folder of this test's own.
+class Folder {
+ public:
+  Folder() {
+    std::string name = fs::temp_directory_path() / "berth_cudnn_XXXXXX";
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string path() const { return path_; }
+  std::string with(const char* file) const {
+    std::ofstream(path_ + "/" + file) << "no library";
+    return path_;
+  }
+
+ private:
+  std::string path_;
+};
+
+class Cudnn : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_NE(fake_library().fake, nullptr) << BERTH_FAKE_CUDNN_FILE;
+    *fake_library().fake = FakeCudnn();
+    // Read when a card's library is first used.
+    const char* before = getenv("BERTH_CACHE_DIR");
+    before_ = before == nullptr ? "" : before;
+    setenv("BERTH_CACHE_DIR", folder_.path().c_str(), 1);
+  }
+  void TearDown() override {
+    if (before_.empty()) {
+      unsetenv("BERTH_CACHE_DIR");
+    } else {
+      setenv("BERTH_CACHE_DIR", before_.c_str(), 1);
+    }
+    if (fake_library().fake == nullptr) return;
+    EXPECT_EQ(fake().plans, 0);
+    EXPECT_EQ(fake().cards, 0);
+  }
+
+  static FakeCudnn& fake() { return *fake_library().fake; }
+  static std::unique_ptr<CudaCard> card() {
+    std::string why;
+    auto card =
+        std::make_unique<CudaCard>(*driver(&why), *Nvrtc::find(&why), 0);
+    card->cudnn().use(fake_library().api);
+    return card;
+  }
+  // The only file of the plans on disk.
+  fs::path kept() const {
+    for (const auto& f : fs::directory_iterator(folder_.path() + "/cudnn")) {
+      return f.path();
+    }
+    return {};
+  }
+
+  const Folder folder_;
+
+ private:
+  std::string before_;
+};
+
+gpu::LibraryOp small_conv() {
+  gpu::LibraryOp op;
+  op.dtype = float32;
+  op.conv = {2, 5, 4, 3, 3, 2, 3, 4, 6, 1, {2, 1}, {1, 1}, {1, 0}};
+  return op;
+}
+
+TEST(CudnnLibrary, SaysThatItsOwnLibraryIsMissing) {
+  const Folder empty;
+  std::string why;
+  EXPECT_EQ(open_cudnn({empty.path()}, {""}, &why), nullptr);
+  EXPECT_NE(why.find("no libberth_cudnn.so"), std::string::npos) << why;
+}
+
+TEST(CudnnLibrary, SaysThatAFileIsNoLibrary) {
+  const Folder bad;
+  std::string why;
+  EXPECT_EQ(open_cudnn({bad.with("libberth_cudnn.so")}, {""}, &why), nullptr);
+  EXPECT_NE(why.find(bad.path()), std::string::npos) << why;
+}
+
+TEST(CudnnLibrary, SaysThatCudnnIsMissing) {
+  const Folder empty;
+  std::string why;
+  EXPECT_EQ(open_cudnn({fake_folder()}, {empty.path()}, &why), nullptr);
+  EXPECT_NE(why.find("pip install nvidia-cudnn-cu13"), std::string::npos);
+  EXPECT_NE(why.find("no folder has it"), std::string::npos) << why;
+}
+
+TEST_F(Cudnn, IsOpenedFromTheFirstFolderThatHasAllOfIt) {
+  const Folder empty, bad, good;
+  fake().bad_folder = bad.with("libcudnn.so.9");
+  std::string why;
+  EXPECT_NE(
+      open_cudnn({empty.path(), fake_folder()},
+                 {empty.path(), bad.path(), good.with("libcudnn.so.9")}, &why),
+      nullptr);
+  EXPECT_EQ(why, "");
+  EXPECT_EQ(fake().folder, good.path());
+}
+
+TEST_F(Cudnn, SaysWhichFoldersWereTriedInVain) {
+  const Folder bad;
+  fake().bad_folder = bad.with("libcudnn.so.9");
+  std::string why;
+  EXPECT_EQ(open_cudnn({fake_folder()}, {bad.path()}, &why), nullptr);
+  EXPECT_NE(why.find(bad.path() + " (a part is missing)"), std::string::npos)
+      << why;
+}
+
+// cuDNN's rule: out = (in + before + after - span) / stride + 1, rounded down.
+TEST(CudnnGraph, PaddingBehindMakesTheResultAsLongAsItIs) {
+  gpu::LibraryOp op = small_conv();
+  for (int64_t in = 1; in < 12; ++in) {
+    for (int64_t window = 1; window < 5; ++window) {
+      for (int64_t stride = 1; stride < 4; ++stride) {
+        for (int64_t dilation = 1; dilation < 3; ++dilation) {
+          for (int64_t before = 0; before < 3; ++before) {
+            const int64_t span = (window - 1) * dilation + 1;
+            for (int64_t out = 1; out < 9; ++out) {
+              const int64_t end = (out - 1) * stride + span;
+              // Some padding behind makes this one.
+              if (end + stride <= in + before) continue;
+              op.conv.h = in, op.conv.oh = out, op.conv.kh = window;
+              op.conv.stride[0] = stride, op.conv.dilation[0] = dilation;
+              op.conv.pad[0] = before;
+              const BerthCudnnGraph g = cudnn_graph(op, false);
+              ASSERT_GE(g.pad_after[0], 0);
+              ASSERT_EQ((in + before + g.pad_after[0] - span) / stride + 1,
+                        out);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CudnnGraph, SaysTheDtypeOrThatThereIsNone) {
+  gpu::LibraryOp op = small_conv();
+  EXPECT_EQ(cudnn_graph(op, false).type, BERTH_CUDNN_FLOAT32);
+  EXPECT_EQ(cudnn_graph(op, false).tf32, 0);
+  EXPECT_EQ(cudnn_graph(op, true).tf32, 1);
+  op.dtype = bfloat16;
+  EXPECT_EQ(cudnn_graph(op, false).type, BERTH_CUDNN_BFLOAT16);
+  op.dtype = float64;
+  EXPECT_EQ(cudnn_graph(op, false).what, -1);
+}
+
+TEST_F(Cudnn, RunsAPlanWithItsArgumentsAndScratch) {
+  const auto card = this->card();
+  {
+    const gpu::LibraryKernel k = card->library_kernel(small_conv());
+    ASSERT_NE(k.kernel, nullptr);
+    EXPECT_EQ(k.scratch_bytes, 512u);
+    const auto queue = card->make_queue();
+    void* addresses[4];
+    gpu::KernelArg args[4];
+    for (uintptr_t i = 0; i < 4; ++i) {
+      addresses[i] = reinterpret_cast<void*>(256 * (i + 1));
+      args[i] = {&addresses[i], 0};
+    }
+    k.kernel->launch(*queue, {}, args, 4);
+    EXPECT_EQ(fake().arguments, std::vector<void*>(addresses, addresses + 4));
+    EXPECT_NE(fake().stream, nullptr);
+    EXPECT_EQ(queue->appended(), 1u);
+    fake().fails = "run_plan";
+    EXPECT_THROW(k.kernel->launch(*queue, {}, args, 4), errors::Internal);
+    addresses[1] = reinterpret_cast<void*>(260);
+    EXPECT_THROW(k.kernel->launch(*queue, {}, args, 4), errors::Internal);
+  }
+  EXPECT_EQ(fake().plans, 0);
+}
+
+TEST_F(Cudnn, LeavesAnOpThatIsRefusedToOtherKernels) {
+  const auto card = this->card();
+  fake().fails = "make_plan";
+  EXPECT_EQ(card->library_kernel(small_conv()).kernel, nullptr);
+  EXPECT_EQ(card->cudnn().why(), "make_plan was told to fail");
+  fake().fails = "";
+  EXPECT_NE(card->library_kernel(small_conv()).kernel, nullptr);
+}
+
+TEST_F(Cudnn, LeavesAllOpsToOtherKernelsOnACardThatItDoesNotTake) {
+  const auto card = this->card();
+  fake().fails = "make_card";
+  EXPECT_EQ(card->library_kernel(small_conv()).kernel, nullptr);
+  EXPECT_EQ(card->cudnn().why(), "make_card was told to fail");
+  fake().fails = "";
+  EXPECT_EQ(card->library_kernel(small_conv()).kernel, nullptr);
+}
+
+TEST_F(Cudnn, ReadsPlansThatAnotherProcessKept) {
+  EXPECT_NE(card()->library_kernel(small_conv()).kernel, nullptr);
+  EXPECT_EQ(fake().made, 1);
+  EXPECT_NE(card()->library_kernel(small_conv()).kernel, nullptr);
+  EXPECT_EQ(fake().made, 1);
+  EXPECT_EQ(fake().loaded, 1);
+}
+
+TEST_F(Cudnn, MakesAPlanForEachGraphAndCard) {
+  gpu::LibraryOp op = small_conv();
+  card()->library_kernel(op);
+  op.conv.n = 7;
+  card()->library_kernel(op);
+  EXPECT_EQ(fake().made, 2);
+  fake().card = "another card";
+  card()->library_kernel(op);
+  EXPECT_EQ(fake().made, 3);
+  EXPECT_EQ(fake().loaded, 0);
+}
+
+TEST_F(Cudnn, MakesAPlanAnewWhoseFileIsDamaged) {
+  card()->library_kernel(small_conv());
+  const fs::path file = kept();
+  ASSERT_TRUE(fs::exists(file));
+  const auto size = fs::file_size(file);
+  for (const bool shorter : {true, false}) {
+    const int before = fake().made;
+    if (shorter) {
+      fs::resize_file(file, size - 1);
+    } else {
+      std::fstream f(file, std::ios::in | std::ios::out | std::ios::binary);
+      f.seekp(static_cast<std::streamoff>(size - 5));
+      f.put('\x7f');
+    }
+    EXPECT_NE(card()->library_kernel(small_conv()).kernel, nullptr);
+    EXPECT_EQ(fake().made, before + 1);
+    EXPECT_EQ(fs::file_size(file), size);  // and kept
+  }
+  EXPECT_EQ(fake().loaded, 0);
+}
+
+TEST_F(Cudnn, MakesAPlanAnewThatDoesNotLoad) {
+  card()->library_kernel(small_conv());
+  fake().fails = "load_plan";
+  EXPECT_NE(card()->library_kernel(small_conv()).kernel, nullptr);
+  EXPECT_EQ(fake().made, 2);
+}
+
+TEST_F(Cudnn, KeepsNothingOfACardWithoutAKey) {
+  fake().card = "";
+  EXPECT_NE(card()->library_kernel(small_conv()).kernel, nullptr);
+  EXPECT_FALSE(fs::exists(folder_.path() + "/cudnn"));
+}
+
+// Prepares an op's first kernel on `card`.
+std::unique_ptr<Prepared> prepared(CudaCard& card, const char* name,
+                                   const std::vector<Shape>& shapes,
+                                   const AttrsRef& attrs) {
+  KernelTable table;
+  gpu::Kernels kernels(card, table);
+  gpu::add_conv(kernels);
+  gpu::add_norm(kernels);
+  const OpDef& op = op_named(name);
+  std::vector<SpecView> in;
+  for (const Shape& s : shapes) in.push_back({float32, &s});
+  std::vector<OutSpec> out(static_cast<size_t>(op.num_outputs(attrs.get())));
+  infer_outputs(op, attrs.get(), in, out);
+  PrepareArgs args{.op = &op, .attrs = attrs.get(), .in = in, .out = out};
+  args.table = &table;
+  return table.candidates(op).front().prepare(args);
+}
+
+TEST_F(Cudnn, TakesConvolutionsWithTheirGeometry) {
+  const auto card = this->card();
+  using Ints = std::vector<int64_t>;
+  const AttrsRef attrs({{"strides", Ints{1, 2, 1, 1}},
+                        {"padding", std::string("SAME")},
+                        {"dilations", Ints{1, 1, 2, 1}},
+                        {"groups", int64_t{2}}});
+  // Height 6 by 2 with a window of 3: 1 pixel of padding behind. Width 9 with
+  // a window of 3, 2 apart: 2 and 2.
+  const auto p =
+      prepared(*card, "Conv2D", {{4, 6, 9, 8}, {3, 3, 4, 10}}, attrs);
+  ASSERT_NE(p, nullptr);
+  const BerthCudnnGraph& g = fake().graph;
+  EXPECT_EQ(g.what, BERTH_CUDNN_CONV);
+  EXPECT_EQ(g.n, 4);
+  EXPECT_EQ(g.h, 6);
+  EXPECT_EQ(g.w, 9);
+  EXPECT_EQ(g.c, 8);
+  EXPECT_EQ(g.kh, 3);
+  EXPECT_EQ(g.kw, 3);
+  EXPECT_EQ(g.groups, 2);
+  EXPECT_EQ(g.oh, 3);
+  EXPECT_EQ(g.ow, 9);
+  EXPECT_EQ(g.o, 10);
+  EXPECT_EQ(g.stride[0], 2);
+  EXPECT_EQ(g.stride[1], 1);
+  EXPECT_EQ(g.dilation[0], 1);
+  EXPECT_EQ(g.dilation[1], 2);
+  EXPECT_EQ(g.pad_before[0], 0);
+  EXPECT_EQ(g.pad_after[0], 1);
+  EXPECT_EQ(g.pad_before[1], 2);
+  EXPECT_EQ(g.pad_after[1], 2);
+  // The library's 512 bytes and the filter, turned.
+  EXPECT_EQ(p->scratch_bytes(), 512u + 1536u);
+}
+
+TEST_F(Cudnn, LeavesConvolutionsOfEachChannelToOtherKernels) {
+  const auto card = this->card();
+  using Ints = std::vector<int64_t>;
+  const AttrsRef attrs({{"strides", Ints{1, 1, 1, 1}},
+                        {"padding", std::string("SAME")},
+                        {"groups", int64_t{8}}});
+  EXPECT_NE(prepared(*card, "Conv2D", {{4, 6, 9, 8}, {3, 3, 1, 8}}, attrs),
+            nullptr);
+  EXPECT_EQ(fake().made, 0);
+}
+
+TEST_F(Cudnn, TakesBatchNormsInTrainingAlone) {
+  const auto card = this->card();
+  const auto norm = [&](bool training, const Shape& x) {
+    const AttrsRef attrs({{"epsilon", 0.25}, {"is_training", training}});
+    const Shape c{x[x.rank() - 1]};
+    return prepared(*card, "FusedBatchNormV3", {x, c, c, c, c}, attrs);
+  };
+  EXPECT_NE(norm(true, {4, 6, 5, 8}), nullptr);
+  EXPECT_EQ(fake().graph.what, BERTH_CUDNN_BATCH_NORM);
+  EXPECT_EQ(fake().graph.n, 120);
+  EXPECT_EQ(fake().graph.c, 8);
+  EXPECT_EQ(fake().graph.epsilon, 0.25);
+  EXPECT_EQ(fake().made, 1);
+  EXPECT_NE(norm(false, {4, 6, 5, 8}), nullptr);
+  EXPECT_NE(norm(true, {1, 8}), nullptr);  // one row has no sample's variance
+  EXPECT_EQ(fake().made, 1);
+}
+
+TEST_F(Cudnn, IsNotAskedWhenItIsAbsent) {
+  const auto card = this->card();
+  card->cudnn().use(nullptr);
+  using Ints = std::vector<int64_t>;
+  const AttrsRef attrs(
+      {{"strides", Ints{1, 1, 1, 1}}, {"padding", std::string("SAME")}});
+  EXPECT_NE(prepared(*card, "Conv2D", {{4, 6, 9, 8}, {3, 3, 8, 8}}, attrs),
+            nullptr);
+  EXPECT_EQ(fake().made, 0);
+}
+
+}  // namespace
+}  // namespace berth::cuda
