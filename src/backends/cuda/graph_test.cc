@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "backends/cuda/scenario_testing.h"
+#include "base/fresh_process.h"
 #include "berth/config.h"
 #include "berth/device.h"
 #include "berth/errors.h"
@@ -369,6 +370,21 @@ TEST_F(GraphPlans, AreMadeAnewWhenTheyCannotBeChanged) {
   EXPECT_FALSE(has(f.text("plan"), "no-replay")) << f.text("plan");
 }
 
+TEST_F(GraphPlans, ManyMayBeOnTheirWay) {
+  kFake->begin("later=40");
+  const auto on = device("/GPU:0");
+  const auto f = join_function();
+  const Tensor y = sequence(-1);
+  std::vector<Tensors> kept;
+  for (int i = 0; i < 5 * kWarm; ++i) kept.push_back(f(sequence(i), y));
+  for (size_t i = 0; i < kept.size(); ++i) {
+    expect_joined(kept[i], static_cast<int>(i), -1);
+  }
+  EXPECT_GT(kFake->calls("cuGraphLaunch"), kWarm);
+  // Each run that was on its way has a graph of its own.
+  EXPECT_GT(kFake->calls("cuGraphInstantiate"), 1);
+}
+
 TEST_F(GraphPlans, SayWhichOpsTheLaunchThatFailedWasOf) {
   const auto on = device("/GPU:0");
   const auto f = join_function();
@@ -401,6 +417,32 @@ TEST_F(GraphPlans, AreLeftOutWhenSwitchedOff) {
   EXPECT_FALSE(has(f.text("plan"), "replay ")) << f.text("plan");
   setenv("BERTH_CUDA_GRAPHS", "maybe", 1);
   EXPECT_THROW(join_function()(x, y), errors::InvalidArgument);
+}
+
+// Arguments of 20 MiB each; a recording would need memory for one more.
+void run_where_memory_is_short() {
+  using fresh_process::check;
+  kFake->begin("memory=64M");
+  const auto on = device("/GPU:0");
+  const auto f = function(
+      [](const Tensor& x) {
+        const Tensor a = slice(x, {0}, {6}), b = slice(x, {6}, {6});
+        return concat({a, concat({b, a}, 0)}, 0);
+      },
+      {});
+  const int64_t floats = 20 << 18;
+  const Tensor x[] = {zeros({floats}), zeros({floats})};
+  for (int i = 0; i < 2 * kWarm; ++i) {
+    check(f(x[i % 2]).to_vector<float>() == Floats(18, 0), "the result");
+  }
+  const std::string text = f.text("plan");
+  check(has(text, "no-replay steps") && has(text, "is out of memory"), text);
+}
+
+class GraphPlansDeathTest : public CudaTest {};
+
+TEST_F(GraphPlansDeathTest, GoStepByStepWhereMemoryIsShort) {
+  IN_A_FRESH_PROCESS(run_where_memory_is_short());
 }
 
 }  // namespace
