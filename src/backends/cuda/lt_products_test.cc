@@ -14,8 +14,10 @@
 #include "base/fresh_process.h"
 #include "berth/device.h"
 #include "berth/errors.h"
+#include "berth/function.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "berth/ops/nn.h"
 
 namespace berth::cuda {
 namespace {
@@ -58,8 +60,15 @@ class LtProductsTest : public CudaTest {
     EXPECT_TRUE(said_.empty());
   }
 
-  const std::string folder_ =
-      testing::TempDir() + "/berth_lt_" + std::to_string(getpid());
+  // A fresh process has that of the test that began it.
+  static std::string folder() {
+    const std::string begins = testing::TempDir() + "/berth_lt_";
+    const std::string before = environment("BERTH_CACHE_DIR");
+    return before.starts_with(begins) ? before
+                                      : begins + std::to_string(getpid());
+  }
+
+  const std::string folder_ = folder();
   std::vector<std::string> said_;
 };
 
@@ -372,6 +381,43 @@ TEST_F(LtOpsDeathTest, ComeFromOwnKernelsWhenItRefusesSlow) {
       matmul_on_gpu("fail=cublasLtMatmulAlgoGetHeuristic@1:15", 1, false));
   // At the launch itself.
   IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtMatmul@1:15", 1, false));
+}
+
+// A layer as a function, whose ends go with the product.
+void layer_on_gpu(const char* fake_lt, long expected_products,
+                  long expected_launches, bool expected_right) {
+  kFake->begin("");
+  const auto on = berth::device("/GPU:0");
+  const Tensor x = constant({{1.0f, 2.0f}, {3.0f, 4.0f}});
+  const Tensor w = constant({{5.0f, -6.0f}, {7.0f, 8.0f}});
+  const Tensor b = constant({1.0f, -100.0f});
+  auto layer = function([](const Tensor& a, const Tensor& c, const Tensor& d) {
+    return nn::relu(nn::bias_add(berth::matmul(a, c), d));
+  });
+  kFakeLt->begin(fake_lt);
+  const long before = kFake->calls("cuLaunchKernel");
+  const auto y = layer(x, w, b).to_vector<float>();
+  const long launches = kFake->calls("cuLaunchKernel") - before;
+  const long products = kFakeLt->calls("cublasLtMatmul");
+  fresh_process::check(launches == expected_launches,
+                       fmt::format("{} launches", launches));
+  fresh_process::check(products == expected_products,
+                       fmt::format("{} products", products));
+  const std::vector<float> right = {20, 0, 44, 0};
+  fresh_process::check((y == right) == expected_right, "the values");
+}
+
+TEST_F(LtOpsDeathTest, TakeTheirEndsAlongSlow) {
+  IN_A_FRESH_PROCESS(layer_on_gpu("", 1, 0, true));
+}
+
+// Own kernels, which compute nothing here, add what the library does not.
+TEST_F(LtOpsDeathTest, HaveTheirEndsFromOwnKernelsWhenItRefusesSlow) {
+  IN_A_FRESH_PROCESS(layer_on_gpu("epilogues=0", 1, 1, false));
+  IN_A_FRESH_PROCESS(layer_on_gpu("fail=cublasLtMatmul@1:15", 1, 1, false));
+  IN_A_FRESH_PROCESS(
+      layer_on_gpu("epilogues=0,fail=cublasLtMatmul@1:15", 1, 2, false));
+  IN_A_FRESH_PROCESS(layer_on_gpu("fail=cublasLtCreate@1:1", 0, 1, false));
 }
 
 }  // namespace
