@@ -27,7 +27,9 @@ expect() {
 expect "help lists the commands" 0 "train [ARGS]" ./dev help
 expect "no command prints the help" 0 "train [ARGS]" ./dev
 expect "an unknown command is named" 2 "no command 'sail'" ./dev sail
-expect "cuda says when it arrives" 2 "arrives with the GPU backend" ./dev cuda
+expect "gpu lists what it runs" 0 "OpenCL: conformance, test" ./dev gpu --list
+expect "gpu runs parts that exist" 1 "no part's name has rum" \
+  python3 tools/gpu_all build/none --only rum
 expect "an unknown group is named" 1 "no group 'rum'" ./dev setup rum
 
 # A stand-in for a machine where nothing is installed and nobody is root.
