@@ -21,12 +21,12 @@ namespace {
 
 const std::pair<const char*, std::function<void(const GpuOptions&)>> kRows[] = {
     {"product", product_row},
-    {"cublaslt", cublaslt_row},
     {"mlp", [](const GpuOptions& o) { step_row(o, "mlp"); }},
     {"resnet50", [](const GpuOptions& o) { step_row(o, "resnet50"); }},
     {"gpt2", [](const GpuOptions& o) { step_row(o, "gpt2"); }},
     {"chain", chain_row},
     {"input_copy", input_copy_row},
+    {"cublaslt", cublaslt_row},  // last: a library of others'
 };
 
 int usage(const char* why) {
@@ -53,11 +53,12 @@ bool next(int argc, char** argv, int* i, std::string* name,
   return true;
 }
 
+// `device` as "/GPU:0" or a full name.
 bool is_there(const std::string& device) {
+  const std::string part = device.substr(device.rfind('/') + 1);
+  const std::string end = part.starts_with("device:") ? part : "device:" + part;
   for (const auto& d : berth::config::list_logical_devices()) {
-    if (d.name.ends_with("device:" + device.substr(device.rfind('/') + 1))) {
-      return true;
-    }
+    if (d.name.ends_with("/" + end)) return true;
   }
   return false;
 }

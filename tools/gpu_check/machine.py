@@ -140,7 +140,7 @@ def unpack(packed, home):
     """Unpacks the payload unless this very one lies there already."""
     import tarfile
     stamp = home / "unpacked"
-    state = f"{packed.stat().st_size} {int(packed.stat().st_mtime)}"
+    state = f"{packed.stat().st_size} {packed.stat().st_mtime_ns}"
     if stamp.exists() and stamp.read_text() == state:
         return
     shutil.rmtree(home, ignore_errors=True)

@@ -1,4 +1,5 @@
 """Shows that the check reports what goes wrong: suites and tools that pretend."""
+import importlib.util
 import json
 import os
 import pathlib
@@ -140,12 +141,56 @@ def results():
     assert "a card" in text and "skipped (no peer)" in text, text
 
 
+# Lines of bench_gpu by row.
+BENCH = """
+import json, sys
+name = sys.argv[sys.argv.index("--model") + 1]
+kind = {kind!r}
+if kind == "hangs" and name == "mlp":
+    import time; time.sleep(60)
+if kind == "crashes" and name == "mlp":
+    sys.exit(3)
+line = {{"product": {{"tflops": 700}}, "cublaslt": {{"tflops": 750, "algorithms": 9}}}}.get(
+    name, {{"median_us": 50, "first_loss": 2.4, "in_float32": []}})
+print(json.dumps(line))
+"""
+
+
+def table(b):
+    """The table's rows: judged, and what stands in their way."""
+    path = pathlib.Path(__file__).resolve().parents[2] / "bench" / "gpu_table.py"
+    spec = importlib.util.spec_from_file_location("gpu_table", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    options = types.SimpleNamespace(bin=b.bin, device="/GPU:0", small=False, seconds=1, blocks=1,
+                                    rounds=1, deadline=30, peer_device="cuda")
+    peers = [{"variant": "compile", "median_us": 60, "version": "2", "tflops": 690},
+             {"variant": "eager", "median_us": 200, "version": "2"}]
+    names = {name: (fn, names) for fn, names in module.ROWS for name, _, _ in names}
+    def rows(name, kind, seconds=30, loss=2.4):
+        b.add("bench_gpu", BENCH.format(kind=kind))
+        options.deadline = seconds
+        runner = module.Runner(options)
+        runner.peers = lambda *_: [{**peers[0], "first_loss": loss}, peers[1]]
+        return {r["row"]: r for r in module.measure(runner, *names[name])}
+    product = rows("product_8192_bf16_over_cublaslt", "")["product_8192_bf16_over_cublaslt"]
+    assert product["status"] == "missed" and product["value"] == round(700 / 750, 4), product
+    mlp = rows("mlp_step_over_eager", "")
+    assert mlp["mlp_step_over_compiled"]["status"] == "must met", mlp
+    assert mlp["mlp_step_over_eager"]["status"] == "missed", mlp
+    for kind, seconds, loss, wanted in (("", 30, 2.9, "failed"), ("crashes", 30, 2.4, "failed"),
+                                        ("hangs", 2.5, 2.4, "not finished")):
+        row = rows("mlp_step_over_eager", kind, seconds, loss)["mlp_step_over_eager"]
+        assert row["status"] == wanted and row["value"] is None and row["reason"], (kind, row)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         pretended = Pretended(folder)
         suites(pretended)
         children(pretended)
         tools(pretended)
+        table(pretended)
     results()
     print("gpu-check --selftest: every way to end is reported")
     return 0
