@@ -48,6 +48,7 @@ class RecordingCard final : public gpu::Card {
     features_.name = "a card that takes texts";
     features_.memory_bytes = size_t{80} << 30;
     features_.local_bytes = 49152;
+    features_.addresses = true;
   }
   std::unique_ptr<gpu::Queue> make_queue() override { return nullptr; }
   std::unique_ptr<MemorySource> memory_source() override { return nullptr; }
@@ -84,11 +85,9 @@ std::vector<SpecView> specs_of_case(const Case& c, DType dtype) {
   return specs;
 }
 
-// Prepares every candidate, also those behind the first that takes the case.
-void prepare_case(const KernelTable& table, const Case& c, DType dtype) {
-  const AttrsRef attrs = c.attrs_for(dtype);
-  const std::vector<SpecView> in = specs_of_case(c, dtype);
-  const OpDef& op = c.def();
+// Prepares every candidate, also those behind the first that takes the call.
+void prepare_call(const KernelTable& table, const OpDef& op,
+                  const AttrsRef& attrs, const std::vector<SpecView>& in) {
   std::vector<OutSpec> out(static_cast<size_t>(op.num_outputs(attrs.get())));
   infer_outputs(op, attrs.get(), in, out);
   const DType selects = kernel_dtype(in, out);
@@ -96,6 +95,27 @@ void prepare_case(const KernelTable& table, const Case& c, DType dtype) {
   args.table = &table;
   for (const KernelDef& k : table.candidates(op)) {
     if ((k.dtypes & dtype_bit(selects)) && k.prepare) k.prepare(args);
+  }
+}
+
+void prepare_case(const KernelTable& table, const Case& c, DType dtype) {
+  prepare_call(table, c.def(), c.attrs_for(dtype), specs_of_case(c, dtype));
+}
+
+// An update of one variable also as one of 20, and of more than a launch takes.
+void prepare_together(const KernelTable& table, const Case& c, DType dtype) {
+  std::vector<Attrs::Pair> attrs;
+  const AttrsRef own = c.attrs_for(dtype);
+  if (own.get() != nullptr) attrs = own.get()->pairs();
+  attrs.push_back({"op", c.def().name()});
+  const AttrsRef together(std::move(attrs));
+  const std::vector<SpecView> one = specs_of_case(c, dtype);
+  for (const int updates : {20, 600}) {
+    std::vector<SpecView> in;
+    for (int k = 0; k < updates; ++k) {
+      in.insert(in.end(), one.begin(), one.end());
+    }
+    prepare_call(table, op_named("_MultiApply"), together, in);
   }
 }
 
@@ -110,6 +130,7 @@ Collected::Collected() {
       card.current = fmt::format("{}/{}/{}", c.op, c.name(), name_of(dtype));
       try {
         prepare_case(table, c, dtype);
+        if (c.def().update()) prepare_together(table, c, dtype);
       } catch (const errors::Error& e) {
         failures.insert(fmt::format("{}: {}", card.current, e.what()));
       }

@@ -201,7 +201,9 @@ void place_and_cut(Graph& graph, const BodyPlace* body, const How& how,
     fuse_products(graph,
                   [&](const Node& n) { return can_fuse_product(n, graph); });
     fuse(graph, &can_fuse);
-    merge_updates(graph, [&](const Node& n) { return can_merge(n, graph); });
+    merge_updates(
+        graph, [&](const Node& n) { return can_merge(n, graph); },
+        &merge_limits);
   }
   partition(graph);
 }

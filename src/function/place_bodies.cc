@@ -54,6 +54,14 @@ bool can_merge(const Node& n, const Graph& g) {
          first_label(d, op, dtype) == first_label(d, *n.op, dtype);
 }
 
+MergeLimits merge_limits(const Node& n) {
+  const Device& d = DeviceManager::get().lookup(n.assigned.name());
+  if (d.memory().host_addressable || d.simulated()) return {};
+  // Launches cost as much as millions of elements; what gradients that wait
+  // for each other hold stays below 64 MiB.
+  return {int64_t{1} << 22, int64_t{1} << 24};
+}
+
 void request_arguments(Graph& body, DeviceId device) {
   for (const int32_t a : body.args) body[a].requested = device;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/graph.h"
+#include "passes/merge_updates.h"
 
 namespace berth {
 
@@ -15,6 +16,8 @@ bool has_kernel(const Node& node, const Graph& graph);
 bool can_fuse(DeviceId device);
 bool can_fuse_product(const Node& n, const Graph& g);
 bool can_merge(const Node& n, const Graph& g);
+// How much merge_updates() makes one on the device of an update.
+MergeLimits merge_limits(const Node& n);
 
 // Asks for the arguments of a body on `device`.
 void request_arguments(Graph& body, DeviceId device);

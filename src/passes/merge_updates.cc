@@ -14,10 +14,10 @@ bool is_scalar(const Node& n, size_t i, const Graph& g) {
   return s.dtype != resource && s.shape.rank() == 0;
 }
 
-bool is_small_update(const Graph& g, const Node& n) {
+bool is_small_update(const Graph& g, const Node& n, int64_t most) {
   if (!n.op->update() || n.inputs.size() != n.op->inputs().size()) return false;
   const int64_t elements = g.spec(n.inputs[0]).shape.num_elements();
-  return elements >= 0 && elements <= kSmallVariable;
+  return elements >= 0 && elements <= most;
 }
 
 // Equal for updates that may be merged.
@@ -73,7 +73,8 @@ void merge(Graph& g, const std::vector<int32_t>& members) {
 }  // namespace
 
 bool merge_updates(Graph& graph,
-                   const std::function<bool(const Node& n)>& may_merge) {
+                   const std::function<bool(const Node& n)>& may_merge,
+                   const std::function<MergeLimits(const Node& n)>& limits) {
   const auto users = graph.users();
   struct Open {
     std::vector<int32_t> members;
@@ -83,11 +84,12 @@ bool merge_updates(Graph& graph,
   std::vector<std::vector<int32_t>> groups;
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
-    if (!users[i].empty() || !is_small_update(graph, n)) continue;
-    if (n.part || !may_merge(n)) continue;
+    if (!users[i].empty() || !n.op->update() || n.part) continue;
+    const MergeLimits limit = limits ? limits(n) : MergeLimits{};
+    if (!is_small_update(graph, n, limit.variable) || !may_merge(n)) continue;
     Open& o = open[kind_of(graph, n)];
     const int64_t elements = graph.spec(n.inputs[0]).shape.num_elements();
-    if (o.elements + elements > kMostMergedElements) {
+    if (o.elements + elements > limit.together) {
       groups.push_back(std::move(o.members));
       o = {};
     }

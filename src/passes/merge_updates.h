@@ -1,7 +1,7 @@
 // merge_updates: small updates by one optimizer become one _MultiApply.
 //
 // Runs after placement, per device, on updates (OpBuilder::update()) of equal
-// op, attributes and scalars for which nobody waits. Only small ones: a plan
+// op, attributes and scalars for which nobody waits. Up to a limit: a plan
 // frees a large gradient as early as its own update. Bits stay.
 
 #ifndef BERTH_PASSES_MERGE_UPDATES_H_
@@ -14,13 +14,17 @@
 namespace berth {
 
 // Elements of a variable that is still small, and of a merged update.
-inline constexpr int64_t kSmallVariable = 4096;
-inline constexpr int64_t kMostMergedElements = 32768;
+struct MergeLimits {
+  int64_t variable = 4096;
+  int64_t together = 32768;
+};
 
 // `may_merge(n)`: whether the device of the update has a kernel of _MultiApply
-// that takes it. Returns true when anything changed.
-bool merge_updates(Graph& graph,
-                   const std::function<bool(const Node& n)>& may_merge);
+// that takes it. `limits(n)`: those of that device; null: those above. Returns
+// true when anything changed.
+bool merge_updates(
+    Graph& graph, const std::function<bool(const Node& n)>& may_merge,
+    const std::function<MergeLimits(const Node& n)>& limits = nullptr);
 
 }  // namespace berth
 

@@ -18,6 +18,7 @@
 #include "backends/gpu/source.h"
 #include "device/allocator.h"
 #include "device/memory_space.h"
+#include "device/stream.h"
 
 namespace berth::gpu {
 
@@ -39,6 +40,9 @@ struct Features {
   bool tiles = true;
   // Products take what is behind them along (Activation, bias).
   bool fuses_products = true;
+  // Kernels may follow addresses that they are given as numbers, and take
+  // 32,764 bytes of parameters.
+  bool addresses = false;
 };
 
 // What is done to an element of a product before it is stored.
@@ -149,6 +153,17 @@ class Queue {
   virtual double passed_us(Mark mark) = 0;
   // Hands what was appended to the card.
   virtual void flush() {}
+  // For tools that look at the process, when listened(): what is appended until
+  // leave() belongs to this work.
+  bool listened() const { return listened_; }
+  virtual void enter(const Work& /*work*/, const Stream& /*of*/) {}
+  virtual void leave() noexcept {}
+  // Times of what is appended are traced by the queue itself (work_trace.h).
+  bool traces() const { return traces_; }
+  // What a trace by events says of its times.
+  const char* timing() const { return timing_; }
+  // Somebody has waited for the queue: what is known now may be written.
+  virtual void waited() noexcept {}
 
   // True when this queue can record, which may be asked at any time.
   virtual bool can_record() const { return false; }
@@ -169,6 +184,8 @@ class Queue {
 
  protected:
   uint64_t appended_ = 0;
+  bool listened_ = false, traces_ = false;
+  const char* timing_ = "of events around each op";
 };
 
 class Card {

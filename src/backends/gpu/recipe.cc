@@ -17,6 +17,11 @@ namespace {
 constexpr int kMostArgs = 48;
 constexpr size_t kScratchAlignment = 256;
 
+// Whose addresses an argument has.
+struct Inputs {
+  int32_t step = 0, count = 0;
+};
+
 // An argument as it is kept: values lie in the recipe's bytes.
 struct Slot {
   Arg::Kind kind;
@@ -49,10 +54,13 @@ struct RecipeSteps {
 
   void add(const Arg& a, size_t extent) {
     Slot s{a.kind, a.index, a.offset, a.bytes, extent};
-    if (a.kind == Arg::Kind::kValue) {
+    if (a.kind == Arg::Kind::kValue || a.kind == Arg::Kind::kAddresses) {
       bytes.resize((bytes.size() + 15) / 16 * 16);
       s.offset = bytes.size();
-      bytes.insert(bytes.end(), a.value, a.value + a.bytes);
+      const unsigned char* from = a.large ? a.large->data() : a.value;
+      bytes.insert(
+          bytes.end(), from,
+          from + (a.kind == Arg::Kind::kValue ? a.bytes : sizeof(Inputs)));
     }
     slots.push_back(s);
   }
@@ -97,6 +105,8 @@ class RecipeKernel final : public Prepared {
     }
     std::array<KernelArg, kMostArgs> args;
     std::array<void*, kMostArgs> addresses;
+    std::array<uint64_t, kMostAddresses> table;  // no byte is set before use
+    size_t used = 0;
     for (int i = 0; i < step.count; ++i) {
       const Slot& s = slots[i];
       const auto k = static_cast<size_t>(i);
@@ -104,6 +114,9 @@ class RecipeKernel final : public Prepared {
         args[k] = {steps_->bytes.data() + s.offset, s.bytes};
       } else if (s.kind == Arg::Kind::kSliceOrigin) {
         args[k] = {&call.context->slice_origin, sizeof(int64_t)};
+      } else if (s.kind == Arg::Kind::kAddresses) {
+        args[k] = {&table[used], s.bytes};
+        used += put_addresses(s, call, &table[used]);
       } else {
         addresses[k] = address(s, call, fault);
         args[k] = {&addresses[k], 0, s.extent};
@@ -111,6 +124,22 @@ class RecipeKernel final : public Prepared {
     }
     return step.kernel->try_launch(stream.queue(), step.grid, args.data(),
                                    step.count);
+  }
+
+  // Returns how many numbers it wrote.
+  size_t put_addresses(const Slot& s, const KernelCall& call,
+                       uint64_t* to) const {
+    Inputs inputs;
+    std::memcpy(&inputs, steps_->bytes.data() + s.offset, sizeof inputs);
+    const size_t slots = s.bytes / sizeof(uint64_t);
+    for (size_t k = 0; k < slots; ++k) {
+      const bool is = k < static_cast<size_t>(inputs.count);
+      const void* data =
+          is ? call.in[s.index + static_cast<int>(k) * inputs.step].data
+             : nullptr;
+      to[k] = reinterpret_cast<uintptr_t>(data);
+    }
+    return slots;
   }
 
   void* address(const Slot& s, const KernelCall& call, void* fault) const {
@@ -304,6 +333,27 @@ Arg Recipe::fault(std::vector<std::string> messages) {
   steps_->faults =
       std::make_shared<const std::vector<std::string>>(std::move(messages));
   return {Arg::Kind::kFault};
+}
+
+Arg large_value(const std::vector<int64_t>& words) {
+  Arg a;
+  a.kind = Arg::Kind::kValue;
+  a.bytes = static_cast<uint32_t>(words.size() * sizeof(int64_t));
+  std::vector<unsigned char> bytes(a.bytes);
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  a.large = std::make_shared<const std::vector<unsigned char>>(bytes);
+  return a;
+}
+
+Arg addresses(int first, int step, int count, int slots) {
+  Arg a;
+  a.kind = Arg::Kind::kAddresses;
+  a.index = first;
+  a.bytes =
+      static_cast<uint32_t>(static_cast<size_t>(slots) * sizeof(uint64_t));
+  const Inputs inputs{step, count};
+  std::memcpy(a.value, &inputs, sizeof inputs);
+  return a;
 }
 
 std::unique_ptr<Prepared> Recipe::finish() {

@@ -34,6 +34,7 @@ struct Arg {
     kSliceOrigin,  // i64
     kValue,        // bytes known now
     kNone,         // no address
+    kAddresses,    // a struct of inputs' addresses
   };
   static constexpr size_t kMostBytes = 448;
 
@@ -43,6 +44,7 @@ struct Arg {
   uint32_t bytes = 0;
   size_t extent = 0;  // of scratch, in bytes
   unsigned char value[kMostBytes] = {};
+  std::shared_ptr<const std::vector<unsigned char>> large;  // above that
 
   // The same, so many bytes further on.
   Arg operator+(size_t more) const {
@@ -70,6 +72,15 @@ Arg value(const T& x) {
   std::memcpy(a.value, &x, sizeof(T));
   return a;
 }
+
+// The same of more bytes, for cards with Features::addresses.
+Arg large_value(const std::vector<int64_t>& words);
+
+// A struct of `slots` numbers: the addresses of `count` inputs, from `first` on
+// and `step` further each; then zeros. For the same cards; all structs of a
+// launch together have at most kMostAddresses numbers.
+inline constexpr int kMostAddresses = 2560;
+Arg addresses(int first, int step, int count, int slots);
 
 // `Strided` of kernels/index.cl.
 struct Strided {

@@ -1,11 +1,15 @@
 // Updates of variables: assignments and optimizers.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "backends/gpu/kernels.h"
 #include "backends/gpu/moves.h"
+#include "berth/errors.h"
 
 namespace berth::gpu {
 
@@ -14,6 +18,9 @@ namespace training {
 
 constexpr uint32_t kFlat = 256;  // FLAT_SIZE of dialect.cl
 constexpr int kMost = 8;         // updates of one launch: Sizes of training.cl
+// The same with tables: five of addresses, two of sizes.
+constexpr int kMostOfTable = 512;
+static_assert(5 * kMostOfTable <= kMostAddresses);
 
 // Updates of one kind: the operands of the first are inputs `first` on, those
 // of each next one `each` further on; scalars are those of the first.
@@ -49,35 +56,84 @@ Operand own(const Arg& a) {
   return o;
 }
 
-// Appends the launch of `kernel`, or of `kernel`_many for several updates;
-// sizes follow the operands.
-void launch(const Updates& u, const std::string& kernel,
-            std::initializer_list<Operand> operands) {
-  const bool many = u.count > 1;
-  std::vector<Arg> args;
-  for (const Operand& o : operands) {
-    args.push_back(o.arg);
-    for (int k = 1; k < kMost && o.own && many; ++k) {
-      const bool is = k < u.count && o.arg.kind == Arg::Kind::kIn;
-      args.push_back(is ? in(o.arg.index + k * u.each) : no_buffer());
+// How many updates one launch takes, and the numbers of their table: of a card
+// without addresses no more than its kernels have parameters for.
+struct Together {
+  int most = kMost;
+  bool table = false;
+};
+Together together(const Features& features, int updates) {
+  if (!features.addresses || updates < 2) return {};
+  for (const int most : {16, 64, 256}) {
+    if (updates <= most) return {most, true};
+  }
+  return {kMostOfTable, true};
+}
+
+uint32_t groups_of(const Updates& u, int64_t groups) {
+  if (groups > INT32_MAX) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: updates of {} elements in one launch; a GPU takes {} at most",
+        u.r.args().op->name(), groups * kFlat, int64_t{INT32_MAX} * kFlat));
+  }
+  return static_cast<uint32_t>(groups);
+}
+
+// The elements of each update and the group at which it begins.
+struct Layout {
+  std::vector<int64_t> n, first;
+  int64_t groups = 0;
+};
+Layout layout_of(const Updates& u, int slots) {
+  Layout l;
+  l.n.resize(static_cast<size_t>(slots), 0);
+  l.first.resize(static_cast<size_t>(slots), INT64_MAX);
+  for (int k = 0; k < u.count; ++k) {
+    const auto i = static_cast<size_t>(k);
+    l.n[i] = u.size(k);
+    l.first[i] = l.groups;
+    l.groups += (runs_of(u.r.features(), l.n[i]) + kFlat - 1) / kFlat;
+  }
+  return l;
+}
+
+// The arguments of an operand: one, one for each update, or their table.
+void add_operand(const Updates& u, const Operand& o, const Together& how,
+                 std::vector<Arg>* args) {
+  const bool is_input = o.arg.kind == Arg::Kind::kIn;
+  if (!o.own || u.count == 1) {
+    args->push_back(o.arg);
+  } else if (how.table) {
+    args->push_back(
+        addresses(o.arg.index, u.each, is_input ? u.count : 0, how.most));
+  } else {
+    for (int k = 0; k < kMost; ++k) {
+      const bool is = k < u.count && is_input;
+      args->push_back(is ? in(o.arg.index + k * u.each) : no_buffer());
     }
   }
-  struct {
-    int64_t n[kMost];
-  } sizes = {};
-  int64_t items = 0;
-  for (int k = 0; k < u.count; ++k) {
-    sizes.n[k] = u.size(k);
-    items = std::max(items, runs_of(u.r.features(), sizes.n[k]));
-  }
-  args.push_back(many ? value(sizes) : value(sizes.n[0]));
+}
+
+// Appends the launch of `kernel`, of `kernel`_many for several updates or of
+// `kernel`_table for any number; sizes follow the operands.
+void launch(const Updates& u, const std::string& kernel,
+            std::initializer_list<Operand> operands) {
+  const Together how = together(u.r.features(), u.count);
+  std::vector<Arg> args;
+  for (const Operand& o : operands) add_operand(u, o, how, &args);
+  const Layout l = layout_of(u, how.most);
+  std::vector<int64_t> words = l.n;
+  words.insert(words.end(), l.first.begin(), l.first.end());
+  args.push_back(u.count == 1 ? value(l.n[0]) : large_value(words));
   Source s;
   s.files = {"runs.cl", "training.cl"};
   s.types = {{"T", u.dtype()}};
   s.defines = {{"T_SINGLE", u.dtype() == float32 ? "1" : "0"}};
-  const auto groups = static_cast<uint32_t>((items + kFlat - 1) / kFlat);
-  u.r.launch(s, (many ? kernel + "_many" : kernel).c_str(),
-             {{groups, static_cast<uint32_t>(u.count), 1}, kFlat}, args);
+  if (how.table) s.defines.push_back({"TABLE", std::to_string(how.most)});
+  const std::string name = kernel + (u.count == 1 ? ""
+                                     : how.table  ? "_table"
+                                                  : "_many");
+  u.r.launch(s, name.c_str(), {{groups_of(u, l.groups), 1, 1}, kFlat}, args);
 }
 
 using Apply = void (*)(const Updates& u);
@@ -148,8 +204,9 @@ bool multi_apply(Recipe& r) {
   const Apply apply = named(name);
   if (apply == nullptr) return false;
   const auto each = static_cast<int>(op_named(name).inputs().size());
-  for (int i = 0; i < r.num_in(); i += kMost * each) {
-    apply({r, i, std::min(kMost, (r.num_in() - i) / each), each});
+  const int most = r.features().addresses ? kMostOfTable : kMost;
+  for (int i = 0; i < r.num_in(); i += most * each) {
+    apply({r, i, std::min(most, (r.num_in() - i) / each), each});
   }
   return true;
 }

@@ -188,6 +188,38 @@ TEST_F(Training, MergedUpdatesAreThoseOfEach) {
   }
 }
 
+// How many updates of `n` elements each a plan on the device makes as one.
+std::string plan_of_updates(const char* device, int count, int64_t n) {
+  const auto on = berth::device(device);
+  std::vector<Variable> all;
+  for (int i = 0; i < count; ++i) all.push_back(Variable(ones({n})));
+  auto step = function([&](const Tensor& rate, const Tensor& g) {
+    for (const Variable& v : all) {
+      training::apply_gradient_descent(v.handle(), rate, g);
+    }
+    return rate;
+  });
+  step(constant(0.5f), ones({n}));
+  for (const Variable& v : all) {
+    EXPECT_EQ(v.value().to_vector<float>().back(), 0.5f);
+  }
+  return step.text("plan");
+}
+
+TEST_F(Training, LargeUpdatesAreMergedOnACardAlone) {
+  const auto has = [](const std::string& plan, const char* op) {
+    return plan.find(op) != plan.npos;
+  };
+  const std::string there = plan_of_updates("/GPU:0", 12, 100'000);
+  EXPECT_TRUE(has(there, "_MultiApply")) << there;
+  EXPECT_FALSE(has(there, " ResourceApplyGradientDescent ")) << there;
+  const std::string here = plan_of_updates("/CPU:0", 12, 100'000);
+  EXPECT_FALSE(has(here, "_MultiApply")) << here;
+  // Gradients that wait for the last of them stay few.
+  const std::string huge = plan_of_updates("/GPU:0", 2, 5'000'000);
+  EXPECT_FALSE(has(huge, "_MultiApply")) << huge;
+}
+
 TEST_F(Training, AVariableTakesItsOwnValue) {
   const auto on = berth::device("/GPU:0");
   const Variable v(constant({1.f, 2.f, 3.f}));

@@ -17,19 +17,19 @@ typedef f32 wide;
 #define WIDE_SQRT(x) F32_SQRT(x)
 #endif
 
-// The elements of one item.
+// The elements of one item of those of an update.
 #define EACH_ELEMENT(i, n)                           \
-  const i64 first_##i = ITEM * RUN;                  \
+  const i64 first_##i = item * RUN;                  \
   if (first_##i >= n) return;                        \
   const i64 end_##i = first_##i + run_length(first_##i, n); \
   for (i64 i = first_##i; i < end_##i; ++i)
 
-FN void descend(GLOBAL T *w, const GLOBAL T *g, T step, i64 n) {
+FN void descend(GLOBAL T *w, const GLOBAL T *g, T step, i64 item, i64 n) {
   EACH_ELEMENT(i, n) { w[i] = T_MADD(g[i], step, w[i]); }
 }
 
 FN void gain_momentum(GLOBAL T *w, GLOBAL T *v, const GLOBAL T *g, T step,
-                      T keep, i32 nesterov, i64 n) {
+                      T keep, i32 nesterov, i64 item, i64 n) {
   EACH_ELEMENT(i, n) {
     const T grad = g[i];
     const T velocity = T_MADD(v[i], keep, grad);
@@ -40,7 +40,7 @@ FN void gain_momentum(GLOBAL T *w, GLOBAL T *v, const GLOBAL T *g, T step,
 }
 
 FN void gain_keras_momentum(GLOBAL T *w, GLOBAL T *v, const GLOBAL T *g,
-                            T step, T keep, i32 nesterov, i64 n) {
+                            T step, T keep, i32 nesterov, i64 item, i64 n) {
   EACH_ELEMENT(i, n) {
     const T push = g[i] * step;
     const T velocity = T_MADD(v[i], keep, push);
@@ -84,7 +84,7 @@ FN AdamScalars adam_scalars(const GLOBAL T *beta1_power,
 #endif
 
 FN void adapt(GLOBAL T *w, GLOBAL T *m, GLOBAL T *v, const GLOBAL T *g,
-              AdamScalars s, i32 nesterov, i64 n) {
+              AdamScalars s, i32 nesterov, i64 item, i64 n) {
   EACH_ELEMENT(i, n) {
     const T grad = g[i];
     T mean = m[i], square = v[i];
@@ -103,7 +103,8 @@ typedef struct {
 
 // Not centered: mg is null.
 FN void follow_squares(GLOBAL T *w, GLOBAL T *mg, GLOBAL T *ms, GLOBAL T *mom,
-                       const GLOBAL T *g, RmsScalars s, i32 centered, i64 n) {
+                       const GLOBAL T *g, RmsScalars s, i32 centered, i64 item,
+                       i64 n) {
   EACH_ELEMENT(i, n) {
     const T grad = g[i];
     T square = ms[i];
@@ -124,7 +125,7 @@ FN void follow_squares(GLOBAL T *w, GLOBAL T *mg, GLOBAL T *ms, GLOBAL T *mom,
 }
 
 FN void add_squares(GLOBAL T *w, GLOBAL T *accum, const GLOBAL T *g, T rate,
-                    T epsilon, i64 n) {
+                    T epsilon, i64 item, i64 n) {
   EACH_ELEMENT(i, n) {
     const T grad = g[i];
     const T sum = T_MADD(grad, grad, accum[i]);
@@ -133,11 +134,21 @@ FN void add_squares(GLOBAL T *w, GLOBAL T *accum, const GLOBAL T *g, T rate,
   }
 }
 
-// Operands of one update, and those of up to eight that share their scalars,
-// of which GROUP_Y says one.
+// The update that a group is for: the last one whose first group is not behind
+// it. Those that are not there begin at the end of the numbers.
+#define FIND_UPDATE(sizes, most)                               \
+  i32 which = 0;                                               \
+  for (i32 half_ = most / 2; half_ > 0; half_ /= 2) {          \
+    if (sizes.first[which + half_] <= GROUP) which += half_;   \
+  }
+
+// Operands of one update, those of up to eight that share their scalars, and
+// those of up to TABLE, of which a card of addresses is given a table.
 #define ONE_BUF(type, x) BUF(type, x)
+#define ONE_FIND(n)
 #define ONE_AT(type, x) AT(type, x)
 #define ONE_SIZE(n) const i64 n
+#define ONE_ITEM(n) ITEM
 #define ONE_OF(n) n
 
 #define MANY_BUF(type, x)                                              \
@@ -146,95 +157,130 @@ FN void add_squares(GLOBAL T *w, GLOBAL T *accum, const GLOBAL T *g, T rate,
 #define MANY_AT(type, x)                                                  \
   AT(type, x##0); AT(type, x##1); AT(type, x##2); AT(type, x##3);         \
   AT(type, x##4); AT(type, x##5); AT(type, x##6); AT(type, x##7);         \
-  GLOBAL type *x = GROUP_Y < 4                                            \
-      ? (GROUP_Y < 2 ? (GROUP_Y == 0 ? x##0 : x##1)                       \
-                     : (GROUP_Y == 2 ? x##2 : x##3))                      \
-      : (GROUP_Y < 6 ? (GROUP_Y == 4 ? x##4 : x##5)                       \
-                     : (GROUP_Y == 6 ? x##6 : x##7));
+  GLOBAL type *x = which < 4 ? (which < 2 ? (which == 0 ? x##0 : x##1)    \
+                                          : (which == 2 ? x##2 : x##3))   \
+                             : (which < 6 ? (which == 4 ? x##4 : x##5)    \
+                                          : (which == 6 ? x##6 : x##7));
 typedef struct {
   i64 n[8];
+  i64 first[8];
 } Sizes;
+#define MANY_FIND(sizes) FIND_UPDATE(sizes, 8)
 #define MANY_SIZE(sizes) const Sizes sizes
-#define MANY_OF(sizes) sizes.n[GROUP_Y]
+#define MANY_ITEM(sizes) ((GROUP - sizes.first[which]) * FLAT_SIZE + LID)
+#define MANY_OF(sizes) sizes.n[which]
 
-#define DEFINE_UPDATES(suffix, X)                                         \
-  KERNEL(FLAT_SIZE, gradient_descent##suffix)                             \
-  (X##_BUF(T, w), BUF(const T, rate), X##_BUF(const T, g), X##_SIZE(n)) { \
-    X##_AT(T, w);                                                         \
-    X##_AT(const T, g);                                                   \
-    AT(const T, rate);                                                    \
-    descend(w, g, -rate[0], X##_OF(n));                                   \
-  }                                                                       \
-  KERNEL(FLAT_SIZE, momentum##suffix)                                     \
-  (X##_BUF(T, w), X##_BUF(T, v), BUF(const T, rate), X##_BUF(const T, g), \
-   BUF(const T, keep), const i32 nesterov, X##_SIZE(n)) {                 \
-    X##_AT(T, w);                                                         \
-    X##_AT(T, v);                                                         \
-    X##_AT(const T, g);                                                   \
-    AT(const T, rate);                                                    \
-    AT(const T, keep);                                                    \
-    gain_momentum(w, v, g, -rate[0], keep[0], nesterov, X##_OF(n));       \
-  }                                                                       \
-  KERNEL(FLAT_SIZE, keras_momentum##suffix)                               \
-  (X##_BUF(T, w), X##_BUF(T, v), BUF(const T, rate), X##_BUF(const T, g), \
-   BUF(const T, keep), const i32 nesterov, X##_SIZE(n)) {                 \
-    X##_AT(T, w);                                                         \
-    X##_AT(T, v);                                                         \
-    X##_AT(const T, g);                                                   \
-    AT(const T, rate);                                                    \
-    AT(const T, keep);                                                    \
-    gain_keras_momentum(w, v, g, -rate[0], keep[0], nesterov, X##_OF(n)); \
-  }                                                                       \
-  KERNEL(FLAT_SIZE, adam##suffix)                                         \
-  (X##_BUF(T, w), X##_BUF(T, m), X##_BUF(T, v), BUF(const T, beta1_power), \
-   BUF(const T, beta2_power), BUF(const T, lr), BUF(const T, beta1),      \
-   BUF(const T, beta2), BUF(const T, epsilon), BUF(const T, decay),       \
-   X##_BUF(const T, g), const i32 nesterov, X##_SIZE(n)) {                \
-    X##_AT(T, w);                                                         \
-    X##_AT(T, m);                                                         \
-    X##_AT(T, v);                                                         \
-    X##_AT(const T, g);                                                   \
-    AT(const T, beta1_power);                                             \
-    AT(const T, beta2_power);                                             \
-    AT(const T, lr);                                                      \
-    AT(const T, beta1);                                                   \
-    AT(const T, beta2);                                                   \
-    AT(const T, epsilon);                                                 \
-    AT(const T, decay);                                                   \
-    SHARED_ADAM_SCALARS(s)                                                \
-    adapt(w, m, v, g, s, nesterov, X##_OF(n));                            \
-  }                                                                       \
-  KERNEL(FLAT_SIZE, rms_prop##suffix)                                     \
-  (X##_BUF(T, w), X##_BUF(T, mg), X##_BUF(T, ms), X##_BUF(T, mom),        \
-   BUF(const T, lr), BUF(const T, rho), BUF(const T, momentum),           \
-   BUF(const T, epsilon), X##_BUF(const T, g), const i32 centered,        \
-   X##_SIZE(n)) {                                                         \
-    X##_AT(T, w);                                                         \
-    X##_AT(T, mg);                                                        \
-    X##_AT(T, ms);                                                        \
-    X##_AT(T, mom);                                                       \
-    X##_AT(const T, g);                                                   \
-    AT(const T, lr);                                                      \
-    AT(const T, rho);                                                     \
-    AT(const T, momentum);                                                \
-    AT(const T, epsilon);                                                 \
-    RmsScalars s;                                                         \
-    s.rate = lr[0];                                                       \
-    s.gain = (T)1 - rho[0];                                               \
-    s.momentum = momentum[0];                                             \
-    s.epsilon = epsilon[0];                                               \
-    follow_squares(w, mg, ms, mom, g, s, centered, X##_OF(n));            \
-  }                                                                       \
-  KERNEL(FLAT_SIZE, adagrad##suffix)                                      \
-  (X##_BUF(T, w), X##_BUF(T, accum), BUF(const T, lr),                    \
-   BUF(const T, epsilon), X##_BUF(const T, g), X##_SIZE(n)) {             \
-    X##_AT(T, w);                                                         \
-    X##_AT(T, accum);                                                     \
-    X##_AT(const T, g);                                                   \
-    AT(const T, lr);                                                      \
-    AT(const T, epsilon);                                                 \
-    add_squares(w, accum, g, lr[0], epsilon[0], X##_OF(n));               \
+#ifdef TABLE
+#if defined(__CUDACC__)
+#define TABLE_PARAMETER const __grid_constant__
+#else
+#define TABLE_PARAMETER const
+#endif
+typedef struct {
+  u64 at[TABLE];
+} Addresses;
+typedef struct {
+  i64 n[TABLE];
+  i64 first[TABLE];
+} TableSizes;
+#define TABLE_BUF(type, x) TABLE_PARAMETER Addresses x##_column
+#define TABLE_AT(type, x) GLOBAL type *x = (GLOBAL type *)x##_column.at[which]
+#define TABLE_FIND(sizes) FIND_UPDATE(sizes, TABLE)
+#define TABLE_SIZE(sizes) TABLE_PARAMETER TableSizes sizes
+#define TABLE_ITEM(sizes) MANY_ITEM(sizes)
+#define TABLE_OF(sizes) MANY_OF(sizes)
+#endif
+
+#define DEFINE_UPDATES(suffix, X)                                             \
+  KERNEL(FLAT_SIZE, gradient_descent##suffix)                                 \
+  (X##_BUF(T, w), BUF(const T, rate), X##_BUF(const T, g), X##_SIZE(n)) {     \
+    X##_FIND(n)                                                               \
+    X##_AT(T, w);                                                             \
+    X##_AT(const T, g);                                                       \
+    AT(const T, rate);                                                        \
+    descend(w, g, -rate[0], X##_ITEM(n), X##_OF(n));                          \
+  }                                                                           \
+  KERNEL(FLAT_SIZE, momentum##suffix)                                         \
+  (X##_BUF(T, w), X##_BUF(T, v), BUF(const T, rate), X##_BUF(const T, g),     \
+   BUF(const T, keep), const i32 nesterov, X##_SIZE(n)) {                     \
+    X##_FIND(n)                                                               \
+    X##_AT(T, w);                                                             \
+    X##_AT(T, v);                                                             \
+    X##_AT(const T, g);                                                       \
+    AT(const T, rate);                                                        \
+    AT(const T, keep);                                                        \
+    gain_momentum(w, v, g, -rate[0], keep[0], nesterov, X##_ITEM(n),          \
+                  X##_OF(n));                                                 \
+  }                                                                           \
+  KERNEL(FLAT_SIZE, keras_momentum##suffix)                                   \
+  (X##_BUF(T, w), X##_BUF(T, v), BUF(const T, rate), X##_BUF(const T, g),     \
+   BUF(const T, keep), const i32 nesterov, X##_SIZE(n)) {                     \
+    X##_FIND(n)                                                               \
+    X##_AT(T, w);                                                             \
+    X##_AT(T, v);                                                             \
+    X##_AT(const T, g);                                                       \
+    AT(const T, rate);                                                        \
+    AT(const T, keep);                                                        \
+    gain_keras_momentum(w, v, g, -rate[0], keep[0], nesterov, X##_ITEM(n),    \
+                        X##_OF(n));                                           \
+  }                                                                           \
+  KERNEL(FLAT_SIZE, adam##suffix)                                             \
+  (X##_BUF(T, w), X##_BUF(T, m), X##_BUF(T, v), BUF(const T, beta1_power),    \
+   BUF(const T, beta2_power), BUF(const T, lr), BUF(const T, beta1),          \
+   BUF(const T, beta2), BUF(const T, epsilon), BUF(const T, decay),           \
+   X##_BUF(const T, g), const i32 nesterov, X##_SIZE(n)) {                    \
+    X##_FIND(n)                                                               \
+    X##_AT(T, w);                                                             \
+    X##_AT(T, m);                                                             \
+    X##_AT(T, v);                                                             \
+    X##_AT(const T, g);                                                       \
+    AT(const T, beta1_power);                                                 \
+    AT(const T, beta2_power);                                                 \
+    AT(const T, lr);                                                          \
+    AT(const T, beta1);                                                       \
+    AT(const T, beta2);                                                       \
+    AT(const T, epsilon);                                                     \
+    AT(const T, decay);                                                       \
+    SHARED_ADAM_SCALARS(s)                                                    \
+    adapt(w, m, v, g, s, nesterov, X##_ITEM(n), X##_OF(n));                   \
+  }                                                                           \
+  KERNEL(FLAT_SIZE, rms_prop##suffix)                                         \
+  (X##_BUF(T, w), X##_BUF(T, mg), X##_BUF(T, ms), X##_BUF(T, mom),            \
+   BUF(const T, lr), BUF(const T, rho), BUF(const T, momentum),               \
+   BUF(const T, epsilon), X##_BUF(const T, g), const i32 centered,            \
+   X##_SIZE(n)) {                                                             \
+    X##_FIND(n)                                                               \
+    X##_AT(T, w);                                                             \
+    X##_AT(T, mg);                                                            \
+    X##_AT(T, ms);                                                            \
+    X##_AT(T, mom);                                                           \
+    X##_AT(const T, g);                                                       \
+    AT(const T, lr);                                                          \
+    AT(const T, rho);                                                         \
+    AT(const T, momentum);                                                    \
+    AT(const T, epsilon);                                                     \
+    RmsScalars s;                                                             \
+    s.rate = lr[0];                                                           \
+    s.gain = (T)1 - rho[0];                                                   \
+    s.momentum = momentum[0];                                                 \
+    s.epsilon = epsilon[0];                                                   \
+    follow_squares(w, mg, ms, mom, g, s, centered, X##_ITEM(n), X##_OF(n));   \
+  }                                                                           \
+  KERNEL(FLAT_SIZE, adagrad##suffix)                                          \
+  (X##_BUF(T, w), X##_BUF(T, accum), BUF(const T, lr),                        \
+   BUF(const T, epsilon), X##_BUF(const T, g), X##_SIZE(n)) {                 \
+    X##_FIND(n)                                                               \
+    X##_AT(T, w);                                                             \
+    X##_AT(T, accum);                                                         \
+    X##_AT(const T, g);                                                       \
+    AT(const T, lr);                                                          \
+    AT(const T, epsilon);                                                     \
+    add_squares(w, accum, g, lr[0], epsilon[0], X##_ITEM(n), X##_OF(n));      \
   }
 
+#ifdef TABLE
+DEFINE_UPDATES(_table, TABLE)
+#else
 DEFINE_UPDATES(, ONE)
 DEFINE_UPDATES(_many, MANY)
+#endif
