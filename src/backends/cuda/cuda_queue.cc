@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/cuda/cuda_graph.h"
+#include "backends/cuda/ranges.h"
 #include "backends/gpu/gpu_device.h"
 #include "base/clock.h"
 #include "base/environment.h"
@@ -31,7 +32,13 @@ CudaCard& card_of(const MemorySpace& space, CudaCard& otherwise) {
 
 }  // namespace
 
-CudaQueue::CudaQueue(CudaCard& card) : card_(card), driver_(card.driver()) {
+CudaQueue::CudaQueue(CudaCard& card)
+    : card_(card),
+      driver_(card.driver()),
+      ranges_(ranges_asked()),
+      activity_(Activity::asked(&timing_)) {
+  traces_ = activity_ != nullptr;
+  listened_ = ranges_ || traces_;
   try {
     card.call(driver_.cuStreamCreate, &stream_,
               unsigned{CU_STREAM_NON_BLOCKING});
@@ -204,6 +211,20 @@ void CudaQueue::drop_recording() noexcept {
   CUgraph captured = nullptr;
   card_.attempt(driver_.cuStreamEndCapture, capture_, &captured);
   if (captured) card_.attempt(driver_.cuGraphDestroy, captured);
+}
+
+void CudaQueue::enter(const Work& work, const Stream& of) {
+  if (ranges_) begin_range(work.what);
+  if (activity_ != nullptr) activity_->enter(work, of);
+}
+
+void CudaQueue::leave() noexcept {
+  if (activity_ != nullptr) activity_->leave();
+  if (ranges_) end_range();
+}
+
+void CudaQueue::waited() noexcept {
+  if (activity_ != nullptr) activity_->flush();
 }
 
 double CudaQueue::measure_us(Point& point) {

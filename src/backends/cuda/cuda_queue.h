@@ -6,6 +6,7 @@
 #include <deque>
 #include <vector>
 
+#include "backends/cuda/activity.h"
 #include "backends/cuda/cuda_card.h"
 #include "backends/gpu/card.h"
 
@@ -27,6 +28,9 @@ class CudaQueue final : public gpu::Queue {
   void await(gpu::Mark mark) override;
   void follow(gpu::Mark mark) override;
   double passed_us(gpu::Mark mark) override;
+  void enter(const Work& work, const Stream& of) override;
+  void leave() noexcept override;
+  void waited() noexcept override;
 
   // As graphs of the driver, unless BERTH_CUDA_GRAPHS=off.
   bool can_record() const override;
@@ -57,6 +61,8 @@ class CudaQueue final : public gpu::Queue {
 
   CudaCard& card_;
   const Driver& driver_;
+  const bool ranges_;         // NVTX's
+  Activity* const activity_;  // null: nobody traces, or there is no CUPTI
   CUstream stream_ = nullptr;
   // Of its own, so that no other thread ever uses one that captures.
   CUstream capture_ = nullptr;

@@ -32,6 +32,7 @@ QueueStream::QueueStream(Device* device, Card& card)
     : Stream(device),
       card_(card),
       queue_(card.make_queue()),
+      trace_(queue_->traces() ? nullptr : WorkTrace::asked()),
       fault_memory_(card.memory_source(), kFaultMemory),
       mirror_memory_(pinned_or_host(card), kFaultMemory) {
   if (fault_memory_.data() == nullptr || mirror_memory_.data() == nullptr) {
@@ -91,7 +92,7 @@ void QueueStream::end_of(Entry& e) {
       queue_->copy({mirror_slot(sequence), &pinned_memory(),
                     fault_slot(sequence), &device().memory(), kFaultBytes});
     }
-    if (e.work.time != nullptr) make_point();
+    if (e.work.time != nullptr || trace_ != nullptr) make_point();
   } catch (const errors::Error& error) {
     e.faults = nullptr;
     if (!e.failure) e.failure = failure_from(error, e.work);
@@ -101,17 +102,20 @@ void QueueStream::end_of(Entry& e) {
 Work QueueStream::call(const Work& work) {
   Entry e;
   e.work = work;
-  e.launched_us = work.time ? host_clock_us() : 0;
-  timed_ |= work.time != nullptr;
+  const bool timed = work.time != nullptr || trace_ != nullptr;
+  e.launched_us = timed ? host_clock_us() : 0;
+  timed_ |= timed;
   if (lost_) {
     e.failure = lost_;
   } else if (!failures_.poisoned()) {
     ++depth_;
+    if (queue_->listened()) queue_->enter(work, *this);
     e.failure = run_work(work, *this);
+    if (queue_->listened()) queue_->leave();
     --depth_;
     e.faults = std::exchange(faults_, nullptr);
     e.replayed = std::exchange(replayed_, nullptr);
-    if (e.faults || work.time != nullptr) end_of(e);
+    if (e.faults || timed) end_of(e);
   }
   push(std::move(e));
   if (nested_.empty()) return {};
@@ -304,6 +308,21 @@ bool QueueStream::first_passed(bool ask) {
   return true;
 }
 
+void QueueStream::note_time(const Entry& e) {
+  const double end = std::max(end_us_, e.launched_us);
+  const double begin = std::max(e.launched_us, end_before_us_);
+  const WorkTime time = {std::min(begin, end), end};
+  if (e.work.time != nullptr) *e.work.time = time;
+  if (trace_ == nullptr || e.work.run == nullptr) return;
+  trace_->add(device().short_name(), role_of(*this), queue_->timing(),
+              {.what = e.work.what,
+               .site = e.work.site,
+               .begin_us = time.begin_us,
+               .end_us = time.end_us,
+               .bytes = e.work.moved_bytes,
+               .crosses_link = e.work.crosses_link});
+}
+
 bool QueueStream::end_first(Lock& lock, bool ask, Work* drop) {
   if (entries_.empty() || inside()) return false;
   const uint64_t first = entries_.first();
@@ -323,11 +342,7 @@ bool QueueStream::end_first(Lock& lock, bool ask, Work* drop) {
   }
   if (!failure && (e.faults || e.replayed)) failure = reported(e, first);
   failures_.add(first, std::move(failure));
-  if (e.work.time != nullptr) {
-    const double begin = std::max(e.launched_us, end_before_us_);
-    *e.work.time = {std::min(begin, std::max(end_us_, e.launched_us)),
-                    std::max(end_us_, e.launched_us)};
-  }
+  if (e.work.time != nullptr || trace_ != nullptr) note_time(e);
   *drop = e.work;
   entries_.pop();
   return true;
@@ -371,6 +386,8 @@ void QueueStream::synchronize(Event event) {
     std::this_thread::yield();
     retire(true);
   }
+  if (trace_ != nullptr) trace_->flush();
+  queue_->waited();
   if (failure) errors::raise(failure->code, failure->message);
 }
 

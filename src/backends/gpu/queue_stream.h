@@ -18,6 +18,7 @@
 
 #include "backends/gpu/card.h"
 #include "backends/gpu/ring.h"
+#include "backends/gpu/work_trace.h"
 #include "device/failure_log.h"
 #include "device/stream.h"
 
@@ -137,6 +138,8 @@ class QueueStream final : public Stream {
   // What kernels of `work` reported, if they did: `numbers` of a fault slot.
   FailureRef reported(const int64_t* numbers, const FaultTexts& texts,
                       const Work& work);
+  // Notes when an entry that has ended ran.
+  void note_time(const Entry& e);
   // What the entry at `sequence` failed with, once it is passed.
   FailureRef failure_at(uint64_t sequence);
   std::byte* fault_slot(uint64_t sequence) const;
@@ -144,6 +147,7 @@ class QueueStream final : public Stream {
 
   Card& card_;
   const std::unique_ptr<Queue> queue_;
+  WorkTrace* const trace_;      // null: the queue traces, or nobody asked
   std::recursive_mutex mutex_;  // all below
   Ring<Entry> entries_;         // by sequence
   Ring<Point> points_;
