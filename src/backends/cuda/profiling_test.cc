@@ -49,11 +49,16 @@ struct Trace {
   }
 };
 
-// Three works on a device, which are waited for.
-void three_works(gpu::GpuDevice& device) {
+// Three works on a device and one that does nothing; waits for them.
+void works_of(gpu::GpuDevice& device) {
+  const BlockRef block = BlockRef::adopt(device.allocator().allocate(64));
   for (int i = 0; i < 3; ++i) {
-    launch_on(device.compute_stream(), [](Stream&) {});
+    launch_on(device.compute_stream(), [&device, block](Stream& s) {
+      device.fill_async(s, block->data, 1, 64);
+    });
   }
+  // A work that the card hears nothing of is no event.
+  launch_on(device.compute_stream(), [](Stream&) {});
   synchronize(device.compute_stream().record());
 }
 
@@ -62,10 +67,10 @@ void by_cupti() {
   setenv("BERTH_CUDA_LIBRARIES", kFolder.c_str(), 1);
   kFake->begin("devices=2");
   Pair pair;
-  three_works(pair.device(0));
+  works_of(pair.device(0));
   const Trace trace(file.path);
   check(trace.times == "by CUPTI, of each kernel", trace.times);
-  check(trace.events.size() == 3, "one kernel of each work");
+  check(trace.events.size() == 4, "one kernel of each work");
   double last = -1;
   for (const Json& e : trace.events) {
     check(e["name"] == "Test", "the op's name");
@@ -83,7 +88,7 @@ void by_events() {
   setenv("BERTH_FAKE_CUPTI", "refuse", 1);
   kFake->begin("devices=2");
   Pair pair;
-  three_works(pair.device(1));
+  works_of(pair.device(1));
   const Trace trace(file.path);
   check(trace.times.starts_with("of events around each op (libcupti.so.13: "
                                 "cuptiActivityEnable"),
@@ -123,7 +128,7 @@ std::string heard(const char* nvtx) {
   if (nvtx != nullptr) setenv("BERTH_NVTX", nvtx, 1);
   kFake->begin("devices=2");
   Pair pair;
-  three_works(pair.device(0));
+  works_of(pair.device(0));
   void* library = dlopen(tool.c_str(), RTLD_NOW);
   check(library != nullptr, "the tool");
   const auto text =
@@ -131,7 +136,9 @@ std::string heard(const char* nvtx) {
   return text();
 }
 
-void a_tool() { check(heard(nullptr) == "Test()Test()Test()", "three ranges"); }
+void a_tool() {
+  check(heard(nullptr) == "Test()Test()Test()Test()", "four ranges");
+}
 void a_tool_that_is_not_wanted() { check(heard("0").empty(), "silence"); }
 
 TEST_F(Profiling, AToolHearsOfEachOp) {

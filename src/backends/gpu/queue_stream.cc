@@ -44,7 +44,7 @@ QueueStream::QueueStream(Device* device, Card& card)
   const Mark mark = queue_->mark();
   queue_->await(mark);
   queue_->release(mark);
-  passed_ = marked_ = queue_->appended();
+  passed_ = marked_ = ended_ = queue_->appended();
 }
 
 QueueStream::~QueueStream() {
@@ -310,10 +310,12 @@ bool QueueStream::first_passed(bool ask) {
 
 void QueueStream::note_time(const Entry& e) {
   const double end = std::max(end_us_, e.launched_us);
-  const double begin = std::max(e.launched_us, end_before_us_);
+  // What gave the queue nothing has no mark of its own, and took nothing.
+  const bool ran = e.position > ended_;
+  const double begin = ran ? std::max(e.launched_us, end_before_us_) : end;
   const WorkTime time = {std::min(begin, end), end};
   if (e.work.time != nullptr) *e.work.time = time;
-  if (trace_ == nullptr || e.work.run == nullptr) return;
+  if (trace_ == nullptr || !ran || e.work.run == nullptr) return;
   trace_->add(device().short_name(), role_of(*this), queue_->timing(),
               {.what = e.work.what,
                .site = e.work.site,
@@ -343,6 +345,7 @@ bool QueueStream::end_first(Lock& lock, bool ask, Work* drop) {
   if (!failure && (e.faults || e.replayed)) failure = reported(e, first);
   failures_.add(first, std::move(failure));
   if (e.work.time != nullptr || trace_ != nullptr) note_time(e);
+  ended_ = e.position;
   *drop = e.work;
   entries_.pop();
   return true;

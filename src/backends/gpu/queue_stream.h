@@ -152,6 +152,7 @@ class QueueStream final : public Stream {
   Ring<Entry> entries_;         // by sequence
   Ring<Point> points_;
   uint64_t marked_ = 0, passed_ = 0;  // positions
+  uint64_t ended_ = 0;                // of the last entry that ended
   FailureRef failed_;                 // what the driver said there
   int depth_ = 0;                     // of work that is being called
   FaultTexts faults_;                 // of that work
