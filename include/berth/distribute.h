@@ -70,10 +70,14 @@ class PerReplica {
 // device adds and updates its own part.
 enum class CrossDeviceOps : uint8_t {
   kAuto,
-  kRing,                       // NcclAllReduce, CollectiveAllReduce
+  kRing,                       // CollectiveAllReduce
   kHierarchicalCopyAllReduce,  // within pairs, between pairs, back
   kReductionToOneDevice,
   kDirect,  // each device adds its part of the elements
+  // By NCCL, where devices are distinct NVIDIA cards and it is installed;
+  // elsewhere as kAuto, which takes it there itself unless `slices` asks for
+  // bits that do not depend on the devices.
+  kNcclAllReduce,
 };
 
 // tf.distribute.experimental.CommunicationOptions.

@@ -11,11 +11,15 @@
 //   hierarchical  pairs, pairs of pairs; back       at most B log2(N) (*)
 //   one_device    all lists to one, the sum back    B; the one B (N - 1)
 //   exchange      each adds all lists               B (N - 1)
+//   nccl          a library of the devices'         2 B (N - 1) / N
 //   (*) all together 2 B (N - 1), as one_device.
 //
-// "auto" is exchange or one_device, whichever sends fewer messages, below
-// kSmallBytes, else direct with two devices or an order that bits rely on, else
-// ring.
+// "nccl" needs devices that are distinct cards of one library, all of which
+// give and take; else it counts as "auto". "auto" is nccl where that can be and
+// no order is asked for (BERTH_COLLECTIVES=own: never; nccl: then "nccl" is
+// what every bucket asks for). Without it, "auto" is exchange or one_device,
+// whichever sends fewer messages, below kSmallBytes, else direct with two
+// devices or an order that bits rely on, else ring.
 
 #ifndef BERTH_COLLECTIVE_BETWEEN_H_
 #define BERTH_COLLECTIVE_BETWEEN_H_
@@ -39,10 +43,16 @@ struct Demand {
   size_t both = 0;
   bool root_takes = true;  // the first giver wants it
   bool ordered = false;    // bits rely on an order
+  bool library = false;    // their own can do it (share_library)
 };
 
-// Returns which of the five a bucket is lowered by. Throws
-// errors::InvalidArgument for a name that is none of them nor "auto".
+// True when the devices of these full names are distinct cards, at least two,
+// of a library that adds `dtype` between them.
+bool share_library(const std::vector<DeviceId>& devices, DType dtype);
+
+// Returns which of the six a bucket is lowered by. Throws
+// errors::InvalidArgument for a name that is none of them nor "auto", and for
+// a BERTH_COLLECTIVES that is not understood.
 std::string choose_algorithm(const std::string& asked, const Demand& demand);
 
 // When a bucket has its turn among those that may overlap with each other and

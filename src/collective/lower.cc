@@ -248,7 +248,7 @@ void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
 
 }  // namespace
 
-void lower_collectives(Graph& graph) {
+void lower_collectives(Graph& graph, double timeout_seconds) {
   Packer packer(graph);
   auto packed = packer.run();
   if (packed.empty()) return;
@@ -258,6 +258,7 @@ void lower_collectives(Graph& graph) {
   }
   std::vector<Packer::Packed*> in_turn;
   for (auto& p : packed) {
+    p.bucket.timeout_seconds = timeout_seconds;
     if (p.updates) {
       lower_updates(emit, p.bucket, packer.users());
     } else if (p.one_memory) {

@@ -22,9 +22,10 @@ namespace berth {
 // and updates its own range of the elements (_Rows, _VariableRange). Between
 // memories: the algorithm that the node names (between.h). Results of one
 // reduction and one set of devices are packed in buckets of `pack_bytes`, in
-// the order in which their pieces appear. Throws errors::InvalidArgument for an
+// the order in which their pieces appear. `timeout_seconds`: what a step may
+// take, for libraries; 0: no limit. Throws errors::InvalidArgument for an
 // algorithm that there is not.
-void lower_collectives(Graph& graph);
+void lower_collectives(Graph& graph, double timeout_seconds = 0);
 
 }  // namespace berth
 

@@ -103,6 +103,12 @@ ValueRef PackedBucket::add(ValueRef a, ValueRef b, int station) {
   return emit_.add(a, b, stations_[station].device, like_);
 }
 
+ValueRef PackedBucket::node(const char* op, ValueRef input, AttrsRef attrs,
+                            int station, const char* what) {
+  return emit_.node(op, {input}, std::move(attrs), stations_[station].device,
+                    like_, what);
+}
+
 ValueRef PackedBucket::mean(ValueRef sum, int station) {
   if (!bucket_.mean) return sum;
   return emit_.divide(sum, bucket_.owners, stations_[station].device, like_);
@@ -134,11 +140,13 @@ void PackedBucket::place_behind(int32_t first, int hops) {
   for (int32_t i = first; i < emit_.graph().size(); ++i) {
     // Who reads what was just added comes later anyway.
     const Node& n = emit_.graph()[i];
+    const auto elsewhere = [&](int32_t node) {
+      return memory_of(emit_.graph()[node].requested) != memory_of(n.requested);
+    };
     const bool arrives =
-        std::any_of(n.inputs.begin(), n.inputs.end(), [&](const ValueRef v) {
-          return memory_of(emit_.graph()[v.node].requested) !=
-                 memory_of(n.requested);
-        });
+        std::any_of(n.inputs.begin(), n.inputs.end(),
+                    [&](const ValueRef v) { return elsewhere(v.node); }) ||
+        std::any_of(n.controls.begin(), n.controls.end(), elsewhere);
     if (!arrives) continue;
     const DeviceId device = n.requested;
     for (int at = std::min(hops, static_cast<int>(last.size()) - 1); at >= 0;

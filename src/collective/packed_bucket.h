@@ -31,6 +31,10 @@ class PackedBucket {
     return elements_ * static_cast<int64_t>(size_of(bucket_.dtype));
   }
   bool ordered() const { return ordered_; }
+  DType dtype() const { return bucket_.dtype; }
+  // Of the first of its reductions.
+  const std::string& name() const { return emit_.graph()[like_].name; }
+  double timeout_seconds() const { return bucket_.timeout_seconds; }
   size_t num_stations() const { return stations_.size(); }
   const Station& station(int s) const { return stations_[s]; }
   // Stations with pieces, and those that want the sum, in order of replicas.
@@ -50,6 +54,13 @@ class PackedBucket {
   ValueRef sum_of(int station);
   ValueRef add(ValueRef a, ValueRef b, int station);
   ValueRef mean(ValueRef sum, int station);
+  // A node of another op, where the station is.
+  ValueRef node(const char* op, ValueRef input, AttrsRef attrs, int station,
+                const char* what);
+  // The node behind `after` runs after that of `before`.
+  void order(ValueRef before, ValueRef after) {
+    emit_.order(before.node, after.node);
+  }
 
   // While it lives, what is emitted has taken `hops` hops.
   class AfterHops {
@@ -94,6 +105,8 @@ Sums reduce_in_a_ring(PackedBucket& bucket);
 Sums reduce_in_pairs(PackedBucket& bucket);
 Sums reduce_on_one_device(PackedBucket& bucket);
 Sums reduce_by_exchange(PackedBucket& bucket);
+// Where share_library() and all give and take.
+Sums reduce_by_library(PackedBucket& bucket);
 
 }  // namespace berth
 

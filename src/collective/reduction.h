@@ -42,6 +42,7 @@ struct Bucket {
   int owners = 1;  // replicas that have pieces: a mean divides by it
   std::string algorithm;
   DType dtype = float32;
+  double timeout_seconds = 0;  // of the step; 0: none
 };
 
 }  // namespace berth

@@ -36,6 +36,14 @@ const Node* variable_behind(const Graph& g, ValueRef v) {
   return &g[v.node];
 }
 
+std::vector<Device*> devices_of(const StrategyCore& core) {
+  std::vector<Device*> all;
+  for (const auto& replica : core.replicas()) {
+    all.insert(all.end(), replica.begin(), replica.end());
+  }
+  return all;
+}
+
 // Splits the step, and notes what is added up before that is lowered.
 class NotingRewrite final : public GraphRewrite {
  public:
@@ -46,7 +54,10 @@ class NotingRewrite final : public GraphRewrite {
 
   void apply(Graph& graph) const override {
     inner_.apply(graph);
-    buckets_ = buckets_of(graph, core_->split_plan().pack_bytes, one_memory_);
+    std::vector<DeviceId> devices;
+    for (const Device* d : devices_of(*core_)) devices.push_back(d->id());
+    buckets_ =
+        buckets_of(graph, core_->split_plan().pack_bytes, one_memory_, devices);
   }
   uint64_t key() const override { return inner_.key(); }
   int slices() const override { return inner_.slices(); }
@@ -77,14 +88,6 @@ class OneDeviceRewrite final : public GraphRewrite {
   const DeviceId device_;
   const int slices_;
 };
-
-std::vector<Device*> devices_of(const StrategyCore& core) {
-  std::vector<Device*> all;
-  for (const auto& replica : core.replicas()) {
-    all.insert(all.end(), replica.begin(), replica.end());
-  }
-  return all;
-}
 
 bool in_one_memory(const std::vector<Device*>& devices) {
   return std::all_of(devices.begin(), devices.end(), [&](const Device* d) {
@@ -120,6 +123,18 @@ double adding_us(const Plan& plan, const PlanPrediction& p, int32_t device) {
   return us;
 }
 
+// What devices send each other where a library of theirs adds (between.h).
+int64_t library_bytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (const Node& n : graph.nodes) {
+    if (n.op->name() != "_AllReduceStart") continue;
+    const auto ranks = n.op->attr<int64_t>(n.attrs.get(), "ranks");
+    bytes += 2 * (ranks - 1) * n.outputs[0].shape.num_elements() *
+             static_cast<int64_t>(size_of(n.outputs[0].dtype)) / ranks;
+  }
+  return bytes;
+}
+
 class Planner {
  public:
   Planner(const std::shared_ptr<StrategyCore>& core, const StepToPlan& step,
@@ -153,7 +168,9 @@ class Planner {
     const SplitReport report = rewrite->report();
     plan_.buckets = rewrite->buckets();
     plan_.whole = report.whole;
-    plan_.bytes_per_step = static_cast<int64_t>(made.plan->info().copied_bytes);
+    plan_.bytes_per_step =
+        static_cast<int64_t>(made.plan->info().copied_bytes) +
+        library_bytes(made.plan->graph());
     const PlanPrediction p = predict_plan(*made.plan, may_measure_);
     const bool known = p.costs.known;
     plan_.step_us = known ? p.step_us : 0;
@@ -238,9 +255,9 @@ std::vector<std::string> unwritten(const Graph& graph,
   return names;
 }
 
-std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
-                                             int64_t pack_bytes,
-                                             bool one_memory) {
+std::vector<StrategyPlan::Bucket> buckets_of(
+    const Graph& graph, int64_t pack_bytes, bool one_memory,
+    const std::vector<DeviceId>& devices) {
   if (pack_bytes <= 0) pack_bytes = kDefaultPack;
   const auto users = graph.users();
   // The variables that a value ends in, through what has its bytes.
@@ -259,7 +276,7 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
     return names;
   };
   std::vector<StrategyPlan::Bucket> buckets;
-  bool ordered = false;
+  bool ordered = false, library = true;
   size_t replicas = 0;
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
@@ -274,6 +291,8 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
     ordered =
         !n.op->attr<std::vector<int64_t>>(n.attrs.get(), "starts").empty();
     replicas = n.outputs.size();
+    library = library && replicas == devices.size() &&
+              share_library(devices, spec.dtype);
     if (one_memory) algorithm = "shared memory";
     if (buckets.empty() || buckets.back().algorithm != algorithm ||
         buckets.back().bytes + bytes > pack_bytes) {
@@ -289,7 +308,8 @@ std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
                                                  .givers = replicas,
                                                  .takers = replicas,
                                                  .both = replicas,
-                                                 .ordered = ordered});
+                                                 .ordered = ordered,
+                                                 .library = library});
   }
   return buckets;
 }

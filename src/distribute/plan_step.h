@@ -40,10 +40,11 @@ std::vector<std::string> unwritten(const Graph& graph,
                                    const std::vector<Variable>& variables);
 
 // Returns what is added up over replicas for the updates of variables, packed
-// as it will be. `graph` has _AllReduce nodes.
-std::vector<StrategyPlan::Bucket> buckets_of(const Graph& graph,
-                                             int64_t pack_bytes,
-                                             bool one_memory);
+// as it will be. `graph` has _AllReduce nodes; `devices` are those of the
+// replicas.
+std::vector<StrategyPlan::Bucket> buckets_of(
+    const Graph& graph, int64_t pack_bytes, bool one_memory,
+    const std::vector<DeviceId>& devices = {});
 
 // Returns "" or why there is little to gain.
 std::string advice_for(const StrategyPlan& plan, bool one_memory);

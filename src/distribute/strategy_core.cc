@@ -47,6 +47,8 @@ const char* algorithm_of(CrossDeviceOps ops) {
       return "one_device";
     case CrossDeviceOps::kDirect:
       return "direct";
+    case CrossDeviceOps::kNcclAllReduce:
+      return "nccl";
   }
   return "auto";
 }

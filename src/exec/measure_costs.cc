@@ -94,7 +94,10 @@ class CostFinder {
     missing_.clear();
     const auto classes = static_cast<int32_t>(table_.classes.size());
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      if (graph_[i].op->kind() != OpKind::kCompute) continue;
+      if (graph_[i].op->kind() != OpKind::kCompute ||
+          meets_others(*graph_[i].op)) {
+        continue;
+      }
       for (int32_t c = 0; c < classes; ++c) {
         OpTime& time = table_.times[static_cast<size_t>(i * classes + c)];
         const DeviceClass& on = table_.classes[c];

@@ -279,7 +279,8 @@ std::optional<OpTime> measure_op(const Graph& graph, int32_t node,
                                  Device& device,
                                  const MeasureOptions& options) {
   const Node& n = graph[node];
-  if (n.op->kind() != OpKind::kCompute || n.op->id() == kDetachedOp) {
+  if (n.op->kind() != OpKind::kCompute || n.op->id() == kDetachedOp ||
+      meets_others(*n.op)) {
     return std::nullopt;
   }
   const double nothing = empty_run_us(device);

@@ -92,15 +92,15 @@ bool has_replicas(const Graph& g) {
 }
 
 // Bodies have replicas of their own: steps in a loop.
-void lower_all_collectives(Graph& g) {
+void lower_all_collectives(Graph& g, double timeout_seconds) {
   for (Node& n : g.nodes) {
-    rewrite_bodies(n, [](const std::string&, Graph& body) {
+    rewrite_bodies(n, [&](const std::string&, Graph& body) {
       if (!has_replicas(body)) return false;
-      lower_all_collectives(body);
+      lower_all_collectives(body, timeout_seconds);
       return true;
     });
   }
-  lower_collectives(g);
+  lower_collectives(g, timeout_seconds);
 }
 
 bool computes_on_cpu_and_others(const Graph& placed) {
@@ -228,7 +228,7 @@ CompiledGraph compile_graph(const CompileJob& job) {
   const bool replicas = has_replicas(g);
   if (replicas) {
     optimize();
-    lower_all_collectives(g);
+    lower_all_collectives(g, options.timeout_seconds);
     optimize();
   }
   // Devices: a plan or rules; then passes per device and the cut between them.

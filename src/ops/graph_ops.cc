@@ -90,6 +90,9 @@ Tensors grad_all_reduce(const GradCall& g) {
   return grads;
 }
 
+// What goes over links has a price of its own (place/costs.h).
+Cost cost_all_reduce_part(const InferContext&) { return {}; }
+
 int count_met(const OpDef& op, const Attrs* attrs) {
   const auto& f = op.attr<std::shared_ptr<Callable>>(attrs, "f");
   return f ? static_cast<int>(f->output_specs().size()) : 1;
@@ -156,13 +159,34 @@ void register_collective_ops(OpRegistry& r) {
       // over slices, so that bits do not depend on the owners. Empty: no
       // order is asked for.
       .attr("starts", std::vector<int64_t>())
-      // "auto", "direct", "ring", "hierarchical", "one_device".
+      // "auto", "nccl", "direct", "ring", "hierarchical", "one_device".
       .attr("algorithm", std::string("auto"))
       // Results of up to so many bytes travel together; 0: the default.
       .attr("pack_bytes", int64_t{0})
       .infer(&infer_all_reduce)
       .gradient(&grad_all_reduce)
       .doc("Replaced by additions and copies before placement (collective/).");
+  // A sum between devices by a library of theirs, in two parts: it goes on
+  // beside what a device computes between them. All Starts of a group run
+  // before an End of it does. Nobody but the End may read what a Start gives.
+  for (const char* part : {"_AllReduceStart", "_AllReduceEnd"}) {
+    r.op(part)
+        .input("input", kEveryNumber)
+        .output("output")
+        // Which sum of the process it is a part of.
+        .required_attr("group", int64_t{0})
+        .required_attr("rank", int64_t{0})
+        .required_attr("ranks", int64_t{0})
+        // For errors.
+        .attr("what", std::string())
+        // Of the step; 0: the library's own.
+        .attr("timeout_seconds", 0.0)
+        .infer(&infer_same_as_0)
+        .cost(&cost_all_reduce_part)
+        .stateful()
+        .not_differentiable()
+        .doc("Made of _AllReduce where devices share a library (collective/).");
+  }
 }
 
 }  // namespace

@@ -114,9 +114,35 @@ class Estimator {
     }
     if (n.op->kind() != OpKind::kCompute) return time_of_bodies(n, on);
     bool known = true;
-    const double us = estimate_us(cost_of(graph_, i, &known), on);
+    double us = estimate_us(cost_of(graph_, i, &known), on);
+    if (meets_others(*n.op)) us += meeting_us(n, on, known);
     return {us, known ? kEstimateSpread : kUnknownSpread,
             CostOrigin::kEstimated};
+  }
+
+  // All-reduce: each device sends 2 (N - 1) / N of the bytes. Who begins it
+  // does not wait.
+  double meeting_us(const Node& n, const DeviceClass& on, bool& known) const {
+    if (n.op->name() == "_AllReduceStart") return 0;
+    const auto ranks =
+        static_cast<double>(n.op->attr<int64_t>(n.attrs.get(), "ranks"));
+    const double bytes =
+        2 * (ranks - 1) / ranks *
+        static_cast<double>(
+            known_shape(n.outputs[0].shape, known).num_elements()) *
+        static_cast<double>(size_of(n.outputs[0].dtype));
+    double us = 0;
+    const auto count = static_cast<int32_t>(table_.devices.size());
+    for (int32_t from = 0; from < count; ++from) {
+      for (int32_t to = 0; to < count; ++to) {
+        const bool theirs = from != to && &table_.class_of(from) == &on &&
+                            &table_.class_of(to) == &on;
+        if (!theirs) continue;
+        us = std::max(
+            us, table_.link(from, to).time_us(static_cast<int64_t>(bytes)));
+      }
+    }
+    return us;
   }
 
   // The sum over what is called; of two branches the dearer, of a loop all
@@ -191,6 +217,10 @@ Machine assumed_machine(const std::vector<std::string>& full_names) {
   }
   m.links.resize(1);
   return m;
+}
+
+bool meets_others(const OpDef& op) {
+  return op.name() == "_AllReduceStart" || op.name() == "_AllReduceEnd";
 }
 
 double estimate_us(const Cost& cost, const DeviceClass& on) {

@@ -149,6 +149,11 @@ struct EstimateOptions {
 CostTable estimate_costs(const Graph& graph, const Machine& machine,
                          const EstimateOptions& options = {});
 
+// True for an op that meets nodes of other devices when it runs: it cannot run
+// alone, to be measured. What it sends goes over the slowest link between two
+// devices of its class; the device waits for it.
+bool meets_others(const OpDef& op);
+
 // Returns launch + the longer of computing and moving.
 double estimate_us(const Cost& cost, const DeviceClass& on);
 

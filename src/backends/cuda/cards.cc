@@ -4,6 +4,7 @@
 
 #include "backends/cuda/cuda_card.h"
 #include "backends/cuda/lt_products.h"
+#include "backends/cuda/nccl_library.h"
 #include "base/environment.h"
 #include "base/immortal.h"
 #include "berth/errors.h"
@@ -52,6 +53,8 @@ void FoundCards::find() {
       add(e.what());
     }
   }
+  if (cards.size() < 2 || Nccl::find(&reason) != nullptr) return;
+  add(fmt::format("sums between GPUs go by copies: {}", reason));
 }
 
 const FoundCards& found() {

@@ -7,6 +7,7 @@
 #include "backends/cuda/cuda_memory.h"
 #include "backends/cuda/cuda_queue.h"
 #include "backends/cuda/lt_products.h"
+#include "backends/cuda/nccl_kernels.h"
 #include "berth/errors.h"
 
 namespace berth::cuda {
@@ -174,6 +175,12 @@ std::unique_ptr<MemorySource> CudaCard::pinned_source() {
 // The driver copies between all of its cards, by way of the host if need be.
 bool CudaCard::reaches(const gpu::Card& other) const {
   return dynamic_cast<const CudaCard*>(&other) != nullptr;
+}
+
+void CudaCard::add_kernels(KernelTable& table) {
+  int cards = 0;
+  cuda::call(driver_, driver_.cuDeviceGetCount, &cards);
+  if (cards > 1) add_nccl_kernels(*this, table);
 }
 
 void CudaCard::meet(CudaCard& other) {

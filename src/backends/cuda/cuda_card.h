@@ -41,6 +41,8 @@ class CudaCard final : public gpu::Card {
   gpu::LibraryKernel library_kernel(const gpu::LibraryOp& op) override {
     return cudnn_.kernel(*this, op);
   }
+  // Sums between cards, where NCCL is here (nccl_kernels.h).
+  void add_kernels(KernelTable& table) override;
 
   CudnnKernels& cudnn() { return cudnn_; }
   const Driver& driver() const { return driver_; }
@@ -63,6 +65,9 @@ class CudaCard final : public gpu::Card {
     enter();
     return f.function(args...);
   }
+  // Makes the context current, for libraries. Throws errors::Unavailable when
+  // it is lost.
+  void enter();
   // For destructors: an error is left to the next call.
   template <class F, class... A>
   void attempt(const DriverCall<F>& f, A... args) noexcept {

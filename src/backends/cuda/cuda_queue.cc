@@ -1,7 +1,9 @@
 #include "backends/cuda/cuda_queue.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "backends/cuda/cuda_graph.h"
@@ -56,6 +58,10 @@ CudaQueue::~CudaQueue() { close(); }
 
 void CudaQueue::close() noexcept {
   if (stream_ == nullptr) return;
+  const bool ends =
+      std::none_of(alarms_.begin(), alarms_.end(),
+                   [](const auto& a) { return a.second->given_up(); });
+  if (!ends) return;  // never: what it has stays the driver's
   card_.attempt(driver_.cuStreamSynchronize, stream_);
   for (const Point& p : points_) {
     card_.attempt(driver_.cuEventDestroy, p.event);
@@ -142,6 +148,7 @@ gpu::Mark CudaQueue::mark() {
   try {
     point = take();
     card_.call(driver_.cuEventRecord, point->event, stream_);
+    point->position = appended_;
     return point;
   } catch (...) {
     // Nobody can tell when it ends any more, so it does now.
@@ -161,15 +168,62 @@ void CudaQueue::release(gpu::Mark mark) noexcept {
 }
 
 bool CudaQueue::passed(gpu::Mark mark) {
-  const CUresult error =
-      card_.result(driver_.cuEventQuery, static_cast<Point*>(mark)->event);
-  if (error == CUDA_ERROR_NOT_READY) return false;
-  card_.check(error, driver_.cuEventQuery.name);
-  return true;
+  const Point& point = *static_cast<Point*>(mark);
+  const CUresult error = card_.result(driver_.cuEventQuery, point.event);
+  const bool passed = error != CUDA_ERROR_NOT_READY;
+  if (passed) card_.check(error, driver_.cuEventQuery.name);
+  check_alarms(point.position, passed);
+  return passed;
 }
 
 void CudaQueue::await(gpu::Mark mark) {
-  card_.call(driver_.cuEventSynchronize, static_cast<Point*>(mark)->event);
+  const Point& point = *static_cast<Point*>(mark);
+  const auto alarms = alarms_before(point.position);
+  if (alarms.empty()) {
+    return card_.call(driver_.cuEventSynchronize, point.event);
+  }
+  // The driver would wait for ever for what is given up.
+  while (card_.result(driver_.cuEventQuery, point.event) ==
+         CUDA_ERROR_NOT_READY) {
+    if (std::any_of(alarms.begin(), alarms.end(),
+                    [](const auto& a) { return a->given_up(); })) {
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+void CudaQueue::watch(std::shared_ptr<const QueueAlarm> alarm) {
+  const std::lock_guard lock(alarms_mutex_);
+  alarms_.emplace_back(appended_, std::move(alarm));
+}
+
+std::vector<std::shared_ptr<const QueueAlarm>> CudaQueue::alarms_before(
+    uint64_t position) {
+  std::vector<std::shared_ptr<const QueueAlarm>> found;
+  const std::lock_guard lock(alarms_mutex_);
+  for (const auto& [at, alarm] : alarms_) {
+    if (at <= position) found.push_back(alarm);
+  }
+  return found;
+}
+
+void CudaQueue::check_alarms(uint64_t position, bool passed) {
+  const std::lock_guard lock(alarms_mutex_);
+  for (size_t i = 0; i < alarms_.size();) {
+    if (alarms_[i].first > position) {
+      ++i;
+      continue;
+    }
+    const auto alarm = alarms_[i].second;
+    // One that is given up holds up all that comes.
+    if (passed && !alarm->given_up()) {
+      alarms_.erase(alarms_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+    alarm->check(passed);
+  }
 }
 
 void CudaQueue::follow(gpu::Mark mark) {

@@ -4,10 +4,14 @@
 #define BERTH_BACKENDS_CUDA_CUDA_QUEUE_H_
 
 #include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "backends/cuda/activity.h"
 #include "backends/cuda/cuda_card.h"
+#include "backends/cuda/queue_alarm.h"
 #include "backends/gpu/card.h"
 
 namespace berth::cuda {
@@ -45,11 +49,15 @@ class CudaQueue final : public gpu::Queue {
     ++appended_;
     return stream_;
   }
+  // What was appended so far depends on `alarm`: a failure of it is thrown,
+  // once, by whoever asks whether a mark behind it is passed.
+  void watch(std::shared_ptr<const QueueAlarm> alarm);
 
  private:
   // What a Mark points to; kept for the next one when it is released.
   struct Point {
     CUevent event = nullptr;
+    uint64_t position = 0;  // of the queue
   };
 
   Point* take();
@@ -58,6 +66,11 @@ class CudaQueue final : public gpu::Queue {
   bool put(const Copy& copy);
   double measure_us(Point& point);
   void close() noexcept;
+  // Of those before `position`: throws what failed, forgets what is passed.
+  void check_alarms(uint64_t position, bool passed);
+  // Where somebody may give up waiting: the alarms before `position`.
+  std::vector<std::shared_ptr<const QueueAlarm>> alarms_before(
+      uint64_t position);
 
   CudaCard& card_;
   const Driver& driver_;
@@ -75,6 +88,8 @@ class CudaQueue final : public gpu::Queue {
   // A later one that takes its place when it is released.
   Point* next_base_ = nullptr;
   double next_base_us_ = 0;
+  std::mutex alarms_mutex_;
+  std::vector<std::pair<uint64_t, std::shared_ptr<const QueueAlarm>>> alarms_;
 };
 
 }  // namespace berth::cuda

@@ -20,6 +20,10 @@
 #include "device/memory_space.h"
 #include "device/stream.h"
 
+namespace berth {
+class KernelTable;  // op/kernel.h
+}
+
 namespace berth::gpu {
 
 class Queue;
@@ -210,6 +214,8 @@ class Card {
   // Memory for the allocator of one device.
   virtual std::unique_ptr<MemorySource> memory_source() = 0;
   virtual std::unique_ptr<MemorySource> pinned_source() { return nullptr; }
+  // Adds kernels that no other kind of card has.
+  virtual void add_kernels(KernelTable& /*table*/) {}
   // True for a card whose memory queues of this one copy to.
   virtual bool reaches(const Card& other) const { return &other == this; }
 

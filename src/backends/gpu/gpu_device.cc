@@ -54,6 +54,7 @@ void GpuDevice::reset_error() {
 
 void fill_table(Card& card, const RuntimeConfig& config, KernelTable& table) {
   config.add_user_kernels("GPU", table);
+  card.add_kernels(table);
   Kernels kernels(card, table);
   add_all(kernels);
 }

@@ -107,7 +107,10 @@ Work QueueStream::call(const Work& work) {
   timed_ |= timed;
   if (lost_) {
     e.failure = lost_;
-  } else if (!failures_.poisoned()) {
+    ++skipped_;
+  } else if (failures_.poisoned()) {
+    ++skipped_;
+  } else {
     ++depth_;
     if (queue_->listened()) queue_->enter(work, *this);
     e.failure = run_work(work, *this);

@@ -10,6 +10,7 @@
 #ifndef BERTH_BACKENDS_GPU_QUEUE_STREAM_H_
 #define BERTH_BACKENDS_GPU_QUEUE_STREAM_H_
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -74,6 +75,10 @@ class QueueStream final : public Stream {
   void watch_faults(const std::shared_ptr<const RecordedFaults>& faults) {
     replayed_ = faults;
   }
+
+  // How often work was skipped, since the stream had failed. Any thread, also
+  // work of other streams.
+  uint64_t skipped() const { return skipped_.load(); }
 
   void launch(const Work& work) override;
   Event record() override;
@@ -161,6 +166,7 @@ class QueueStream final : public Stream {
   std::vector<Work> nested_;              // launched by it
   FailureLog failures_;
   FailureRef lost_;  // the card is
+  std::atomic<uint64_t> skipped_{0};
   bool timed_ = false;
   double end_us_ = 0, end_before_us_ = 0;  // of the last points
   const HeldMemory fault_memory_;

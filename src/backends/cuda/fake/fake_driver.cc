@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 // A context is its device and what became of it.
@@ -20,6 +22,11 @@ struct CUctx_st {
   int device = 0;
   CUresult lasting = CUDA_SUCCESS;
 };
+// What holds up a stream, and all that waits for it.
+struct Hold {
+  bool held = true;
+};
+using Holds = std::vector<std::shared_ptr<Hold>>;
 // A command that waits in a graph: what it is, and what does it.
 struct Command {
   const void* kind = nullptr;  // of those of one kind, one replaces the other
@@ -37,10 +44,12 @@ struct CUstream_st {
   CUcontext context = nullptr;
   std::unique_ptr<CUgraph_st> captured;  // null: it does not capture
   bool broken = false;                   // what it captures
+  Holds holds;
 };
 struct CUevent_st {
   CUcontext context = nullptr;
   long left = 0;  // queries until it has passed
+  Holds holds;    // of its stream when it was recorded
   double at_ms = 0;
 };
 struct CUmod_st {
@@ -325,6 +334,42 @@ size_t fake_bytes_used() {
   return sum;
 }
 
+bool is_held(const Holds& holds) {
+  return std::any_of(holds.begin(), holds.end(),
+                     [](const auto& h) { return h->held; });
+}
+
+// Waits until it is no more; every call of another thread goes on.
+void await_holds(const Holds& holds) {
+  for (;;) {
+    {
+      const std::lock_guard lock(state().mutex);
+      if (!is_held(holds)) return;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+void fake_hold(void* stream, bool held) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  if (!s.objects.contains(stream)) return;
+  Holds& holds = static_cast<CUstream>(stream)->holds;
+  if (held) {
+    holds.push_back(std::make_shared<Hold>());
+  } else {
+    for (const auto& h : holds) h->held = false;
+    holds.clear();
+  }
+}
+
+void* fake_touch_on(void* data, size_t bytes, int device) {
+  const Call c("a library", true);
+  return c.touch(reinterpret_cast<CUdeviceptr>(data), bytes, device);
+}
+
+int fake_current() { return current == nullptr ? -1 : current->device; }
+
 long fake_objects() {
   State& s = state();
   std::lock_guard lock(s.mutex);
@@ -353,8 +398,8 @@ void fake_pass_time(double ms) {
 
 extern "C" __attribute__((visibility("default")))
 const berth::cuda::FakeDriver berth_fake_driver = {
-    fake_begin,   fake_calls, fake_failed,   fake_bytes_used,
-    fake_objects, fake_touch, fake_pass_time};
+    fake_begin,   fake_calls,      fake_failed,  fake_hold,  fake_touch_on,
+    fake_current, fake_bytes_used, fake_objects, fake_touch, fake_pass_time};
 
 FAKE cuInit(unsigned) {
   Call c("cuInit", true);
@@ -602,17 +647,25 @@ FAKE cuStreamDestroy(CUstream stream) {
 }
 
 FAKE cuStreamSynchronize(CUstream stream) {
-  Call c("cuStreamSynchronize");
-  if (c.refused()) return c.error;
-  c.wrong(stream);
-  return c.error;
+  Holds holds;
+  {
+    Call c("cuStreamSynchronize");
+    if (c.refused() || c.wrong(stream)) return c.error;
+    holds = stream->holds;
+  }
+  await_holds(holds);
+  return CUDA_SUCCESS;
 }
 
 FAKE cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   Call c("cuStreamWaitEvent");
   if (c.fails() || c.wrong(stream)) return c.error;
   // Another context's will do.
-  return c.s.objects.contains(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  if (!c.s.objects.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
+  for (const auto& h : event->holds) {
+    if (h->held) stream->holds.push_back(h);
+  }
+  return CUDA_SUCCESS;
 }
 
 FAKE cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
@@ -707,6 +760,7 @@ FAKE cuEventRecord(CUevent event, CUstream stream) {
   if (c.fails() || c.wrong(stream) || c.wrong(event)) return c.error;
   if (stream->captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   event->left = c.s.later;
+  event->holds = stream->holds;
   event->at_ms = c.s.clock_ms += 0.5;
   return CUDA_SUCCESS;
 }
@@ -714,13 +768,19 @@ FAKE cuEventRecord(CUevent event, CUstream stream) {
 FAKE cuEventQuery(CUevent event) {
   Call c("cuEventQuery");
   if (c.refused() || c.wrong(event)) return c.error;
+  if (is_held(event->holds)) return CUDA_ERROR_NOT_READY;
   return event->left-- > 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 FAKE cuEventSynchronize(CUevent event) {
-  Call c("cuEventSynchronize");
-  if (c.refused() || c.wrong(event)) return c.error;
-  event->left = 0;
+  Holds holds;
+  {
+    Call c("cuEventSynchronize");
+    if (c.refused() || c.wrong(event)) return c.error;
+    event->left = 0;
+    holds = event->holds;
+  }
+  await_holds(holds);
   return CUDA_SUCCESS;
 }
 

@@ -31,6 +31,14 @@ struct FakeDriver {
   long (*calls)(const char* name);
   // Calls that failed on request.
   long (*failed)();
+  // Lets nothing pass on a stream that was not there before, or does again.
+  // Work that was appended is done all the same.
+  void (*hold)(void* stream, bool held);
+  // Where bytes of a GPU can be touched, by its number; null: they are not all
+  // its own.
+  void* (*touch_on)(void* data, size_t bytes, int device);
+  // The GPU whose context is current for the calling thread; -1: none.
+  int (*current)();
   // Bytes allocated on all GPUs; streams, events, modules, host allocations.
   size_t (*bytes_used)();
   long (*objects)();

@@ -1,0 +1,230 @@
+// Sums by NCCL that fail, hang, or are left alone: an error that names them,
+// in time, and a device that works again.
+
+#include <gtest/gtest.h>
+
+#include "backends/cuda/nccl_testing.h"
+#include "base/fresh_process.h"
+#include "base/thrown.h"
+#include "berth/config.h"
+
+namespace berth::cuda {
+namespace {
+
+using fresh_process::check;
+
+class NcclFaults : public FourCards {
+ protected:
+  // There are communicators of the first two cards.
+  void SetUp() override {
+    FourCards::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    expect_sums(two(), *two().plan());
+    communicators_ = kNccl->communicators();
+    kNccl->begin("");
+  }
+
+  // Runs the step until something is read; the error.
+  template <class E>
+  static std::string failure(const SumStep& step, Plan& plan) {
+    return message_of<E>([&] {
+      for (const Tensor& t : run_plan(plan, step.arguments())) on_host(t);
+    });
+  }
+
+  static SumStep two() { return {.devices = gpus(2)}; }
+
+  // After a failure all is as before.
+  void works_again(const SumStep& step, Plan& plan) const {
+    kNccl->begin("");
+    reset();
+    expect_sums(step, plan);
+    EXPECT_EQ(kNccl->communicators(), communicators_) << "the old are gone";
+  }
+
+ private:
+  long communicators_ = 0;
+};
+
+TEST_F(NcclFaults, ASumThatNeverEndsIsGivenUpInTime) {
+  const SumStep step = two();
+  const auto plan = step.plan();
+  expect_sums(step, *plan);
+  kNccl->begin("hang=sum");
+  const std::string message = failure<errors::DeadlineExceeded>(step, *plan);
+  EXPECT_TRUE(says(message, "the sum of GPU:0, GPU:1 by NCCL (5 elements of "));
+  EXPECT_TRUE(says(message, "has not ended within 0.3 s; all of them are in"));
+  EXPECT_TRUE(says(message, "BERTH_COLLECTIVES=own"));
+  EXPECT_TRUE(says(message, "BERTH_NCCL_TIMEOUT"));
+  works_again(step, *plan);
+}
+
+TEST_F(NcclFaults, CommunicatorsThatAreNotMadeAreGivenUpInTime) {
+  kNccl->begin("hang=init");
+  const SumStep step{.devices = {gpu_name(3), gpu_name(2)}};
+  const auto plan = step.plan();
+  const std::string message = failure<errors::DeadlineExceeded>(step, *plan);
+  EXPECT_TRUE(says(message, "the sum of GPU:3, GPU:2 by NCCL"));
+  EXPECT_TRUE(
+      says(message, "ncclCommInitRankConfig has not ended within 0.3 s"));
+  kNccl->begin("");
+  reset();
+  expect_sums(step, *plan);
+}
+
+TEST_F(NcclFaults, ACallThatStaysUnderWayIsGivenUpInTime) {
+  const SumStep step = two();
+  const auto plan = step.plan();
+  kNccl->begin("hang=call");
+  EXPECT_TRUE(says(failure<errors::DeadlineExceeded>(step, *plan),
+                   "ncclAllReduce has not ended within 0.3 s"));
+  works_again(step, *plan);
+}
+
+TEST_F(NcclFaults, ACallThatDoesNotReturnHoldsNobodyUp) {
+  const SumStep step = two();
+  const auto plan = step.plan();
+  expect_sums(step, *plan);
+  kNccl->begin("hang=ncclGroupEnd");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(says(failure<errors::DeadlineExceeded>(step, *plan),
+                     "a call of NCCL does not return"));
+    reset();
+  }
+  works_again(step, *plan);
+}
+
+TEST_F(NcclFaults, WhatNcclReportsLaterFailsTheSum) {
+  const SumStep step = two();
+  const auto plan = step.plan();
+  expect_sums(step, *plan);
+  kNccl->begin("async=2:6");
+  expect_sums(step, *plan);
+  EXPECT_TRUE(says(failure<errors::Aborted>(step, *plan),
+                   "remote process exited or there was a network error (6)"));
+  works_again(step, *plan);
+}
+
+// Each call that the second of two sums makes, and those that make
+// communicators.
+TEST_F(NcclFaults, OneOfEachCallIsNamed) {
+  const SumStep step = two();
+  const auto plan = step.plan();
+  for (const char* call :
+       {"ncclGetUniqueId", "ncclCommInitRankConfig", "ncclGroupStart",
+        "ncclGroupEnd", "ncclAllReduce", "ncclCommGetAsyncError"}) {
+    for (long at = 1; at <= 4; ++at) {
+      // Communicators are made anew.
+      kNccl->begin("hang=sum");
+      failure<errors::DeadlineExceeded>(step, *plan);
+      reset();
+      const std::string fake = fmt::format("fail={}@{}:1", call, at);
+      SCOPED_TRACE(fake);
+      kNccl->begin(fake.c_str());
+      try {
+        for (int i = 0; i < 2; ++i) expect_sums(step, *plan);
+        EXPECT_LT(kNccl->calls(call), at);
+      } catch (const errors::Aborted& e) {
+        EXPECT_TRUE(says(e.what(), call));
+        EXPECT_TRUE(says(e.what(), "unhandled cuda error (1)"));
+        EXPECT_TRUE(says(e.what(), "GPU:0, GPU:1"));
+      }
+      works_again(step, *plan);
+    }
+  }
+}
+
+// What one device did not come to is no sum of what another run left.
+TEST_F(NcclFaults, ARunThatWasCutShortLeavesNothingBehind) {
+  const SumStep step = two();
+  const auto plan = step.plan();
+  for (const int failing : {0, 1}) {
+    Work work;
+    work.what = "Test";
+    work.run = [](void*, Stream&) { throw errors::Internal("on purpose"); };
+    gpu(failing).compute_stream().launch(work);
+    const Tensors args = step.arguments();
+    EXPECT_TRUE(says(message_of<errors::Error>([&] {
+                       for (const Tensor& t : run_plan(*plan, args)) {
+                         on_host(t);
+                       }
+                     }),
+                     failing == 0 ? "on purpose" : "GPU:0"));
+    EXPECT_EQ(kNccl->sums(), 0) << "not all have come";
+    reset();
+    kNccl->begin("");
+    expect_sums(step, *plan);
+    kNccl->begin("");
+  }
+}
+
+// The deadline of a step is the sum's, too, so that resetting the devices does
+// not wait for longer.
+TEST_F(NcclFaults, TheDeadlineOfTheStepHolds) {
+  SumStep step{.devices = {gpu_name(0), gpu_name(2)}, .timeout_seconds = 0.2};
+  const auto plan = step.plan();
+  expect_sums(step, *plan);
+  kNccl->begin("hang=sum");
+  EXPECT_TRUE(says(failure<errors::DeadlineExceeded>(step, *plan),
+                   "has not ended within 0.2 s"));
+  kNccl->begin("");
+  reset();
+  expect_sums(step, *plan);
+}
+
+class NcclDeathTest : public CudaTest {};
+
+void use_cards(const char* nccl, int cards = 2) {
+  kFake->begin(fmt::format("devices={}", cards).c_str());
+  kNccl->begin(nccl);
+  DeviceManager::get();
+}
+
+SumStep on_two() { return {.devices = {gpu_name(0), gpu_name(1)}}; }
+
+void never_stopped() {
+  use_cards("hang=sum,hang=abort");
+  const SumStep step = on_two();
+  const auto plan = step.plan();
+  for (int i = 0; i < 2; ++i) {
+    fresh_process::refuses<errors::Unavailable>(
+        [&] {
+          for (const Tensor& t : run_plan(*plan, step.arguments())) on_host(t);
+        },
+        "the device is closed until the process ends");
+  }
+}
+
+TEST_F(NcclDeathTest, WhatCannotBeStoppedClosesTheDevices) {
+  IN_A_FRESH_PROCESS(never_stopped());
+}
+
+TEST_F(NcclDeathTest, AProcessLeavesWhileASumHangs) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        use_cards("hang=sum,hang=abort");
+        const SumStep step = on_two();
+        run_plan(*step.plan(), step.arguments());
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+void parts_of_one_card() {
+  kFake->begin("devices=2");
+  config::set_logical_device_configuration(
+      config::list_physical_devices("GPU")[0],
+      {{.memory_limit_mb = 100}, {.memory_limit_mb = 100}});
+  const SumStep one{.devices = {gpu_name(0), gpu_name(1)}};
+  check(count_ops(*one.plan())["_AllReduceStart"] == 0, "one card");
+  const SumStep two{.devices = {gpu_name(0), gpu_name(2)}};
+  check(count_ops(*two.plan())["_AllReduceStart"] == 2, "two cards");
+}
+
+TEST_F(NcclDeathTest, PartsOfOneCardAddByCopies) {
+  IN_A_FRESH_PROCESS(parts_of_one_card());
+}
+
+}  // namespace
+}  // namespace berth::cuda

@@ -1,0 +1,120 @@
+#include "backends/cuda/nccl_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "backends/cuda/library_folders.h"
+#include "base/environment.h"
+#include "base/immortal.h"
+
+namespace berth::cuda {
+
+namespace {
+
+constexpr char kNcclFile[] = "libnccl.so.2";
+constexpr int kOldestNccl = 21400;
+constexpr char kInstallNccl[] =
+    "install it (pip install nvidia-nccl-cu13), or name its folder in "
+    "BERTH_CUDA_LIBRARIES";
+
+namespace fs = std::filesystem;
+
+// Packages have a folder for each library.
+std::vector<std::string> nccl_folders() {
+  std::vector<std::string> folders;
+  for (const std::string& folder : library_folders()) {
+    folders.push_back(folder);
+    const fs::path path = folder;
+    if (path.filename() != "lib" || path.parent_path().filename() != "cu13") {
+      continue;
+    }
+    folders.push_back(path.parent_path().parent_path() / "nccl" / "lib");
+  }
+  return folders;
+}
+
+// The first function that the library lacks; null: none.
+const char* fill_nccl(void* library, NcclCalls& calls) {
+#define BERTH_NCCL_FIND(call, ...)                                        \
+  calls.call =                                                            \
+      reinterpret_cast<decltype(NcclCalls::call)>(dlsym(library, #call)); \
+  if (calls.call == nullptr) return #call;
+  BERTH_NCCL_CALLS(BERTH_NCCL_FIND)
+#undef BERTH_NCCL_FIND
+  return nullptr;
+}
+
+// Opens the first of the libraries that fits; else says what was tried.
+bool open_nccl(NcclCalls& calls, std::string& tried) {
+  for (const std::string& folder : nccl_folders()) {
+    const std::string path =
+        folder.empty() ? kNcclFile : folder + "/" + kNcclFile;
+    std::error_code ignored;
+    if (!folder.empty() && !fs::exists(path, ignored)) continue;
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const char* lacks = library ? fill_nccl(library, calls) : nullptr;
+    if (library != nullptr && lacks == nullptr) return true;
+    if (!tried.empty()) tried += "; ";
+    tried += lacks ? fmt::format("{} has no {}", path, lacks) : dlerror();
+  }
+  return false;
+}
+
+}  // namespace
+
+struct NcclFound {
+  Nccl nccl;
+  std::string why;
+
+  NcclFound() {
+    if (environment_choice("BERTH_COLLECTIVES", {"auto", "own", "nccl"}) ==
+        "own") {
+      why = "BERTH_COLLECTIVES=own";
+      return;
+    }
+    std::string tried;
+    if (!open_nccl(nccl.calls_, tried)) {
+      why = fmt::format("there is no NCCL: {} ({})", kInstallNccl, tried);
+      return;
+    }
+    const NcclResult result = nccl.calls_.ncclGetVersion(&nccl.version_);
+    if (result != kNcclSuccess) {
+      why = fmt::format("NCCL does not work: {}",
+                        nccl.text_of("ncclGetVersion", result, nullptr));
+    } else if (nccl.version_ < kOldestNccl) {
+      why = fmt::format("{} is too old, 2.14 or newer is needed: {}",
+                        nccl.description(), kInstallNccl);
+    }
+  }
+};
+
+const Nccl* Nccl::find(std::string* why) {
+  static const auto& found = immortal<NcclFound>();
+  *why = found.why;
+  return found.why.empty() ? &found.nccl : nullptr;
+}
+
+std::string Nccl::description() const {
+  // Before 2.9 the minor number had one digit less.
+  if (version_ < 10000) {
+    return fmt::format("NCCL {}.{}.{}", version_ / 1000, version_ / 100 % 10,
+                       version_ % 100);
+  }
+  return fmt::format("NCCL {}.{}.{}", version_ / 10000, version_ / 100 % 100,
+                     version_ % 100);
+}
+
+std::string Nccl::text_of(const char* call, NcclResult result,
+                          NcclComm comm) const {
+  const char* name = calls_.ncclGetErrorString(result);
+  std::string text =
+      fmt::format("{}: {} ({})", call, name ? name : "an error", result);
+  const char* more = calls_.ncclGetLastError(comm);
+  if (more != nullptr && *more != '\0') text += fmt::format(": {}", more);
+  return text;
+}
+
+}  // namespace berth::cuda
