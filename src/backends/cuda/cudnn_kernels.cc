@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <unordered_map>
 #include <utility>
 
 #include "backends/cuda/cubin_cache.h"
@@ -43,7 +44,7 @@ class CudnnCard {
       throw errors::Unavailable(why);
     }
     key_.resize(api.card_key(handle_, nullptr, 0));
-    if (key_.empty()) return;  // keeps nothing
+    if (key_.empty()) return;
     api.card_key(handle_, key_.data(), key_.size());
     key_.pop_back();
   }
@@ -61,19 +62,30 @@ class CudnnCard {
   const BerthCudnnApi& api() const { return api_; }
   CudaCard& card() const { return card_; }
 
-  // Null, with the library's words, when it has none.
+  // Null, with the library's words, when it has none. Asking it takes up to a
+  // second, so what it refuses once it is not asked again.
   BerthCudnnPlan* plan(const BerthCudnnGraph& graph, std::string* why) {
+    const std::string key = key_of(graph);
+    {
+      std::lock_guard lock(mutex_);
+      const auto it = refused_.find(key);
+      if (it != refused_.end()) {
+        *why = it->second;
+        return nullptr;
+      }
+    }
     enter_card(card_);
-    const std::string key = key_.empty() ? "" : key_of(graph);
     if (BerthCudnnPlan* kept = load(graph, key)) return kept;
     char reason[BERTH_CUDNN_WHY_BYTES] = "";
     BerthCudnnPlan* plan = nullptr;
     if (api_.make_plan(handle_, &graph, &plan, reason) != 0) {
       *why = reason;
+      std::lock_guard lock(mutex_);
+      refused_.emplace(key, reason);
       return nullptr;
     }
     size_t bytes = 0;
-    const uint8_t* data = key.empty() ? nullptr : api_.save_plan(plan, &bytes);
+    const uint8_t* data = keeps() ? api_.save_plan(plan, &bytes) : nullptr;
     if (data != nullptr && bytes > 0) {
       cache_.keep(key, {reinterpret_cast<const char*>(data), bytes});
     }
@@ -81,8 +93,10 @@ class CudnnCard {
   }
 
  private:
+  // A card that cannot be told from others keeps nothing.
+  bool keeps() const { return !key_.empty(); }
   BerthCudnnPlan* load(const BerthCudnnGraph& graph, const std::string& key) {
-    if (key.empty()) return nullptr;
+    if (!keeps()) return nullptr;
     const auto kept = cache_.find(key);
     if (!kept) return nullptr;
     char ignored[BERTH_CUDNN_WHY_BYTES] = "";
@@ -139,6 +153,8 @@ class CudnnCard {
   const CubinCache cache_;
   BerthCudnnCard* handle_ = nullptr;
   std::string key_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::string> refused_;  // and why
 };
 
 namespace {

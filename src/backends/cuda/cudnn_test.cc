@@ -229,7 +229,19 @@ TEST_F(Cudnn, LeavesAnOpThatIsRefusedToOtherKernels) {
   EXPECT_EQ(card->library_kernel(small_conv()).kernel, nullptr);
   EXPECT_EQ(card->cudnn().why(), "make_plan was told to fail");
   fake().fails = "";
-  EXPECT_NE(card->library_kernel(small_conv()).kernel, nullptr);
+  gpu::LibraryOp other = small_conv();
+  other.conv.n = 7;
+  EXPECT_NE(card->library_kernel(other).kernel, nullptr);
+}
+
+TEST_F(Cudnn, IsNotAskedAgainForWhatItRefused) {
+  const auto card = this->card();
+  fake().fails = "make_plan";
+  EXPECT_EQ(card->library_kernel(small_conv()).kernel, nullptr);
+  fake().fails = "";
+  EXPECT_EQ(card->library_kernel(small_conv()).kernel, nullptr);
+  EXPECT_EQ(card->cudnn().why(), "make_plan was told to fail");
+  EXPECT_EQ(fake().made, 0);
 }
 
 TEST_F(Cudnn, LeavesAllOpsToOtherKernelsOnACardThatItDoesNotTake) {
