@@ -99,19 +99,29 @@ def digits(context, limit_s, _):
     return {"status": "passed", "passed": 1, "digits": line}
 
 
-def opencl(context, limit_s, _):
-    """The device suite on the card by its OpenCL driver, where it has one."""
-    environment = {**context.environment, "BERTH_CUDA": "off", "BERTH_OPENCL": "all"}
-    document, why = machine.devices(context.bundle, environment)
-    gpus = real_gpus(document)
-    if not gpus:
-        plugin = [p["why"] for p in (document or {}).get("plugins", []) if p["name"] == "opencl"]
-        return absent(why or "; ".join(plugin) or "no OpenCL device")
-    command = [f"--device={context.device}"]
-    if "device_suite" in context.options.filters:
-        command.append("--gtest_filter=" + context.options.filters["device_suite"])
-    part = run_tests(context.program("device_suite"), command, environment, limit_s)
-    part["notes"].append("on " + gpus[0]["description"])
+def opencl(program):
+    """A suite on the card by its OpenCL driver, where it has one."""
+    def part(context, limit_s, name):
+        path = context.program(program)
+        if not path.exists():
+            return absent(f"{program} is not here")
+        environment = {**context.environment, "BERTH_CUDA": "off", "BERTH_OPENCL": "all"}
+        document, why = machine.devices(context.bundle, environment)
+        gpus = real_gpus(document)
+        if not gpus:
+            plugin = [p["why"] for p in (document or {}).get("plugins", [])
+                      if p["name"] == "opencl"]
+            return absent(why or "; ".join(plugin) or "no OpenCL device")
+        command = [f"--device={context.device}"] if program == "device_suite" else []
+        wanted = context.options.filters.get(name)
+        command += [f"--gtest_filter={wanted}"] if wanted else []
+        if context.options.sample > 1:
+            environment |= {"GTEST_TOTAL_SHARDS": str(context.options.sample),
+                            "GTEST_SHARD_INDEX": "0"}
+        alone = program == "device_suite" or context.options.sample > 1
+        result = run_tests(path, command, environment, limit_s, 1 if alone else context.at_once)
+        result["notes"].append("on " + gpus[0]["description"])
+        return result
     return part
 
 
@@ -204,6 +214,9 @@ def real_gpus(document):
             if d["type"] == "GPU" and not d["simulated"]]
 
 
+# Seconds that other parts leave to the rows.
+FOR_ROWS = 200
+
 # name, seconds, what it does
 PARTS = [
     ("device_suite", 30, suite("device_suite", "--device={device}")),
@@ -218,7 +231,8 @@ PARTS = [
     ("digits", 40, digits),
     ("strategies", 60, suite("conformance_strategy", shards=True, filter_=TWO_DEVICES)),
     ("backends_cuda", 30, suite("backends_cuda_test", filter_="-*Slow*:*Stress*")),
-    ("opencl", 30, opencl),
+    ("opencl", 20, opencl("device_suite")),
+    ("backends_opencl", 30, opencl("backends_opencl_test")),
     ("sanitizer", 45, sanitizer),
     ("rows", 600, rows),
 ]
