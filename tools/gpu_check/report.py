@@ -8,7 +8,7 @@ RESULTS = {"passed": 0, "failed": 1, "no GPU": 3, "not finished": 4}
 def new_report(machine):
     return {"berth_gpu_report": 1,
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "result": "not finished", "card": [], "plugins": [], "machine": machine,
+            "result": "not finished", "reduced": [], "card": [], "plugins": [], "machine": machine,
             "commit": "", "torch": "", "seconds": 0, "parts": [], "rows": []}
 
 
@@ -35,6 +35,8 @@ def counts(part):
 
 def text_of(report):
     lines = [f"GPU check of {report['date']}: {report['result']}", ""]
+    if report["reduced"]:
+        lines.append("reduced   " + ", ".join(report["reduced"]))
     for card in report["card"]:
         lines.append(f"card      {card['name'].rsplit('/', 1)[-1]}: {card['description']}")
     for plugin in report["plugins"]:
