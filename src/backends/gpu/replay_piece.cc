@@ -111,7 +111,7 @@ void PieceRun::give_homes() {
     const MovingBuffer& m = piece_.moving[i];
     if (m.shared) {
       throw errors::FailedPrecondition(
-          "a result that several pieces write lies elsewhere in every run");
+          "a result that several streams make lies elsewhere in every run");
     }
     const size_t bytes = run_.program.buffers[m.buffer].bytes;
     place.home = BlockRef::adopt(
@@ -146,14 +146,13 @@ void PieceRun::replay() {
   for (size_t i = 0; i < places_.size(); ++i) {
     const Place& place = places_[i];
     const MovingBuffer& m = piece_.moving[i];
-    // What the piece writes it reads behind that.
-    if (place.home && !m.is_written) copy(m, place.home->data, place.address);
+    if (place.home && m.comes_in) copy(m, place.home->data, place.address);
   }
   recording_->replay();
   for (size_t i = 0; i < places_.size(); ++i) {
     const Place& place = places_[i];
     const MovingBuffer& m = piece_.moving[i];
-    if (place.home && m.is_written) copy(m, place.address, place.home->data);
+    if (place.home && m.goes_out) copy(m, place.address, place.home->data);
   }
 }
 

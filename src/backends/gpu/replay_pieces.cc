@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "backends/gpu/recipe.h"
@@ -24,6 +25,11 @@ void for_each_call(const PlanStep& step, Fn&& fn) {
   for (int c = step.first_add; c < added; ++c) fn(c);
 }
 
+struct Users {
+  std::set<int> writers;  // pieces
+  std::set<int> streams;
+};
+
 class Cutter {
  public:
   explicit Cutter(const Program& program)
@@ -34,7 +40,7 @@ class Cutter {
   std::vector<Piece> cut() {
     for (size_t s = 0; s < p_.steps.size(); ++s) add(static_cast<int32_t>(s));
     close_all();
-    note_writers();
+    note_users();
     for (Piece& piece : pieces_) {
       if (piece.recorded != nullptr) finish(piece);
     }
@@ -138,15 +144,14 @@ class Cutter {
     return where == Where::kArg || where == Where::kOutput;
   }
 
-  // Which pieces write what moves.
-  void note_writers() {
+  // Which pieces write what moves, and which streams use it.
+  void note_users() {
     for (size_t s = 0; s < p_.steps.size(); ++s) {
       for_each_view(p_.steps[s], [&](int view, bool written) {
-        if (!written || !moves(view)) return;
-        std::vector<int>& list = writers_[p_.operands[view].buffer];
-        if (list.empty() || list.back() != piece_of_[s]) {
-          list.push_back(piece_of_[s]);
-        }
+        if (!moves(view)) return;
+        Users& users = users_[p_.operands[view].buffer];
+        users.streams.insert(p_.steps[s].stream);
+        if (written) users.writers.insert(piece_of_[s]);
       });
     }
   }
@@ -166,12 +171,15 @@ class Cutter {
         m.buffer = buffer;
         m.view = view;
         m.views.push_back(view);
-        m.is_written |= written;
+        m.goes_out |= written;
       });
     }
     for (auto& [buffer, m] : moving) {
       const bool is_arg = p_.buffers[buffer].where == Where::kArg;
-      m.shared = m.is_written && (is_arg || writers_[buffer].size() > 1);
+      const Users& users = users_[buffer];
+      const bool alone = users.writers.size() == 1;
+      m.comes_in = !m.goes_out || !alone;
+      m.shared = m.goes_out && (is_arg || (!alone && users.streams.size() > 1));
       piece.moving.push_back(std::move(m));
     }
     piece.what = fmt::format("a recording of {} ops, {} to {},", ops.size(),
@@ -182,7 +190,7 @@ class Cutter {
   std::vector<Piece> open_;  // by stream
   std::vector<int> piece_of_;
   std::vector<Piece> pieces_;
-  std::map<int, std::vector<int>> writers_;  // pieces, by buffer
+  std::map<int, Users> users_;  // by buffer
 };
 
 }  // namespace

@@ -22,8 +22,10 @@ struct MovingBuffer {
   int buffer = -1;
   int view = -1;           // one of them, which tells the address
   std::vector<int> views;  // of the piece
-  bool is_written = false;
-  // Others write it, too: bytes of this piece alone cannot be moved.
+  // A copy of it must have its bytes before the piece, or gives them back
+  // behind it.
+  bool comes_in = false, goes_out = false;
+  // Others may be at it at the same time: no copy can stand for it.
   bool shared = false;
 };
 

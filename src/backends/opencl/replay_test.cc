@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "backends/opencl/opencl_testing.h"
+#include "base/fresh_process.h"
 #include "berth/config.h"
 #include "berth/device.h"
+#include "berth/distribute.h"
 #include "berth/errors.h"
 #include "berth/function.h"
 #include "berth/gradient_tape.h"
@@ -332,6 +334,45 @@ TEST_F(Replays, ManyMayBeOnTheirWay) {
   });
   EXPECT_TRUE(has(plan, "replay ")) << plan;
   EXPECT_FALSE(has(plan, "has moved")) << plan;
+}
+
+// Weights after steps on two logical GPUs, whose gradients are exchanged.
+Floats trained_on_two(std::string* plan) {
+  random::set_seed(5);
+  const distribute::MirroredStrategy strategy({"/GPU:0", "/GPU:1"});
+  const auto scope = strategy.scope();
+  auto model = keras::Sequential(
+      {keras::Dense(16, {.activation = "tanh"}), keras::Dense(2)});
+  model.compile({.optimizer = keras::Adam(0.01), .loss = "mse"});
+  model.fit(numbers({96, 6}, 1), numbers({96, 2}, 2),
+            {.epochs = 3, .batch_size = 8, .verbose = 0});
+  Floats out;
+  for (const Variable& w : model.weights()) add(out, w.value());
+  *plan = model.train_plan_text();
+  return out;
+}
+
+void train_both_ways() {
+  using fresh_process::check;
+  const auto gpu = config::list_physical_devices("GPU").at(0);
+  config::set_logical_device_configuration(
+      gpu, {{.memory_limit_mb = 256}, {.memory_limit_mb = 256}});
+  std::string plan;
+  set_recording(false);
+  const Floats want = trained_on_two(&plan);
+  set_recording(true);
+  check(trained_on_two(&plan) == want, "the same weights");
+  // Streams of the two GPUs; the host has the batches.
+  for (const char* stream : {" stream 1 recorded ", " stream 2 recorded "}) {
+    check(has(plan, stream), plan);
+  }
+  check(!has(plan, "lies elsewhere"), plan);
+}
+
+using ReplaysDeathTest = Replays;
+
+TEST_F(ReplaysDeathTest, OfSeveralGpusHaveTheBitsOfStepsOneByOne) {
+  IN_A_FRESH_PROCESS(train_both_ways());
 }
 
 TEST_F(Replays, NoneUnlessAskedFor) {
