@@ -103,11 +103,11 @@ class Preference {
  private:
   void fill(size_t scratch_bytes) {
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{scratch_bytes});
-    // Sums that go to one place in whatever order groups end have other bits
-    // each time.
-    constexpr auto kAnyOrder = uint32_t{CUBLASLT_REDUCTION_SCHEME_INPLACE};
+    // Parts of a sum are added as they are computed in: not rounded to the
+    // result's type first, and not in whatever order groups end, which would
+    // give other bits each time.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-        uint32_t{CUBLASLT_REDUCTION_SCHEME_MASK} & ~kAnyOrder);
+        uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,

@@ -188,6 +188,21 @@ TEST_F(LtProductsTest, WithEndsThatTheLibraryLacksAreRefused) {
   EXPECT_TRUE(said_.empty());
 }
 
+TEST_F(LtProductsTest, AreFloat32ButForThoseWhoAskForTf32) {
+  compute(small());
+  EXPECT_EQ(kFakeLt->last_compute(), CUBLAS_COMPUTE_32F);
+  setenv("BERTH_TF32", "1", 1);
+  compute(small());
+  EXPECT_EQ(kFakeLt->last_compute(), CUBLAS_COMPUTE_32F_FAST_TF32);
+  for (const DType dtype : {float16, bfloat16, complex64}) {
+    compute(small(dtype));
+    EXPECT_EQ(kFakeLt->last_compute(), CUBLAS_COMPUTE_32F);
+  }
+  compute(small(float64));
+  EXPECT_EQ(kFakeLt->last_compute(), CUBLAS_COMPUTE_64F);
+  unsetenv("BERTH_TF32");
+}
+
 TEST_F(LtProductsTest, OfWholeNumbersAreNotTheLibrarys) {
   for (const DType dtype : {int32, int64, int8, uint8}) {
     EXPECT_FALSE(compute(small(dtype)).has_value());

@@ -61,7 +61,7 @@ struct LtState {
   std::map<std::string, long> calls;
   long failed = 0;
   std::set<const void*> objects;
-  int last = -1;
+  int last = -1, last_compute = -1;
   const FakeDriver* driver = nullptr;
   decltype(&cuCtxGetCurrent) current = nullptr;
 
@@ -369,6 +369,12 @@ int fake_lt_last() {
   return s.last;
 }
 
+int fake_lt_last_compute() {
+  LtState& s = lt_state();
+  std::lock_guard lock(s.mutex);
+  return s.last_compute;
+}
+
 // The number of a kernel; -1: it is none of these.
 int kernel_of(const LtState& s, const cublasLtMatmulAlgo_t* algo) {
   const uint64_t number = algo->data[0] - kFakeLtMark;
@@ -382,9 +388,9 @@ int kernel_of(const LtState& s, const cublasLtMatmulAlgo_t* algo) {
   extern "C" __attribute__((visibility("default"))) cublasStatus_t CUBLASWINAPI
 
 extern "C" __attribute__((visibility("default")))
-const berth::cuda::FakeLt berth_fake_lt = {fake_lt_begin, fake_lt_calls,
-                                           fake_lt_failed, fake_lt_objects,
-                                           fake_lt_last};
+const berth::cuda::FakeLt berth_fake_lt = {
+    fake_lt_begin,   fake_lt_calls, fake_lt_failed,
+    fake_lt_objects, fake_lt_last,  fake_lt_last_compute};
 
 extern "C" __attribute__((visibility("default"))) size_t CUBLASWINAPI
 cublasLtGetVersion() {
@@ -537,9 +543,9 @@ FAKE_LT cublasLtMatmulAlgoGetHeuristic(
       !fits(*op, *x, *y, *z)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  // Reductions in any order, and operands that may lie anywhere, are errors
-  // of Berth's.
-  if ((limits->reductions & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0) {
+  // Reductions in any order or in few bits, and operands that may lie
+  // anywhere, are errors of Berth's.
+  if ((limits->reductions & ~CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) != 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   for (const uint32_t alignment : limits->alignment) {
@@ -618,6 +624,7 @@ FAKE_LT cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
     if (has(*op, CUBLASLT_EPILOGUE_BGRADA)) sum_first(*op, *x, at);
   }
   c.s.last = kernel;
+  c.s.last_compute = op->compute;
   const auto k = static_cast<size_t>(kernel);
   c.s.driver->pass_time(k < c.s.times.size() ? c.s.times[k] : 1);
   return CUBLAS_STATUS_SUCCESS;

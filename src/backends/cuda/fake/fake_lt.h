@@ -29,6 +29,8 @@ struct FakeLt {
   long (*objects)();
   // The number of the kernel that ran last; -1: none did.
   int (*last_kernel)();
+  // What that computed in, a cublasComputeType_t.
+  int (*last_compute)();
 };
 
 // What a number of kernel begins with in its algorithm, and its scratch.
