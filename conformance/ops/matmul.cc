@@ -19,9 +19,11 @@ Case& add(Cases& cases, const char* label, Shape a, Shape b, bool ta = false,
   return c;
 }
 
-// Products with what fuse_products finds at their ends.
+// Products with what fuse_products finds at their ends. Each kind of end is a
+// program of a GPU, so few are of float64, too.
 Case& add_fused(Cases& cases, const char* label, std::vector<Input> inputs) {
   return cases.add("_FusedMatMul", label, std::move(inputs))
+      .types(dtype_bit(float32))
       .close_to(1e-5, 1e-5);
 }
 
@@ -30,6 +32,7 @@ void add_fused_cases(Cases& cases) {
   add_fused(cases, "bias", {Input({3, 4}), Input({4, 5}), Input({5})})
       .attr("bias", true);
   add_fused(cases, "bias_relu", {Input({17, 9}), Input({70, 9}), Input({70})})
+      .types(kFloatingTypes)
       .attr("transpose_b", true)
       .attr("bias", true)
       .attr("activation", "relu");
@@ -40,6 +43,7 @@ void add_fused_cases(Cases& cases) {
   add_fused(cases, "relu_of_batches", {Input({3, 5, 4}), Input({3, 4, 2})})
       .attr("activation", "relu");
   add_fused(cases, "gelu_kept", {Input({30, 8}), Input({8, 40}), Input({40})})
+      .types(kFloatingTypes)
       .attr("bias", true)
       .attr("activation", "gelu")
       .attr("keep", true);
@@ -49,6 +53,7 @@ void add_fused_cases(Cases& cases) {
       .attr("keep", true);
   add_fused(cases, "gelu_grad",
             {Input({30, 8}), Input({40, 8}), Input({30, 40})})
+      .types(kFloatingTypes)
       .attr("transpose_b", true)
       .attr("activation", "gelu_grad");
   add_fused(cases, "bias_grad", {Input({50, 8}), Input({50, 19})})
@@ -57,6 +62,13 @@ void add_fused_cases(Cases& cases) {
   add_fused(cases, "flat", {Input({3, 7, 8}), Input({3, 7, 9})})
       .attr("transpose_a", true)
       .attr("flat", true);
+  for (const Shape& a : {Shape{2, 3, 0}, Shape{0, 3, 5}}) {
+    add_fused(cases, a[0] == 0 ? "flat_no_inner" : "flat_no_rows",
+              {Input(a), Input({a[0], 3, 4})})
+        .attr("transpose_a", true)
+        .attr("flat", true)
+        .attr("bias_grad", true);
+  }
   add_fused(cases, "flat_bias_grad",
             {Input({2, 3, 70, 5}), Input({2, 3, 70, 9})})
       .attr("transpose_a", true)

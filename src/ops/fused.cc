@@ -71,7 +71,10 @@ Tensors decompose_fused_matmul(std::span<const Tensor> in, const OpDef& op,
   Tensor a = in[0], b = in[1];
   if (flag("flat")) {
     const auto rows = [](const Tensor& x) {
-      return reshape(x, {-1, x.shape()[x.rank() - 1]});
+      const int last = x.rank() - 1;
+      int64_t count = 1;  // -1 would say nothing of an empty one
+      for (int d = 0; d < last; ++d) count *= x.shape()[d];
+      return reshape(x, {count, x.shape()[last]});
     };
     a = rows(a);
     b = rows(b);
