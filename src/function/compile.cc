@@ -10,6 +10,7 @@
 #include "berth/debugging.h"
 #include "collective/lower.h"
 #include "device/placement_policy.h"
+#include "exec/deadline.h"
 #include "function/auto_place.h"
 #include "function/graph_rewrite.h"
 #include "function/lint_graph.h"
@@ -228,7 +229,10 @@ CompiledGraph compile_graph(const CompileJob& job) {
   const bool replicas = has_replicas(g);
   if (replicas) {
     optimize();
-    lower_all_collectives(g, options.timeout_seconds);
+    // What is traced in a scope runs in such.
+    lower_all_collectives(g, options.timeout_seconds > 0
+                                 ? options.timeout_seconds
+                                 : DeadlineScope::current());
     optimize();
   }
   // Devices: a plan or rules; then passes per device and the cut between them.

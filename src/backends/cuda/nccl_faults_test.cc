@@ -7,6 +7,7 @@
 #include "base/fresh_process.h"
 #include "base/thrown.h"
 #include "berth/config.h"
+#include "berth/distribute.h"
 
 namespace berth::cuda {
 namespace {
@@ -170,6 +171,26 @@ TEST_F(NcclFaults, TheDeadlineOfTheStepHolds) {
   kNccl->begin("");
   reset();
   expect_sums(step, *plan);
+}
+
+TEST_F(NcclFaults, TheDeadlineOfAStrategyHolds) {
+  using namespace distribute;
+  const MirroredStrategy strategy(gpus(2),
+                                  {.communication = {.timeout_seconds = 0.2}});
+  const auto x = on_cards({{1, 2}, {30, 40}});
+  const auto add = [&] {
+    return strategy.run(
+        [](const Tensor& v) {
+          return get_replica_context()->all_reduce(ReduceOp::kSum, v);
+        },
+        x);
+  };
+  kNccl->begin("hang=sum");
+  EXPECT_TRUE(says(message_of<errors::DeadlineExceeded>([&] { add(); }),
+                   "has not ended within 0.2 s"));
+  kNccl->begin("");
+  reset();
+  EXPECT_EQ(on_host(add().values()[1]), (std::vector<float>{31, 42}));
 }
 
 class NcclDeathTest : public CudaTest {};

@@ -84,6 +84,19 @@ TEST_F(NcclLibraryDeathTest, NobodyMissesItWithOneGpu) {
   });
 }
 
+// NVIDIA's own, where there is one.
+TEST_F(NcclLibraryDeathTest, TheRealOneHasEveryFunction) {
+  setenv("BERTH_NO_FAKE_NCCL", "1", 1);
+  IN_A_FRESH_PROCESS({
+    std::string why;
+    const Nccl* nccl = Nccl::find(&why);
+    check(nccl ? nccl->description().starts_with("NCCL 2.")
+               : has(why, "there is no NCCL: install it"),
+          why);
+  });
+  unsetenv("BERTH_NO_FAKE_NCCL");
+}
+
 TEST_F(NcclLibraryDeathTest, ATimeoutIsANumberOfSeconds) {
   IN_A_FRESH_PROCESS({
     setenv("BERTH_NCCL_TIMEOUT", "soon", 1);

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "backends/cuda/nccl_testing.h"
-#include "berth/distribute.h"
 #include "collective/between.h"
 #include "place/costs.h"
 
@@ -134,16 +133,12 @@ TEST_F(NcclSumsOfCards, OfSeveralThreadsDoNotCross) {
 
 TEST_F(NcclSumsOfCards, AreWhatStrategiesAddBy) {
   const distribute::MirroredStrategy strategy(gpus(2));
-  const auto on = [](int i, std::initializer_list<float> v) {
-    const auto scope = device(gpu_name(i));
-    return constant(v);
-  };
   const auto sums = strategy.run(
       [](const Tensor& x) {
         return distribute::get_replica_context()->all_reduce(
             distribute::ReduceOp::kSum, x);
       },
-      distribute::PerReplica({on(0, {1, 2}), on(1, {30, 40})}));
+      on_cards({{1, 2}, {30, 40}}));
   for (const Tensor& t : sums.values()) {
     EXPECT_EQ(on_host(t), (std::vector<float>{31, 42}));
   }

@@ -12,6 +12,7 @@
 
 #include "backends/cuda/cuda_testing.h"
 #include "backends/cuda/fake/fake_nccl.h"
+#include "berth/distribute.h"
 #include "collective/testing.h"
 #include "device/device_manager.h"
 
@@ -19,8 +20,9 @@ namespace berth::cuda {
 
 using collective_tests::AllReduceOptions;
 
-// Opened before anybody looks for it.
+// Opened before anybody looks for it. Null when BERTH_NO_FAKE_NCCL says so.
 inline const FakeNccl* load_fake_nccl() {
+  if (!environment("BERTH_NO_FAKE_NCCL").empty()) return nullptr;
   void* library = dlopen(BERTH_FAKE_NCCL_FILE, RTLD_NOW | RTLD_LOCAL);
   return library == nullptr
              ? nullptr
@@ -126,6 +128,18 @@ inline Tensors run_plan(Plan& plan, const Tensors& args) {
 inline std::vector<float> on_host(const Tensor& t) {
   const auto on = device("/CPU:0");
   return cast(identity(t), float32).to_vector<float>();
+}
+
+// Value r on /GPU:r.
+inline distribute::PerReplica on_cards(
+    const std::vector<std::vector<float>>& values) {
+  Tensors parts;
+  for (size_t r = 0; r < values.size(); ++r) {
+    const auto on = device(gpu_name(static_cast<int>(r)));
+    const Shape shape{static_cast<int64_t>(values[r].size())};
+    parts.push_back(constant(std::span<const float>(values[r]), shape));
+  }
+  return distribute::PerReplica(parts);
 }
 
 // Runs it; throws what goes wrong.
