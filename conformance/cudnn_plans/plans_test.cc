@@ -17,33 +17,53 @@ class CudnnPlans : public testing::TestWithParam<int> {
     api_ = plan_library(&why);
     if (api_ == nullptr) GTEST_SKIP() << why;
   }
+  bool has_plan(const NamedGraph& g, std::string* why) const {
+    *why = why_no_plan(*api_, GetParam(), g.graph);
+    *why = fmt::format("{}: {}", g.name, why->substr(0, 500));
+    return why->size() == g.name.size() + 2;
+  }
   void have_plans(const std::vector<NamedGraph>& graphs) const {
     EXPECT_FALSE(graphs.empty());
-    for (const NamedGraph& g : graphs) {
-      EXPECT_EQ(why_no_plan(*api_, GetParam(), g.graph), "") << g.name;
-    }
+    std::string why;
+    for (const NamedGraph& g : graphs) EXPECT_TRUE(has_plan(g, &why)) << why;
   }
   void have_none(const std::vector<NamedGraph>& graphs) const {
-    for (const NamedGraph& g : graphs) {
-      EXPECT_NE(why_no_plan(*api_, GetParam(), g.graph), "") << g.name;
-    }
+    EXPECT_FALSE(graphs.empty());
+    std::string why;
+    for (const NamedGraph& g : graphs) EXPECT_FALSE(has_plan(g, &why)) << why;
   }
 
   const BerthCudnnApi* api_ = nullptr;
 };
 
-TEST_P(CudnnPlans, AreThereForEveryCaseOfTheSuite) {
-  const auto graphs = suite_graphs();
-  // 10 geometries of three convolutions each, and batch norms.
-  EXPECT_GT(graphs.size(), 60u);
-  have_plans(graphs);
+class CudnnPlansOfModels : public CudnnPlans {};
+
+// cuDNN reads four channels of float32 at a time.
+bool is_norm_of_odd_channels(const BerthCudnnGraph& g) {
+  return (g.what == BERTH_CUDNN_BATCH_NORM ||
+          g.what == BERTH_CUDNN_BATCH_NORM_GRAD) &&
+         g.c % 4 != 0;
 }
 
-TEST_P(CudnnPlans, AreThereForResNet50InFloat32) {
+TEST_P(CudnnPlans, AreThereForTheSuiteButForNormsOfOddChannels) {
+  std::vector<NamedGraph> graphs = suite_graphs(), odd;
+  for (const NamedGraph& g : graphs) {
+    if (is_norm_of_odd_channels(g.graph)) odd.push_back(g);
+  }
+  std::erase_if(graphs, [](const NamedGraph& g) {
+    return is_norm_of_odd_channels(g.graph);
+  });
+  // Ten geometries of three convolutions with their forms, and batch norms.
+  EXPECT_GT(graphs.size(), 60u);
+  have_plans(graphs);
+  have_none(odd);
+}
+
+TEST_P(CudnnPlansOfModels, AreThereForResNet50InFloat32) {
   have_plans(resnet50_graphs(128, BERTH_CUDNN_FLOAT32));
 }
 
-TEST_P(CudnnPlans, AreThereForResNet50InBfloat16) {
+TEST_P(CudnnPlansOfModels, AreThereForResNet50InBfloat16) {
   have_plans(resnet50_graphs(128, BERTH_CUDNN_BFLOAT16));
 }
 
@@ -112,6 +132,9 @@ TEST_P(CudnnPlans, AreNotThereForAttentionOfFloat32) {
 INSTANTIATE_TEST_SUITE_P(Sm80, CudnnPlans, testing::Values(80));
 INSTANTIATE_TEST_SUITE_P(Sm90, CudnnPlans, testing::Values(90));
 INSTANTIATE_TEST_SUITE_P(Sm100, CudnnPlans, testing::Values(100));
+INSTANTIATE_TEST_SUITE_P(SlowSm80, CudnnPlansOfModels, testing::Values(80));
+INSTANTIATE_TEST_SUITE_P(SlowSm90, CudnnPlansOfModels, testing::Values(90));
+INSTANTIATE_TEST_SUITE_P(SlowSm100, CudnnPlansOfModels, testing::Values(100));
 
 }  // namespace
 }  // namespace berth::conformance

@@ -4,10 +4,12 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "backends/cudnn/cudnn_graphs.h"
 
@@ -42,7 +44,7 @@ using berth::cudnn::GraphWriter;
 
 constexpr int64_t kMostScratch = int64_t{1} << 30;
 
-// The frontend's heads include less than what they offer needs.
+// cuDNN's libraries beside the first.
 constexpr const char* kParts[] = {
     "libcudnn_ops.so.9",      "libcudnn_cnn.so.9",
     "libcudnn_adv.so.9",      "libcudnn_engines_precompiled.so.9",
@@ -99,7 +101,7 @@ int32_t open_cudnn(const char* folder, char* why) {
     const std::string begin =
         *folder == 0 ? std::string() : std::string(folder) + "/";
     const auto take = [&](const char* name) {
-      void* part = dlopen((begin + name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+      void* part = dlopen((begin + name).c_str(), RTLD_NOW | RTLD_LOCAL);
       if (part == nullptr) throw Failure(dlerror());
       return part;
     };
@@ -223,8 +225,8 @@ void build(BerthCudnnPlan& plan, const BerthCudnnGraph& g) {
 
 // Makes a plan by `fn`.
 template <class Fn>
-int32_t new_plan(BerthCudnnCard* card, const BerthCudnnGraph* g,
-                 BerthCudnnPlan** result, char* why, Fn&& fn) {
+int32_t new_plan(BerthCudnnCard* card, BerthCudnnPlan** result, char* why,
+                 Fn&& fn) {
   *result = nullptr;
   return guarded(why, [&] {
     auto plan = std::make_unique<BerthCudnnPlan>();
@@ -240,7 +242,7 @@ int32_t new_plan(BerthCudnnCard* card, const BerthCudnnGraph* g,
 
 int32_t make_plan(BerthCudnnCard* card, const BerthCudnnGraph* g,
                   BerthCudnnPlan** result, char* why) {
-  return new_plan(card, g, result, why, [&](BerthCudnnPlan& plan) {
+  return new_plan(card, result, why, [&](BerthCudnnPlan& plan) {
     GraphWriter writer(*g, plan.graph);
     writer.write();
     plan.arguments = writer.arguments();
@@ -252,7 +254,7 @@ int32_t make_plan(BerthCudnnCard* card, const BerthCudnnGraph* g,
 int32_t load_plan(BerthCudnnCard* card, const BerthCudnnGraph* g,
                   const uint8_t* data, size_t bytes, BerthCudnnPlan** result,
                   char* why) {
-  return new_plan(card, g, result, why, [&](BerthCudnnPlan& plan) {
+  return new_plan(card, result, why, [&](BerthCudnnPlan& plan) {
     fe::graph::Graph counted;
     GraphWriter writer(*g, counted);
     writer.write();

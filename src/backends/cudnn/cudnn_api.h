@@ -106,7 +106,7 @@ struct BerthCudnnApi {
   /* Its bytes, which the plan owns; null: it cannot be saved. */
   const uint8_t* (*save_plan)(BerthCudnnPlan* plan, size_t* bytes);
   void (*drop_plan)(BerthCudnnPlan* plan);
-  /* Bytes of scratch that a run needs, aligned to 256. */
+  /* Bytes of scratch that a run needs, aligned to 64. */
   size_t (*plan_scratch)(const BerthCudnnPlan* plan);
   int32_t (*plan_arguments)(const BerthCudnnPlan* plan);
   /* cuDNN's name of what it chose. */

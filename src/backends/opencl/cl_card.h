@@ -14,7 +14,7 @@
 
 namespace berth::opencl {
 
-class ClCard final : public gpu::Card {
+class ClCard : public gpu::Card {
  public:
   // `context` holds all cards of the platform and lives as long as they.
   ClCard(cl_context context, cl_device_id device, int peers);

@@ -1,0 +1,472 @@
+// What the kernels of backends/gpu hand to a card's library, and what they make
+// of its results: the library is this file's, plain loops that do what
+// library_op.h says, on an OpenCL device; the answers are those of the kernels
+// without a library.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "backends/gpu/gpu_device.h"
+#include "backends/gpu/kernels.h"
+#include "backends/gpu/queue_stream.h"
+#include "backends/opencl/cl_card.h"
+#include "device/block.h"
+#include "op/infer.h"
+
+namespace berth::opencl {
+namespace {
+
+using gpu::ConvGeometry;
+using gpu::LibraryOp;
+using Numbers = std::vector<float>;
+using Ints = std::vector<int64_t>;
+
+// One array of a library's arguments, on the host.
+using Arrays = std::vector<Numbers>;
+
+// Calls fn(image, filter, result) with the places of each product.
+template <class Fn>
+void each_product(const ConvGeometry& v, Fn fn) {
+  const int64_t cg = v.c / v.groups, og = v.o / v.groups;
+  for (int64_t n = 0; n < v.n; ++n) {
+    for (int64_t y = 0; y < v.oh; ++y) {
+      for (int64_t x = 0; x < v.ow; ++x) {
+        for (int64_t o = 0; o < v.o; ++o) {
+          for (int64_t i = 0; i < v.kh; ++i) {
+            for (int64_t j = 0; j < v.kw; ++j) {
+              const int64_t h = y * v.stride[0] - v.pad[0] + i * v.dilation[0];
+              const int64_t w = x * v.stride[1] - v.pad[1] + j * v.dilation[1];
+              if (h < 0 || h >= v.h || w < 0 || w >= v.w) continue;
+              for (int64_t c = 0; c < cg; ++c) {
+                fn(((n * v.h + h) * v.w + w) * v.c + o / og * cg + c,
+                   ((o * v.kh + i) * v.kw + j) * cg + c,
+                   ((n * v.oh + y) * v.ow + x) * v.o + o);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Sums of each product into array `to` of the factors' arrays.
+void convolve(const LibraryOp& op, Arrays& a) {
+  std::vector<double> sums(a[2].size(), 0);
+  each_product(op.conv, [&](int64_t image, int64_t filter, int64_t result) {
+    const auto i = static_cast<size_t>(image), f = static_cast<size_t>(filter),
+               r = static_cast<size_t>(result);
+    switch (op.what) {
+      case LibraryOp::What::kConv:
+        sums[r] += double{a[0][i]} * double{a[1][f]};
+        break;
+      case LibraryOp::What::kConvImageGrad:
+        sums[i] += double{a[0][f]} * double{a[1][r]};
+        break;
+      default:
+        sums[f] += double{a[0][i]} * double{a[1][r]};
+    }
+  });
+  for (size_t i = 0; i < sums.size(); ++i) {
+    a[2][i] = static_cast<float>(sums[i]);
+  }
+}
+
+void normalise(const LibraryOp& op, Arrays& a) {
+  const auto rows = static_cast<size_t>(op.rows),
+             channels = static_cast<size_t>(op.channels);
+  const auto n = static_cast<double>(rows);
+  for (size_t c = 0; c < channels; ++c) {
+    double mean = 0, squares = 0;
+    for (size_t r = 0; r < rows; ++r) mean += a[0][r * channels + c] / n;
+    for (size_t r = 0; r < rows; ++r) {
+      squares += std::pow(a[0][r * channels + c] - mean, 2);
+    }
+    const double inverse = 1 / std::sqrt(squares / n + op.epsilon);
+    for (size_t r = 0; r < rows; ++r) {
+      const size_t i = r * channels + c;
+      a[3][i] =
+          static_cast<float>((a[0][i] - mean) * inverse * a[1][c] + a[2][c]);
+    }
+    a[4][c] = a[6][c] = static_cast<float>(mean);
+    a[5][c] = static_cast<float>(inverse);
+    a[7][c] = static_cast<float>(squares / (n - 1));
+  }
+}
+
+void normalise_grad(const LibraryOp& op, Arrays& a) {
+  const auto rows = static_cast<size_t>(op.rows),
+             channels = static_cast<size_t>(op.channels);
+  const auto n = static_cast<double>(rows);
+  for (size_t c = 0; c < channels; ++c) {
+    const double mean = a[3][c], inverse = a[4][c], scale = a[2][c];
+    double sum = 0, dot = 0;
+    for (size_t i = c; i < rows * channels; i += channels) {
+      sum += a[0][i];
+      dot += a[0][i] * (a[1][i] - mean) * inverse;
+    }
+    for (size_t i = c; i < rows * channels; i += channels) {
+      const double h = (a[1][i] - mean) * inverse;
+      a[5][i] = static_cast<float>(scale * inverse *
+                                   (a[0][i] - sum / n - h * dot / n));
+    }
+    a[6][c] = static_cast<float>(dot);
+    a[7][c] = static_cast<float>(sum);
+  }
+}
+
+// How many floats each argument has.
+std::vector<size_t> sizes_of(const LibraryOp& op) {
+  const ConvGeometry& v = op.conv;
+  const auto image = static_cast<size_t>(v.n * v.h * v.w * v.c),
+             filter = static_cast<size_t>(v.o * v.kh * v.kw * v.c / v.groups),
+             result = static_cast<size_t>(v.n * v.oh * v.ow * v.o),
+             x = static_cast<size_t>(op.rows * op.channels),
+             c = static_cast<size_t>(op.channels);
+  switch (op.what) {
+    case LibraryOp::What::kConv:
+      return {image, filter, result};
+    case LibraryOp::What::kConvImageGrad:
+      return {filter, result, image};
+    case LibraryOp::What::kConvFilterGrad:
+      return {image, result, filter};
+    case LibraryOp::What::kBatchNorm:
+      return {x, c, c, x, c, c, c, c};
+    case LibraryOp::What::kBatchNormGrad:
+      return {x, x, c, c, c, x, c, c};
+  }
+  return {};
+}
+
+// The first of an op's results among its arguments.
+size_t first_result(const LibraryOp& op) {
+  switch (op.what) {
+    case LibraryOp::What::kBatchNorm:
+      return 3;
+    case LibraryOp::What::kBatchNormGrad:
+      return 5;
+    default:
+      return 2;
+  }
+}
+
+class HostKernel final : public gpu::Kernel {
+ public:
+  explicit HostKernel(const LibraryOp& op) : op_(op) {}
+
+  void launch(gpu::Queue& queue, const gpu::Grid&, const gpu::KernelArg* args,
+              int num_args) override {
+    const std::vector<size_t> sizes = sizes_of(op_);
+    ASSERT_EQ(static_cast<size_t>(num_args), sizes.size() + 1);
+    Arrays arrays;
+    for (const size_t n : sizes) arrays.emplace_back(n);
+    const size_t first = first_result(op_);
+    for (size_t i = 0; i < first; ++i) {
+      copy(queue, {arrays[i].data(), &host(), address(args[i]), &card(),
+                   sizes[i] * sizeof(float)});
+    }
+    if (op_.what == LibraryOp::What::kBatchNorm) {
+      normalise(op_, arrays);
+    } else if (op_.what == LibraryOp::What::kBatchNormGrad) {
+      normalise_grad(op_, arrays);
+    } else {
+      convolve(op_, arrays);
+    }
+    for (size_t i = first; i < sizes.size(); ++i) {
+      copy(queue, {address(args[i]), &card(), arrays[i].data(), &host(),
+                   sizes[i] * sizeof(float)});
+    }
+    // Scratch is the kernel's.
+    queue.fill(address(args[num_args - 1]), 0x7f, kScratch);
+  }
+
+  static constexpr size_t kScratch = 300;
+
+ private:
+  static void* address(const gpu::KernelArg& a) {
+    void* p = nullptr;
+    std::memcpy(&p, a.value, sizeof p);
+    return p;
+  }
+  static const MemorySpace& host() {
+    static const MemorySpace space{.host_addressable = true};
+    return space;
+  }
+  static const MemorySpace& card() {
+    static const MemorySpace space{.host_addressable = false};
+    return space;
+  }
+  static void copy(gpu::Queue& queue, const Copy& copy) {
+    queue.copy(copy);
+    const gpu::Mark mark = queue.mark();
+    queue.await(mark);
+    queue.release(mark);
+  }
+
+  const LibraryOp op_;
+};
+
+class LibraryCard final : public ClCard {
+ public:
+  using ClCard::ClCard;
+  gpu::LibraryKernel library_kernel(const LibraryOp& op) override {
+    if (!has_library) return {};
+    ++asked;
+    return {std::make_unique<HostKernel>(op), HostKernel::kScratch};
+  }
+
+  bool has_library = true;
+  int asked = 0;
+};
+
+// A card of the first OpenCL driver; null: there is none.
+LibraryCard* library_card() {
+  static std::vector<std::unique_ptr<ClCard>>& cards = []() -> auto& {
+    auto& list = *new std::vector<std::unique_ptr<ClCard>>;
+    cl_platform_id platform = nullptr;
+    cl_device_id device = nullptr;
+    if (clGetPlatformIDs(1, &platform, nullptr) != CL_SUCCESS ||
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr) !=
+            CL_SUCCESS) {
+      return list;
+    }
+    cl_int error = CL_SUCCESS;
+    const cl_context context =
+        clCreateContext(nullptr, 1, &device, nullptr, nullptr, &error);
+    list.push_back(std::make_unique<LibraryCard>(context, device, 77));
+    join_cards(list);
+    return list;
+  }
+  ();
+  return cards.empty() ? nullptr : static_cast<LibraryCard*>(cards[0].get());
+}
+
+Numbers numbers(const Shape& shape, uint32_t seed) {
+  Numbers v(static_cast<size_t>(shape.num_elements()));
+  uint32_t state = seed;
+  for (float& x : v) {
+    state = state * 1664525u + 1013904223u;
+    x = static_cast<float>(state >> 8) * 0x1p-23f - 0.5f;
+  }
+  return v;
+}
+
+struct Call {
+  std::string op;
+  std::vector<Shape> shapes;
+  std::vector<Attrs::Pair> attrs;
+};
+
+class Library : public testing::Test {
+ protected:
+  void SetUp() override {
+    card_ = library_card();
+    if (card_ == nullptr) {
+      GTEST_SKIP() << "no OpenCL device here (pocl-opencl-icd provides one)";
+    }
+    static const KernelTable none;
+    device_ = std::make_unique<gpu::GpuDevice>(
+        GpuPart{.id = 50, .physical = 0, .memory_limit_bytes = size_t{1} << 28},
+        *card_, &none, "a test");
+  }
+
+  // All results of a call.
+  Arrays results_of(const Call& call, const Arrays& inputs, bool library) {
+    card_->has_library = library;
+    const OpDef& op = op_named(call.op);
+    const AttrsRef attrs{std::vector<Attrs::Pair>(call.attrs)};
+    std::vector<SpecView> in;
+    for (const Shape& s : call.shapes) in.push_back({float32, &s});
+    std::vector<OutSpec> out(static_cast<size_t>(op.num_outputs(attrs.get())));
+    infer_outputs(op, attrs.get(), in, out);
+    KernelTable table;
+    gpu::Kernels kernels(*card_, table);
+    gpu::add_conv(kernels);
+    gpu::add_norm(kernels);
+    PrepareArgs args{.op = &op, .attrs = attrs.get(), .in = in, .out = out};
+    args.table = &table;
+    const auto prepared = table.candidates(op).front().prepare(args);
+    return run(*prepared, op, attrs, call, inputs, out);
+  }
+
+  // The library's results are those without it.
+  void check(const Call& call) {
+    SCOPED_TRACE(call.op);
+    Arrays inputs;
+    for (size_t i = 0; i < call.shapes.size(); ++i) {
+      inputs.push_back(numbers(call.shapes[i], static_cast<uint32_t>(i) + 1));
+      if (call.op.starts_with("FusedBatchNorm") && i == 4) {
+        for (float& x : inputs[i]) x = x * x + 0.5f;  // a variance
+      }
+    }
+    const Arrays want = results_of(call, inputs, false);
+    const int before = card_->asked;
+    const Arrays got = results_of(call, inputs, true);
+    EXPECT_EQ(card_->asked, before + 1);
+    for (size_t o = 0; o < want.size(); ++o) {
+      for (size_t i = 0; i < want[o].size(); ++i) {
+        ASSERT_NEAR(got[o][i], want[o][i], 2e-5 + 1e-4 * std::abs(want[o][i]))
+            << "output " << o << " at " << i;
+      }
+    }
+  }
+
+ private:
+  BlockRef block_of(size_t bytes) {
+    return BlockRef::adopt(device_->allocator().allocate(bytes));
+  }
+
+  Arrays run(const Prepared& prepared, const OpDef& op, const AttrsRef& attrs,
+             const Call& call, const Arrays& inputs,
+             const std::vector<OutSpec>& out) {
+    std::vector<BlockRef> blocks;
+    std::vector<View> in_views, out_views;
+    const auto add = [&](std::vector<View>& views, const Shape& shape) {
+      const auto n = static_cast<size_t>(shape.num_elements());
+      blocks.push_back(block_of(n * sizeof(float) + 64));
+      View v{};
+      v.data = blocks.back()->data;
+      v.dtype = float32;
+      v.shape = &shape;
+      views.push_back(v);
+    };
+    for (size_t i = 0; i < call.shapes.size(); ++i) {
+      add(in_views, call.shapes[i]);
+      device_->copy_from_host(in_views[i].data, inputs[i].data(),
+                              inputs[i].size() * sizeof(float));
+    }
+    for (const OutSpec& o : out) add(out_views, o.shape);
+    const BlockRef scratch = block_of(prepared.scratch_bytes() + 64);
+    KernelContext context;
+    Stream& stream = device_->compute_stream();
+    context.stream = &stream;
+    context.scratch = scratch->data;
+    KernelCall kernel_call{.op = &op,
+                           .attrs = attrs.get(),
+                           .in = in_views.data(),
+                           .out = out_views.data(),
+                           .num_in = static_cast<int>(in_views.size()),
+                           .num_out = static_cast<int>(out_views.size()),
+                           .context = &context};
+    struct Job {
+      const Prepared& prepared;
+      const KernelCall& call;
+    } job{prepared, kernel_call};
+    Work work;
+    work.what = "Test";
+    work.context = &job;
+    work.run = [](void* c, Stream&) {
+      const Job& j = *static_cast<Job*>(c);
+      j.prepared.run(j.call);
+    };
+    work.drop = [](void*) {};
+    stream.launch(work);
+    stream.synchronize(stream.record());
+    Arrays results;
+    for (size_t i = 0; i < out.size(); ++i) {
+      Numbers v(static_cast<size_t>(out[i].shape.num_elements()));
+      device_->copy_to_host(v.data(), out_views[i].data,
+                            v.size() * sizeof(float));
+      results.push_back(std::move(v));
+    }
+    return results;
+  }
+
+  LibraryCard* card_ = nullptr;
+  std::unique_ptr<gpu::GpuDevice> device_;
+};
+
+struct Conv {
+  Shape x, filter, y;
+  std::string padding;
+  Ints strides = {1, 1, 1, 1}, dilations = {1, 1, 1, 1};
+  int64_t groups = 1;
+  Ints pads = {};
+};
+
+const Conv kConvs[] = {
+    {{2, 5, 4, 3}, {3, 3, 3, 5}, {2, 5, 4, 5}, "SAME"},
+    {{2, 6, 9, 3}, {3, 2, 3, 5}, {2, 3, 5, 5}, "SAME", {1, 2, 2, 1}},
+    {{2, 7, 9, 4}, {3, 3, 4, 6}, {2, 2, 4, 6}, "VALID", {1, 3, 2, 1}},
+    {{1, 9, 8, 4},
+     {3, 2, 4, 6},
+     {1, 9, 8, 6},
+     "SAME",
+     {1, 1, 1, 1},
+     {1, 2, 3, 1}},
+    {{2, 4, 5, 6},
+     {3, 3, 2, 9},
+     {2, 4, 5, 9},
+     "SAME",
+     {1, 1, 1, 1},
+     {1, 1, 1, 1},
+     3},
+    {{2, 4, 5, 6}, {1, 1, 6, 7}, {2, 2, 3, 7}, "SAME", {1, 2, 2, 1}},
+    {{2, 4, 5, 3},
+     {2, 3, 3, 4},
+     {2, 3, 2, 4},
+     "EXPLICIT",
+     {1, 2, 2, 1},
+     {1, 1, 1, 1},
+     1,
+     {0, 0, 2, 1, 1, 0, 0, 0}},
+};
+
+std::vector<Attrs::Pair> attrs_of(const Conv& v) {
+  std::vector<Attrs::Pair> attrs{{"strides", v.strides},
+                                 {"dilations", v.dilations},
+                                 {"padding", v.padding},
+                                 {"groups", v.groups}};
+  if (!v.pads.empty()) attrs.push_back({"explicit_paddings", v.pads});
+  return attrs;
+}
+
+TEST_F(Library, ComputesConvolutions) {
+  for (const Conv& v : kConvs) {
+    SCOPED_TRACE(fmt::format("{} {}", v.x.str(), v.filter.str()));
+    check({"Conv2D", {v.x, v.filter}, attrs_of(v)});
+  }
+}
+
+TEST_F(Library, ComputesGradientsOfImages) {
+  for (const Conv& v : kConvs) {
+    SCOPED_TRACE(fmt::format("{} {}", v.x.str(), v.filter.str()));
+    auto attrs = attrs_of(v);
+    attrs.push_back({"input_sizes", Ints(v.x.begin(), v.x.end())});
+    check({"Conv2DBackpropInput", {v.filter, v.y}, attrs});
+  }
+}
+
+TEST_F(Library, ComputesGradientsOfFilters) {
+  for (const Conv& v : kConvs) {
+    SCOPED_TRACE(fmt::format("{} {}", v.x.str(), v.filter.str()));
+    auto attrs = attrs_of(v);
+    attrs.push_back({"filter_sizes", Ints(v.filter.begin(), v.filter.end())});
+    check({"Conv2DBackpropFilter", {v.x, v.y}, attrs});
+  }
+}
+
+const Shape kNorms[] = {{2, 3, 4, 5}, {6, 4}, {40, 33}, {5, 1}};
+
+TEST_F(Library, ComputesBatchNorms) {
+  for (const Shape& x : kNorms) {
+    SCOPED_TRACE(x.str());
+    const Shape c{x[x.rank() - 1]};
+    check({"FusedBatchNormV3", {x, c, c, c, c}, {{"epsilon", 0.125}}});
+  }
+}
+
+TEST_F(Library, ComputesGradientsOfBatchNorms) {
+  for (const Shape& x : kNorms) {
+    SCOPED_TRACE(x.str());
+    const Shape c{x[x.rank() - 1]};
+    check({"FusedBatchNormGradV3", {x, x, c, c, c}, {{"epsilon", 0.125}}});
+  }
+}
+
+}  // namespace
+}  // namespace berth::opencl
