@@ -65,9 +65,6 @@ class CudaCard final : public gpu::Card {
     enter();
     return f.function(args...);
   }
-  // Makes the context current, for libraries. Throws errors::Unavailable when
-  // it is lost.
-  void enter();
   // For destructors: an error is left to the next call.
   template <class F, class... A>
   void attempt(const DriverCall<F>& f, A... args) noexcept {
