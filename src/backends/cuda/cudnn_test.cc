@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "backends/cuda/cubin_cache.h"
 #include "backends/cuda/cuda_card.h"
@@ -307,6 +308,30 @@ TEST_F(Cudnn, KeepsNothingOfACardWithoutAKey) {
   fake().card = "";
   EXPECT_NE(card()->library_kernel(small_conv()).kernel, nullptr);
   EXPECT_FALSE(fs::exists(folder_.path() + "/cudnn"));
+}
+
+TEST_F(Cudnn, IsUsedByThreadsAtOnce) {
+  const auto card = this->card();
+  constexpr int kThreads = 4, kGraphs = 5;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&card] {
+      const auto queue = card->make_queue();
+      void* address = nullptr;
+      const gpu::KernelArg arg{&address, 0};
+      const gpu::KernelArg args[] = {arg, arg, arg, arg};
+      for (int i = 0; i < kGraphs; ++i) {
+        gpu::LibraryOp op = small_conv();
+        op.conv.n = i + 1;
+        const gpu::LibraryKernel k = card->library_kernel(op);
+        if (k.kernel) k.kernel->launch(*queue, {}, args, 4);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(fake().cards, 1);
+  EXPECT_EQ(fake().made + fake().loaded, kThreads * kGraphs);
+  EXPECT_EQ(fake().plans, 0);
 }
 
 // Prepares an op's first kernel on `card`.

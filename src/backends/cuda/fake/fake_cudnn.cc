@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 
 struct BerthCudnnCard {
   int32_t architecture;
@@ -17,6 +18,15 @@ namespace {
 
 berth::cuda::FakeCudnn& fake() { return berth_fake_cudnn(); }
 
+// Held by each function of the interface.
+struct Lock : std::lock_guard<std::mutex> {
+  Lock() : lock_guard(mutex()) {}
+  static std::mutex& mutex() {
+    static std::mutex& one = *new std::mutex;
+    return one;
+  }
+};
+
 bool fails(const char* name, char* why) {
   if (fake().fails != name) return false;
   std::snprintf(why, BERTH_CUDNN_WHY_BYTES, "%s was told to fail", name);
@@ -24,6 +34,7 @@ bool fails(const char* name, char* why) {
 }
 
 int32_t fake_open(const char* folder, char* why) {
+  const Lock lock;
   if (fails("open", why)) return 1;
   if (fake().bad_folder == folder) {
     std::snprintf(why, BERTH_CUDNN_WHY_BYTES, "a part is missing");
@@ -37,6 +48,7 @@ int64_t fake_version() { return 91900; }
 
 int32_t fake_make_card(const char*, int32_t architecture, BerthCudnnCard** card,
                        char* why) {
+  const Lock lock;
   if (fails("make_card", why)) return 1;
   *card = new BerthCudnnCard{architecture};
   ++fake().cards;
@@ -44,11 +56,13 @@ int32_t fake_make_card(const char*, int32_t architecture, BerthCudnnCard** card,
 }
 
 void fake_drop_card(BerthCudnnCard* card) {
+  const Lock lock;
   delete card;
   --fake().cards;
 }
 
 size_t fake_key(BerthCudnnCard*, char* text, size_t bytes) {
+  const Lock lock;
   const std::string& key = fake().card;
   if (key.empty()) return 0;
   if (bytes > 0) std::snprintf(text, bytes, "%s", key.c_str());
@@ -64,6 +78,7 @@ int32_t new_plan(const BerthCudnnGraph* graph, BerthCudnnPlan** plan) {
 
 int32_t fake_make_plan(BerthCudnnCard*, const BerthCudnnGraph* graph,
                        BerthCudnnPlan** plan, char* why) {
+  const Lock lock;
   if (fails("make_plan", why)) return 1;
   ++fake().made;
   return new_plan(graph, plan);
@@ -72,6 +87,7 @@ int32_t fake_make_plan(BerthCudnnCard*, const BerthCudnnGraph* graph,
 int32_t fake_load_plan(BerthCudnnCard*, const BerthCudnnGraph* graph,
                        const uint8_t* data, size_t bytes, BerthCudnnPlan** plan,
                        char* why) {
+  const Lock lock;
   if (fails("load_plan", why)) return 1;
   if (bytes != sizeof *graph || std::memcmp(data, graph, bytes) != 0) {
     std::snprintf(why, BERTH_CUDNN_WHY_BYTES, "another graph's plan");
@@ -82,6 +98,7 @@ int32_t fake_load_plan(BerthCudnnCard*, const BerthCudnnGraph* graph,
 }
 
 const uint8_t* fake_save_plan(BerthCudnnPlan* plan, size_t* bytes) {
+  const Lock lock;
   *bytes = 0;
   if (fake().fails == "save_plan") return nullptr;
   *bytes = sizeof plan->graph;
@@ -89,11 +106,15 @@ const uint8_t* fake_save_plan(BerthCudnnPlan* plan, size_t* bytes) {
 }
 
 void fake_drop_plan(BerthCudnnPlan* plan) {
+  const Lock lock;
   delete plan;
   --fake().plans;
 }
 
-size_t fake_scratch(const BerthCudnnPlan*) { return fake().scratch; }
+size_t fake_scratch(const BerthCudnnPlan*) {
+  const Lock lock;
+  return fake().scratch;
+}
 
 int32_t fake_arguments(const BerthCudnnPlan* plan) {
   switch (plan->graph.what) {
@@ -109,6 +130,7 @@ const char* fake_name(const BerthCudnnPlan*) { return "a pretended plan"; }
 
 int32_t fake_run(BerthCudnnPlan*, void* stream, void* const* arguments,
                  int32_t num_arguments, void* scratch, char* why) {
+  const Lock lock;
   if (fails("run_plan", why)) return 1;
   fake().arguments.assign(arguments, arguments + num_arguments);
   fake().arguments.push_back(scratch);

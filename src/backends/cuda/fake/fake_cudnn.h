@@ -12,7 +12,7 @@
 namespace berth::cuda {
 
 // The symbol `berth_fake_cudnn` of the library, `berth_cudnn_api` is its
-// interface. One thread.
+// interface, which any thread may use while nobody looks at this.
 struct FakeCudnn {
   std::string fails;            // the function that fails: "make_plan"
   std::string bad_folder;       // cuDNN does not open from there
