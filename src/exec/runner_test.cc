@@ -78,8 +78,51 @@ std::unique_ptr<PlanRunner> replays(const Program& program,
   return std::make_unique<ReplayRunner>(std::move(standard));
 }
 
+bool g_steps = false;  // the factory takes what is built
+int g_stepped = 0;
+
+// Launches step by step.
+class StepsRun final : public PreparedRun {
+ public:
+  StepsRun(ProgramRun& run, std::unique_ptr<PreparedRun> standard)
+      : run_(run), standard_(std::move(standard)) {}
+
+  void launch() override {
+    auto& steps = dynamic_cast<SteppedRun&>(*standard_);
+    for (size_t s = 0; s < run_.program.steps.size(); ++s) {
+      steps.launch_step(s);
+      ++g_stepped;
+    }
+    steps.end_launch();
+  }
+
+ private:
+  ProgramRun& run_;
+  std::unique_ptr<PreparedRun> standard_;
+};
+
+class StepsRunner final : public PlanRunner {
+ public:
+  explicit StepsRunner(std::unique_ptr<PlanRunner> standard)
+      : standard_(std::move(standard)) {}
+  std::unique_ptr<PreparedRun> prepare(ProgramRun& run) const override {
+    return std::make_unique<StepsRun>(run, standard_->prepare(run));
+  }
+  std::string describe() const override { return "by steps\n"; }
+
+ private:
+  std::unique_ptr<PlanRunner> standard_;
+};
+
+std::unique_ptr<PlanRunner> steps(const Program& program,
+                                  std::unique_ptr<PlanRunner>& standard) {
+  if (!g_steps || program.is_inline) return nullptr;
+  return std::make_unique<StepsRunner>(std::move(standard));
+}
+
 const bool kRegistered = [] {
   register_runner(&replays);
+  register_runner(&steps);
   return true;
 }();
 
@@ -135,6 +178,18 @@ TEST(Runner, OfABackendReplaysAProgramToTheSameBits) {
   EXPECT_EQ(got.text, want.text);
   EXPECT_EQ(got.results, want.results);
   EXPECT_NE(want.results[1], want.results[2]) << "the noise is new each time";
+}
+
+TEST(Runner, MayLaunchTheEnginesStepsOneByOneAndSaysSo) {
+  constexpr int kRuns = 4;
+  Noisy step("/GPU:0");
+  const Noisy::Outcome want = step.run(kRuns);
+  g_steps = true;
+  const Noisy::Outcome got = step.run(kRuns);
+  g_steps = false;
+  EXPECT_GE(g_stepped, kRuns * 4);
+  EXPECT_EQ(got.results, want.results);
+  EXPECT_EQ(got.text, want.text + "by steps\n");
 }
 
 TEST(Runner, OfABackendLeavesProgramsThatAreNotItsOwn) {

@@ -100,7 +100,8 @@ struct KernelArg {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // Appends a launch. Throws errors::Internal when the driver refuses.
+  // Appends a launch: the same commands each time, but for the addresses. The
+  // queue may be recording. Throws errors::Internal when the driver refuses.
   virtual void launch(Queue& queue, const Grid& grid, const KernelArg* args,
                       int num_args) = 0;
   // The same for a library's kernel that may refuse arguments of a call.
