@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "backends/cuda/nccl_meeting.h"
 #include "backends/cuda/nccl_testing.h"
+#include "backends/gpu/gpu_device.h"
 #include "base/fresh_process.h"
 #include "base/thrown.h"
 #include "berth/config.h"
@@ -157,6 +159,38 @@ TEST_F(NcclFaults, ARunThatWasCutShortLeavesNothingBehind) {
     expect_sums(step, *plan);
     kNccl->begin("");
   }
+}
+
+// The stream of a device that had come failed before it got to the end of its
+// sum: the next who comes does not meet it.
+TEST_F(NcclFaults, WhoWasFollowedBySkippedWorkHasNotCome) {
+  const auto stream = [](int i) -> gpu::QueueStream& {
+    return static_cast<gpu::QueueStream&>(gpu(i).compute_stream());
+  };
+  const auto member = [](int i) {
+    NcclMember m;
+    m.card =
+        static_cast<CudaCard*>(&static_cast<gpu::GpuDevice&>(gpu(i)).card());
+    m.device = gpu(i).short_name();
+    return m;
+  };
+  NcclMeeting meeting;
+  const NcclMeeting::Call call{
+      .group = 1, .ranks = 2, .what = "test", .count = 4, .timeout_seconds = 1};
+  const uint64_t before = stream(1).skipped();
+  meeting.come(call, 1, member(1), stream(1));
+  Work work;
+  work.what = "Test";
+  work.run = [](void*, Stream&) { throw errors::Internal("on purpose"); };
+  stream(1).launch(work);
+  finish(stream(1).record());
+  stream(1).launch(work);
+  EXPECT_GT(stream(1).skipped(), before);
+  meeting.come(call, 0, member(0), stream(0));
+  EXPECT_TRUE(
+      says(message_of<errors::Aborted>([&] { meeting.leave(1, 0); }),
+           "did not begin for rank 0, since what came before it on rank 1"));
+  EXPECT_EQ(kNccl->calls("ncclAllReduce"), 0);
 }
 
 // The deadline of a step is the sum's, too, so that resetting the devices does
