@@ -105,11 +105,11 @@ class Bundle:
             self.home = self.work / "payload"
             unpack(packed, self.home)
             self.bin, self.lib = self.home / "bin", self.home / "lib"
-            self.files, self.fake = self.home, self.home / "fake_cuda"
+            self.files, self.fakes = self.home, self.home
         else:
             self.home = None
             self.bin, self.lib = build / "bin", build / "lib"
-            self.files, self.fake = root, build / "fake_cuda"
+            self.files, self.fakes = root, build
 
     def fixtures(self):
         return self.files / "conformance" / "fixtures"
@@ -121,7 +121,7 @@ class Bundle:
         e["BERTH_CACHE_DIR"] = str(self.work / "cache")
         e["BERTH_OFFLINE"] = "1"
         e["BERTH_FIXTURES"] = str(self.fixtures())
-        e["BERTH_FAKE_CUDA_FILE"] = str(self.fake / "libcuda.so.1")
+        e["BERTH_FAKES"] = str(self.fakes)
         for name in list(e):
             if name.startswith("GTEST_") or name == "BERTH_SIM":
                 del e[name]

@@ -42,7 +42,7 @@ def suite(program, *arguments, shards=False, filter_=""):
         if wanted:
             given.append(f"--gtest_filter={wanted}")
         environment = dict(context.environment)
-        if name == "backends_cuda":
+        if name.startswith("backends_cuda"):
             environment.pop("BERTH_OPENCL", None)
         count = context.at_once if shards else 1
         if context.options.sample > 1:
@@ -131,7 +131,7 @@ def sanitizer(context, limit_s, name):
     if tool is None:
         return absent("compute-sanitizer was not found on the PATH, in the toolkit's folders "
                       "or in Python packages")
-    environment = {**context.environment, "BERTH_CUDA_ALLOCATOR": "exact"}
+    environment = {**context.environment, "BERTH_GPU_ALLOCATOR": "exact"}
     wanted = context.options.filters.get(name, SANITIZED)
     begin = time.monotonic()
     done = run([tool, "--tool", "memcheck", "--error-exitcode", "99", "--print-limit", "20",
@@ -231,6 +231,7 @@ PARTS = [
     ("digits", 40, digits),
     ("strategies", 60, suite("conformance_strategy", shards=True, filter_=TWO_DEVICES)),
     ("backends_cuda", 30, suite("backends_cuda_test", filter_="-*Slow*:*Stress*")),
+    ("backends_cuda_nccl", 20, suite("backends_cuda_nccl_test", filter_="-*Slow*:*Stress*")),
     ("opencl", 20, opencl("device_suite")),
     ("backends_opencl", 30, opencl("backends_opencl_test")),
     ("sanitizer", 45, sanitizer),

@@ -97,7 +97,7 @@ def tools(b):
     """compute-sanitizer: gone, refusing, finding nothing, finding an error."""
     conformance = b.add("conformance", HEAD + ONE)
     context = parts.Context(b, options_of(b.bin))
-    begin = f"import os\nassert os.environ['BERTH_CUDA_ALLOCATOR'] == 'exact'\n{HEAD}{ONE}"
+    begin = f"import os\nassert os.environ['BERTH_GPU_ALLOCATOR'] == 'exact'\n{HEAD}{ONE}"
     cases = [
         ("print('Error: Device not supported')\nimport sys; sys.exit(1)", "absent"),
         (begin + "print('========= ERROR SUMMARY: 0 errors')", "passed"),

@@ -11,22 +11,18 @@
 #include <string>
 
 #include "backends/cuda/fake/fake_driver.h"
+#include "backends/cuda/fake/fake_file.h"
 #include "backends/cuda/nvrtc.h"
 #include "base/environment.h"
 
 namespace berth::cuda {
 
-// Where it was built, or, for a program that was carried away, where it is.
-inline std::string fake_file() {
-  const std::string file = environment("BERTH_FAKE_CUDA_FILE");
-  return file.empty() ? BERTH_FAKE_CUDA_FILE : file;
-}
-
 // The fake libcuda.so.1: whoever opens that name gets this one. Null when
 // BERTH_NO_FAKE_CUDA says so.
 inline const FakeDriver* load_fake() {
   if (!environment("BERTH_NO_FAKE_CUDA").empty()) return nullptr;
-  void* library = dlopen(fake_file().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library =
+      dlopen(fake_file(BERTH_FAKE_CUDA_FILE).c_str(), RTLD_NOW | RTLD_LOCAL);
   return library == nullptr ? nullptr
                             : static_cast<const FakeDriver*>(
                                   dlsym(library, "berth_fake_driver"));
@@ -42,7 +38,7 @@ class CudaTest : public testing::Test {
     std::string why;
     if (Nvrtc::find(&why) == nullptr) GTEST_SKIP() << why;
     if (!environment("BERTH_NO_FAKE_CUDA").empty()) return;
-    ASSERT_NE(kFake, nullptr) << fake_file();
+    ASSERT_NE(kFake, nullptr) << fake_file(BERTH_FAKE_CUDA_FILE);
     kFake->begin("");
   }
 };

@@ -27,7 +27,8 @@ struct FakeCudnnLibrary {
   const BerthCudnnApi* api = nullptr;
   FakeCudnn* fake = nullptr;
   FakeCudnnLibrary() {
-    void* library = dlopen(BERTH_FAKE_CUDNN_FILE, RTLD_NOW | RTLD_LOCAL);
+    void* library =
+        dlopen(fake_file(BERTH_FAKE_CUDNN_FILE).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     api = static_cast<const BerthCudnnApi*>(dlsym(library, "berth_cudnn_api"));
     using Get = FakeCudnn& (*)();
@@ -41,7 +42,7 @@ const FakeCudnnLibrary& fake_library() {
 }
 
 std::string fake_folder() {
-  return fs::path(BERTH_FAKE_CUDNN_FILE).parent_path();
+  return fs::path(fake_file(BERTH_FAKE_CUDNN_FILE)).parent_path();
 }
 
 // A folder of this test's own.

@@ -18,7 +18,7 @@ namespace berth::cuda {
 inline const FakeLt* load_fake_lt() {
   if (kFake == nullptr) return nullptr;
   // The folder comes first, so that no other is found.
-  const std::string file = BERTH_FAKE_LT_FILE;
+  const std::string file = fake_file(BERTH_FAKE_LT_FILE);
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   return library == nullptr
              ? nullptr

@@ -23,7 +23,8 @@ using collective_tests::AllReduceOptions;
 // Opened before anybody looks for it. Null when BERTH_NO_FAKE_NCCL says so.
 inline const FakeNccl* load_fake_nccl() {
   if (!environment("BERTH_NO_FAKE_NCCL").empty()) return nullptr;
-  void* library = dlopen(BERTH_FAKE_NCCL_FILE, RTLD_NOW | RTLD_LOCAL);
+  void* library =
+      dlopen(fake_file(BERTH_FAKE_NCCL_FILE).c_str(), RTLD_NOW | RTLD_LOCAL);
   return library == nullptr
              ? nullptr
              : static_cast<const FakeNccl*>(dlsym(library, "berth_fake_nccl"));

@@ -19,8 +19,7 @@ using fresh_process::refuses;
 using Json = nlohmann::json;
 
 const std::string kFolder =
-    std::string(BERTH_FAKE_CUDA_FILE)
-        .substr(0, std::string(BERTH_FAKE_CUDA_FILE).rfind('/'));
+    std::filesystem::path(fake_file(BERTH_FAKE_CUDA_FILE)).parent_path();
 
 // A file of this process's own, while there is one.
 struct OwnFile {
