@@ -370,8 +370,8 @@ TEST_F(LtProductsTest, OfALostCardThrow) {
 class LtOpsDeathTest : public LtProductsTest {};
 
 // The op on the device, whose own kernels do nothing here.
-void matmul_on_gpu(const char* fake_lt, long expected_launches,
-                   bool expected_right) {
+void matmul_on_gpu(const char* fake_lt, long expected_products,
+                   long expected_launches, bool expected_right) {
   kFake->begin("");
   kFakeLt->begin(fake_lt);
   const auto on = berth::device("/GPU:0");
@@ -380,6 +380,8 @@ void matmul_on_gpu(const char* fake_lt, long expected_launches,
   const long before = kFake->calls("cuLaunchKernel");
   const auto c = berth::matmul(a, b).to_vector<float>();
   const std::vector<float> right = {19, 22, 43, 50};
+  fresh_process::check(kFakeLt->calls("cublasLtMatmul") == expected_products,
+                       "products of the library");
   fresh_process::check(
       kFake->calls("cuLaunchKernel") - before == expected_launches,
       "launches of own kernels");
@@ -387,15 +389,15 @@ void matmul_on_gpu(const char* fake_lt, long expected_launches,
 }
 
 TEST_F(LtOpsDeathTest, ComeFromTheLibrarySlow) {
-  IN_A_FRESH_PROCESS(matmul_on_gpu("", 0, true));
+  IN_A_FRESH_PROCESS(matmul_on_gpu("", 1, 0, true));
 }
 
 TEST_F(LtOpsDeathTest, ComeFromOwnKernelsWhenItRefusesSlow) {
-  IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtCreate@1:1", 1, false));
+  IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtCreate@1:1", 0, 1, false));
   IN_A_FRESH_PROCESS(
-      matmul_on_gpu("fail=cublasLtMatmulAlgoGetHeuristic@1:15", 1, false));
+      matmul_on_gpu("fail=cublasLtMatmulAlgoGetHeuristic@1:15", 0, 1, false));
   // At the launch itself.
-  IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtMatmul@1:15", 1, false));
+  IN_A_FRESH_PROCESS(matmul_on_gpu("fail=cublasLtMatmul@1:15", 1, 1, false));
 }
 
 // A layer as a function, whose ends go with the product.
