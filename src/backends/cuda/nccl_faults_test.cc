@@ -56,7 +56,7 @@ TEST_F(NcclFaults, ASumThatNeverEndsIsGivenUpInTime) {
   kNccl->begin("hang=sum");
   const std::string message = failure<errors::DeadlineExceeded>(step, *plan);
   EXPECT_TRUE(says(message, "the sum of GPU:0, GPU:1 by NCCL (5 elements of "));
-  EXPECT_TRUE(says(message, "has not ended within 0.3 s; all of them are in"));
+  EXPECT_TRUE(says(message, "has not ended within 1 s; all of them are in"));
   EXPECT_TRUE(says(message, "BERTH_COLLECTIVES=own"));
   EXPECT_TRUE(says(message, "BERTH_NCCL_TIMEOUT"));
   works_again(step, *plan);
@@ -68,8 +68,7 @@ TEST_F(NcclFaults, CommunicatorsThatAreNotMadeAreGivenUpInTime) {
   const auto plan = step.plan();
   const std::string message = failure<errors::DeadlineExceeded>(step, *plan);
   EXPECT_TRUE(says(message, "the sum of GPU:3, GPU:2 by NCCL"));
-  EXPECT_TRUE(
-      says(message, "ncclCommInitRankConfig has not ended within 0.3 s"));
+  EXPECT_TRUE(says(message, "ncclCommInitRankConfig has not ended within 1 s"));
   kNccl->begin("");
   reset();
   expect_sums(step, *plan);
@@ -80,7 +79,7 @@ TEST_F(NcclFaults, ACallThatStaysUnderWayIsGivenUpInTime) {
   const auto plan = step.plan();
   kNccl->begin("hang=call");
   EXPECT_TRUE(says(failure<errors::DeadlineExceeded>(step, *plan),
-                   "ncclAllReduce has not ended within 0.3 s"));
+                   "ncclAllReduce has not ended within 1 s"));
   works_again(step, *plan);
 }
 
@@ -118,8 +117,8 @@ TEST_F(NcclFaults, OneOfEachCallIsNamed) {
         "ncclGroupEnd", "ncclAllReduce", "ncclCommGetAsyncError"}) {
     for (long at = 1; at <= 4; ++at) {
       // Communicators are made anew.
-      kNccl->begin("hang=sum");
-      failure<errors::DeadlineExceeded>(step, *plan);
+      kNccl->begin("async=1:6");
+      failure<errors::Aborted>(step, *plan);
       reset();
       const std::string fake = fmt::format("fail={}@{}:1", call, at);
       SCOPED_TRACE(fake);
@@ -196,12 +195,12 @@ TEST_F(NcclFaults, WhoWasFollowedBySkippedWorkHasNotCome) {
 // The deadline of a step is the sum's, too, so that resetting the devices does
 // not wait for longer.
 TEST_F(NcclFaults, TheDeadlineOfTheStepHolds) {
-  SumStep step{.devices = {gpu_name(0), gpu_name(2)}, .timeout_seconds = 0.2};
+  SumStep step{.devices = {gpu_name(0), gpu_name(2)}, .timeout_seconds = 2};
   const auto plan = step.plan();
   expect_sums(step, *plan);
   kNccl->begin("hang=sum");
   EXPECT_TRUE(says(failure<errors::DeadlineExceeded>(step, *plan),
-                   "has not ended within 0.2 s"));
+                   "has not ended within 2 s"));
   kNccl->begin("");
   reset();
   expect_sums(step, *plan);
@@ -210,7 +209,7 @@ TEST_F(NcclFaults, TheDeadlineOfTheStepHolds) {
 TEST_F(NcclFaults, TheDeadlineOfAStrategyHolds) {
   using namespace distribute;
   const MirroredStrategy strategy(gpus(2),
-                                  {.communication = {.timeout_seconds = 0.2}});
+                                  {.communication = {.timeout_seconds = 2}});
   const auto x = on_cards({{1, 2}, {30, 40}});
   const auto add = [&] {
     return strategy.run(
@@ -221,7 +220,7 @@ TEST_F(NcclFaults, TheDeadlineOfAStrategyHolds) {
   };
   kNccl->begin("hang=sum");
   EXPECT_TRUE(says(message_of<errors::DeadlineExceeded>([&] { add(); }),
-                   "has not ended within 0.2 s"));
+                   "has not ended within 2 s"));
   kNccl->begin("");
   reset();
   EXPECT_EQ(on_host(add().values()[1]), (std::vector<float>{31, 42}));

@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kTimeoutSeconds = 600;
 constexpr double kMostGraceSeconds = 10;
+constexpr double kCallSeconds = 60;
 constexpr auto kPollCalls = std::chrono::microseconds(5);
 
 double read_timeout() {
@@ -68,9 +69,14 @@ void refuse_parts_of_a_card(const NcclRound& round) {
 
 }  // namespace
 
+double nccl_call_seconds(const NcclRound& round) {
+  return std::max(round.timeout_seconds,
+                  std::min(NcclSums::default_timeout_seconds(), kCallSeconds));
+}
+
 std::chrono::duration<double> nccl_grace(const NcclRound& round) {
   return std::chrono::duration<double>(
-      std::min(round.timeout_seconds, kMostGraceSeconds));
+      std::min(nccl_call_seconds(round), kMostGraceSeconds));
 }
 
 NcclSums& NcclSums::get() {
@@ -260,8 +266,8 @@ void NcclSums::append(const NcclRound& round, Team& team) {
 
 void NcclSums::await_calls(const NcclRound& round, Team& team,
                            const char* call) {
-  const auto last =
-      Clock::now() + std::chrono::duration<double>(round.timeout_seconds);
+  const double seconds = nccl_call_seconds(round);
+  const auto last = Clock::now() + std::chrono::duration<double>(seconds);
   for (;;) {
     bool busy = false;
     {
@@ -279,8 +285,8 @@ void NcclSums::await_calls(const NcclRound& round, Team& team,
     }
     if (!busy) return;
     if (Clock::now() > last) {
-      throw errors::DeadlineExceeded(fmt::format(
-          "{} has not ended within {:g} s", call, round.timeout_seconds));
+      throw errors::DeadlineExceeded(
+          fmt::format("{} has not ended within {:g} s", call, seconds));
     }
     std::this_thread::sleep_for(kPollCalls);
   }

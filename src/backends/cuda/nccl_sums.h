@@ -110,7 +110,10 @@ class NcclSums {
   std::map<CudaCard*, std::vector<CUevent>> spare_;
 };
 
-// How long a library may take to let go of what was aborted.
+// How long calls of NCCL may take: making communicators takes longer than a
+// sum, which may have little time.
+double nccl_call_seconds(const NcclRound& round);
+// How long it may take to let go of what was aborted.
 std::chrono::duration<double> nccl_grace(const NcclRound& round);
 
 }  // namespace berth::cuda

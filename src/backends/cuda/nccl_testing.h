@@ -30,7 +30,7 @@ inline const FakeNccl* load_fake_nccl() {
              : static_cast<const FakeNccl*>(dlsym(library, "berth_fake_nccl"));
 }
 inline const FakeNccl* const kNccl = load_fake_nccl();
-inline constexpr const char* kTimeout = "0.3";
+inline constexpr const char* kTimeout = "1";
 inline const bool kShortTimeout =
     setenv("BERTH_NCCL_TIMEOUT", kTimeout, 1) == 0;
 

@@ -146,8 +146,9 @@ void NcclSums::look_at_issuer() {
   {
     const std::lock_guard lock(mutex_);
     if (!calling_) return;
-    const auto most = std::chrono::duration<double>(calling_->timeout_seconds) +
-                      2 * nccl_grace(*calling_);
+    const auto most =
+        std::chrono::duration<double>(nccl_call_seconds(*calling_)) +
+        2 * nccl_grace(*calling_);
     if (!stuck_ && Clock::now() - calling_since_ < most) return;
     stuck_ = true;
     held.assign(queue_.begin(), queue_.end());
