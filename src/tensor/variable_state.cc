@@ -233,8 +233,13 @@ struct Watch {
     return "it was skipped";
   }
 
+  // Kernels that hand their work on may fail after they ran.
+  bool failed() const {
+    return !ran || (before.stream->native() != nullptr && has_failed(before));
+  }
+
   void end() const {
-    if (ran) return;
+    if (!failed()) return;
     const std::string text =
         fmt::format("{} failed on {} ({})", what, device->short_name(), why());
     for (const Tensor& t : *handles) mark_torn(*t.impl()->variable, text);

@@ -373,14 +373,21 @@ FailureRef QueueStream::failure_at(uint64_t sequence) {
 }
 
 bool QueueStream::done(Event event) {
+  const auto ended = [&] {
+    Lock lock(mutex_);
+    return event.sequence < entries_.first();
+  };
+  // Then it is asked by what is dropped, too: one inside the other no further.
+  if (ended()) return true;
   retire(true);
-  Lock lock(mutex_);
-  return event.sequence < entries_.first();
+  return ended();
 }
 
 void QueueStream::synchronize(Event event) {
-  await(event.sequence);
-  retire(true);
+  if (!done(event)) {
+    await(event.sequence);
+    retire(true);
+  }
   // Another thread may look at a mark before it for a moment.
   FailureRef failure;
   for (;;) {

@@ -106,6 +106,24 @@ void expect_fails(const std::function<Tensor()>& make, const char* text) {
   config::reset_device_error("/GPU:0");
 }
 
+// The kernel was appended, and failed later.
+TEST_F(Indexing, AVariableIsNotReadAfterAFailedWrite) {
+  const auto on = berth::device("/GPU:0");
+  Variable v(zeros({3}));
+  const auto step = function([&](const Tensor& at) {
+    v.assign(gather(constant({1.f, 2.f, 3.f}), at));
+    return at;
+  });
+  for (int i = 0; i < 5; ++i) step(constant({0, 1, 2}));
+  EXPECT_EQ(v.value().to_vector<float>(), (std::vector<float>{1, 2, 3}));
+  step(constant({0, 1, 7}));
+  EXPECT_THROW(v.value().to_vector<float>(), errors::InvalidArgument);
+  config::reset_device_error("/GPU:0");
+  EXPECT_THROW(v.value(), errors::FailedPrecondition);
+  v.assign(constant({4.f, 5.f, 6.f}));
+  EXPECT_EQ(v.value().to_vector<float>(), (std::vector<float>{4, 5, 6}));
+}
+
 TEST_F(Indexing, FailsForIndicesOutOfRange) {
   const Tensor x = zeros({3, 4});
   expect_fails(
