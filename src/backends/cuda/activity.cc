@@ -51,23 +51,23 @@ struct CuptiCalls {
 #undef BERTH_CUPTI_MEMBER
 };
 
+const char* fill_cupti(void* library, CuptiCalls* calls) {
+#define BERTH_CUPTI_FIND(call)                                              \
+  calls->call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call)); \
+  if (calls->call == nullptr) return #call;
+  BERTH_CUPTI_CALLS(BERTH_CUPTI_FIND)
+#undef BERTH_CUPTI_FIND
+  return nullptr;
+}
+
 // The library's functions; why there are none.
 std::string open_cupti(CuptiCalls* calls) {
   std::vector<std::string> folders = library_folders();
   folders.push_back("/usr/local/cuda/extras/CUPTI/lib64");
-  void* library = nullptr;
-  for (const std::string& folder : folders) {
-    const std::string path = folder.empty() ? kCupti : folder + "/" + kCupti;
-    library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-  }
-  if (library == nullptr) return fmt::format("{} was not found", kCupti);
-#define BERTH_CUPTI_FIND(call)                                              \
-  calls->call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call)); \
-  if (calls->call == nullptr) return fmt::format("{} has no " #call, kCupti);
-  BERTH_CUPTI_CALLS(BERTH_CUPTI_FIND)
-#undef BERTH_CUPTI_FIND
-  return "";
+  const auto fill = [=](void* library) { return fill_cupti(library, calls); };
+  std::string tried;
+  if (open_library(kCupti, folders, fill, &tried)) return "";
+  return fmt::format("there is no {}; looked into: {}", kCupti, tried);
 }
 
 // What a launch or a copy belongs to.

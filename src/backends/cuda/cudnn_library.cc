@@ -19,19 +19,6 @@ namespace fs = std::filesystem;
 constexpr char kOwnLibrary[] = "libberth_cudnn.so";
 constexpr char kCudnn[] = "libcudnn.so.9";
 
-// cuDNN's package lies beside CUDA's: nvidia/cu13/lib, nvidia/cudnn/lib.
-std::vector<std::string> cudnn_folders() {
-  std::vector<std::string> folders;
-  for (const std::string& folder : library_folders()) {
-    folders.push_back(folder);
-    const fs::path path = folder;
-    if (path.filename() == "lib" && path.parent_path().filename() == "cu13") {
-      folders.push_back(path.parent_path().parent_path() / "cudnn" / "lib");
-    }
-  }
-  return folders;
-}
-
 // The table of the first folder that has the library.
 const BerthCudnnApi* find_table(const std::vector<std::string>& folders,
                                 std::string* why) {
@@ -63,7 +50,7 @@ struct FoundCudnn {
         why = "BERTH_CUDNN=off";
         return;
       }
-      api = open_cudnn(library_folders(), cudnn_folders(), &why);
+      api = open_cudnn(library_folders(), library_folders("cudnn"), &why);
     } catch (const errors::Error& e) {
       why = e.what();
     }

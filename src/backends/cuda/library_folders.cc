@@ -1,10 +1,12 @@
 #include "backends/cuda/library_folders.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "base/environment.h"
 
@@ -50,9 +52,21 @@ void add_packages(const fs::path& root, std::vector<std::string>& folders) {
   }
 }
 
+// Packages have a folder for each library: nvidia/cu13/lib, nvidia/cudnn/lib.
+void add_beside(const std::string& package, std::vector<std::string>& folders) {
+  std::vector<std::string> all;
+  for (const fs::path path : folders) {
+    all.push_back(path);
+    if (path.filename() == "lib" && path.parent_path().filename() == "cu13") {
+      all.push_back(path.parent_path().parent_path() / package / "lib");
+    }
+  }
+  folders = std::move(all);
+}
+
 }  // namespace
 
-std::vector<std::string> library_folders() {
+std::vector<std::string> library_folders(const std::string& package) {
   std::vector<std::string> folders =
       cut_at_colons(environment("BERTH_CUDA_LIBRARIES"));
   add_own_folder(folders);
@@ -67,7 +81,29 @@ std::vector<std::string> library_folders() {
     const fs::path real = fs::canonical(python, ignored);
     if (!real.empty()) add_packages(real.parent_path().parent_path(), folders);
   }
+  if (!package.empty()) add_beside(package, folders);
   return folders;
+}
+
+bool open_library(const char* name, const std::vector<std::string>& folders,
+                  const FillCalls& fill, std::string* tried) {
+  for (const std::string& folder : folders) {
+    const std::string path = folder.empty() ? name : folder + "/" + name;
+    std::error_code ignored;
+    const bool there = folder.empty() || fs::exists(path, ignored);
+    void* library =
+        there ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    const char* lacks = library == nullptr ? nullptr : fill(library);
+    if (library != nullptr && lacks == nullptr) return true;
+    *tried += tried->empty() ? "" : ", ";
+    *tried += folder.empty() ? "where the system looks" : folder;
+    if (lacks != nullptr) {
+      *tried += fmt::format(" (it has no {})", lacks);
+    } else if (there && !folder.empty()) {
+      *tried += fmt::format(" ({})", dlerror());
+    }
+  }
+  return false;
 }
 
 }  // namespace berth::cuda

@@ -1,16 +1,28 @@
-// Where NVIDIA's libraries may lie.
+// Where NVIDIA's libraries may lie, and how they are opened.
 
 #ifndef BERTH_BACKENDS_CUDA_LIBRARY_FOLDERS_H_
 #define BERTH_BACKENDS_CUDA_LIBRARY_FOLDERS_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace berth::cuda {
 
 // In the order in which they are looked into; "": where the system's loader
-// looks. Reads the environment and file names.
-std::vector<std::string> library_folders();
+// looks. Reads the environment and file names. `package`: also that of a
+// package of Python's beside CUDA's own, for example "cudnn".
+std::vector<std::string> library_folders(const std::string& package = "");
+
+// Finds the functions of an opened library; returns the name of the first that
+// it lacks, or null.
+using FillCalls = std::function<const char*(void* library)>;
+
+// Opens the first library of that name, for example "libnccl.so.2", that has
+// all functions; it stays open. False: *tried says where it was looked for,
+// and what was wrong there.
+bool open_library(const char* name, const std::vector<std::string>& folders,
+                  const FillCalls& fill, std::string* tried);
 
 }  // namespace berth::cuda
 

@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "backends/cuda/library_folders.h"
 #include "base/immortal.h"
 
@@ -24,34 +22,14 @@ const char* fill_lt(void* library, LtLibrary& lt) {
   return nullptr;
 }
 
-// Opens the first that fits; else says what was tried.
-bool open_lt(LtLibrary& lt, std::string& tried) {
-  for (const std::string& folder : library_folders()) {
-    const std::string path = folder.empty() ? kLtName : folder + "/" + kLtName;
-    std::error_code ignored;
-    const bool there = folder.empty() || std::filesystem::exists(path, ignored);
-    void* library =
-        there ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-    const char* lacks = library == nullptr ? nullptr : fill_lt(library, lt);
-    if (library != nullptr && lacks == nullptr) return true;
-    tried += tried.empty() ? "" : ", ";
-    tried += folder.empty() ? "where the system looks" : folder;
-    if (lacks != nullptr) {
-      tried += fmt::format(" (it has no {})", lacks);
-    } else if (there && !folder.empty()) {
-      tried += fmt::format(" ({})", dlerror());
-    }
-  }
-  return false;
-}
-
 struct FoundLt {
   LtLibrary lt;
   std::string why;
 
   FoundLt() {
     std::string tried;
-    if (open_lt(lt, tried)) return;
+    const auto fill = [this](void* library) { return fill_lt(library, lt); };
+    if (open_library(kLtName, library_folders(), fill, &tried)) return;
     why = fmt::format(
         "there is no {}: install CUDA 13's cuBLAS (pip install "
         "nvidia-cublas), or name its folder in BERTH_CUDA_LIBRARIES; looked "

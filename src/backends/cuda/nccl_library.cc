@@ -3,9 +3,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <vector>
-
 #include "backends/cuda/library_folders.h"
 #include "base/environment.h"
 #include "base/immortal.h"
@@ -20,22 +17,6 @@ constexpr char kInstallNccl[] =
     "install it (pip install nvidia-nccl-cu13), or name its folder in "
     "BERTH_CUDA_LIBRARIES";
 
-namespace fs = std::filesystem;
-
-// Packages have a folder for each library.
-std::vector<std::string> nccl_folders() {
-  std::vector<std::string> folders;
-  for (const std::string& folder : library_folders()) {
-    folders.push_back(folder);
-    const fs::path path = folder;
-    if (path.filename() != "lib" || path.parent_path().filename() != "cu13") {
-      continue;
-    }
-    folders.push_back(path.parent_path().parent_path() / "nccl" / "lib");
-  }
-  return folders;
-}
-
 // The first function that the library lacks; null: none.
 const char* fill_nccl(void* library, NcclCalls& calls) {
 #define BERTH_NCCL_FIND(call, ...)                                        \
@@ -45,22 +26,6 @@ const char* fill_nccl(void* library, NcclCalls& calls) {
   BERTH_NCCL_CALLS(BERTH_NCCL_FIND)
 #undef BERTH_NCCL_FIND
   return nullptr;
-}
-
-// Opens the first of the libraries that fits; else says what was tried.
-bool open_nccl(NcclCalls& calls, std::string& tried) {
-  for (const std::string& folder : nccl_folders()) {
-    const std::string path =
-        folder.empty() ? kNcclFile : folder + "/" + kNcclFile;
-    std::error_code ignored;
-    if (!folder.empty() && !fs::exists(path, ignored)) continue;
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    const char* lacks = library ? fill_nccl(library, calls) : nullptr;
-    if (library != nullptr && lacks == nullptr) return true;
-    if (!tried.empty()) tried += "; ";
-    tried += lacks ? fmt::format("{} has no {}", path, lacks) : dlerror();
-  }
-  return false;
 }
 
 }  // namespace
@@ -76,8 +41,12 @@ struct NcclFound {
       return;
     }
     std::string tried;
-    if (!open_nccl(nccl.calls_, tried)) {
-      why = fmt::format("there is no NCCL: {} ({})", kInstallNccl, tried);
+    const auto fill = [this](void* library) {
+      return fill_nccl(library, nccl.calls_);
+    };
+    if (!open_library(kNcclFile, library_folders("nccl"), fill, &tried)) {
+      why = fmt::format("there is no {}: {}; looked into: {}", kNcclFile,
+                        kInstallNccl, tried);
       return;
     }
     const NcclResult result = nccl.calls_.ncclGetVersion(&nccl.version_);

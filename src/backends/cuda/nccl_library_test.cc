@@ -91,7 +91,7 @@ TEST_F(NcclLibraryDeathTest, TheRealOneHasEveryFunction) {
     std::string why;
     const Nccl* nccl = Nccl::find(&why);
     check(nccl ? nccl->description().starts_with("NCCL 2.")
-               : has(why, "there is no NCCL: install it"),
+               : has(why, "there is no libnccl.so.2: install it"),
           why);
   });
   unsetenv("BERTH_NO_FAKE_NCCL");

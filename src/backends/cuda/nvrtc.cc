@@ -63,28 +63,6 @@ const char* fill(void* library, NvrtcCalls& calls) {
   return nullptr;
 }
 
-// Opens the first of the libraries that fits; else says what was tried.
-bool open(NvrtcCalls& calls, std::string& tried) {
-  for (const std::string& folder : library_folders()) {
-    const std::string path =
-        folder.empty() ? kLibrary : folder + "/" + kLibrary;
-    std::error_code ignored;
-    const bool there = folder.empty() || std::filesystem::exists(path, ignored);
-    void* library =
-        there ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-    const char* lacks = library == nullptr ? nullptr : fill(library, calls);
-    if (library != nullptr && lacks == nullptr) return true;
-    tried += tried.empty() ? "" : ", ";
-    tried += folder.empty() ? "where the system looks" : folder;
-    if (lacks != nullptr) {
-      tried += fmt::format(" (it has no {})", lacks);
-    } else if (there && !folder.empty()) {
-      tried += fmt::format(" ({})", dlerror());
-    }
-  }
-  return false;
-}
-
 // A program of NVRTC's.
 class Program {
  public:
@@ -136,7 +114,8 @@ struct NvrtcFound {
 
   NvrtcFound() {
     std::string tried;
-    if (!open(calls, tried)) {
+    const auto find = [this](void* library) { return fill(library, calls); };
+    if (!open_library(kLibrary, library_folders(), find, &tried)) {
       why = fmt::format("there is no {}: {}; looked into: {}", kLibrary,
                         kInstall, tried);
       return;
