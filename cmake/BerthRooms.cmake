@@ -50,7 +50,8 @@ function(berth_test name)
   target_include_directories(${name} PRIVATE ${berth_SOURCE_DIR}/src ${berth_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE berth GTest::gtest GTest::gtest_main fmt::fmt
     nlohmann_json::nlohmann_json ZLIB::ZLIB)
-  berth_suites(${name} ${BERTH_TEST_LIMIT} ${berth_test_labels} BERTH_CACHE_DIR=${CMAKE_BINARY_DIR}/test_cache)
+  berth_suites(${name} ${BERTH_TEST_LIMIT} ${berth_test_labels} BERTH_CACHE_DIR=${CMAKE_BINARY_DIR}/test_cache
+    ${berth_test_environment})
 endfunction()
 
 # berth_suites(PROGRAM TIMEOUT LABEL VARIABLE=VALUE...): each test suite of a gtest program is a
