@@ -62,6 +62,21 @@ const char* fill(void* library, NvrtcCalls& calls) {
   return nullptr;
 }
 
+// Opens the part of the library that it asks for by its name alone, which the
+// system's loader finds in few folders: from beside it.
+void open_builtins(const NvrtcCalls& calls) {
+  Dl_info info;
+  int major = 0, minor = 0;
+  if (dladdr(reinterpret_cast<const void*>(calls.nvrtcVersion), &info) == 0 ||
+      calls.nvrtcVersion(&major, &minor) != NVRTC_SUCCESS) {
+    return;
+  }
+  const std::string path = info.dli_fname;
+  const std::string file =
+      fmt::format("libnvrtc-builtins.so.{}.{}", major, minor);
+  dlopen((path.substr(0, path.rfind('/') + 1) + file).c_str(), RTLD_NOW);
+}
+
 // A program of NVRTC's.
 class Program {
  public:
@@ -119,6 +134,7 @@ struct NvrtcFound {
                         kInstall, tried);
       return;
     }
+    open_builtins(calls);
     try {
       nvrtc.reset(new Nvrtc(calls));
     } catch (const errors::Error& e) {
