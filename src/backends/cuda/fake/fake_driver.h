@@ -34,17 +34,14 @@ struct FakeDriver {
   // Lets nothing pass on a stream that was not there before, or does again.
   // Work that was appended is done all the same.
   void (*hold)(void* stream, bool held);
-  // Where bytes of a GPU can be touched, by its number; null: they are not all
-  // its own.
-  void* (*touch_on)(void* data, size_t bytes, int device);
+  // Where bytes of a GPU can be touched, by its number, -1: of any; null: they
+  // are not all of one allocation of its own.
+  char* (*touch)(uint64_t address, size_t bytes, int device);
   // The GPU whose context is current for the calling thread; -1: none.
   int (*current)();
   // Bytes allocated on all GPUs; streams, events, modules, host allocations.
   size_t (*bytes_used)();
   long (*objects)();
-  // Where these bytes of a GPU's memory can be touched; null: they are not
-  // all of one allocation.
-  char* (*touch)(uint64_t address, size_t bytes);
   // Lets so much time pass on the GPUs.
   void (*pass_time)(double ms);
 };

@@ -228,7 +228,7 @@ char* touch_all(const LtState& s, const Layout& l, const void* data) {
   const int64_t last =
       (l.batches - 1) * l.stride + (l.columns - 1) * l.pitch + l.rows;
   return s.driver->touch(address,
-                         static_cast<size_t>(last) * element_bytes(l.type));
+                         static_cast<size_t>(last) * element_bytes(l.type), -1);
 }
 
 double gelu_tanh(double v) {
@@ -609,7 +609,7 @@ FAKE_LT cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
   const size_t needs = kFakeLtScratch * static_cast<size_t>(kernel);
   const auto room = reinterpret_cast<uint64_t>(scratch);
   if (needs > 0 && (needs > scratch_bytes || room % 256 != 0 ||
-                    c.s.driver->touch(room, needs) == nullptr)) {
+                    c.s.driver->touch(room, needs, -1) == nullptr)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   Places at = {touch_all(c.s, *x, a), touch_all(c.s, *y, b),

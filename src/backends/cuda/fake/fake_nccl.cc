@@ -477,7 +477,8 @@ FAKE NcclResult ncclAllReduce(const void* source, void* target, size_t count,
   if (op != berth::cuda::kNcclSum || source != target || count == 0) {
     return violation(c.s, "what the fake does not do", kArgument);
   }
-  void* data = driver()->touch_on(target, count * size_of(type), comm->device);
+  void* data = driver()->touch(reinterpret_cast<uintptr_t>(target),
+                               count * size_of(type), comm->device);
   if (data == nullptr) {
     return violation(c.s, "memory that is not the GPU's own", kArgument);
   }

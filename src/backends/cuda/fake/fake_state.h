@@ -217,14 +217,16 @@ class Call {
     error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return true;
   }
-  // Where a device's bytes can be touched; null: they are not all its own.
+  // Where a device's bytes can be touched; null: they are not all of one
+  // allocation of its own. -1: of any device's.
   static char* touch(CUdeviceptr data, size_t bytes, int device) {
     const auto& all = state().allocations;
     auto it = all.upper_bound(data);
     if (it == all.begin()) return nullptr;
     --it;
     const Allocation& a = it->second;
-    if (a.device != device || data + bytes > it->first + a.bytes) {
+    if ((device >= 0 && a.device != device) ||
+        data + bytes > it->first + a.bytes) {
       return nullptr;
     }
     return a.own + (data - it->first);
