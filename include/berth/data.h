@@ -61,6 +61,13 @@ struct ShuffleOptions {
   bool reshuffle_each_iteration = true;
 };
 
+// Where a pass stands: what Iterator::save() returns. Text and host tensors
+// that nothing writes any more, to be kept in a file (train::Checkpoint).
+struct IteratorState {
+  std::string text;  // JSON
+  Tensors tensors;   // what buffers hold, row numbers
+};
+
 // One pass over a dataset. Ends its threads when destroyed.
 class Iterator {
  public:
@@ -74,6 +81,19 @@ class Iterator {
   std::optional<Tensors> next();
   // The same into `element`, whose storage is used again; false at the end.
   bool next(Tensors& element);
+
+  // Returns where the pass stands: positions, random state, what is buffered.
+  // The pass goes on afterwards. Threads of the pass are held still meanwhile.
+  // Throws errors::FailedPrecondition after an error of next().
+  IteratorState save();
+  // Goes to where the pass of an equal dataset stood, in this process or
+  // another: what next() returns from here on is equal to the bit, later
+  // iterations of the dataset included. What a generator knows is its own: it
+  // starts again and its first elements are left out. Throws
+  // errors::InvalidArgument when the state is that of other transforms,
+  // errors::DataLoss when it is damaged; the iterator then stands at the
+  // beginning of a pass.
+  void restore(const IteratorState& state);
 
  private:
   friend class Dataset;

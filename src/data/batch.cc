@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "data/node.h"
+#include "data/pass_state.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 
@@ -73,6 +73,14 @@ class GatherStream : public ElementStream {
     rows_->gather(indices_, out);
     return true;
   }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    save_source(w, source_);
+  }
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    restore_source(r, &source_);
+  }
 
  private:
   const BatchNode* node_;
@@ -87,21 +95,38 @@ class StackStream : public ElementStream {
   StackStream(const BatchNode* node, const Pass& pass)
       : node_(node), source_(node->parent().open(pass)) {}
   bool next(Tensors* out) override {
-    size_t count = 0;
-    while (source_ && count < node_->size()) {
-      if (count == elements_.size()) elements_.emplace_back();
-      if (!source_->next(&elements_[count])) {
+    // What a batch has stays there when an element fails and is left out.
+    while (source_ && count_ < node_->size()) {
+      if (count_ == elements_.size()) elements_.emplace_back();
+      if (!source_->next(&elements_[count_])) {
         source_.reset();
         break;
       }
-      check(count);
-      ++count;
+      check(count_);
+      ++count_;
     }
-    if (!node_->wanted(count)) return false;
-    stack(count, out);
+    if (!node_->wanted(count_)) return false;
+    stack(count_, out);
     for (Tensors& element : elements_) element.clear();
-    first_ += static_cast<int64_t>(count);
+    first_ += static_cast<int64_t>(count_);
+    count_ = 0;
     return true;
+  }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    w.put(first_);
+    w.put(count_);
+    for (size_t i = 0; i < count_; ++i) w.put(elements_[i]);
+    save_source(w, source_);
+  }
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    first_ = r.number(0);
+    count_ = static_cast<size_t>(
+        r.number(0, static_cast<int64_t>(node_->size()) - 1));
+    elements_.resize(count_);
+    for (Tensors& element : elements_) element = r.element();
+    restore_source(r, &source_);
   }
 
  private:
@@ -162,6 +187,7 @@ class StackStream : public ElementStream {
   const BatchNode* node_;
   std::unique_ptr<ElementStream> source_;  // null at its end
   std::vector<Tensors> elements_;          // storage is used again
+  size_t count_ = 0;                       // of the batch at hand
   int64_t first_ = 0;                      // number of the batch's first
 };
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "berth/errors.h"
-#include "data/node.h"
+#include "data/pass_state.h"
 #include "device/device_manager.h"
 #include "tensor/tensor_impl.h"
 
@@ -24,7 +24,9 @@ class CopyNode : public Transform {
 class CopyStream : public ElementStream {
  public:
   CopyStream(const CopyNode* node, const Pass& pass)
-      : device_(node->device()), source_(node->parent().open(pass)) {}
+      : node_(node),
+        device_(node->device()),
+        source_(node->parent().open(pass)) {}
 
   bool next(Tensors* out) override {
     if (!source_->next(out)) return false;
@@ -33,8 +35,17 @@ class CopyStream : public ElementStream {
     }
     return true;
   }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    source_->save(w);
+  }
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    source_->restore(r);
+  }
 
  private:
+  const CopyNode* node_;
   Device& device_;
   std::unique_ptr<ElementStream> source_;
 };

@@ -5,16 +5,17 @@
 #include "base/diagnostics.h"
 #include "base/where.h"
 #include "berth/data.h"
-#include "data/node.h"
+#include "data/pass_state.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 
 namespace berth::data {
 
 struct Iterator::State {
-  explicit State(const Dataset& d)
+  explicit State(const Dataset& d, bool restoring = false)
       : dataset(d),
-        stream(dataset.node().open({stop.get_token(), /*peek=*/false})) {}
+        stream(dataset.node().open(
+            {.stop = stop.get_token(), .restoring = restoring})) {}
   ~State() { stop.request_stop(); }
 
   Dataset dataset;  // keeps the nodes that the streams refer to
@@ -49,6 +50,40 @@ std::optional<Tensors> Iterator::next() {
   Tensors element;
   if (!next(element)) return std::nullopt;
   return element;
+}
+
+IteratorState Iterator::save() {
+  State& s = *state_;
+  const Node& node = s.dataset.node();
+  if (s.failure) {
+    PassWriter::cannot(node, "it ended with an error: " + s.failure->message);
+  }
+  PassWriter writer;
+  writer.put_memory(node, [&] { save_source(writer, s.stream); });
+  return writer.finish();
+}
+
+void Iterator::restore(const IteratorState& saved) {
+  const Dataset dataset = state_->dataset;
+  const Node& node = dataset.node();
+  PassReader reader(saved);
+  // Its threads may begin passes: they end before these are counted.
+  state_->stop.request_stop();
+  state_->stream.reset();
+  PassWriter before;
+  before.put_memory(node, [] {});
+  const IteratorState memory = before.finish();
+  try {
+    auto fresh = std::make_unique<State>(dataset, /*restoring=*/true);
+    reader.memory(node);
+    restore_source(reader, &fresh->stream);
+    reader.finish();
+    state_ = std::move(fresh);
+  } catch (...) {
+    PassReader(memory).memory(node);
+    state_ = std::make_unique<State>(dataset);
+    throw;
+  }
 }
 
 Iterator Dataset::make_iterator() const {

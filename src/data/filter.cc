@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "data/pass_state.h"
 #include "data/user_call.h"
 
 namespace berth::data {
@@ -31,6 +32,16 @@ class FilterStream : public ElementStream {
       }
     }
     return false;
+  }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    w.put(number_);
+    source_->save(w);
+  }
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    number_ = r.number(0);
+    source_->restore(r);
   }
 
  private:

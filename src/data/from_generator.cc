@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "data/pass_state.h"
 #include "data/user_call.h"
 
 namespace berth::data {
@@ -56,27 +57,55 @@ class GeneratorNode : public Node {
 
 class GeneratorStream : public ElementStream {
  public:
-  explicit GeneratorStream(const GeneratorNode* node) : node_(node) {}
+  GeneratorStream(const GeneratorNode* node, std::stop_token stop)
+      : node_(node), stop_(std::move(stop)) {}
   bool next(Tensors* out) override {
+    for (; replay_ > 0; --replay_) {
+      if (stop_.stop_requested() || !produce(out)) return false;
+    }
+    return produce(out);
+  }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    w.put(number_ + replay_);
+    w.put(ended_);
+  }
+  // What a generator knows is its own: it is called as often as before.
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    replay_ = r.number(0);
+    ended_ = r.flag();
+  }
+
+ private:
+  // A generator that has ended or thrown is not called again.
+  bool produce(Tensors* out) {
+    if (ended_) return false;
+    ended_ = true;
     // The factory runs where and when the elements are made.
     if (!generator_) generator_ = node_->start();
-    return call_user(*node_, number_++, [&] {
+    const bool any = call_user(*node_, number_, [&] {
       std::optional<Tensors> element = generator_();
       if (!element) return false;
       node_->check(*element);
       *out = std::move(*element);
       return true;
     });
+    number_ += any;
+    ended_ = !any;
+    return any;
   }
 
- private:
   const GeneratorNode* node_;
+  std::stop_token stop_;
   Generator generator_;
-  int64_t number_ = 0;
+  int64_t number_ = 0;  // of the next element
+  int64_t replay_ = 0;  // elements to leave out after a restore
+  bool ended_ = false;
 };
 
-std::unique_ptr<ElementStream> GeneratorNode::elements(const Pass&) const {
-  return std::make_unique<GeneratorStream>(this);
+std::unique_ptr<ElementStream> GeneratorNode::elements(const Pass& pass) const {
+  return std::make_unique<GeneratorStream>(this, pass.stop);
 }
 
 }  // namespace

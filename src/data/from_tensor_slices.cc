@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "data/node.h"
+#include "data/pass_state.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
 
@@ -11,14 +11,23 @@ namespace {
 // Counts 0, 1, ... n - 1.
 class Counter : public IndexStream {
  public:
-  explicit Counter(int64_t n) : n_(n) {}
+  Counter(const Node* node, int64_t n) : node_(node), n_(n) {}
   bool next(int64_t* out) override {
     if (at_ == n_) return false;
     *out = at_++;
     return true;
   }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    w.put(at_);
+  }
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    at_ = r.number(0, n_);
+  }
 
  private:
+  const Node* node_;
   int64_t n_;
   int64_t at_ = 0;
 };
@@ -29,7 +38,7 @@ class SlicesNode : public Node {
       : Node(what, site), rows_(std::move(rows)) {}
   const Rows* rows() const override { return rows_.get(); }
   std::unique_ptr<IndexStream> indices(const Pass&) const override {
-    return std::make_unique<Counter>(rows_->count());
+    return std::make_unique<Counter>(this, rows_->count());
   }
   int64_t cardinality() const override { return rows_->count(); }
   const std::vector<TensorSpec>& specs() const override {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "data/pass_state.h"
 #include "data/user_call.h"
 #include "device/device_manager.h"
 #include "device/engine_thread.h"
@@ -20,6 +21,16 @@ class MapStream : public ElementStream {
     if (!source_->next(&element_)) return false;
     *out = call_map(*node_, number_++, node_->fn(), element_);
     return true;
+  }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    w.put(number_);
+    source_->save(w);
+  }
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    number_ = r.number(0);
+    source_->restore(r);
   }
 
  private:
@@ -58,7 +69,7 @@ const std::vector<TensorSpec>& MapNode::specs() const {
   auto specs = std::make_unique<std::vector<TensorSpec>>();
   std::stop_source stop;
   Tensors element;
-  if (open({stop.get_token(), /*peek=*/true})->next(&element)) {
+  if (open({.stop = stop.get_token(), .peek = true})->next(&element)) {
     // Batches of unknown size stay so.
     const auto& before = parent().specs();
     const bool unknown =

@@ -19,6 +19,8 @@ class RowStream : public ElementStream {
     rows_->row(index, out);
     return true;
   }
+  void save(PassWriter& w) override { indices_->save(w); }
+  void restore(PassReader& r) override { indices_->restore(r); }
 
  private:
   const Rows* rows_;
@@ -26,6 +28,12 @@ class RowStream : public ElementStream {
 };
 
 }  // namespace
+
+void cannot_save() {
+  throw errors::Unimplemented(
+      "where this pass stands cannot be saved: one of its transforms does not "
+      "say where it is");
+}
 
 std::unique_ptr<IndexStream> Node::indices(const Pass&) const {
   throw errors::Internal(where() + " has no row numbers");

@@ -20,6 +20,12 @@
 
 namespace berth::data {
 
+class PassReader;  // data/pass_state.h
+class PassWriter;
+
+// Throws errors::Unimplemented: a stream that cannot be saved.
+[[noreturn]] void cannot_save();
+
 // A sequence of T that is computed as it is read.
 template <class T>
 class Stream {
@@ -28,6 +34,10 @@ class Stream {
   // Sets `out` (whose storage is used again) to the next value; false at the
   // end and after a stop. Not called again after false or an exception.
   virtual bool next(T* out) = 0;
+
+  // Where the pass stands: data/pass_state.h says how.
+  virtual void save(PassWriter&) { cannot_save(); }
+  virtual void restore(PassReader&) { cannot_save(); }
 };
 using ElementStream = Stream<Tensors>;
 using IndexStream = Stream<int64_t>;
@@ -38,6 +48,17 @@ struct Pass {
   std::stop_token stop;
   // Only looks at the first element: must not advance state of a node.
   bool peek = false;
+  // restore() comes next: threads start at the first next().
+  bool restoring = false;
+  // A stream may be read on after an error, which concerned one element
+  // (ignore_errors).
+  bool keep_going = false;
+};
+
+// What a node remembers between passes.
+struct NodeMemory {
+  int64_t passes = 0;  // begun so far
+  int64_t seed = 0;
 };
 
 class Node {
@@ -59,8 +80,15 @@ class Node {
   virtual int64_t cardinality() const = 0;
   virtual const std::vector<TensorSpec>& specs() const = 0;
 
+  // The nodes that this one reads.
+  virtual std::vector<const Node*> inputs() const { return {}; }
+  // What the next pass depends on, where it does (shuffle).
+  virtual NodeMemory memory() const { return {}; }
+  virtual void set_memory(const NodeMemory&) const {}
+
   // "shuffle (train.cc:12)"
   std::string where() const;
+  const char* what() const { return what_; }
   Site site() const { return site_; }
 
  private:
@@ -91,7 +119,9 @@ class Transform : public Node {
   const std::vector<TensorSpec>& specs() const override {
     return parent().specs();
   }
+  std::vector<const Node*> inputs() const override { return {&parent()}; }
   const Node& parent() const { return parent_.node(); }
+  const Dataset& dataset() const { return parent_; }
 
  private:
   Dataset parent_;

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "data/pass_state.h"
 #include "data/stop_link.h"
 
 namespace berth::data {
@@ -27,79 +28,112 @@ class PrefetchNode : public Transform {
 class PrefetchStream : public ElementStream {
  public:
   PrefetchStream(const PrefetchNode* node, const Pass& pass)
-      : stop_(pass.stop),
+      : node_(*node),
+        keep_going_(pass.keep_going),
+        stop_(pass.stop),
         source_(node->parent().open(stop_.inner(pass))),
         autotune_(node->buffer_size() == AUTOTUNE),
         depth_(autotune_ ? kFirstDepth
                          : static_cast<size_t>(node->buffer_size())),
         ring_(std::min(depth_, kLastDepth)) {
-    thread_ = start_thread(*node, [this] { produce(); });
+    if (!pass.restoring) start();
   }
   ~PrefetchStream() override { stop_.request_stop(); }
 
   bool next(Tensors* out) override {
+    if (!thread_.joinable() && !ended_) start();
     out->clear();  // its blocks can be used again from here on
     std::unique_lock lock(mutex_);
-    if (count_ == 0 && !ended_) {
-      // The reader waits although the ring had been full: a deeper one would
-      // have carried it over the slow spell.
-      if (autotune_ && was_full_) depth_ = std::min(2 * depth_, kLastDepth);
-      was_full_ = false;
-      if (maker_waits_) room_.notify_one();
-      reader_waits_ = true;
-      const bool ready =
-          ready_.wait(lock, stop_.token(), [&] { return count_ || ended_; });
-      reader_waits_ = false;
-      if (!ready) return false;
-    }
-    if (count_ == 0) {
-      if (failure_) failure_->raise();
-      return false;
-    }
-    std::swap(*out, ring_[head_]);
+    if (count_ == 0 && !ended_ && !wait(&lock)) return false;
+    if (count_ == 0) return false;
+    Ready& first = ring_[head_];
     head_ = (head_ + 1) % ring_.size();
     --count_;
     // Wakes seldom: once half of the ring is free.
     if (maker_waits_ && count_ <= depth_ / 2) room_.notify_one();
+    if (first.failure) {
+      const Failure failure = *std::exchange(first.failure, std::nullopt);
+      failure.raise();
+    }
+    std::swap(*out, first.element);
     return true;
   }
 
+  void save(PassWriter& w) override;
+  void restore(PassReader& r) override;
+
  private:
-  void produce() {
+  struct Ready {
     Tensors element;
     std::optional<Failure> failure;
-    try {
-      while (source_->next(&element) && push(&element)) element.clear();
-    } catch (...) {
-      failure = Failure::current();
-    }
-    std::lock_guard lock(mutex_);
-    failure_ = std::move(failure);
-    ended_ = true;
-    ready_.notify_one();
+  };
+
+  void start() {
+    thread_ = start_thread(node_, [this] { produce(); });
   }
 
-  // Waits for room; false after a stop.
-  bool push(Tensors* element) {
-    if (stop_.token().stop_requested()) return false;
+  // The reader's: until something is ready or nothing comes; false after a
+  // stop.
+  bool wait(std::unique_lock<std::mutex>* lock) {
+    // It waits although the ring had been full: a deeper one would have
+    // carried it over the slow spell.
+    if (autotune_ && was_full_) deepen();
+    was_full_ = false;
+    if (maker_waits_) room_.notify_one();
+    reader_waits_ = true;
+    const bool ready =
+        ready_.wait(*lock, stop_.token(), [&] { return count_ || ended_; });
+    reader_waits_ = false;
+    return ready;
+  }
+
+  void deepen() { depth_ = std::min(2 * depth_, kLastDepth); }
+
+  void produce() {
+    Ready made;
+    bool more = true;
+    while (more && wait_for_room()) {
+      std::lock_guard turn(source_mutex_);
+      try {
+        more = source_->next(&made.element);
+      } catch (...) {
+        made.failure = Failure::current();
+      }
+      more = put(&made, more);
+      made.element.clear();
+    }
+  }
+
+  // Waits until an element may be made; false after a stop.
+  bool wait_for_room() {
     std::unique_lock lock(mutex_);
-    if (count_ >= depth_) {
-      was_full_ = true;
+    if (count_ >= depth_ || held_) {
+      was_full_ = was_full_ || count_ >= depth_;
       maker_waits_ = true;
-      const bool room =
-          room_.wait(lock, stop_.token(), [&] { return count_ <= depth_ / 2; });
+      const bool room = room_.wait(
+          lock, stop_.token(), [&] { return !held_ && count_ <= depth_ / 2; });
       maker_waits_ = false;
       if (!room) return false;
     }
-    if (count_ == ring_.size()) grow();
-    std::swap(*element, ring_[(head_ + count_) % ring_.size()]);
-    ++count_;
-    if (reader_waits_) ready_.notify_one();
-    return true;
+    return !stop_.token().stop_requested();
   }
 
-  void grow() {
-    std::vector<Tensors> larger(std::min(2 * ring_.size(), depth_));
+  // Puts what was made into the ring; false when nothing more is to be made.
+  bool put(Ready* made, bool any) {
+    std::lock_guard lock(mutex_);
+    ended_ = !any || (made->failure && !keep_going_);
+    if (any) {
+      if (count_ == ring_.size()) grow(2 * ring_.size());
+      std::swap(*made, ring_[(head_ + count_) % ring_.size()]);
+      made->failure.reset();
+      ++count_;
+    }
+    if (reader_waits_) ready_.notify_one();
+    return !ended_;
+  }
+
+  void grow(size_t size) {
+    std::vector<Ready> larger(size);
     for (size_t i = 0; i < count_; ++i) {
       larger[i] = std::move(ring_[(head_ + i) % ring_.size()]);
     }
@@ -107,22 +141,60 @@ class PrefetchStream : public ElementStream {
     head_ = 0;
   }
 
+  const PrefetchNode& node_;
+  const bool keep_going_;
   StopLink stop_;
-  std::unique_ptr<ElementStream> source_;  // the thread's
+  std::mutex source_mutex_;                // taken before mutex_
+  std::unique_ptr<ElementStream> source_;  // under source_mutex_
   const bool autotune_;
 
   std::mutex mutex_;  // everything below
   std::condition_variable_any ready_, room_;
   size_t depth_;
-  std::vector<Tensors> ring_;
+  std::vector<Ready> ring_;
   size_t head_ = 0, count_ = 0;
   bool reader_waits_ = false, maker_waits_ = false;
+  bool held_ = false;      // the source is being saved
   bool was_full_ = false;  // since the reader last waited
   bool ended_ = false;
-  std::optional<Failure> failure_;
 
   std::jthread thread_;  // last: joined before the rest goes
 };
+
+void PrefetchStream::save(PassWriter& w) {
+  {
+    std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  std::lock_guard turn(source_mutex_);
+  const Finally release([&] {
+    std::lock_guard lock(mutex_);
+    held_ = false;
+    room_.notify_one();
+  });
+  w.begin(node_);
+  w.put(count_);
+  for (size_t i = 0; i < count_; ++i) {
+    const Ready& ready = ring_[(head_ + i) % ring_.size()];
+    w.put(ready.failure);
+    if (!ready.failure) w.put(ready.element);
+  }
+  w.put(!ended_);
+  if (!ended_) source_->save(w);
+}
+
+void PrefetchStream::restore(PassReader& r) {
+  r.begin(node_);
+  const auto count = static_cast<size_t>(r.number(0, kMostSaved));
+  if (count > ring_.size()) grow(count);
+  for (count_ = 0; count_ < count; ++count_) {
+    Ready& ready = ring_[count_];
+    ready.failure = r.failure();
+    if (!ready.failure) ready.element = r.element();
+  }
+  ended_ = !r.flag();
+  if (!ended_) source_->restore(r);
+}
 
 std::unique_ptr<ElementStream> PrefetchNode::elements(const Pass& pass) const {
   // Who only looks at one element needs none ahead.

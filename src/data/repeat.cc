@@ -1,4 +1,4 @@
-#include "data/node.h"
+#include "data/pass_state.h"
 
 namespace berth::data {
 
@@ -7,8 +7,11 @@ namespace {
 template <class T>
 class RepeatStream : public Stream<T> {
  public:
-  RepeatStream(const Node* parent, int64_t count, Pass pass)
-      : parent_(parent), left_(count), pass_(std::move(pass)) {}
+  RepeatStream(const Transform* node, int64_t count, Pass pass)
+      : node_(node),
+        parent_(&node->parent()),
+        left_(count),
+        pass_(std::move(pass)) {}
   bool next(T* out) override {
     while (left_ != 0 && !pass_.stop.stop_requested()) {
       if (!source_) source_ = data::open<T>(*parent_, pass_);
@@ -23,8 +26,24 @@ class RepeatStream : public Stream<T> {
     }
     return false;
   }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    w.put(left_);
+    w.put(any_);
+    w.put_memory(*parent_, [&] { save_source(w, source_); });
+  }
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    left_ = r.number(std::min<int64_t>(left_, 0), std::max<int64_t>(left_, 0));
+    any_ = r.flag();
+    // Opening it counts as a pass, which what was saved has counted.
+    source_ = data::open<T>(*parent_, pass_);
+    r.memory(*parent_);
+    restore_source(r, &source_);
+  }
 
  private:
+  const Transform* node_;
   const Node* parent_;
   int64_t left_;  // passes, with the current one; negative: no end
   Pass pass_;
@@ -38,7 +57,7 @@ class RepeatNode : public Selection<RepeatNode> {
       : Selection("repeat", site, parent), count_(count) {}
   template <class T>
   std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
-    return std::make_unique<RepeatStream<T>>(&parent(), count_, pass);
+    return std::make_unique<RepeatStream<T>>(this, count_, pass);
   }
   int64_t cardinality() const override {
     const int64_t n = parent().cardinality();

@@ -21,6 +21,8 @@ class Rows {
  public:
   virtual ~Rows() = default;
   virtual int64_t count() const = 0;
+  // Whether `index`, not negative, names a row.
+  virtual bool holds(int64_t index) const { return index < count(); }
   // One spec per component of one row.
   virtual const std::vector<TensorSpec>& specs() const = 0;
   // Sets `out` to row `index`.

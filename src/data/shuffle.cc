@@ -4,7 +4,7 @@
 #include <random>
 
 #include "base/rng.h"
-#include "data/node.h"
+#include "data/pass_state.h"
 
 namespace berth::data {
 
@@ -32,6 +32,12 @@ class Draws {
     return static_cast<uint64_t>(product >> 64);
   }
 
+  uint64_t drawn() const { return at_; }
+  void go_to(uint64_t at) {
+    at_ = at;
+    if (at_ % 2 != 0) block_ = words_.block(at_ / 2);
+  }
+
  private:
   uint64_t word() {
     const int half = static_cast<int>(at_ % 2);
@@ -45,14 +51,51 @@ class Draws {
   uint64_t at_ = 0;
 };
 
+class ShuffleNode : public Selection<ShuffleNode> {
+ public:
+  ShuffleNode(const Dataset& parent, int64_t buffer_size,
+              const ShuffleOptions& options, Site site)
+      : Selection("shuffle", site, parent),
+        buffer_size_(static_cast<size_t>(buffer_size)),
+        seeded_(options.seed.has_value()),
+        reshuffle_(options.reshuffle_each_iteration),
+        seed_(options.seed ? *options.seed : any_seed()) {}
+
+  template <class T>
+  std::unique_ptr<Stream<T>> stream(const Pass& pass) const;
+  size_t buffer_size() const { return buffer_size_; }
+
+  NodeMemory memory() const override {
+    return {static_cast<int64_t>(passes_.load()),
+            static_cast<int64_t>(seed_.load())};
+  }
+  void set_memory(const NodeMemory& memory) const override {
+    passes_ = static_cast<uint64_t>(memory.passes);
+    if (!seeded_) seed_ = static_cast<uint64_t>(memory.seed);
+  }
+
+ private:
+  static uint64_t any_seed() {
+    std::random_device device;
+    return uint64_t{device()} << 32 | device();
+  }
+
+  size_t buffer_size_;
+  bool seeded_;
+  bool reshuffle_;
+  mutable std::atomic<uint64_t> seed_;
+  mutable std::atomic<uint64_t> passes_{0};
+};
+
 template <class T>
 class ShuffleStream : public Stream<T> {
  public:
-  ShuffleStream(std::unique_ptr<Stream<T>> source, int64_t buffer_size,
-                Draws draws, std::stop_token stop)
-      : source_(std::move(source)),
-        size_(static_cast<size_t>(buffer_size)),
-        draws_(draws),
+  ShuffleStream(const ShuffleNode* node, std::unique_ptr<Stream<T>> source,
+                NodeMemory pass, std::stop_token stop)
+      : node_(node),
+        source_(std::move(source)),
+        pass_(pass),
+        draws_(draws_of(pass)),
         stop_(std::move(stop)) {}
 
   bool next(T* out) override {
@@ -63,7 +106,39 @@ class ShuffleStream : public Stream<T> {
     return true;
   }
 
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    w.put(pass_.passes);
+    w.put(pass_.seed);
+    w.put(draws_.drawn());
+    w.put(started_);
+    w.put(hole_);
+    if (hole_ < buffer_.size()) buffer_[hole_] = T{};
+    save_values(w, buffer_);
+    save_source(w, source_);
+  }
+
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    pass_.passes = r.number();
+    pass_.seed = r.number();
+    draws_ = draws_of(pass_);
+    draws_.go_to(r.word());
+    started_ = r.flag();
+    hole_ = static_cast<size_t>(r.number(0));
+    restore_values(r, *node_, &buffer_);
+    if (buffer_.size() > node_->buffer_size()) {
+      r.damaged("its buffer is larger than that of this shuffle");
+    }
+    restore_source(r, &source_);
+  }
+
  private:
+  static Draws draws_of(const NodeMemory& pass) {
+    return {static_cast<uint64_t>(pass.seed),
+            static_cast<uint64_t>(pass.passes)};
+  }
+
   // Fills the whole buffer, later the place of what was handed out last.
   void fill() {
     if (started_ && hole_ < buffer_.size()) {
@@ -73,20 +148,21 @@ class ShuffleStream : public Stream<T> {
       buffer_.pop_back();
     }
     if (started_) return;
-    started_ = true;
     T value{};
-    while (buffer_.size() < size_ && !stop_.stop_requested()) {
+    while (buffer_.size() < node_->buffer_size() && !stop_.stop_requested()) {
       if (!source_->next(&value)) {
         source_.reset();
-        return;
+        break;
       }
       buffer_.push_back(std::move(value));
       value = T{};
     }
+    started_ = true;
   }
 
+  const ShuffleNode* node_;
   std::unique_ptr<Stream<T>> source_;  // null at its end
-  size_t size_;
+  NodeMemory pass_;                    // the number of this pass, and its seed
   Draws draws_;
   std::stop_token stop_;
   std::vector<T> buffer_;
@@ -94,37 +170,18 @@ class ShuffleStream : public Stream<T> {
   bool started_ = false;
 };
 
-class ShuffleNode : public Selection<ShuffleNode> {
- public:
-  ShuffleNode(const Dataset& parent, int64_t buffer_size,
-              const ShuffleOptions& options, Site site)
-      : Selection("shuffle", site, parent),
-        buffer_size_(buffer_size),
-        seed_(options.seed ? *options.seed : any_seed()),
-        reshuffle_(options.reshuffle_each_iteration) {}
-
-  template <class T>
-  std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
-    uint64_t number = 0;
-    if (reshuffle_) {
-      number = pass.peek ? passes_.load() : passes_.fetch_add(1);
-    }
-    return std::make_unique<ShuffleStream<T>>(data::open<T>(parent(), pass),
-                                              buffer_size_,
-                                              Draws(seed_, number), pass.stop);
+template <class T>
+std::unique_ptr<Stream<T>> ShuffleNode::stream(const Pass& pass) const {
+  uint64_t number = 0;
+  if (reshuffle_) {
+    number = pass.peek ? passes_.load() : passes_.fetch_add(1);
   }
-
- private:
-  static uint64_t any_seed() {
-    std::random_device device;
-    return uint64_t{device()} << 32 | device();
-  }
-
-  int64_t buffer_size_;
-  uint64_t seed_;
-  bool reshuffle_;
-  mutable std::atomic<uint64_t> passes_{0};
-};
+  return std::make_unique<ShuffleStream<T>>(
+      this, data::open<T>(parent(), pass),
+      NodeMemory{static_cast<int64_t>(number),
+                 static_cast<int64_t>(seed_.load())},
+      pass.stop);
+}
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "data/node.h"
+#include "data/pass_state.h"
 
 namespace berth::data {
 
@@ -7,17 +7,31 @@ namespace {
 template <class T>
 class SkipStream : public Stream<T> {
  public:
-  SkipStream(std::unique_ptr<Stream<T>> source, int64_t count,
+  SkipStream(const Node* node, std::unique_ptr<Stream<T>> source, int64_t count,
              std::stop_token stop)
-      : source_(std::move(source)), left_(count), stop_(std::move(stop)) {}
+      : node_(node),
+        source_(std::move(source)),
+        left_(count),
+        stop_(std::move(stop)) {}
   bool next(T* out) override {
     for (; left_ > 0; --left_) {
       if (stop_.stop_requested() || !source_->next(out)) return false;
     }
     return source_->next(out);
   }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    w.put(left_);
+    source_->save(w);
+  }
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    left_ = r.number(0, left_);
+    source_->restore(r);
+  }
 
  private:
+  const Node* node_;
   std::unique_ptr<Stream<T>> source_;
   int64_t left_;
   std::stop_token stop_;
@@ -29,7 +43,7 @@ class SkipNode : public Selection<SkipNode> {
       : Selection("skip", site, parent), count_(count) {}
   template <class T>
   std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
-    return std::make_unique<SkipStream<T>>(data::open<T>(parent(), pass),
+    return std::make_unique<SkipStream<T>>(this, data::open<T>(parent(), pass),
                                            count_, pass.stop);
   }
   int64_t cardinality() const override {

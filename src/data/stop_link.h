@@ -23,7 +23,11 @@ class StopLink {
   void request_stop() { own_.request_stop(); }
   std::stop_token token() const { return own_.get_token(); }
   // The pass that the stages before this one see.
-  Pass inner(const Pass& pass) const { return {token(), pass.peek}; }
+  Pass inner(const Pass& pass) const {
+    Pass own = pass;
+    own.stop = token();
+    return own;
+  }
 
  private:
   struct Forward {
@@ -32,6 +36,19 @@ class StopLink {
   };
   std::stop_source own_;
   std::stop_callback<Forward> forward_;
+};
+
+// Calls `fn` at the end of a block.
+template <class F>
+class Finally {
+ public:
+  explicit Finally(F fn) : fn_(std::move(fn)) {}
+  ~Finally() { fn_(); }
+  Finally(const Finally&) = delete;
+  Finally& operator=(const Finally&) = delete;
+
+ private:
+  F fn_;
 };
 
 // Starts a thread of the host that runs `body`. Throws

@@ -1,4 +1,4 @@
-#include "data/node.h"
+#include "data/pass_state.h"
 
 namespace berth::data {
 
@@ -7,18 +7,31 @@ namespace {
 template <class T>
 class TakeStream : public Stream<T> {
  public:
-  TakeStream(std::unique_ptr<Stream<T>> source, int64_t count)
-      : source_(std::move(source)), left_(count) {}
+  TakeStream(const Node* node, std::unique_ptr<Stream<T>> source, int64_t count)
+      : node_(node), source_(std::move(source)), left_(count), count_(count) {}
   bool next(T* out) override {
     if (left_ == 0 || !source_->next(out)) return false;
     // What comes after is not wanted: its threads end now.
     if (--left_ == 0) source_.reset();
     return true;
   }
+  void save(PassWriter& w) override {
+    w.begin(*node_);
+    w.put(left_);
+    save_source(w, source_);
+  }
+  void restore(PassReader& r) override {
+    r.begin(*node_);
+    left_ = r.number(0, count_);
+    restore_source(r, &source_);
+    if (left_ > 0 && !source_) left_ = 0;
+  }
 
  private:
+  const Node* node_;
   std::unique_ptr<Stream<T>> source_;
   int64_t left_;
+  int64_t count_;
 };
 
 class TakeNode : public Selection<TakeNode> {
@@ -28,7 +41,7 @@ class TakeNode : public Selection<TakeNode> {
   template <class T>
   std::unique_ptr<Stream<T>> stream(const Pass& pass) const {
     return std::make_unique<TakeStream<T>>(
-        count_ == 0 ? nullptr : data::open<T>(parent(), pass), count_);
+        this, count_ == 0 ? nullptr : data::open<T>(parent(), pass), count_);
   }
   int64_t cardinality() const override {
     const int64_t n = parent().cardinality();

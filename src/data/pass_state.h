@@ -1,0 +1,161 @@
+// PassWriter, PassReader: where a pass stands, as a list of values.
+//
+// Iterator::save() lets each stream of a pass write itself, the reader's end
+// of the chain first; restore() opens a new pass and lets each stream read in
+// the same order. A stream writes begin(), what it knows, then the streams it
+// reads:
+//   void save(PassWriter& w) override {
+//     w.begin(*node_);
+//     w.put(left_);
+//     save_source(w, source_);
+//   }
+//   void restore(PassReader& r) override {
+//     r.begin(*node_);
+//     left_ = r.number(0, node_->count());
+//     restore_source(r, &source_);
+//   }
+// save() is called between two next(), by the thread that reads the pass, and
+// the pass goes on afterwards. restore() is called once, on a stream that was
+// opened with Pass::restoring and has not been read: it opens no threads
+// before. A stream with threads holds them still while it saves what they
+// read (prefetch.cc). What is read may be damaged or hostile: numbers are
+// checked where they are read. One thread.
+
+#ifndef BERTH_DATA_PASS_STATE_H_
+#define BERTH_DATA_PASS_STATE_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/node.h"
+
+namespace berth::data {
+
+// Elements that one stream may hold back in a saved state.
+inline constexpr int64_t kMostSaved = 1 << 20;
+
+class PassWriter {
+ public:
+  PassWriter();
+  ~PassWriter();
+  PassWriter(const PassWriter&) = delete;
+  PassWriter& operator=(const PassWriter&) = delete;
+
+  // What follows belongs to a stream of `node`.
+  void begin(const Node& node);
+  void put(bool value) { put(int64_t{value}); }
+  void put(int value) { put(int64_t{value}); }
+  void put(int64_t value);
+  void put(uint64_t value) { put(static_cast<int64_t>(value)); }
+  void put(double value);  // to the bit
+  void put(std::string_view bytes);
+  void put(const char* text) { put(std::string_view(text)); }
+  // Tensors are kept, not copied, unless they are text or lie on a device.
+  void put(const Tensor& tensor);
+  void put(const Tensors& element);
+  // Many numbers, such as row numbers: one tensor.
+  void put(const std::vector<int64_t>& numbers);
+  void put(const std::optional<Failure>& failure);
+  // Writes what `node` and those before it remember between passes
+  // (Node::memory), then calls save(), which saves the streams of `node`: by a
+  // stream that opens `node` later than when it was opened itself. Threads of
+  // these streams may begin passes until they are saved: it is looked up
+  // afterwards.
+  template <class Save>
+  void put_memory(const Node& node, Save&& save) {
+    const size_t at = memory_place();
+    save();
+    fill_memory(at, node);
+  }
+
+  // Throws errors::FailedPrecondition "<where>: cannot save ...".
+  [[noreturn]] static void cannot(const Node& node, const std::string& why);
+
+  IteratorState finish();
+
+ private:
+  void add_tensor(Tensor tensor);
+  size_t memory_place();
+  void fill_memory(size_t at, const Node& node);
+  std::unique_ptr<nlohmann::json> items_;
+  Tensors tensors_;
+};
+
+class PassReader {
+ public:
+  // Throws errors::InvalidArgument for a text that is no saved state or was
+  // written by a newer version.
+  explicit PassReader(const IteratorState& state);
+  ~PassReader();
+  PassReader(const PassReader&) = delete;
+  PassReader& operator=(const PassReader&) = delete;
+
+  // Throws errors::InvalidArgument unless a stream of such a node comes next:
+  // "the saved state has batch (train.cc:9) where this pipeline has shuffle".
+  void begin(const Node& node);
+  // Each reads what the put() of its type wrote, and throws errors::DataLoss
+  // where something else stands or a number is not in [low, high].
+  int64_t number(int64_t low = std::numeric_limits<int64_t>::min(),
+                 int64_t high = std::numeric_limits<int64_t>::max());
+  uint64_t word() { return static_cast<uint64_t>(number()); }
+  bool flag() { return number(0, 1) == 1; }
+  double real();
+  std::string text();
+  // On the device where it was, if there is such a one, else on the host.
+  Tensor tensor();
+  Tensors element();
+  std::vector<int64_t> numbers();
+  std::optional<Failure> failure();
+  // Sets what the node and those before it remember between passes: after
+  // `node` has been opened, which counts as a pass.
+  void memory(const Node& node);
+
+  // Throws unless everything has been read.
+  void finish();
+  // Throws errors::DataLoss "the saved state of <where>: <what>".
+  [[noreturn]] void damaged(const std::string& what) const;
+
+ private:
+  const nlohmann::json& take(const char* expected);
+  const Tensor& stored(const nlohmann::json& item);
+  const IteratorState& state_;
+  std::unique_ptr<nlohmann::json> items_;
+  size_t at_ = 0;
+  std::string where_ = "the pass";
+};
+
+// A stream that another reads; null once it has ended.
+template <class T>
+void save_source(PassWriter& w, const std::unique_ptr<Stream<T>>& source) {
+  w.put(source != nullptr);
+  if (source) source->save(w);
+}
+// `source` has been opened; becomes null if it had ended.
+template <class T>
+void restore_source(PassReader& r, std::unique_ptr<Stream<T>>* source) {
+  if (!r.flag()) {
+    source->reset();
+  } else if (*source) {
+    (*source)->restore(r);
+  } else {
+    r.damaged("it reads on where nothing is left");
+  }
+}
+
+// Values that a stream holds back. Row numbers are checked against `node`'s.
+void save_values(PassWriter& w, const std::vector<Tensors>& values);
+void save_values(PassWriter& w, const std::vector<int64_t>& values);
+void restore_values(PassReader& r, const Node& node,
+                    std::vector<Tensors>* values);
+void restore_values(PassReader& r, const Node& node,
+                    std::vector<int64_t>* values);
+
+}  // namespace berth::data
+
+#endif  // BERTH_DATA_PASS_STATE_H_
