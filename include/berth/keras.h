@@ -12,6 +12,7 @@
 #define BERTH_KERAS_H_
 
 #include "berth/keras/callbacks.h"
+#include "berth/keras/constraints.h"
 #include "berth/keras/datasets.h"
 #include "berth/keras/element_layers.h"
 #include "berth/keras/image_layers.h"
@@ -21,6 +22,7 @@
 #include "berth/keras/metrics.h"
 #include "berth/keras/models.h"
 #include "berth/keras/optimizers.h"
+#include "berth/keras/regularizers.h"
 #include "berth/keras/sequence_layers.h"
 
 #endif  // BERTH_KERAS_H_

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "berth/errors.h"
 #include "berth/keras/layers.h"
@@ -34,6 +35,14 @@ void LayerBase::fail(const std::string& message) const {
 Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
                                const Initializer& initializer, bool trainable,
                                VariableAggregation aggregation) {
+  return add_weight(
+      name, shape, initializer,
+      WeightOptions{.trainable = trainable, .aggregation = aggregation});
+}
+
+Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
+                               const Initializer& initializer,
+                               const WeightOptions& options) {
   if (!shape.is_fully_defined()) {
     fail(
         fmt::format("weight \"{}\" would have shape {}; expected known "
@@ -47,11 +56,26 @@ Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
   }
   Variable v(initial,
              {.name = state_->name + "/" + name,
-              .trainable = trainable,
-              .aggregation = aggregation},
+              .trainable = options.trainable,
+              .aggregation = options.aggregation},
              state_->site);
-  (trainable ? state_->trainable : state_->other).push_back(v);
+  (options.trainable ? state_->trainable : state_->other).push_back(v);
+  if (options.regularizer && options.trainable) {
+    state_->regularized.emplace_back(v, options.regularizer);
+  }
+  if (options.constraint) {
+    state_->constraints.emplace_back(v, options.constraint);
+  }
   return v;
+}
+
+void LayerBase::add_loss(std::function<Tensor()> fn) {
+  if (!fn) fail(state_->type + ": add_loss() got an empty function");
+  state_->losses.push_back(std::move(fn));
+}
+void LayerBase::add_loss(const Tensor& loss) { CallLosses::add(*state_, loss); }
+void LayerBase::set_activity_regularizer(Regularizer regularizer) {
+  state_->activity_regularizer = std::move(regularizer);
 }
 
 Layer LayerBase::track(Layer layer) {
@@ -70,11 +94,15 @@ void ensure_built(LayerBase& base, const Tensors& inputs) {
   std::vector<Shape> shapes;
   for (const Tensor& t : inputs) shapes.push_back(t.shape());
   const Lifted lifted;
+  const size_t losses = s.losses.size();  // the constructor's
   try {
     base.build(shapes);
   } catch (...) {
     s.trainable.clear();
     s.other.clear();
+    s.regularized.clear();
+    s.losses.resize(losses);
+    s.constraints.clear();
     throw;
   }
   s.built.store(true, std::memory_order_release);
@@ -114,6 +142,18 @@ void collect(const LayerState& s, bool trainable, bool other,
   }
 }
 
+// Calls fn(state) for a layer and its parts, once each.
+template <class Fn>
+void each_state(const LayerState& root, const Fn& fn) {
+  std::set<const LayerState*> seen;
+  const auto visit = [&](const auto& self, const LayerState& s) -> void {
+    if (!seen.insert(&s).second) return;
+    fn(s);
+    for (const Layer& part : s.parts) self(self, part.base()->state());
+  };
+  visit(visit, root);
+}
+
 }  // namespace
 
 Layer::Layer(std::shared_ptr<LayerBase> base) : base_(std::move(base)) {
@@ -135,6 +175,9 @@ Tensors Layer::operator()(const Tensors& x,
   (tracing() ? s.traced_calls : s.eager_calls)
       .fetch_add(1, std::memory_order_relaxed);
   Tensors y = base.call(x, call.training());
+  if (s.activity_regularizer && CallLosses::wanted()) {
+    for (const Tensor& t : y) CallLosses::add(s, s.activity_regularizer(t));
+  }
   if (first) note_shapes(base.state(), x, y);
   call.report_scope(x, y);
   return y;
@@ -223,6 +266,34 @@ std::vector<Variable> Layer::trainable_variables() const {
 std::vector<Variable> Layer::non_trainable_variables() const {
   std::vector<Variable> list;
   collect(base_->state(), false, true, &list);
+  return list;
+}
+
+Tensors Layer::losses() const {
+  Tensors list;
+  const Site outer = t_state.site;
+  each_state(base_->state(), [&](const LayerState& s) {
+    set_site(s.site);
+    if (s.learns.load(std::memory_order_relaxed)) {
+      for (const auto& [v, penalty] : s.regularized) {
+        list.push_back(penalty(v.value(s.site)));
+        check_loss(s, list.back());
+      }
+    }
+    for (const auto& fn : s.losses) {
+      list.push_back(fn());
+      check_loss(s, list.back());
+    }
+  });
+  set_site(outer);
+  return list;
+}
+
+std::vector<std::pair<Variable, Constraint>> Layer::constraints() const {
+  std::vector<std::pair<Variable, Constraint>> list;
+  each_state(base_->state(), [&](const LayerState& s) {
+    list.insert(list.end(), s.constraints.begin(), s.constraints.end());
+  });
   return list;
 }
 

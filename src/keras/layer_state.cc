@@ -18,6 +18,7 @@ namespace {
 
 thread_local bool t_training = false;
 thread_local GlobalStep* t_step = nullptr;
+thread_local CallLosses* t_losses = nullptr;
 
 std::mutex g_names_mutex;
 std::map<std::string, int>& name_counts() {
@@ -106,6 +107,31 @@ GlobalStep::~GlobalStep() {
 }
 
 bool GlobalStep::active() { return t_step && t_step->own_trace_; }
+
+void check_loss(const LayerState& from, const Tensor& loss) {
+  if (loss.defined() && loss.rank() == 0) return;
+  fail_in(from,
+          fmt::format("{}: a loss is {}; expected a scalar", from.type,
+                      loss.defined() ? loss.shape().str() : "an empty tensor"));
+}
+
+CallLosses::CallLosses() : outer_(t_losses), tracers_(t_state.tracers) {
+  t_losses = this;
+}
+CallLosses::~CallLosses() { t_losses = outer_; }
+bool CallLosses::wanted() { return t_losses != nullptr; }
+void CallLosses::add(const LayerState& from, const Tensor& loss) {
+  if (!t_losses) return;
+  if (t_state.tracers != t_losses->tracers_) {
+    throw errors::Unimplemented(
+        fmt::format("{}: adds to the training loss inside of a loop, a branch "
+                    "or another function of the step; expected it outside: "
+                    "call the layer there, or leave the penalty out{}",
+                    from.type, where_text(from.stable_name, from.site)));
+  }
+  check_loss(from, loss);
+  t_losses->all_.push_back(loss);
+}
 
 LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     : state_(state),

@@ -4,9 +4,11 @@
 #define BERTH_KERAS_LAYER_STATE_H_
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/keras/layers.h"
@@ -29,6 +31,11 @@ struct LayerState {
   std::atomic<bool> learns{true};  // false: its weights are frozen
   std::vector<Variable> trainable, other;
   std::vector<Layer> parts;
+  // What goes into the training loss, and what updates must keep.
+  std::vector<std::pair<Variable, Regularizer>> regularized;
+  std::vector<std::function<Tensor()>> losses;
+  Regularizer activity_regularizer;
+  std::vector<std::pair<Variable, Constraint>> constraints;
   // For lint_layers.h.
   bool made_in_trace = false;
   std::atomic<bool> is_part{false};  // of another layer
@@ -101,6 +108,31 @@ class LayerCall {
   // The user's scope, if it contradicts the layer's.
   const DeviceScope* clash_ = nullptr;
   DeviceScope scope_;  // open if the layer has one
+};
+
+// Fails unless `loss`, which the layer adds to the training loss, is a scalar.
+void check_loss(const LayerState& from, const Tensor& loss);
+
+// Gathers the losses that depend on inputs (activity regularizers, add_loss()
+// in call()) of the layers that run on this thread, until the end of the block;
+// the innermost one does. Without one they are not computed.
+class CallLosses {
+ public:
+  CallLosses();
+  ~CallLosses();
+  CallLosses(const CallLosses&) = delete;
+  CallLosses& operator=(const CallLosses&) = delete;
+
+  const Tensors& all() const { return all_; }
+  static bool wanted();
+  // Throws errors::Unimplemented in a loop or branch that is being traced,
+  // from which the loss could not come out.
+  static void add(const LayerState& from, const Tensor& loss);
+
+ private:
+  CallLosses* const outer_;
+  const int32_t tracers_;
+  Tensors all_;
 };
 
 // Returns "dense", then "dense_1", ... for type "Dense".

@@ -16,9 +16,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "berth/keras/constraints.h"
 #include "berth/keras/initializers.h"
+#include "berth/keras/regularizers.h"
 #include "berth/shape.h"
 #include "berth/tensor.h"
 #include "berth/variable.h"
@@ -28,6 +31,14 @@ namespace berth::keras {
 class Layer;
 struct LayerState;  // keras/layer_state.h
 struct KerasNode;   // keras/keras_node.h
+
+struct WeightOptions {
+  bool trainable = true;
+  // What call() writes to it in replicas of strategy.run().
+  VariableAggregation aggregation = VariableAggregation::kNone;
+  Regularizer regularizer = {};  // its penalty is one of losses()
+  Constraint constraint = {};    // what fit's updates must keep
+};
 
 // What a layer does. Derive from it for a layer or a model of your own:
 //   class Residual : public keras::LayerBase {
@@ -68,6 +79,16 @@ class LayerBase {
       const std::string& name, const Shape& shape,
       const Initializer& initializer, bool trainable = true,
       VariableAggregation aggregation = VariableAggregation::kNone);
+  Variable add_weight(const std::string& name, const Shape& shape,
+                      const Initializer& initializer,
+                      const WeightOptions& options);
+  // Adds a scalar to the training loss: one that `fn` computes in each step, of
+  // weights for example; in the constructor or build().
+  void add_loss(std::function<Tensor()> fn);
+  // The same of a value that depends on the inputs; in call() only.
+  void add_loss(const Tensor& loss);
+  // Adds the penalty of each output of call() to the training loss.
+  void set_activity_regularizer(Regularizer regularizer);
   // Makes `layer` a part: its weights count as this layer's.
   Layer track(Layer layer);
   // Throws errors::InvalidArgument: `message`, the layer and its line.
@@ -126,6 +147,11 @@ class Layer {
   std::vector<Variable> weights() const;
   std::vector<Variable> trainable_variables() const;
   std::vector<Variable> non_trainable_variables() const;
+  // What the layer and its parts add to the training loss whatever the inputs,
+  // computed now: penalties of weights that are trainable, then add_loss(fn).
+  Tensors losses() const;
+  // Weights with what they must obey after an update.
+  std::vector<std::pair<Variable, Constraint>> constraints() const;
   // Number of elements of the weights.
   int64_t count_params() const;
   // Values of weights(), in its order.
@@ -161,6 +187,11 @@ struct DenseOptions {
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the outputs
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 // activation(x kernel + bias): [..., in] -> [..., units].
@@ -177,6 +208,11 @@ struct Conv2DOptions {
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the outputs
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
   int64_t groups = 1;  // of channels, each with filters / groups filters
 };
@@ -248,6 +284,10 @@ struct BatchNormalizationOptions {
   Initializer gamma_initializer = "ones";
   Initializer moving_mean_initializer = "zeros";
   Initializer moving_variance_initializer = "ones";
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
   std::string name = {};
   // In training, each of so many equal consecutive groups of the batch has its
   // own moments, as replicas of TensorFlow have; 0, 1: the batch is one group.

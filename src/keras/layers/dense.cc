@@ -16,13 +16,18 @@ class DenseBase final : public LayerBase {
         options_(std::move(options)) {
     check_positive(state(), "units", units_);
     check_activation(state(), options_.activation);
+    set_activity_regularizer(options_.activity_regularizer);
   }
 
   void build(const std::vector<Shape>& inputs) override {
     in_ = known_channels(state(), inputs[0]);
-    kernel_ = add_weight("kernel", {in_, units_}, options_.kernel_initializer);
+    kernel_ = add_weight("kernel", {in_, units_}, options_.kernel_initializer,
+                         {.regularizer = options_.kernel_regularizer,
+                          .constraint = options_.kernel_constraint});
     if (options_.use_bias) {
-      bias_ = add_weight("bias", {units_}, options_.bias_initializer);
+      bias_ = add_weight("bias", {units_}, options_.bias_initializer,
+                         {.regularizer = options_.bias_regularizer,
+                          .constraint = options_.bias_constraint});
     }
   }
 
