@@ -45,13 +45,15 @@ void raise_bad_label(const Model::Training& training, const char* what,
                      const Tensors& targets, const std::string& of, Site site) {
   const std::vector<Shape>& outputs =
       training.model.base()->state().output_shapes;
-  const auto& losses = training.options->losses;
-  for (size_t i = 0; i < targets.size() && i < outputs.size(); ++i) {
-    const Loss& loss = i < losses.size() ? losses[i] : training.options->loss;
+  if (outputs.empty()) return;  // nothing has run yet
+  const StepData data =
+      training.split({}, targets, outputs.size(), /*lenient=*/true);
+  const std::vector<Loss> losses = training.losses_of(outputs.size());
+  for (size_t i = 0; i < data.y.size() && i < outputs.size(); ++i) {
+    const Loss& loss = losses[i];
     if (!takes_labels(loss) || outputs[i].rank() == 0) continue;
     const int64_t classes = outputs[i][outputs[i].rank() - 1];
-    const auto bad =
-        classes < 0 ? std::nullopt : first_bad(targets[i], classes);
+    const auto bad = classes < 0 ? std::nullopt : first_bad(data.y[i], classes);
     if (!bad) continue;
     throw errors::InvalidArgument(fmt::format(
         "{}: label {} in row {} of {}{}; expected 0 <= label < {}, the number "

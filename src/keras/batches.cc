@@ -31,28 +31,31 @@ void join(const std::vector<distribute::PerReplica>& parts, Tensors& element) {
 Batches::Batches(data::Dataset dataset)
     : cardinality(dataset.cardinality()), begin([dataset] {
         auto it = std::make_shared<data::Iterator>(dataset.make_iterator());
-        return [it](Tensors& element) { return it->next(element); };
+        return Pass{[it](Tensors& element) { return it->next(element); }, it};
       }) {}
 
 Batches::Batches(const distribute::DistributedDataset& dataset)
     : cardinality(dataset.cardinality()), begin([dataset] {
         auto it = std::make_shared<distribute::DistributedDataset::Iterator>(
             dataset.make_iterator());
-        return [it](Tensors& element) {
-          const auto parts = it->next();
-          if (parts) join(*parts, element);
-          return parts.has_value();
-        };
+        return Pass{[it](Tensors& element) {
+                      const auto parts = it->next();
+                      if (parts) join(*parts, element);
+                      return parts.has_value();
+                    },
+                    nullptr};
       }) {}
 
-Batch cut_batch(const Tensors& element, size_t num_inputs, Site site) {
-  if (element.size() <= num_inputs) {
+void cut_batch(const Tensors& element, size_t num_inputs, bool needed,
+               Site site, Batch* batch) {
+  if (element.size() < num_inputs + (needed ? 1 : 0)) {
     throw errors::InvalidArgument(fmt::format(
         "a batch has {} tensors{}; expected {} inputs, then the targets",
         element.size(), where_text(nullptr, site), num_inputs));
   }
   const auto middle = element.begin() + static_cast<std::ptrdiff_t>(num_inputs);
-  Batch b{{element.begin(), middle}, {middle, element.end()}};
+  batch->inputs.assign(element.begin(), middle);
+  batch->targets.assign(middle, element.end());
   for (const Tensor& t : element) {
     if (t.rank() == 0 || t.shape()[0] != element[0].shape()[0]) {
       throw errors::InvalidArgument(fmt::format(
@@ -68,7 +71,6 @@ Batch cut_batch(const Tensors& element, size_t num_inputs, Site site) {
         "out of the dataset",
         where_text(nullptr, site)));
   }
-  return b;
 }
 
 void check_pair(const char* what, const Tensor& x, const Tensor& y, Site site) {
@@ -91,9 +93,13 @@ void check_positive(const char* what, const char* option, int64_t value,
                   where_text(nullptr, site)));
 }
 
-data::Dataset batches_of(const Tensor& x, const Tensor& y, int64_t batch_size,
-                         bool shuffle, Site site) {
-  auto d = data::Dataset::from_tensor_slices({x, y}, site);
+data::Dataset batches_of(const char* what, const Tensors& components,
+                         int64_t batch_size, bool shuffle, Site site) {
+  const Tensor& x = components[0];
+  for (size_t i = 1; i < components.size(); ++i) {
+    check_pair(what, x, components[i], site);
+  }
+  auto d = data::Dataset::from_tensor_slices(components, site);
   if (shuffle && x.shape()[0] > 1) {
     const RandomKey key = next_random_key(std::nullopt);
     const uint64_t seed = static_cast<uint64_t>(key.seed) * 0x9E3779B97F4A7C15 +

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "berth/data.h"
 #include "berth/distribute.h"
@@ -17,23 +18,31 @@ namespace berth::keras {
 // Sets the list to the next element; false at the end.
 using NextBatch = std::function<bool(Tensors&)>;
 
+// One time through the batches.
+struct Pass {
+  NextBatch next;
+  std::shared_ptr<data::Iterator> iterator;  // null: of replicas
+};
+
 struct Batches {
   Batches(data::Dataset dataset);  // NOLINT: of a dataset
   // Joins the parts of replicas, on the host.
   explicit Batches(const distribute::DistributedDataset& dataset);
 
   int64_t cardinality = data::kUnknown;
-  std::function<NextBatch()> begin;
+  std::function<Pass()> begin;
 };
 
-// Inputs of a batch, and what should come out.
+// Inputs of a batch, and what should come out, with weights behind it.
 struct Batch {
   Tensors inputs, targets;
 };
 
-// Throws errors::InvalidArgument when there are no targets, or first
-// dimensions differ.
-Batch cut_batch(const Tensors& element, size_t num_inputs, Site site);
+// Sets `batch`, whose storage is used again. Throws errors::InvalidArgument
+// when there are no targets though they are `needed`, or first dimensions
+// differ.
+void cut_batch(const Tensors& element, size_t num_inputs, bool needed,
+               Site site, Batch* batch);
 
 // Throw errors::InvalidArgument naming `what`.
 void check_pair(const char* what, const Tensor& x, const Tensor& y, Site site);
@@ -43,8 +52,10 @@ void check_finite(const char* what, const Batches& batches, Site site);
 // A batch of fewer examples than replicas.
 void check_batch(const char* what, int64_t examples, int replicas, Site site);
 
-data::Dataset batches_of(const Tensor& x, const Tensor& y, int64_t batch_size,
-                         bool shuffle, Site site);
+// Throws errors::InvalidArgument unless all have as many rows, naming the
+// first as x and the others as y.
+data::Dataset batches_of(const char* what, const Tensors& components,
+                         int64_t batch_size, bool shuffle, Site site);
 
 }  // namespace berth::keras
 

@@ -1,15 +1,18 @@
-// fit, evaluate, predict: loops over batches.
+// fit: the loop over batches.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "keras/bad_labels.h"
 #include "keras/batches.h"
+#include "keras/callback_list.h"
+#include "keras/evaluate.h"
 #include "keras/layer_state.h"
 #include "keras/progress_bar.h"
 #include "keras/step_watch.h"
@@ -23,39 +26,6 @@ namespace {
 double seconds_since(std::chrono::steady_clock::time_point t) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - t)
       .count();
-}
-
-template <class Hook, class... Args>
-void call_hooks(const std::vector<Callback>& callbacks, Hook hook,
-                Args&&... args) {
-  for (const Callback& c : callbacks) {
-    if (c.*hook) (c.*hook)(args...);
-  }
-}
-
-// Runs test steps; returns their number.
-void run_tests(Model::Training& training, const Batches& batches, Site site) {
-  auto& step = training.test_step("evaluate");
-  check_finite("evaluate", batches, site);
-  const size_t inputs = training.model.base()->state().num_inputs;
-  training.reset_metrics();
-  int64_t done = 0;
-  const NextBatch next = batches.begin();
-  for (Tensors element; next(element);) {
-    const Batch b = cut_batch(element, inputs, site);
-    ++done;
-    try {
-      step(b.inputs, b.targets, site);
-    } catch (const errors::Error&) {
-      raise_bad_label(training, "evaluate", b.targets,
-                      fmt::format("batch {}", done), site);
-      throw;
-    }
-  }
-  if (done == 0) {
-    throw errors::InvalidArgument(fmt::format(
-        "evaluate: the dataset is empty{}", where_text(nullptr, site)));
-  }
 }
 
 // Prints where the step ran when that is worth a look: several devices took
@@ -80,162 +50,336 @@ void report_shares(const Model::Training& training, int verbose,
   std::fflush(stdout);
 }
 
-std::optional<data::Dataset> validation_of(const FitOptions& o, Site site) {
-  const ValidationData& v = o.validation_data;
-  if (v.dataset) return v.dataset;
-  if (!v.tensors) return std::nullopt;
-  check_pair("fit, validation_data", v.tensors->first, v.tensors->second, site);
-  return batches_of(v.tensors->first, v.tensors->second, o.batch_size, false,
-                    site);
+// What is validated on: batches, how many, how often.
+struct Validation {
+  std::optional<Batches> batches;
+  int64_t steps;
+  int freq;
+};
+
+class FitRun final : public FitLoop {
+ public:
+  FitRun(Model& model, Model::Training& t, const Batches& batches,
+         Validation validation, const FitOptions& options, Site site)
+      : model_(model),
+        t_(t),
+        batches_(batches),
+        validation_(std::move(validation)),
+        o_(options),
+        site_(site),
+        list_(options.callbacks),
+        bar_(options.verbose, options.epochs),
+        watch_(model, t),
+        num_inputs_(model.base()->state().num_inputs),
+        needs_targets_(t.own_steps() == nullptr),
+        epoch_(options.initial_epoch),
+        steps_(options.steps_per_epoch > 0 ? options.steps_per_epoch
+                                           : batches.cardinality) {
+    t_.loop = this;
+  }
+  ~FitRun() override { t_.loop = nullptr; }
+
+  History run();
+
+  int epoch() const override { return epoch_; }
+  int epochs() const override { return o_.epochs; }
+  int64_t batch() const override { return done_; }
+  int64_t steps() const override { return steps_ >= 0 ? steps_ : -1; }
+  int64_t total_steps() const override { return total_; }
+  FitPosition position() const override {
+    return epoch_ended_ ? FitPosition{epoch_ + 1, 0}
+                        : FitPosition{epoch_, done_};
+  }
+  const History& history() const override { return history_; }
+  const std::vector<Callback>& callbacks() const override {
+    return o_.callbacks;
+  }
+  const Tensors& element() const override { return element_; }
+  data::Iterator* iterator() override { return pass_.iterator.get(); }
+  void start_at(FitPosition position, History so_far, Restore restore) override;
+
+ private:
+  bool next();
+  void begin_pass();
+  void step();
+  void run_epoch();
+  void end_epoch(double seconds);
+  NamedValues validate();
+
+  Model& model_;
+  Model::Training& t_;
+  const Batches& batches_;
+  const Validation validation_;
+  const FitOptions& o_;
+  const Site site_;
+  const CallbackList list_;
+  ProgressBar bar_;
+  StepWatch watch_;
+  const size_t num_inputs_;
+  const bool needs_targets_;
+
+  History history_;
+  int epoch_;
+  int64_t steps_;
+  int64_t done_ = 0, total_ = 0;
+  bool began_ = false;  // on_train_begin is over
+  bool epoch_ended_ = false;
+  // What start_at() asked for, until the first pass has begun.
+  int64_t first_batch_ = 0;
+  int skipped_passes_ = 0;
+  Restore restore_;
+
+  Pass pass_;
+  Tensors element_;
+  Batch batch_;
+};
+
+void FitRun::start_at(FitPosition position, History so_far, Restore restore) {
+  if (began_ || position.epoch < 0 || position.batch < 0) {
+    throw errors::FailedPrecondition(fmt::format(
+        "fit: start_at(epoch {}, batch {}) {}{}; expected a call in "
+        "on_train_begin, with numbers from 0",
+        position.epoch, position.batch, began_ ? "after on_train_begin" : "",
+        where_text(nullptr, site_)));
+  }
+  epoch_ = position.epoch;
+  first_batch_ = position.batch;
+  skipped_passes_ = restore ? 0 : position.epoch;
+  restore_ = std::move(restore);
+  history_ = std::move(so_far);
 }
 
-}  // namespace
+void FitRun::begin_pass() {
+  for (; skipped_passes_ > 0; --skipped_passes_) batches_.begin();
+  pass_ = batches_.begin();
+  if (!restore_) {
+    for (int64_t i = 0; i < first_batch_; ++i) pass_.next(element_);
+  } else if (pass_.iterator) {
+    restore_(*pass_.iterator);
+  }
+  restore_ = nullptr;
+  first_batch_ = 0;
+}
 
-namespace {
+// The next element; one pass follows the other where the steps are counted.
+bool FitRun::next() {
+  if (o_.steps_per_epoch == 0) return watch_.wait(pass_.next, element_);
+  if (done_ >= o_.steps_per_epoch) return false;
+  if (watch_.wait(pass_.next, element_)) return true;
+  begin_pass();
+  return watch_.wait(pass_.next, element_);
+}
 
-// fit, on the training of `model`.
+void FitRun::step() {
+  cut_batch(element_, num_inputs_, needs_targets_, site_, &batch_);
+  const int64_t examples = element_[0].shape()[0];
+  if (done_ == 0) check_batch("fit", examples, t_.num_replicas(), site_);
+  list_.call(&CallbackBase::on_train_batch_begin, model_, done_);
+  try {
+    t_.run_train(batch_.inputs, batch_.targets, site_);
+  } catch (const errors::Error&) {
+    raise_bad_label(t_, "fit", batch_.targets,
+                    fmt::format("batch {} of epoch {}", done_ + 1, epoch_ + 1),
+                    site_);
+    throw;
+  }
+  if (watch_.after_step(examples)) bar_.note(watch_.split()->str());
+  ++done_;
+  ++total_;
+  bar_.step(done_, [this] { return t_.results(); });
+  list_.call(&CallbackBase::on_train_batch_end, model_, done_ - 1);
+}
+
+void FitRun::run_epoch() {
+  const auto start = std::chrono::steady_clock::now();
+  epoch_ended_ = false;
+  done_ = first_batch_;
+  list_.call(&CallbackBase::on_epoch_begin, model_, epoch_);
+  // What a checkpoint restored goes on.
+  if (done_ == 0) t_.reset_metrics();
+  bar_.begin_epoch(epoch_, steps_);
+  if (o_.steps_per_epoch == 0 || !pass_.next) begin_pass();
+  while (!t_.stop && next()) step();
+  if (done_ == 0 && !t_.stop) {
+    throw errors::InvalidArgument(
+        fmt::format("fit: the dataset is empty{}", where_text(nullptr, site_)));
+  }
+  steps_ = t_.stop ? steps_ : done_;
+  end_epoch(seconds_since(start));
+}
+
+NamedValues FitRun::validate() {
+  NamedValues values;
+  if (!validation_.batches || (epoch_ + 1) % validation_.freq != 0) {
+    return values;
+  }
+  run_tests(model_, t_, *validation_.batches, validation_.steps, list_, site_);
+  for (auto& [name, value] : t_.results()) {
+    values.emplace_back("val_" + name, value);
+  }
+  return values;
+}
+
+void FitRun::end_epoch(double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  NamedValues values = t_.results();
+  for (auto& v : validate()) values.push_back(std::move(v));
+  bar_.end_epoch(done_, values);
+  Logs logs(values.begin(), values.end());
+  history_.epoch.push_back(epoch_);
+  history_.seconds.push_back(seconds + seconds_since(start));
+  for (const auto& [name, value] : logs) {
+    history_.history[name].push_back(value);
+  }
+  epoch_ended_ = !t_.stop || steps_ < 0 || done_ >= steps_;
+  const Logs before = logs;
+  list_.call(&CallbackBase::on_epoch_end, model_, epoch_, logs);
+  for (const auto& [name, value] : logs) {
+    const auto had = before.find(name);
+    if (had == before.end()) {
+      history_.history[name].push_back(value);
+    } else if (had->second != value) {
+      history_.history[name].back() = value;
+    }
+  }
+  // The pass of an epoch that is over need not outlive it.
+  if (o_.steps_per_epoch == 0) pass_ = {};
+}
+
+History FitRun::run() {
+  t_.stop = false;
+  list_.call(&CallbackBase::on_train_begin, model_);
+  began_ = true;
+  for (; epoch_ < o_.epochs && !t_.stop; ++epoch_) run_epoch();
+  history_.split = watch_.split();
+  report_shares(t_, o_.verbose, &history_);
+  if (total_ > 0 && !t_.options->run_eagerly) {
+    report_placement(model_.placement(), o_.verbose, &history_);
+  }
+  list_.call(&CallbackBase::on_train_end, model_);
+  return std::move(history_);
+}
+
+void check_options(const FitOptions& o, Site site) {
+  check_positive("fit", "epochs", o.epochs, site);
+  check_positive("fit", "batch_size", o.batch_size, site);
+  check_positive("fit", "validation_freq", o.validation_freq, site);
+  check_positive("fit", "initial_epoch + 1", int64_t{o.initial_epoch} + 1,
+                 site);
+  check_positive("fit", "steps_per_epoch + 1", o.steps_per_epoch + 1, site);
+  check_positive("fit", "validation_steps + 1", o.validation_steps + 1, site);
+}
+
+std::optional<Batches> validation_batches(const Model::Training& t,
+                                          const FitOptions& o, Site site) {
+  const ValidationData& v = o.validation_data;
+  if (v.dataset) return Batches(*v.dataset);
+  if (!v.tensors) return std::nullopt;
+  const int64_t size =
+      o.validation_batch_size > 0 ? o.validation_batch_size : o.batch_size;
+  return Batches(
+      batches_of("fit, validation_data",
+                 components_of("fit, validation_data", t, v.tensors->first,
+                               v.tensors->second, v.sample_weight, site),
+                 size, false, site));
+}
+
 History run_fit(Model& model, Model::Training& t, const Batches& batches,
                 const FitOptions& options, Site site) {
-  auto& step = t.train_step("fit");
-  check_positive("fit", "epochs", options.epochs, site);
-  check_finite("fit", batches, site);
-  const std::optional<data::Dataset> validation = validation_of(options, site);
-  const size_t num_inputs = model.base()->state().num_inputs;
-  ProgressBar bar(options.verbose, options.epochs);
-  StepWatch watch(model, t);
-  History history;
-  int64_t steps = batches.cardinality;
-  t.stop = false;
-  call_hooks(options.callbacks, &Callback::on_train_begin, model);
-  for (int epoch = 0; epoch < options.epochs && !t.stop; ++epoch) {
-    const auto start = std::chrono::steady_clock::now();
-    call_hooks(options.callbacks, &Callback::on_epoch_begin, model, epoch);
-    t.reset_metrics();
-    bar.begin_epoch(epoch, steps);
-    int64_t done = 0;
-    const NextBatch next = batches.begin();
-    for (Tensors element; watch.wait(next, element);) {
-      const Batch b = cut_batch(element, num_inputs, site);
-      const int64_t examples = element[0].shape()[0];
-      if (done == 0) check_batch("fit", examples, t.num_replicas(), site);
-      try {
-        step(b.inputs, b.targets, site);
-      } catch (const errors::Error&) {
-        raise_bad_label(
-            t, "fit", b.targets,
-            fmt::format("batch {} of epoch {}", done + 1, epoch + 1), site);
-        throw;
-      }
-      if (watch.after_step(examples)) bar.note(watch.split()->str());
-      bar.step(++done, [&] { return t.results(); });
-      call_hooks(options.callbacks, &Callback::on_train_batch_end, model,
-                 done - 1);
-      if (t.stop) break;
-    }
-    if (done == 0) {
-      throw errors::InvalidArgument(fmt::format("fit: the dataset is empty{}",
-                                                where_text(nullptr, site)));
-    }
-    steps = t.stop ? steps : done;
-    NamedValues values = t.results();
-    if (validation) {
-      run_tests(t, *validation, site);
-      for (auto& [name, value] : t.results()) {
-        values.emplace_back("val_" + name, value);
-      }
-    }
-    bar.end_epoch(done, values);
-    history.epoch.push_back(epoch);
-    history.seconds.push_back(seconds_since(start));
-    for (const auto& [name, value] : values) {
-      history.history[name].push_back(value);
-    }
-    call_hooks(options.callbacks, &Callback::on_epoch_end, model, epoch,
-               Logs(values.begin(), values.end()));
+  t.train_step("fit");
+  check_options(options, site);
+  if (options.steps_per_epoch == 0) check_finite("fit", batches, site);
+  Validation validation{validation_batches(t, options, site),
+                        options.validation_steps, options.validation_freq};
+  if (validation.batches && validation.steps == 0) {
+    check_finite("fit, validation_data", *validation.batches, site);
   }
-  history.split = watch.split();
-  report_shares(t, options.verbose, &history);
-  report_placement(model.placement(), options.verbose, &history);
-  call_hooks(options.callbacks, &Callback::on_train_end, model);
-  return history;
+  t.set_class_weight(options.class_weight, site);
+  return FitRun(model, t, batches, std::move(validation), options, site).run();
+}
+
+// The last rows become what is validated on.
+void split_off(Tensors* components, double share, FitOptions* o,
+               size_t num_inputs, size_t num_targets, Site site) {
+  if (!(share > 0 && share < 1)) {
+    throw errors::InvalidArgument(
+        fmt::format("fit: validation_split is {}{}; expected a share from 0 to "
+                    "1, without them",
+                    share, where_text(nullptr, site)));
+  }
+  const int64_t n = (*components)[0].shape()[0];
+  const auto kept =
+      static_cast<int64_t>(std::floor(static_cast<double>(n) * (1 - share)));
+  if (kept == 0 || kept == n) {
+    throw errors::InvalidArgument(fmt::format(
+        "fit: validation_split {} of {} samples leaves {} to train on and {} "
+        "to validate on{}; expected some of each",
+        share, n, kept, n - kept, where_text(nullptr, site)));
+  }
+  Tensors x, y;
+  Tensor weight;
+  for (size_t i = 0; i < components->size(); ++i) {
+    Tensor& t = (*components)[i];
+    const Tensor last = t[{slice(kept, n)}];
+    t = t[{slice(0, kept)}];
+    if (i < num_inputs) {
+      x.push_back(last);
+    } else if (i < num_inputs + num_targets) {
+      y.push_back(last);
+    } else {
+      weight = last;
+    }
+  }
+  o->validation_data = ValidationData(NamedTensors(x), NamedTensors(y), weight);
 }
 
 }  // namespace
 
 History Model::fit(const data::Dataset& dataset, const FitOptions& options,
                    Site site) {
+  check_no_tensor_options(options, site);
   return run_fit(*this, *training_, dataset, options, site);
 }
 
 History Model::fit(const distribute::DistributedDataset& dataset,
                    const FitOptions& options, Site site) {
+  check_no_tensor_options(options, site);
   return run_fit(*this, *training_, Batches(dataset), options, site);
 }
 
+History Model::fit(const NamedTensors& x, const NamedTensors& y,
+                   const FitOptions& given, Site site) {
+  Training& t = *training_;
+  t.train_step("fit");
+  FitOptions options = given;
+  check_options(options, site);
+  check_batch("fit", options.batch_size, t.num_replicas(), site);
+  Tensors all = components_of("fit", t, x, y, options.sample_weight, site);
+  const Tensors targets = all;
+  const size_t num_targets = y.items().size();
+  if (options.validation_split != 0) {
+    for (const Tensor& c : all) check_pair("fit", all[0], c, site);
+    split_off(&all, options.validation_split, &options,
+              base()->state().num_inputs, num_targets, site);
+  }
+  try {
+    return run_fit(
+        *this, t,
+        batches_of("fit", all, options.batch_size, options.shuffle, site),
+        options, site);
+  } catch (const errors::Error&) {
+    raise_bad_label(t, "fit", targets_of(t, targets), "y", site);
+    throw;
+  }
+}
+
+History Model::fit(const Tensors& x, const Tensors& y,
+                   const FitOptions& options, Site site) {
+  return fit(NamedTensors(x), NamedTensors(y), options, site);
+}
 History Model::fit(const Tensor& x, const Tensor& y, const FitOptions& options,
                    Site site) {
-  training_->train_step("fit");
-  check_pair("fit", x, y, site);
-  check_positive("fit", "batch_size", options.batch_size, site);
-  check_batch("fit", options.batch_size, training_->num_replicas(), site);
-  try {
-    return fit(batches_of(x, y, options.batch_size, options.shuffle, site),
-               options, site);
-  } catch (const errors::Error&) {
-    raise_bad_label(*training_, "fit", {y}, "y", site);
-    throw;
-  }
-}
-
-Logs Model::evaluate(const data::Dataset& dataset,
-                     const EvaluateOptions& options, Site site) {
-  run_tests(*training_, dataset, site);
-  const NamedValues values = training_->results();
-  if (options.verbose > 0) std::printf("%s\n", metrics_text(values).c_str());
-  return Logs(values.begin(), values.end());
-}
-
-Logs Model::evaluate(const Tensor& x, const Tensor& y,
-                     const EvaluateOptions& options, Site site) {
-  training_->test_step("evaluate");
-  check_pair("evaluate", x, y, site);
-  check_positive("evaluate", "batch_size", options.batch_size, site);
-  try {
-    return evaluate(batches_of(x, y, options.batch_size, false, site), options,
-                    site);
-  } catch (const errors::Error&) {
-    raise_bad_label(*training_, "evaluate", {y}, "y", site);
-    throw;
-  }
-}
-
-Tensors Model::predict(const Tensors& x, const PredictOptions& options,
-                       Site site) {
-  check_positive("predict", "batch_size", options.batch_size, site);
-  if (x.empty()) {
-    throw errors::InvalidArgument(
-        fmt::format("predict: there are no inputs{}; expected at least one",
-                    where_text(nullptr, site)));
-  }
-  for (const Tensor& t : x) check_pair("predict", x[0], t, site);
-  auto& forward = training_->forward();
-  if (x[0].shape()[0] <= options.batch_size) return forward(x, site);
-  std::vector<Tensors> parts;  // by output
-  auto batches = data::Dataset::from_tensor_slices(x, site).batch(
-      options.batch_size, {}, site);
-  for (const Tensors& element : batches) {
-    const Tensors y = forward(element, site);
-    parts.resize(y.size());
-    for (size_t i = 0; i < y.size(); ++i) parts[i].push_back(y[i]);
-  }
-  Tensors outputs;
-  for (const Tensors& p : parts) outputs.push_back(concat(p, 0, site));
-  return outputs;
-}
-
-Tensor Model::predict(const Tensor& x, const PredictOptions& options,
-                      Site site) {
-  return predict(Tensors{x}, options, site)[0];
+  return fit(NamedTensors(x), NamedTensors(y), options, site);
 }
 
 }  // namespace berth::keras

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -33,6 +34,8 @@ class FunctionalBase final : public LayerBase {
     }
     for (const KerasTensor& y : outputs_) visit(*y.node(), false);
     state().built = true;
+    state().input_names = names_of(inputs_);
+    state().output_names = names_of(outputs_);
     for (const KerasTensor& y : outputs_) {
       state().output_shapes.push_back(y.shape());
     }
@@ -60,6 +63,19 @@ class FunctionalBase final : public LayerBase {
   }
 
  private:
+  // Of the layers; of one that gives several, "split", "split_1", ...
+  static std::vector<std::string> names_of(const KerasTensors& list) {
+    std::vector<std::string> names;
+    for (const KerasTensor& t : list) {
+      std::string name = t.node()->layer.name();
+      for (int n = 1; std::count(names.begin(), names.end(), name) > 0; ++n) {
+        name = fmt::format("{}_{}", t.node()->layer.name(), n);
+      }
+      names.push_back(name);
+    }
+    return names;
+  }
+
   static const Tensor& at(const std::map<const KerasNode*, Tensors>& values,
                           const KerasTensor& t) {
     return values.at(t.node().get())[static_cast<size_t>(t.index())];

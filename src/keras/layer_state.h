@@ -25,6 +25,8 @@ struct LayerState {
   Site site = {};
   std::string device;  // scope at construction, "" none
   size_t num_inputs = 1;
+  // Of models whose inputs and outputs have names; else empty.
+  std::vector<std::string> input_names, output_names;
 
   std::mutex build_mutex;
   std::atomic<bool> built{false};

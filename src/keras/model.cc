@@ -28,12 +28,10 @@ void Model::build(const Shape& input, DType dtype) {
 
 void Model::compile(CompileOptions options, Site site) {
   const bool has_loss =
-      options.loss.defined() || (!options.losses.empty() && [&] {
-        for (const Loss& l : options.losses) {
-          if (!l.defined()) return false;
-        }
-        return true;
-      }());
+      training_->own_steps() != nullptr || options.loss.defined() ||
+      (!options.losses.empty() &&
+       std::all_of(options.losses.begin(), options.losses.end(),
+                   [](const Loss& l) { return l.defined(); }));
   if (!has_loss) {
     throw errors::InvalidArgument(
         fmt::format("compile of model \"{}\": there is no loss{}; expected "
@@ -50,12 +48,15 @@ void Model::compile(CompileOptions options, Site site) {
   training_->compile(std::move(options), site);
 }
 
-Tensor Model::train_on_batch(const Tensors& inputs, const Tensors& targets,
-                             Site site) {
-  return training_->train_step("train_on_batch")(inputs, targets, site);
+Optimizer Model::optimizer() const {
+  training_->check_compiled("optimizer()");
+  return training_->options->optimizer;
 }
-Tensor Model::train_on_batch(const Tensor& x, const Tensor& y, Site site) {
-  return train_on_batch(Tensors{x}, Tensors{y}, site);
+std::vector<Metric> Model::metrics() const {
+  training_->check_compiled("metrics()");
+  std::vector<Metric> list;
+  for (const auto& [name, m] : training_->logged()) list.push_back(m);
+  return list;
 }
 
 Logs Model::metrics_result() const {
@@ -68,6 +69,7 @@ void Model::reset_metrics() {
   training_->reset_metrics();
 }
 void Model::stop_training() { training_->stop = true; }
+FitLoop* Model::fit_loop() const { return training_->loop; }
 
 FunctionPlanInfo Model::train_plan_info() const {
   return training_->last_train_step().plan_info();

@@ -18,7 +18,15 @@ class SequentialBase final : public LayerBase {
       fail("Sequential: there are no layers; expected at least one");
     }
     for (const Layer& l : layers_) track(l);
-    state().num_inputs = layers_[0].base()->state().num_inputs;
+    const LayerState& first = layers_[0].base()->state();
+    state().num_inputs = first.num_inputs;
+    state().input_names = first.input_names.empty()
+                              ? std::vector<std::string>{first.name}
+                              : first.input_names;
+    const LayerState& last = layers_.back().base()->state();
+    state().output_names = last.output_names.empty()
+                               ? std::vector<std::string>{last.name}
+                               : last.output_names;
   }
 
   Tensors call(const Tensors& inputs, bool training) override {

@@ -59,15 +59,15 @@ distribute::StepToPlan Model::Training::step_to_plan(int64_t batch, Site site) {
   distribute::StepToPlan step;
   step.name = "train_step";
   step.args = inputs;
+  const std::vector<Loss> losses = losses_of(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Loss& loss =
-        i < options->losses.size() ? options->losses[i] : options->loss;
-    step.args.push_back(target_of(loss, outputs[i]));
+    if (!losses[i].defined()) continue;
+    step.args.push_back(target_of(losses[i], outputs[i]));
   }
   const size_t n = inputs.size();
   step.fn = [this, n](const Tensors& args) {
     const auto middle = args.begin() + static_cast<std::ptrdiff_t>(n);
-    return Tensors{step_of({args.begin(), middle}, {middle, args.end()})};
+    return Tensors{step_of({args.begin(), middle}, {middle, args.end()}, true)};
   };
   step.trainable = model.trainable_variables();
   step.slices = options->slices;

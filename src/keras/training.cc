@@ -16,16 +16,6 @@
 
 namespace berth::keras {
 
-namespace {
-
-// Length of the first axis, as a float.
-Tensor count_rows(const Tensor& y) {
-  const Tensor numbers = math::cast(y, float32);
-  return size_ratio(numbers, numbers[{0}]);
-}
-
-}  // namespace
-
 // A step is traced on the whole batch, for the strategy's only device if it has
 // but one.
 class Model::Training::StepScope {
@@ -44,7 +34,14 @@ class Model::Training::StepScope {
 };
 
 Model::Training::Training(Layer model)
-    : model(std::move(model)), core(distribute::open_core()) {}
+    : model(std::move(model)), core(distribute::open_core()) {
+  if (ModelBase* own = own_steps()) own->training_ = this;
+}
+
+Model::Training::~Training() {
+  ModelBase* own = own_steps();
+  if (own && own->training_ == this) own->training_ = nullptr;
+}
 
 // The scope that is open, else that in which the model was made, else the
 // strategy of its variables.
@@ -83,6 +80,25 @@ void Model::Training::compile(CompileOptions given, Site site) {
   train_.reset();
   test_.reset();
   forward_.reset();
+  trained_.reset();
+  means_.clear();
+  train_logs_.clear();
+  if (ModelBase* own = own_steps()) {
+    own->training_ = this;
+  } else {
+    // Known before the first step, for checkpoints.
+    train_logs_ = {"loss"};
+    const auto& names = model.base()->state().output_names;
+    const size_t n = names.size();
+    const std::vector<Loss> losses = n > 1 ? losses_of(n) : std::vector<Loss>();
+    for (size_t i = 0; i < losses.size(); ++i) {
+      if (losses[i].defined()) train_logs_.push_back(names[i] + "_loss");
+    }
+  }
+  for (const std::string& name : train_logs_) {
+    means_.try_emplace(name, metrics::Mean({.name = name}));
+  }
+  test_logs_ = train_logs_;
 }
 
 int Model::Training::num_replicas() const {
@@ -120,9 +136,9 @@ Model::Training::Step& Model::Training::train_step(const char* what) {
   if (!train_) {
     FunctionOptions o = step_options("train_step", &rewrite_);
     o.contract = options->contracts;
-    train_.emplace(
-        [this](const Tensors& x, const Tensors& y) { return step_of(x, y); },
-        std::move(o));
+    train_.emplace([this](const Tensors& x,
+                          const Tensors& y) { return step_of(x, y, true); },
+                   std::move(o));
   }
   return *train_;
 }
@@ -130,12 +146,9 @@ Model::Training::Step& Model::Training::train_step(const char* what) {
 Model::Training::Step& Model::Training::test_step(const char* what) {
   check_compiled(what);
   if (!test_) {
-    test_.emplace(
-        [this](const Tensors& x, const Tensors& y) {
-          const StepScope scope(*this);
-          return test(x, y);
-        },
-        step_options("test_step", nullptr));
+    test_.emplace([this](const Tensors& x,
+                         const Tensors& y) { return step_of(x, y, false); },
+                  step_options("test_step", nullptr));
   }
   return *test_;
 }
@@ -152,99 +165,104 @@ Model::Training::Forward& Model::Training::forward() {
     forward_.emplace(
         [this](const Tensors& x) {
           const StepScope scope(*this);
-          return model(x, false);
+          ModelBase* own = own_steps();
+          return own ? own->predict_step(x) : model(x, false);
         },
         step_options("predict_step", nullptr));
   }
   return *forward_;
 }
 
-Tensor Model::Training::total_loss(const Tensors& outputs,
-                                   const Tensors& targets) const {
-  const CompileOptions& o = *options;
-  const size_t n = outputs.size();
-  if (targets.size() != n || (!o.losses.empty() && o.losses.size() != n)) {
-    throw errors::InvalidArgument(fmt::format(
-        "model \"{}\" has {} outputs, {} targets and {} losses; expected one "
-        "target (and one loss) per output",
-        model.name(), n, targets.size(),
-        o.losses.empty() ? size_t{1} : o.losses.size()));
+Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& rest,
+                                  Site site) {
+  tested_ = false;
+  if (options && options->run_eagerly) {
+    set_site(site);
+    return step_of(inputs, rest, true);
   }
-  Tensor sum;
-  for (size_t i = 0; i < n; ++i) {
-    const Loss& loss = o.losses.empty() ? o.loss : o.losses[i];
-    const Tensor one = loss(targets[i], outputs[i], compiled_at);
-    if (one.rank() != 0) {
-      throw errors::InvalidArgument(fmt::format(
-          "model \"{}\": loss {} is {}; expected a scalar: its reduction is "
-          "\"{}\"",
-          model.name(), loss.name(), one.shape().str(), loss.reduction()));
-    }
-    sum = sum.defined() ? math::add(sum, one, compiled_at) : one;
-  }
-  return sum;
+  return train_step("train_on_batch")(inputs, rest, site);
 }
 
-void Model::Training::update_metrics(const Tensor& loss, const Tensors& outputs,
-                                     const Tensors& targets) const {
-  // The mean over all samples, though batches differ in size.
-  const Tensor& y = targets[0];
-  const int64_t batch = y.rank() > 0 ? y.shape()[0] : 1;
-  // A batch that is not known yet is counted by the step.
-  const Tensor n =
-      batch >= 0 ? constant(static_cast<float>(batch)) : count_rows(y);
-  const Tensor weighted =
-      loss.dtype() == float32 ? loss : math::cast(loss, float32, compiled_at);
-  loss_metric.total().assign_add(math::multiply(weighted, n, compiled_at),
-                                 compiled_at);
-  loss_metric.count().assign_add(n, compiled_at);
+Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& rest,
+                                 Site site) {
+  tested_ = true;
+  if (options && options->run_eagerly) {
+    set_site(site);
+    return step_of(inputs, rest, false);
+  }
+  return test_step("test_on_batch")(inputs, rest, site);
+}
+
+Tensors Model::Training::run_forward(const Tensors& inputs, Site site) {
+  if (options && options->run_eagerly) {
+    set_site(site);
+    ModelBase* own = own_steps();
+    return own ? own->predict_step(inputs) : model(inputs, false);
+  }
+  return forward()(inputs, site);
+}
+
+void Model::Training::run_train_eagerly(const Tensors& inputs,
+                                        const Tensors& rest) {
   set_site(compiled_at);
-  for (const Metric& m : options->metrics) {
-    m.update_state(targets[0], outputs[0]);
-  }
+  step_of(inputs, rest, true);
 }
 
-Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& targets) {
+Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& rest,
+                                bool training) {
   const StepScope scope(*this);
-  return train(inputs, targets);
+  ModelBase* own = own_steps();
+  const size_t n = model.base()->state().output_shapes.size();
+  // The step of a model of its own may take any targets.
+  split_ = n > 0;
+  StepData data{inputs, rest, {}};
+  if (split_) data = split(inputs, rest, n, own != nullptr);
+  StepLogs logs;
+  traces_training_ = training;
+  if (own) {
+    logs = training ? own->train_step(data) : own->test_step(data);
+  } else {
+    logs = training ? train(data) : test(data);
+  }
+  traces_training_ = false;
+  const Tensor& counted = rest.empty() ? inputs[0] : rest[0];
+  return log(logs, counted, training ? &train_logs_ : &test_logs_);
 }
 
-Tensor Model::Training::train(const Tensors& inputs, const Tensors& targets) {
-  GradientTape tape;
-  const Tensors outputs = model(inputs, true);
-  const Tensor loss = total_loss(outputs, targets);
-  const std::vector<Variable> variables = model.trainable_variables();
-  if (variables.empty()) {
+std::vector<Variable> Model::Training::variables_to_train() {
+  if (!trained_) trained_ = model.trainable_variables();
+  if (trained_->empty()) {
+    trained_.reset();
     throw errors::InvalidArgument(
         fmt::format("model \"{}\" has no trainable weights; expected a layer "
                     "with some, such as Dense",
                     model.name()));
   }
+  return *trained_;
+}
+
+StepLogs Model::Training::train(const StepData& given) {
+  GradientTape tape;
+  const Tensors outputs = model(given.x, true);
+  const StepData data = split_once(given, outputs.size());
+  StepLogs each;
+  const Tensor loss = loss_of(data, outputs, &each);
+  const std::vector<Variable> variables = variables_to_train();
   const Tensors grads = tape.gradient(loss, variables, {}, compiled_at);
   options->optimizer.apply_gradients(grads, variables, compiled_at);
-  update_metrics(loss, outputs, targets);
-  return loss;
+  update_metrics(data, outputs);
+  each.insert(each.begin(), {"loss", loss});
+  return each;
 }
 
-Tensor Model::Training::test(const Tensors& inputs, const Tensors& targets) {
-  const Tensors outputs = model(inputs, false);
-  const Tensor loss = total_loss(outputs, targets);
-  update_metrics(loss, outputs, targets);
-  return loss;
-}
-
-void Model::Training::reset_metrics() {
-  loss_metric.reset_state();
-  for (const Metric& m : options->metrics) m.reset_state();
-}
-
-std::vector<std::pair<std::string, double>> Model::Training::results() const {
-  std::vector<std::pair<std::string, double>> list;
-  list.emplace_back("loss", loss_metric.result());
-  for (const Metric& m : options->metrics) {
-    list.emplace_back(m.name(), m.result());
-  }
-  return list;
+StepLogs Model::Training::test(const StepData& given) {
+  const Tensors outputs = model(given.x, false);
+  const StepData data = split_once(given, outputs.size());
+  StepLogs each;
+  const Tensor loss = loss_of(data, outputs, &each);
+  update_metrics(data, outputs);
+  each.insert(each.begin(), {"loss", loss});
+  return each;
 }
 
 }  // namespace berth::keras

@@ -3,8 +3,10 @@
 #ifndef BERTH_KERAS_TRAINING_H_
 #define BERTH_KERAS_TRAINING_H_
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/function.h"
@@ -16,23 +18,36 @@
 namespace berth::keras {
 
 struct Model::Training {
+  // Of inputs, and targets with weights behind them.
   using Step = Function<Tensor(const Tensors&, const Tensors&)>;
   using Forward = Function<Tensors(const Tensors&)>;
 
   explicit Training(Layer model);
+  ~Training();
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
 
   // Throw errors::FailedPrecondition naming `what` before compile().
   Step& train_step(const char* what);
   Step& test_step(const char* what);
   const Step& last_train_step() const;
   Forward& forward();
+  void check_compiled(const char* what) const;
+
+  // Run a step; what is logged next is of that kind. Return the loss.
+  Tensor run_train(const Tensors& inputs, const Tensors& rest, Site site);
+  Tensor run_test(const Tensors& inputs, const Tensors& rest, Site site);
+  Tensors run_forward(const Tensors& inputs, Site site);
+  // The step op by op, whatever compile() said; without results.
+  void run_train_eagerly(const Tensors& inputs, const Tensors& rest);
 
   // The training step on so many examples, for strategies to plan. Throws
   // errors::FailedPrecondition when the model does not know its inputs.
   distribute::StepToPlan step_to_plan(int64_t batch, Site site);
 
+  // What the steps log, "loss" first, in order.
+  std::vector<std::pair<std::string, Metric>> logged() const;
   void reset_metrics();
-  // "loss" first, then the metrics in the order given.
   std::vector<std::pair<std::string, double>> results() const;
 
   // Throws errors::InvalidArgument when the model belongs to another strategy
@@ -43,13 +58,39 @@ struct Model::Training {
   // What was compiled last for the strategy; null: there is none.
   const distribute::FitRewrite* rewrite() const { return rewrite_.get(); }
 
+  // Of later training steps; other weights than before trace anew. Throws
+  // errors::InvalidArgument for a weight below 0 or not finite.
+  void set_class_weight(const std::map<int64_t, double>& weights, Site site);
+
+  // Parts of a step. `n`: outputs of the model.
+  ModelBase* own_steps() const;
+  // One per output; not defined where an output has none.
+  std::vector<Loss> losses_of(size_t n) const;
+  // Of each output, those with the names that they have in logs.
+  std::vector<std::vector<std::pair<std::string, Metric>>> metrics_of(
+      size_t n) const;
+  // Puts targets where their outputs are, and weights behind them into
+  // sample_weight. Throws errors::InvalidArgument when there are too few or
+  // many, unless `lenient`.
+  StepData split(Tensors inputs, const Tensors& rest, size_t n,
+                 bool lenient) const;
+  // The same of what a step got, unless it is split already.
+  StepData split_once(const StepData& data, size_t n) const;
+  // The sum; those of outputs, if there are several, go to `each`.
+  Tensor total_loss(const StepData& data, const Tensors& outputs,
+                    StepLogs* each) const;
+  void update_metrics(const StepData& data, const Tensors& outputs) const;
+  std::vector<Variable> variables_to_train();
+  StepLogs train(const StepData& data);
+  StepLogs test(const StepData& data);
+
   Layer model;
   // The strategy that the model's variables belong to; null: none.
   std::shared_ptr<distribute::StrategyCore> core;
   std::optional<CompileOptions> options;
   Site compiled_at = {};
-  Metric loss_metric = metrics::Mean({.name = "loss"});
   bool stop = false;
+  FitLoop* loop = nullptr;
   // Of a training step on so many examples, as planned last; -1: never.
   double predicted_us = -1;
   int64_t predicted_batch = 0;
@@ -60,21 +101,36 @@ struct Model::Training {
   FunctionOptions step_options(
       const char* name,
       std::shared_ptr<const distribute::FitRewrite>* rewrite) const;
-  Tensor total_loss(const Tensors& outputs, const Tensors& targets) const;
-  void update_metrics(const Tensor& loss, const Tensors& outputs,
-                      const Tensors& targets) const;
-  // As the compiled step is traced.
-  Tensor step_of(const Tensors& inputs, const Tensors& targets);
-  Tensor train(const Tensors& inputs, const Tensors& targets);
-  Tensor test(const Tensors& inputs, const Tensors& targets);
-  void check_compiled(const char* what) const;
+  // The step as it is traced.
+  Tensor step_of(const Tensors& inputs, const Tensors& rest, bool training);
+  // Adds the scalars to their means, weighted by the batch.
+  Tensor log(const StepLogs& logs, const Tensor& counted,
+             std::vector<std::string>* names);
+  // What is made small, by compute_loss() of a model of its own.
+  Tensor loss_of(const StepData& data, const Tensors& outputs, StepLogs* each);
+  Tensor weights_of(const StepData& data, size_t output, size_t n) const;
+  Tensor class_weights(const Tensor& y) const;
 
   friend class Model;
   // Of the training step.
   std::shared_ptr<const distribute::FitRewrite> rewrite_;
   std::optional<Step> train_, test_;
   std::optional<Forward> forward_;
+  // Means of what steps return, by name; names in order, of each kind of step.
+  std::map<std::string, Metric> means_;
+  std::vector<std::string> train_logs_, test_logs_;
+  bool tested_ = false;  // a test step ran last
+  // Those that the first trace after compile() found: Keras' rule.
+  std::optional<std::vector<Variable>> trained_;
+  std::map<int64_t, double> class_weight_;
+  bool traces_training_ = false;  // what class weights are for
+  bool split_ = false;            // the data of the step that is traced
 };
+
+// Brings tensors that have names into the order of `names`. Throws
+// errors::InvalidArgument naming `what` when some are unknown or missing.
+Tensors in_order(const char* what, const NamedTensors& tensors,
+                 const std::vector<std::string>& names, Site site);
 
 }  // namespace berth::keras
 

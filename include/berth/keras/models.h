@@ -7,6 +7,8 @@
 #ifndef BERTH_KERAS_MODELS_H_
 #define BERTH_KERAS_MODELS_H_
 
+#include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <map>
 #include <memory>
@@ -31,35 +33,89 @@ struct StrategyPlan;
 
 namespace berth::keras {
 
+// Tensors of several inputs or outputs: by name, {{"image", x}, {"text", t}},
+// or in order. Names are those of Input layers and of the layers that give the
+// outputs.
+class NamedTensors {
+ public:
+  NamedTensors() = default;
+  NamedTensors(
+      std::initializer_list<std::pair<std::string, Tensor>> named)  // NOLINT
+      : items_(named) {}
+  NamedTensors(const std::map<std::string, Tensor>& named)  // NOLINT
+      : items_(named.begin(), named.end()) {}
+  NamedTensors(const Tensors& in_order);                  // NOLINT
+  NamedTensors(const Tensor& one) : items_{{"", one}} {}  // NOLINT
+
+  // The name is "" where tensors stand in order.
+  const std::vector<std::pair<std::string, Tensor>>& items() const {
+    return items_;
+  }
+
+ private:
+  std::vector<std::pair<std::string, Tensor>> items_;
+};
+
+// One value per output: {"mse", "mae"} in order, or by name
+// {{"price", "mse"}, {"sold", "bce"}}.
+template <class T>
+struct PerOutput : std::vector<T> {
+  using std::vector<T>::vector;
+  PerOutput() = default;
+  PerOutput(std::initializer_list<std::pair<std::string, T>> named) {
+    for (const auto& [name, value] : named) {
+      names.push_back(name);
+      this->push_back(value);
+    }
+  }
+  std::vector<std::string> names = {};  // empty: in order
+};
+
 struct CompileOptions {
   Optimizer optimizer = "adam";
   Loss loss = {};  // of every output
+  // Of the first output, without sample weights.
   std::vector<Metric> metrics = {};
   // Parts that a batch is cut into; equal slices give equal bits on any number
   // of cores, and of devices of one kind, with a strategy or without. 0: the
   // number of cores.
   int slices = 0;
-  // One per output, instead of `loss`; the sum is made small.
-  std::vector<Loss> losses = {};
+  // One per output, instead of `loss`; the sum is made small. An output that
+  // losses by name leave out has none, and no target.
+  PerOutput<Loss> losses = {};
   // Checked on the training step (function.h).
   berth::placement::Contracts contracts = {};
   // Who places the steps of fit, evaluate and predict (function.h). A strategy
   // places its own.
   berth::placement::Policy placement = {};
+  // Factors of the losses in their sum; 1 when absent.
+  PerOutput<double> loss_weights = {};
+  // Of outputs by name.
+  std::map<std::string, std::vector<Metric>> metrics_by_output = {};
+  // Steps run op by op, so that a debugger stops in layers; slow. Not for
+  // strategies of several replicas.
+  bool run_eagerly = false;
 };
 
 // What fit, evaluate and predict take: batches (dataset), or tensors.
 struct ValidationData {
   ValidationData() = default;  // none
   ValidationData(Tensor x, Tensor y)
-      : tensors(std::pair(std::move(x), std::move(y))) {}
+      : ValidationData(NamedTensors(x), NamedTensors(y)) {}
+  ValidationData(Tensor x, Tensor y, Tensor sample_weight)
+      : ValidationData(NamedTensors(x), NamedTensors(y),
+                       std::move(sample_weight)) {}
+  ValidationData(NamedTensors x, NamedTensors y, Tensor sample_weight = {})
+      : tensors(std::pair(std::move(x), std::move(y))),
+        sample_weight(std::move(sample_weight)) {}
   ValidationData(data::Dataset d) : dataset(std::move(d)) {}  // NOLINT
-  std::optional<std::pair<Tensor, Tensor>> tensors;
+  std::optional<std::pair<NamedTensors, NamedTensors>> tensors;
+  Tensor sample_weight;
   std::optional<data::Dataset> dataset;
 };
 
 struct FitOptions {
-  int epochs = 1;
+  int epochs = 1;           // where it ends
   int64_t batch_size = 32;  // of tensors; a dataset brings its own
   // 0: silent; 1: a progress bar on a terminal, else a line per epoch; 2: a
   // line per epoch.
@@ -67,14 +123,38 @@ struct FitOptions {
   std::vector<Callback> callbacks = {};
   ValidationData validation_data = {};
   bool shuffle = true;  // tensors only
+  // Share of the samples, the last ones, that are validated on: tensors only.
+  double validation_split = 0;
+  int validation_freq = 1;  // validates after every so many epochs
+  // Ends an epoch after so many batches; the next one goes on where this one
+  // ended, and begins anew at the end of the data. 0: when the data ends.
+  int64_t steps_per_epoch = 0;
+  int64_t validation_steps = 0;       // 0: all
+  int64_t validation_batch_size = 0;  // 0: batch_size
+  int initial_epoch = 0;              // fit runs epochs - initial_epoch
+  // Factor of the loss of each sample, [n]. A dataset brings it behind the
+  // targets: one tensor, or one for each of them.
+  Tensor sample_weight = {};
+  // The same by class; 1 where absent. For models of one output whose targets
+  // are numbers of classes, or one-hot.
+  std::map<int64_t, double> class_weight = {};
 };
 
 struct EvaluateOptions {
   int64_t batch_size = 32;
   int verbose = 0;
+  int64_t steps = 0;  // 0: all
+  Tensor sample_weight = {};
+  std::vector<Callback> callbacks = {};
 };
 struct PredictOptions {
   int64_t batch_size = 32;
+  int64_t steps = 0;  // of a dataset; 0: all
+  std::vector<Callback> callbacks = {};
+};
+struct OnBatchOptions {
+  Tensor sample_weight = {};                    // [n]
+  std::map<int64_t, double> class_weight = {};  // of training
 };
 
 // Where the time of a training step under a strategy went, measured. Times are
@@ -115,6 +195,43 @@ struct History {
   std::string shares = {};
 };
 
+// Where a fit goes on: `batch` steps of epoch `epoch` are done.
+struct FitPosition {
+  int epoch = 0;
+  int64_t batch = 0;
+};
+
+// The fit that runs, for callbacks: model.fit_loop().
+class FitLoop {
+ public:
+  virtual ~FitLoop() = default;
+
+  virtual int epoch() const = 0;            // from 0
+  virtual int epochs() const = 0;           // where it ends
+  virtual int64_t batch() const = 0;        // steps done in this epoch
+  virtual int64_t steps() const = 0;        // of an epoch; -1: not known yet
+  virtual int64_t total_steps() const = 0;  // since on_train_begin
+  // The next step's; after the end of an epoch the next one's first.
+  virtual FitPosition position() const = 0;
+  // Of the epochs that are done; in on_epoch_end with this one.
+  virtual const History& history() const = 0;
+  virtual const std::vector<Callback>& callbacks() const = 0;
+  // The batch of the step that runs or ran last: inputs, targets, weights.
+  virtual const Tensors& element() const = 0;
+  // The pass over the data, which stands behind the last batch; null outside
+  // of epochs, and for a DistributedDataset.
+  virtual data::Iterator* iterator() = 0;
+
+  // In on_train_begin: goes on from there. `restore` puts the pass that
+  // continues epoch position.epoch, or that which begins it, where it was;
+  // without, earlier passes are begun and dropped (the order of a shuffle
+  // follows from their number), and the batches before are read and dropped.
+  // When batches of the epoch are done its metrics are not reset.
+  using Restore = std::function<void(data::Iterator&)>;
+  virtual void start_at(FitPosition position, History so_far = {},
+                        Restore restore = {}) = 0;
+};
+
 class Model : public Layer {
  public:
   struct Training;  // keras/training.h
@@ -140,20 +257,29 @@ class Model : public Layer {
   void compile(CompileOptions options, Site site = Site::here());
 
   // Trains. x [n, ...], y [n, ...]; elements of `dataset` are batches: the
-  // inputs, then the targets. A model of a strategy splits each batch over the
-  // replicas, and gives what one device gives. Throws
-  // errors::FailedPrecondition before compile(), errors::InvalidArgument for
-  // data that does not fit: also batches smaller than the number of replicas,
-  // but for later, smaller ones.
+  // inputs, then the targets, then sample weights, if any. A model of a
+  // strategy splits each batch over the replicas, and gives what one device
+  // gives. Throws errors::FailedPrecondition before compile(),
+  // errors::InvalidArgument for data that does not fit: also batches smaller
+  // than the number of replicas, but for later, smaller ones.
   History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {},
               Site site = Site::here());
   History fit(const data::Dataset& dataset, const FitOptions& options = {},
               Site site = Site::here());
+  // Of several inputs or outputs, in order or by name.
+  History fit(const Tensors& x, const Tensors& y,
+              const FitOptions& options = {}, Site site = Site::here());
+  History fit(const NamedTensors& x, const NamedTensors& y,
+              const FitOptions& options = {}, Site site = Site::here());
   // Parts of batches are joined: the strategy cuts the step by its own shares.
   History fit(const distribute::DistributedDataset& dataset,
               const FitOptions& options = {}, Site site = Site::here());
   // Returns "loss" and the metrics.
   Logs evaluate(const Tensor& x, const Tensor& y,
+                const EvaluateOptions& options = {}, Site site = Site::here());
+  Logs evaluate(const Tensors& x, const Tensors& y,
+                const EvaluateOptions& options = {}, Site site = Site::here());
+  Logs evaluate(const NamedTensors& x, const NamedTensors& y,
                 const EvaluateOptions& options = {}, Site site = Site::here());
   Logs evaluate(const data::Dataset& dataset,
                 const EvaluateOptions& options = {}, Site site = Site::here());
@@ -163,12 +289,31 @@ class Model : public Layer {
   // The same of all inputs and outputs.
   Tensors predict(const Tensors& x, const PredictOptions& options = {},
                   Site site = Site::here());
+  Tensors predict(const NamedTensors& x, const PredictOptions& options = {},
+                  Site site = Site::here());
+  // All outputs; the inputs are the first tensors of each batch.
+  Tensors predict(const data::Dataset& dataset,
+                  const PredictOptions& options = {}, Site site = Site::here());
 
   // One step; returns the loss before it, which is not read back.
   Tensor train_on_batch(const Tensor& x, const Tensor& y,
                         Site site = Site::here());
   Tensor train_on_batch(const Tensors& inputs, const Tensors& targets,
                         Site site = Site::here());
+  Tensor train_on_batch(const NamedTensors& x, const NamedTensors& y,
+                        const OnBatchOptions& options,
+                        Site site = Site::here());
+  // The same without training; metrics count the batch.
+  Tensor test_on_batch(const NamedTensors& x, const NamedTensors& y,
+                       const OnBatchOptions& options = {},
+                       Site site = Site::here());
+  // All outputs.
+  Tensors predict_on_batch(const NamedTensors& x, Site site = Site::here());
+
+  // The optimizer of compile(). Throws errors::FailedPrecondition before.
+  Optimizer optimizer() const;
+  // "loss" and those of compile(), in the order of results.
+  std::vector<Metric> metrics() const;
 
   // Metrics since the last reset, read back; and the reset.
   Logs metrics_result() const;
@@ -176,6 +321,8 @@ class Model : public Layer {
 
   // Ends fit after the batch that runs.
   void stop_training();
+  // The fit that runs on this model; null: none.
+  FitLoop* fit_loop() const;
 
   // The step that ran last: figures, and text of a stage (function.h). Throw
   // errors::FailedPrecondition before the first step.
@@ -205,6 +352,54 @@ class Model : public Layer {
 
  private:
   std::shared_ptr<Training> training_;
+};
+
+// A batch as a step sees it.
+struct StepData {
+  Tensors x, y;
+  Tensors sample_weight;  // none, one for all outputs, or one for each
+};
+// Scalars by name: what a step returns.
+using StepLogs = std::vector<std::pair<std::string, Tensor>>;
+
+// A model of your own with steps of your own. Override a step and fit compiles
+// it as it does its own:
+//   StepLogs train_step(const StepData& data) override {
+//     GradientTape tape;
+//     const Tensor loss = compute_loss(data, forward(data.x, true));
+//     const auto weights = trainable_variables();
+//     optimizer().apply_gradients(tape.gradient(loss, weights), weights);
+//     return {{"loss", loss}};
+//   }
+class ModelBase : public LayerBase {
+ public:
+  using LayerBase::LayerBase;
+
+  // What fit and train_on_batch do with a batch. fit logs the mean over the
+  // epoch of each scalar that is returned; train_on_batch returns the first.
+  virtual StepLogs train_step(const StepData& data);
+  // The same for evaluate, validation and test_on_batch.
+  virtual StepLogs test_step(const StepData& data);
+  virtual Tensors predict_step(const Tensors& x);
+  // The losses of compile(), weighted and summed, and those that layers add.
+  // A scalar.
+  virtual Tensor compute_loss(const StepData& data, const Tensors& y_pred);
+
+ protected:
+  // The model's call; call() is what it does.
+  Tensors forward(const Tensors& x, bool training);
+  // Updates the metrics of compile().
+  void update_metrics(const StepData& data, const Tensors& y_pred);
+  // Throws errors::FailedPrecondition before compile().
+  const Optimizer& optimizer() const;
+  std::vector<Variable> trainable_variables() const;
+  // How many of a batch's tensors are inputs; 1 at first. In the constructor.
+  void set_num_inputs(size_t n);
+
+ private:
+  friend struct Model::Training;
+  Model::Training& training() const;
+  Model::Training* training_ = nullptr;
 };
 
 struct SequentialOptions {
