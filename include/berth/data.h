@@ -44,6 +44,8 @@ using Generator = std::function<std::optional<Tensors>()>;
 using GeneratorFactory = std::function<Generator()>;
 using MapFunction = std::function<Tensors(const Tensors& element)>;
 using Predicate = std::function<bool(const Tensors& element)>;
+// Makes a dataset of an element, for example of the name of a file.
+using DatasetFunction = std::function<class Dataset(const Tensors& element)>;
 
 struct MapOptions {
   // Threads that call the function at once; 0: the one that calls next().
@@ -53,6 +55,60 @@ struct MapOptions {
 };
 struct BatchOptions {
   bool drop_remainder = false;  // leave a smaller last batch out
+};
+struct PaddedBatchOptions {
+  // One per component; -1 is the largest of the batch, and the default for
+  // every dimension.
+  std::vector<Shape> padded_shapes = {};
+  // One scalar per component, or one for all; 0, false and "" when absent.
+  Tensors padding_values = {};
+  bool drop_remainder = false;
+};
+struct InterleaveOptions {
+  int64_t cycle_length = AUTOTUNE;  // datasets that are open at once
+  int64_t block_length = 1;         // elements in a row of one of them
+  // Threads that read ahead, AUTOTUNE: one per core; 0: none.
+  int64_t num_parallel_calls = 0;
+  // False hands elements on as they get ready.
+  bool deterministic = true;
+};
+struct SampleOptions {
+  std::vector<double> weights = {};  // one per dataset; none: equal ones
+  std::optional<uint64_t> seed = std::nullopt;
+  // Ends with the first dataset that is drawn and has no more.
+  bool stop_on_empty_dataset = false;
+  // Draws anew in each iteration.
+  bool rerandomize_each_iteration = false;
+};
+struct ChooseOptions {
+  bool stop_on_empty_dataset = true;
+};
+struct WindowOptions {
+  std::optional<int64_t> shift = std::nullopt;  // from start to start; size
+  int64_t stride = 1;  // from element to element of one window
+  bool drop_remainder = false;
+};
+struct GroupByWindowOptions {
+  // Either of the two: elements that make a window, of every key or by key.
+  int64_t window_size = 0;
+  std::function<int64_t(int64_t key)> window_size_func = {};
+};
+struct BucketOptions {
+  std::vector<Shape> padded_shapes = {};  // as in PaddedBatchOptions
+  Tensors padding_values = {};
+  // Pads to one less than the upper boundary of the bucket; the last bucket
+  // must then stay empty.
+  bool pad_to_bucket_boundary = false;
+  bool no_padding = false;  // makes ragged batches (ragged_batch)
+  bool drop_remainder = false;
+};
+struct ResampleOptions {
+  std::vector<double> initial_dist = {};  // none: estimated while it runs
+  std::optional<uint64_t> seed = std::nullopt;
+};
+struct RandomOptions {
+  std::optional<uint64_t> seed = std::nullopt;
+  bool rerandomize_each_iteration = false;
 };
 struct ShuffleOptions {
   std::optional<uint64_t> seed = std::nullopt;  // none: a new one each time
@@ -67,6 +123,7 @@ struct IteratorState {
   std::string text;  // JSON
   Tensors tensors;   // what buffers hold, row numbers
 };
+class Windows;
 
 // One pass over a dataset. Ends its threads when destroyed.
 class Iterator {
@@ -121,6 +178,39 @@ class Dataset {
   static Dataset range(int64_t start, int64_t stop, int64_t step = 1,
                        Site site = Site::here());
 
+  // One element: `components` as they are.
+  static Dataset from_tensors(const Tensors& components,
+                              Site site = Site::here());
+  // int64 scalars start, start + step, ... without an end.
+  static Dataset counter(int64_t start = 0, int64_t step = 1,
+                         Site site = Site::here());
+  // int64 scalars in [0, 2^32), all equally likely, without an end.
+  static Dataset random(const RandomOptions& options = {},
+                        Site site = Site::here());
+
+  // The components of all datasets side by side; ends with the shortest.
+  static Dataset zip(const std::vector<Dataset>& datasets,
+                     Site site = Site::here());
+  // This one, then `other`, whose components have the same dtypes.
+  Dataset concatenate(const Dataset& other, Site site = Site::here()) const;
+  // Each element from one of `datasets`, drawn by weight.
+  static Dataset sample_from_datasets(const std::vector<Dataset>& datasets,
+                                      const SampleOptions& options = {},
+                                      Site site = Site::here());
+  // Each element from the one that the next element of `choice_dataset`, an
+  // int64 scalar, says.
+  static Dataset choose_from_datasets(const std::vector<Dataset>& datasets,
+                                      const Dataset& choice_dataset,
+                                      const ChooseOptions& options = {},
+                                      Site site = Site::here());
+
+  // Reads `cycle_length` of the datasets that `fn` makes of the elements in
+  // turn, `block_length` elements of each; who ends makes room for the next.
+  Dataset interleave(DatasetFunction fn, const InterleaveOptions& options = {},
+                     Site site = Site::here()) const;
+  // The datasets that `fn` makes of the elements, one after the other.
+  Dataset flat_map(DatasetFunction fn, Site site = Site::here()) const;
+
   // Replaces each element by fn(element). Ops in `fn` run eagerly on /CPU:0
   // unless it opens a device scope. With num_parallel_calls (or AUTOTUNE: one
   // per core) `fn` is called from that many threads at once.
@@ -133,6 +223,40 @@ class Dataset {
   // shapes or dtypes within a batch differ.
   Dataset batch(int64_t size, const BatchOptions& options = {},
                 Site site = Site::here()) const;
+  // The same of elements whose shapes differ: pads each to the largest of the
+  // batch, or to padded_shapes.
+  Dataset padded_batch(int64_t size, const PaddedBatchOptions& options = {},
+                       Site site = Site::here()) const;
+  // The same without padding: a component whose first dimension varies becomes
+  // two, its rows [sum of lengths, ...] and row_splits int64 [size + 1], where
+  // element i is rows row_splits[i] to row_splits[i + 1] (ragged_to_tensor()).
+  Dataset ragged_batch(int64_t size, const BatchOptions& options = {},
+                       Site site = Site::here()) const;
+  // Batches elements of similar length together: bucket i takes lengths from
+  // bucket_boundaries[i - 1] to below bucket_boundaries[i], the first all
+  // below, the last all from the last boundary on. bucket_batch_sizes has one
+  // more element than bucket_boundaries.
+  Dataset bucket_by_sequence_length(
+      std::function<int64_t(const Tensors& element)> element_length_func,
+      std::vector<int64_t> bucket_boundaries,
+      std::vector<int64_t> bucket_batch_sizes,
+      const BucketOptions& options = {}, Site site = Site::here()) const;
+  // Cuts each element along its first dimension, as from_tensor_slices does.
+  Dataset unbatch(Site site = Site::here()) const;
+  // Cuts batches anew: of `sizes` in turn.
+  Dataset rebatch(std::vector<int64_t> sizes, const BatchOptions& options = {},
+                  Site site = Site::here()) const;
+  // Datasets of `size` neighbours each.
+  Windows window(int64_t size, const WindowOptions& options = {},
+                 Site site = Site::here()) const;
+  // Collects elements of equal key_func until they are a window, and goes on
+  // with what reduce_func makes of it; what is left at the end are smaller
+  // windows, in the order of their keys.
+  Dataset group_by_window(
+      std::function<int64_t(const Tensors& element)> key_func,
+      std::function<Dataset(int64_t key, const Dataset& window)> reduce_func,
+      const GroupByWindowOptions& options, Site site = Site::here()) const;
+
   // Draws each element uniformly from a buffer of `buffer_size` elements,
   // refilled in order; with a buffer as long as the dataset all orders are
   // equally likely. The order depends on the seed alone.
@@ -144,6 +268,43 @@ class Dataset {
   Dataset take(int64_t count, Site site = Site::here()) const;
   // All but the first `count` elements; a negative count skips all.
   Dataset skip(int64_t count, Site site = Site::here()) const;
+  // The elements before the first for which `keep` returns false.
+  Dataset take_while(Predicate keep, Site site = Site::here()) const;
+  // Every num_shards-th element, from number `index` on.
+  Dataset shard(int64_t num_shards, int64_t index,
+                Site site = Site::here()) const;
+  // Puts the number of the element, an int64 scalar, before its components.
+  Dataset enumerate(int64_t start = 0, Site site = Site::here()) const;
+  // Elements that did not come before.
+  Dataset unique(Site site = Site::here()) const;
+  // Calls fn(state, element), which returns the next state and the element to
+  // hand on; `initial_state` is the first.
+  Dataset scan(Tensors initial_state,
+               std::function<std::pair<Tensors, Tensors>(
+                   const Tensors& state, const Tensors& element)>
+                   fn,
+               Site site = Site::here()) const;
+  // Drops elements until classes are distributed as `target_dist` says;
+  // class_func returns a number below its size. Puts the class, an int64
+  // scalar, before the components.
+  Dataset rejection_resample(
+      std::function<int64_t(const Tensors& element)> class_func,
+      std::vector<double> target_dist, const ResampleOptions& options = {},
+      Site site = Site::here()) const;
+  // fn(*this).
+  Dataset apply(const std::function<Dataset(const Dataset&)>& fn) const {
+    return fn(*this);
+  }
+
+  // Calls state = fn(state, element) for all elements; returns the last.
+  Tensors reduce(Tensors initial_state,
+                 const std::function<Tensors(const Tensors& state,
+                                             const Tensors& element)>& fn,
+                 Site site = Site::here()) const;
+  // Returns the only element. Throws errors::InvalidArgument when there is
+  // none, or more than one.
+  Tensors get_single_element(Site site = Site::here()) const;
+
   // Computes up to `buffer_size` elements ahead on a thread of its own. 0 does
   // nothing; AUTOTUNE starts with 2 and doubles while the reader waits.
   Dataset prefetch(int64_t buffer_size, Site site = Site::here()) const;
@@ -206,6 +367,33 @@ class Dataset::iterator {
   Tensors element_;
   bool done_ = false;
 };
+
+// What window() makes: datasets. Any thread.
+class Windows {
+ public:
+  // Goes on with the elements of fn(window), window by window.
+  Dataset flat_map(std::function<Dataset(const Dataset& window)> fn,
+                   Site site = Site::here()) const;
+  // Each window as one element: its elements on top of each other.
+  Dataset batch(Site site = Site::here()) const;
+  // The number of windows, kInfinite or kUnknown.
+  int64_t cardinality() const;
+
+ private:
+  friend class Dataset;
+  Windows(Dataset parent, int64_t size, const WindowOptions& options)
+      : parent_(std::move(parent)), size_(size), options_(options) {}
+  Dataset parent_;
+  int64_t size_;
+  WindowOptions options_;
+};
+
+// Returns the rows of a ragged batch padded: values [sum of lengths, ...] and
+// row_splits int64 [n + 1] give [n, longest, ...], with `default_value` (a
+// scalar; absent: 0, false or "") behind the end of shorter rows.
+Tensor ragged_to_tensor(const Tensor& values, const Tensor& row_splits,
+                        const Tensor& default_value = {},
+                        Site site = Site::here());
 
 }  // namespace berth::data
 

@@ -1,0 +1,111 @@
+#include "data/flatten.h"
+
+namespace berth::data {
+
+namespace {
+
+class FlattenStream : public ElementStream {
+ public:
+  FlattenStream(const FlattenNode& node, const Pass& pass)
+      : node_(node), pass_(pass), datasets_(node.datasets(pass)) {}
+  bool next(Tensors* out) override {
+    while (!pass_.stop.stop_requested()) {
+      if (source_ && source_->next(out)) return true;
+      source_.reset();
+      dataset_ = datasets_->next();
+      if (!dataset_) return false;
+      source_ = dataset_->node().open(pass_);
+    }
+    return false;
+  }
+  void save(PassWriter& w) override {
+    w.begin(node_);
+    w.put(source_ != nullptr);
+    datasets_->save(w, source_ != nullptr);
+    if (source_) source_->save(w);
+  }
+  void restore(PassReader& r) override {
+    r.begin(node_);
+    const bool reading = r.flag();
+    dataset_ = datasets_->restore(r, reading);
+    if (!reading) return;
+    if (!dataset_) r.damaged("a dataset is read that is not there");
+    source_ = dataset_->node().open(pass_);
+    source_->restore(r);
+  }
+
+ private:
+  const FlattenNode& node_;
+  const Pass pass_;
+  std::unique_ptr<DatasetStream> datasets_;
+  std::optional<Dataset> dataset_;  // keeps what source_ refers to
+  std::unique_ptr<ElementStream> source_;
+};
+
+class CollectedNode : public Node {
+ public:
+  CollectedNode(const char* what, Site site, std::vector<Tensors> elements,
+                std::vector<TensorSpec> specs)
+      : Node(what, site),
+        elements_(std::move(elements)),
+        specs_(std::move(specs)) {}
+  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  int64_t cardinality() const override {
+    return static_cast<int64_t>(elements_.size());
+  }
+  const std::vector<TensorSpec>& specs() const override { return specs_; }
+  const std::vector<Tensors>& collected() const { return elements_; }
+
+ private:
+  std::vector<Tensors> elements_;
+  std::vector<TensorSpec> specs_;
+};
+
+class CollectedStream : public ElementStream {
+ public:
+  explicit CollectedStream(const CollectedNode& node) : node_(node) {}
+  bool next(Tensors* out) override {
+    if (at_ == node_.collected().size()) return false;
+    *out = node_.collected()[at_++];
+    return true;
+  }
+  void save(PassWriter& w) override {
+    w.begin(node_);
+    w.put(at_);
+  }
+  void restore(PassReader& r) override {
+    r.begin(node_);
+    at_ = static_cast<size_t>(r.number(0, node_.cardinality()));
+  }
+
+ private:
+  const CollectedNode& node_;
+  size_t at_ = 0;
+};
+
+std::unique_ptr<ElementStream> CollectedNode::elements(const Pass&) const {
+  return std::make_unique<CollectedStream>(*this);
+}
+
+}  // namespace
+
+std::unique_ptr<ElementStream> FlattenNode::elements(const Pass& pass) const {
+  return std::make_unique<FlattenStream>(*this, pass);
+}
+
+const std::vector<TensorSpec>& FlattenNode::specs() const {
+  std::call_once(once_, [&] {
+    std::stop_source stop;
+    const auto all = datasets({.stop = stop.get_token(), .peek = true});
+    if (const auto first = all->next()) specs_ = first->element_spec();
+  });
+  return specs_;
+}
+
+Dataset collected(const char* what, Site site, std::vector<Tensors> elements,
+                  std::vector<TensorSpec> like) {
+  return make_dataset<CollectedNode>(what, site, std::move(elements),
+                                     std::move(like));
+}
+
+}  // namespace berth::data

@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "data/cardinality.h"
+#include "data/pass_state.h"
+
+namespace berth::data {
+
+namespace {
+
+class ZipNode : public Node {
+ public:
+  ZipNode(std::vector<Dataset> parents, Site site)
+      : Node("zip", site), parents_(std::move(parents)) {
+    for (const Dataset& d : parents_) {
+      cardinality_ = shorter_of(cardinality_, d.cardinality());
+    }
+  }
+  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  int64_t cardinality() const override { return cardinality_; }
+  const std::vector<TensorSpec>& specs() const override {
+    std::call_once(once_, [&] {
+      std::vector<TensorSpec> all;
+      for (const Dataset& d : parents_) {
+        const auto& specs = d.element_spec();
+        all.insert(all.end(), specs.begin(), specs.end());
+      }
+      specs_ = std::move(all);
+    });
+    return specs_;
+  }
+  std::vector<const Node*> inputs() const override {
+    std::vector<const Node*> all;
+    for (const Dataset& d : parents_) all.push_back(&d.node());
+    return all;
+  }
+  const std::vector<Dataset>& parents() const { return parents_; }
+
+ private:
+  std::vector<Dataset> parents_;
+  int64_t cardinality_ = kInfinite;
+  mutable std::once_flag once_;
+  mutable std::vector<TensorSpec> specs_;
+};
+
+class ZipStream : public ElementStream {
+ public:
+  ZipStream(const ZipNode& node, const Pass& pass) : node_(node) {
+    for (const Dataset& d : node.parents()) {
+      sources_.push_back(d.node().open(pass));
+    }
+  }
+  bool next(Tensors* out) override {
+    out->clear();
+    for (auto& source : sources_) {
+      if (!source->next(&part_)) return false;
+      for (Tensor& t : part_) out->push_back(std::move(t));
+    }
+    return true;
+  }
+  void save(PassWriter& w) override {
+    w.begin(node_);
+    for (auto& source : sources_) source->save(w);
+  }
+  void restore(PassReader& r) override {
+    r.begin(node_);
+    for (auto& source : sources_) source->restore(r);
+  }
+
+ private:
+  const ZipNode& node_;
+  std::vector<std::unique_ptr<ElementStream>> sources_;
+  Tensors part_;
+};
+
+std::unique_ptr<ElementStream> ZipNode::elements(const Pass& pass) const {
+  return std::make_unique<ZipStream>(*this, pass);
+}
+
+}  // namespace
+
+Dataset Dataset::zip(const std::vector<Dataset>& datasets, Site site) {
+  if (datasets.empty()) {
+    refuse(fmt::format("zip ({}:{})", site.file, site.line),
+           "no datasets were given; expected at least one");
+  }
+  return make_dataset<ZipNode>(datasets, site);
+}
+
+}  // namespace berth::data
