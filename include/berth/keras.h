@@ -23,6 +23,7 @@
 #include "berth/keras/models.h"
 #include "berth/keras/optimizers.h"
 #include "berth/keras/regularizers.h"
+#include "berth/keras/saving.h"
 #include "berth/keras/sequence_layers.h"
 
 #endif  // BERTH_KERAS_H_

@@ -4,6 +4,7 @@
 
 #include "berth/errors.h"
 #include "berth/keras/optimizers.h"
+#include "keras/classes.h"
 #include "keras/optimizer_base.h"
 #include "ops/training.h"
 
@@ -45,9 +46,28 @@ class AdagradBase final : public OptimizerBase {
   Tensor rate_, epsilon_;
 };
 
+struct AdagradArgs {
+  double learning_rate = 0.001;
+  AdagradOptions o;
+  void fields(Fields& f) {
+    f("learning_rate", learning_rate);
+    f("initial_accumulator_value", o.initial_accumulator_value);
+    f("epsilon", o.epsilon);
+  }
+  Optimizer make() const { return Adagrad(learning_rate, o); }
+};
+
 }  // namespace
 
 Adagrad::Adagrad(double learning_rate, AdagradOptions options)
-    : Optimizer(std::make_shared<AdagradBase>(learning_rate, options)) {}
+    : Optimizer(std::make_shared<AdagradBase>(learning_rate, options)) {
+  base()->description =
+      description("Adagrad", AdagradArgs{learning_rate, options});
+}
+
+void add_adagrad_class(Classes& c);
+void add_adagrad_class(Classes& c) {
+  c.optimizers["Adagrad"] = &made_of<Optimizer, AdagradArgs>;
+}
 
 }  // namespace berth::keras::optimizers

@@ -6,6 +6,7 @@
 #include "berth/errors.h"
 #include "berth/keras/optimizers.h"
 #include "berth/ops/math.h"
+#include "keras/classes.h"
 #include "keras/optimizer_base.h"
 #include "op/dispatcher.h"
 #include "ops/training.h"
@@ -93,17 +94,56 @@ class AdamBase final : public OptimizerBase {
   Tensor weight_decay_;
 };
 
+struct AdamArgs {
+  double learning_rate = 0.001;
+  AdamOptions o;
+  void fields(Fields& f) {
+    f("learning_rate", learning_rate);
+    f("beta_1", o.beta_1);
+    f("beta_2", o.beta_2);
+    f("epsilon", o.epsilon);
+  }
+  Optimizer make() const { return Adam(learning_rate, o); }
+};
+
+struct AdamWArgs {
+  double learning_rate = 0.001;
+  AdamWOptions o;
+  void fields(Fields& f) {
+    f("learning_rate", learning_rate);
+    f("weight_decay", o.weight_decay);
+    f("beta_1", o.beta_1);
+    f("beta_2", o.beta_2);
+    f("epsilon", o.epsilon);
+  }
+  Optimizer make() const { return AdamW(learning_rate, o); }
+};
+
 }  // namespace
 
 Adam::Adam(double learning_rate, AdamOptions options)
     : Optimizer(std::make_shared<AdamBase>("adam", learning_rate, options,
-                                           std::nullopt)) {}
+                                           std::nullopt)) {
+  base()->description = description("Adam", AdamArgs{learning_rate, options});
+}
 
 AdamW::AdamW(double learning_rate, AdamWOptions o)
     : Optimizer(std::make_shared<AdamBase>(
           "adamw", learning_rate,
           AdamOptions{
               .beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon},
-          o.weight_decay)) {}
+          o.weight_decay)) {
+  base()->description = description("AdamW", AdamWArgs{learning_rate, o});
+}
+
+void add_adam_class(Classes& c);
+void add_adam_class(Classes& c) {
+  c.optimizers["Adam"] = &made_of<Optimizer, AdamArgs>;
+}
+
+void add_adamw_class(Classes& c);
+void add_adamw_class(Classes& c) {
+  c.optimizers["AdamW"] = &made_of<Optimizer, AdamWArgs>;
+}
 
 }  // namespace berth::keras::optimizers

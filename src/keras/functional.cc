@@ -7,6 +7,7 @@
 #include <set>
 
 #include "berth/keras/models.h"
+#include "keras/functional_config.h"
 #include "keras/keras_node.h"
 #include "keras/layer_state.h"
 
@@ -39,6 +40,10 @@ class FunctionalBase final : public LayerBase {
     for (const KerasTensor& y : outputs_) {
       state().output_shapes.push_back(y.shape());
     }
+  }
+
+  Config get_config() const override {
+    return functional_config(*this, inputs_, order_, outputs_);
   }
 
   Tensors call(const Tensors& x, bool training) override {

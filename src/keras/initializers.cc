@@ -8,6 +8,8 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/random.h"
+#include "keras/classes.h"
+#include "keras/custom_objects.h"
 
 namespace berth::keras {
 
@@ -38,9 +40,9 @@ using Variance = double (*)(Fans);
 double glorot(Fans f) { return 2 / (f.in + f.out); }
 double he(Fans f) { return 2 / f.in; }
 
-Initializer scaled(Variance variance, bool uniform,
-                   std::optional<int64_t> seed) {
-  return Initializer([=](const Shape& shape, DType dtype) {
+Initializer::Fn scaled(Variance variance, bool uniform,
+                       std::optional<int64_t> seed) {
+  return [=](const Shape& shape, DType dtype) {
     // An empty kernel has no numbers to draw; any scale will do.
     double v = variance(fans_of(shape));
     if (!std::isfinite(v)) v = 1;
@@ -53,11 +55,59 @@ Initializer scaled(Variance variance, bool uniform,
     return random::truncated_normal(
         shape,
         {.stddev = std::sqrt(v) / kCutStddev, .dtype = dtype, .seed = seed});
-  });
+  };
+}
+
+using namespace initializers;
+
+// Fields of initializers; make() is one of the public functions.
+template <Initializer (*kMake)()>
+struct PlainInitArgs {
+  void fields(Fields&) {}
+  Initializer make() const { return kMake(); }
+};
+struct ConstantInitArgs {
+  double value = 0;
+  void fields(Fields& f) { f("value", value); }
+  Initializer make() const { return Constant(value); }
+};
+template <Initializer (*kMake)(SeedOptions)>
+struct SeedInitArgs {
+  SeedOptions o;
+  void fields(Fields& f) { f("seed", o.seed); }
+  Initializer make() const { return kMake(o); }
+};
+template <Initializer (*kMake)(RandomNormalOptions)>
+struct NormalInitArgs {
+  RandomNormalOptions o;
+  void fields(Fields& f) {
+    f("mean", o.mean);
+    f("stddev", o.stddev);
+    f("seed", o.seed);
+  }
+  Initializer make() const { return kMake(o); }
+};
+struct UniformInitArgs {
+  RandomUniformOptions o;
+  void fields(Fields& f) {
+    f("minval", o.minval);
+    f("maxval", o.maxval);
+    f("seed", o.seed);
+  }
+  Initializer make() const { return RandomUniform(o); }
+};
+// One registered by name.
+struct CustomInitArgs {
+  void fields(Fields&) {}
+};
+
+Initializer filled(double value, std::shared_ptr<const Description> how) {
+  return Initializer(
+      [=](const Shape& s, DType dtype) { return fill(s, value, dtype); },
+      std::move(how));
 }
 
 Initializer initializer_by_name(const std::string& name) {
-  using namespace initializers;
   const std::pair<const char*, Initializer (*)()> kAll[] = {
       {"zeros", [] { return Zeros(); }},
       {"ones", [] { return Ones(); }},
@@ -69,6 +119,12 @@ Initializer initializer_by_name(const std::string& name) {
       {"random_uniform", [] { return RandomUniform(); }},
       {"truncated_normal", [] { return TruncatedNormal(); }},
   };
+  if (const InitializerFactory own = find_custom_object(name).initializer) {
+    const Initializer made = own(Config());
+    if (made.description()) return made;
+    return {[made](const Shape& s, DType dtype) { return made(s, dtype); },
+            description(name, CustomInitArgs())};
+  }
   std::string known;
   for (const auto& [n, make] : kAll) {
     if (name == n) return make();
@@ -83,48 +139,81 @@ Initializer initializer_by_name(const std::string& name) {
 Initializer::Initializer(const char* name)
     : Initializer(std::string(name ? name : "")) {}
 Initializer::Initializer(const std::string& name)
-    : fn_(initializer_by_name(name).fn_) {}
+    : Initializer(initializer_by_name(name)) {}
 
 namespace initializers {
 
-Initializer Zeros() { return Constant(0); }
-Initializer Ones() { return Constant(1); }
+Initializer Zeros() {
+  return filled(0, description("Zeros", PlainInitArgs<&Zeros>()));
+}
+Initializer Ones() {
+  return filled(1, description("Ones", PlainInitArgs<&Ones>()));
+}
 Initializer Constant(double value) {
-  return Initializer(
-      [=](const Shape& s, DType dtype) { return fill(s, value, dtype); });
+  return filled(value, description("Constant", ConstantInitArgs{value}));
 }
 
 Initializer RandomNormal(RandomNormalOptions o) {
-  return Initializer([=](const Shape& s, DType dtype) {
-    return random::normal(
-        s,
-        {.mean = o.mean, .stddev = o.stddev, .dtype = dtype, .seed = o.seed});
-  });
+  return {[=](const Shape& s, DType dtype) {
+            return random::normal(s, {.mean = o.mean,
+                                      .stddev = o.stddev,
+                                      .dtype = dtype,
+                                      .seed = o.seed});
+          },
+          description("RandomNormal", NormalInitArgs<&RandomNormal>{o})};
 }
 Initializer TruncatedNormal(RandomNormalOptions o) {
-  return Initializer([=](const Shape& s, DType dtype) {
-    return random::truncated_normal(
-        s,
-        {.mean = o.mean, .stddev = o.stddev, .dtype = dtype, .seed = o.seed});
-  });
+  return {[=](const Shape& s, DType dtype) {
+            return random::truncated_normal(s, {.mean = o.mean,
+                                                .stddev = o.stddev,
+                                                .dtype = dtype,
+                                                .seed = o.seed});
+          },
+          description("TruncatedNormal", NormalInitArgs<&TruncatedNormal>{o})};
 }
 Initializer RandomUniform(RandomUniformOptions o) {
-  return Initializer([=](const Shape& s, DType dtype) {
-    return random::uniform(s, {.minval = o.minval,
-                               .maxval = o.maxval,
-                               .dtype = dtype,
-                               .seed = o.seed});
-  });
+  return {[=](const Shape& s, DType dtype) {
+            return random::uniform(s, {.minval = o.minval,
+                                       .maxval = o.maxval,
+                                       .dtype = dtype,
+                                       .seed = o.seed});
+          },
+          description("RandomUniform", UniformInitArgs{o})};
 }
 
 Initializer GlorotUniform(SeedOptions o) {
-  return scaled(&glorot, true, o.seed);
+  return {scaled(&glorot, true, o.seed),
+          description("GlorotUniform", SeedInitArgs<&GlorotUniform>{o})};
 }
 Initializer GlorotNormal(SeedOptions o) {
-  return scaled(&glorot, false, o.seed);
+  return {scaled(&glorot, false, o.seed),
+          description("GlorotNormal", SeedInitArgs<&GlorotNormal>{o})};
 }
-Initializer HeUniform(SeedOptions o) { return scaled(&he, true, o.seed); }
-Initializer HeNormal(SeedOptions o) { return scaled(&he, false, o.seed); }
+Initializer HeUniform(SeedOptions o) {
+  return {scaled(&he, true, o.seed),
+          description("HeUniform", SeedInitArgs<&HeUniform>{o})};
+}
+Initializer HeNormal(SeedOptions o) {
+  return {scaled(&he, false, o.seed),
+          description("HeNormal", SeedInitArgs<&HeNormal>{o})};
+}
 
 }  // namespace initializers
+
+void add_initializer_classes(Classes& c);
+void add_initializer_classes(Classes& c) {
+  auto& all = c.initializers;
+  all["Zeros"] = &made_of<Initializer, PlainInitArgs<&Zeros>>;
+  all["Ones"] = &made_of<Initializer, PlainInitArgs<&Ones>>;
+  all["Constant"] = &made_of<Initializer, ConstantInitArgs>;
+  all["RandomNormal"] = &made_of<Initializer, NormalInitArgs<&RandomNormal>>;
+  all["TruncatedNormal"] =
+      &made_of<Initializer, NormalInitArgs<&TruncatedNormal>>;
+  all["RandomUniform"] = &made_of<Initializer, UniformInitArgs>;
+  all["GlorotUniform"] = &made_of<Initializer, SeedInitArgs<&GlorotUniform>>;
+  all["GlorotNormal"] = &made_of<Initializer, SeedInitArgs<&GlorotNormal>>;
+  all["HeUniform"] = &made_of<Initializer, SeedInitArgs<&HeUniform>>;
+  all["HeNormal"] = &made_of<Initializer, SeedInitArgs<&HeNormal>>;
+}
+
 }  // namespace berth::keras

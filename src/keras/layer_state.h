@@ -18,6 +18,8 @@
 
 namespace berth::keras {
 
+struct Description;  // keras/fields.h
+
 struct LayerState {
   std::string type;         // "Dense"
   std::string name;         // "dense_1"
@@ -38,6 +40,7 @@ struct LayerState {
   std::vector<std::function<Tensor()>> losses;
   Regularizer activity_regularizer;
   std::vector<std::pair<Variable, Constraint>> constraints;
+  std::shared_ptr<const Description> description;  // null: get_config() says
   // For lint_layers.h.
   bool made_in_trace = false;
   std::atomic<bool> is_part{false};  // of another layer

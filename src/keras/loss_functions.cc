@@ -11,6 +11,7 @@
 #include "berth/ops/clip.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/targets.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
@@ -51,15 +52,15 @@ Tensor log_of_probabilities(const Tensor& p, Site site) {
 using Formula = Tensor (*)(const Tensor& y, const Tensor& p, Site site);
 
 // A loss of targets that have the shape of the predictions.
-Loss elementwise(const char* name, Formula formula,
-                 const LossOptions& options) {
+Loss elementwise(const char* name, Formula formula, const LossOptions& options,
+                 std::shared_ptr<const Description> how) {
   return Loss(
       name,
       [name, formula](const Tensor& y_true, const Tensor& y_pred) {
         const Site site = t_state.site;
         return formula(like_prediction(name, y_true, y_pred), y_pred, site);
       },
-      options);
+      options, std::move(how));
 }
 
 Tensor squared_error(const Tensor& y, const Tensor& p, Site s) {
@@ -171,37 +172,93 @@ void check_smoothing(const char* name, double share) {
       "loss {}: label_smoothing is {}; expected 0 to 1", name, share));
 }
 
+// Fields of losses; kMake is the public function.
+template <Loss (*kMake)(const LossOptions&)>
+struct PlainLossArgs {
+  LossOptions o;
+  void fields(Fields& f) { f("reduction", o.reduction); }
+  Loss make() const { return kMake(o); }
+};
+struct HuberArgs {
+  losses::HuberOptions o;
+  void fields(Fields& f) {
+    f("reduction", o.reduction);
+    f("delta", o.delta);
+  }
+  Loss make() const { return losses::Huber(o); }
+};
+struct CosineArgs {
+  losses::CosineOptions o;
+  void fields(Fields& f) {
+    f("reduction", o.reduction);
+    f("axis", o.axis);
+  }
+  Loss make() const { return losses::CosineSimilarity(o); }
+};
+template <Loss (*kMake)(const losses::CrossentropyOptions&)>
+struct CrossentropyArgs {
+  losses::CrossentropyOptions o;
+  void fields(Fields& f) {
+    f("reduction", o.reduction);
+    f("from_logits", o.from_logits);
+    f("label_smoothing", o.label_smoothing);
+    f.fixed("axis", -1);
+  }
+  Loss make() const { return kMake(o); }
+};
+
 }  // namespace
 
 namespace losses {
 
 Loss MeanSquaredError(const LossOptions& o) {
-  return elementwise("mean_squared_error", &squared_error, o);
+  return elementwise(
+      "mean_squared_error", &squared_error, o,
+      description("MeanSquaredError", PlainLossArgs<&MeanSquaredError>{o}));
 }
 Loss MeanAbsoluteError(const LossOptions& o) {
-  return elementwise("mean_absolute_error", &absolute_error, o);
+  return elementwise(
+      "mean_absolute_error", &absolute_error, o,
+      description("MeanAbsoluteError", PlainLossArgs<&MeanAbsoluteError>{o}));
 }
 Loss MeanAbsolutePercentageError(const LossOptions& o) {
-  return elementwise("mean_absolute_percentage_error", &percentage_error, o);
+  return elementwise(
+      "mean_absolute_percentage_error", &percentage_error, o,
+      description("MeanAbsolutePercentageError",
+                  PlainLossArgs<&MeanAbsolutePercentageError>{o}));
 }
 Loss MeanSquaredLogarithmicError(const LossOptions& o) {
-  return elementwise("mean_squared_logarithmic_error", &logarithmic_error, o);
+  return elementwise(
+      "mean_squared_logarithmic_error", &logarithmic_error, o,
+      description("MeanSquaredLogarithmicError",
+                  PlainLossArgs<&MeanSquaredLogarithmicError>{o}));
 }
 Loss LogCosh(const LossOptions& o) {
-  return elementwise("log_cosh", &log_cosh, o);
+  return elementwise("log_cosh", &log_cosh, o,
+                     description("LogCosh", PlainLossArgs<&LogCosh>{o}));
 }
-Loss Hinge(const LossOptions& o) { return elementwise("hinge", &hinge, o); }
+Loss Hinge(const LossOptions& o) {
+  return elementwise("hinge", &hinge, o,
+                     description("Hinge", PlainLossArgs<&Hinge>{o}));
+}
 Loss SquaredHinge(const LossOptions& o) {
-  return elementwise("squared_hinge", &squared_hinge, o);
+  return elementwise(
+      "squared_hinge", &squared_hinge, o,
+      description("SquaredHinge", PlainLossArgs<&SquaredHinge>{o}));
 }
 Loss CategoricalHinge(const LossOptions& o) {
-  return elementwise("categorical_hinge", &categorical_hinge, o);
+  return elementwise(
+      "categorical_hinge", &categorical_hinge, o,
+      description("CategoricalHinge", PlainLossArgs<&CategoricalHinge>{o}));
 }
 Loss KLDivergence(const LossOptions& o) {
-  return elementwise("kl_divergence", &kl_divergence, o);
+  return elementwise(
+      "kl_divergence", &kl_divergence, o,
+      description("KLDivergence", PlainLossArgs<&KLDivergence>{o}));
 }
 Loss Poisson(const LossOptions& o) {
-  return elementwise("poisson", &poisson, o);
+  return elementwise("poisson", &poisson, o,
+                     description("Poisson", PlainLossArgs<&Poisson>{o}));
 }
 
 Loss Huber(const HuberOptions& o) {
@@ -209,58 +266,65 @@ Loss Huber(const HuberOptions& o) {
     throw errors::InvalidArgument(
         fmt::format("loss huber: delta is {}; expected more than 0", o.delta));
   }
-  return Loss("huber",
-              [delta = o.delta](const Tensor& y_true, const Tensor& y_pred) {
-                const Site site = t_state.site;
-                const Tensor y = like_prediction("huber", y_true, y_pred);
-                return huber(y, y_pred, delta, site);
-              },
-              {o.reduction});
+  return Loss(
+      "huber",
+      [delta = o.delta](const Tensor& y_true, const Tensor& y_pred) {
+        const Site site = t_state.site;
+        const Tensor y = like_prediction("huber", y_true, y_pred);
+        return huber(y, y_pred, delta, site);
+      },
+      {o.reduction}, description("Huber", HuberArgs{o}));
 }
 
 Loss CosineSimilarity(const CosineOptions& o) {
-  return Loss("cosine_similarity",
-              [axis = o.axis](const Tensor& y_true, const Tensor& y_pred) {
-                const Site s = t_state.site;
-                const Tensor y =
-                    like_prediction("cosine_similarity", y_true, y_pred);
-                const std::vector<int64_t> along{axis};
-                const Tensor product = math::multiply(
-                    math::l2_normalize(y, along, 1e-12, s),
-                    math::l2_normalize(y_pred, along, 1e-12, s), s);
-                return -math::reduce_sum(product, {.axis = along}, s);
-              },
-              {o.reduction});
+  return Loss(
+      "cosine_similarity",
+      [axis = o.axis](const Tensor& y_true, const Tensor& y_pred) {
+        const Site s = t_state.site;
+        const Tensor y = like_prediction("cosine_similarity", y_true, y_pred);
+        const std::vector<int64_t> along{axis};
+        const Tensor product =
+            math::multiply(math::l2_normalize(y, along, 1e-12, s),
+                           math::l2_normalize(y_pred, along, 1e-12, s), s);
+        return -math::reduce_sum(product, {.axis = along}, s);
+      },
+      {o.reduction}, description("CosineSimilarity", CosineArgs{o}));
 }
 
 Loss BinaryCrossentropy(const CrossentropyOptions& o) {
   const char* name = "binary_crossentropy";
   check_smoothing(name, o.label_smoothing);
-  return Loss(name,
-              [name, o](const Tensor& y_true, const Tensor& y_pred) {
-                const Site site = t_state.site;
-                Tensor y = like_prediction(name, y_true, y_pred);
-                const double share = o.label_smoothing;
-                if (share > 0) y = y * (1 - share) + 0.5 * share;
-                return binary(y, y_pred, o.from_logits, site);
-              },
-              {o.reduction});
+  return Loss(
+      name,
+      [name, o](const Tensor& y_true, const Tensor& y_pred) {
+        const Site site = t_state.site;
+        Tensor y = like_prediction(name, y_true, y_pred);
+        const double share = o.label_smoothing;
+        if (share > 0) y = y * (1 - share) + 0.5 * share;
+        return binary(y, y_pred, o.from_logits, site);
+      },
+      {o.reduction},
+      description("BinaryCrossentropy",
+                  CrossentropyArgs<&BinaryCrossentropy>{o}));
 }
 
 Loss CategoricalCrossentropy(const CrossentropyOptions& o) {
   const char* name = "categorical_crossentropy";
   check_smoothing(name, o.label_smoothing);
-  return Loss(name,
-              [name, o](const Tensor& y_true, const Tensor& y_pred) {
-                const Site site = t_state.site;
-                Tensor y = like_prediction(name, y_true, y_pred);
-                const double share = o.label_smoothing;
-                if (share > 0) {
-                  y = y * (1 - share) + share / classes_of(name, y_pred);
-                }
-                return categorical(y, y_pred, o.from_logits, site);
-              },
-              {o.reduction});
+  return Loss(
+      name,
+      [name, o](const Tensor& y_true, const Tensor& y_pred) {
+        const Site site = t_state.site;
+        Tensor y = like_prediction(name, y_true, y_pred);
+        const double share = o.label_smoothing;
+        if (share > 0) {
+          y = y * (1 - share) + share / classes_of(name, y_pred);
+        }
+        return categorical(y, y_pred, o.from_logits, site);
+      },
+      {o.reduction},
+      description("CategoricalCrossentropy",
+                  CrossentropyArgs<&CategoricalCrossentropy>{o}));
 }
 
 Loss SparseCategoricalCrossentropy(const CrossentropyOptions& o) {
@@ -274,8 +338,37 @@ Loss SparseCategoricalCrossentropy(const CrossentropyOptions& o) {
       [logits = o.from_logits](const Tensor& y_true, const Tensor& y_pred) {
         return sparse(y_true, y_pred, logits);
       },
-      {o.reduction});
+      {o.reduction},
+      description("SparseCategoricalCrossentropy",
+                  CrossentropyArgs<&SparseCategoricalCrossentropy>{o}));
 }
 
 }  // namespace losses
+
+void add_loss_classes(Classes& c);
+void add_loss_classes(Classes& c) {
+  using namespace losses;
+  auto& all = c.losses;
+  all["MeanSquaredError"] = &made_of<Loss, PlainLossArgs<&MeanSquaredError>>;
+  all["MeanAbsoluteError"] = &made_of<Loss, PlainLossArgs<&MeanAbsoluteError>>;
+  all["MeanAbsolutePercentageError"] =
+      &made_of<Loss, PlainLossArgs<&MeanAbsolutePercentageError>>;
+  all["MeanSquaredLogarithmicError"] =
+      &made_of<Loss, PlainLossArgs<&MeanSquaredLogarithmicError>>;
+  all["LogCosh"] = &made_of<Loss, PlainLossArgs<&LogCosh>>;
+  all["Hinge"] = &made_of<Loss, PlainLossArgs<&Hinge>>;
+  all["SquaredHinge"] = &made_of<Loss, PlainLossArgs<&SquaredHinge>>;
+  all["CategoricalHinge"] = &made_of<Loss, PlainLossArgs<&CategoricalHinge>>;
+  all["KLDivergence"] = &made_of<Loss, PlainLossArgs<&KLDivergence>>;
+  all["Poisson"] = &made_of<Loss, PlainLossArgs<&Poisson>>;
+  all["BinaryCrossentropy"] =
+      &made_of<Loss, CrossentropyArgs<&BinaryCrossentropy>>;
+  all["CategoricalCrossentropy"] =
+      &made_of<Loss, CrossentropyArgs<&CategoricalCrossentropy>>;
+  all["SparseCategoricalCrossentropy"] =
+      &made_of<Loss, CrossentropyArgs<&SparseCategoricalCrossentropy>>;
+  all["Huber"] = &made_of<Loss, HuberArgs>;
+  all["CosineSimilarity"] = &made_of<Loss, CosineArgs>;
+}
+
 }  // namespace berth::keras

@@ -7,6 +7,8 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "keras/custom_objects.h"
+#include "keras/fields.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "op/replica_scope.h"
@@ -43,12 +45,27 @@ constexpr Named kLosses[] = {
     {"cosine_similarity", "", [] { return losses::CosineSimilarity(); }},
 };
 
+// One registered by name.
+struct CustomLossArgs {
+  void fields(Fields&) {}
+};
+
 Loss loss_by_name(const std::string& name) {
   std::string known;
   for (const Named& l : kLosses) {
     if (!name.empty() && (name == l.name || name == l.alias)) return l.make();
     known += fmt::format("{}{}", known.empty() ? "" : ", ", l.name);
     if (*l.alias) known += fmt::format(" ({})", l.alias);
+  }
+  if (const LossFactory own = find_custom_object(name).loss) {
+    Loss made = own(Config());
+    if (made.description()) return made;
+    return {name,
+            [made](const Tensor& y, const Tensor& p) {
+              return made.per_sample(y, p);
+            },
+            {made.reduction()},
+            description(name, CustomLossArgs())};
   }
   throw errors::InvalidArgument(
       fmt::format("there is no loss \"{}\"; expected one of {}", name, known));
@@ -79,10 +96,12 @@ Tensor aligned_weights(const Tensor& weights, const Tensor& values, Site site) {
 
 Loss::Loss(const char* name) : Loss(loss_by_name(name ? name : "")) {}
 Loss::Loss(const std::string& name) : Loss(loss_by_name(name)) {}
-Loss::Loss(std::string name, Fn fn, const LossOptions& options)
+Loss::Loss(std::string name, Fn fn, const LossOptions& options,
+           std::shared_ptr<const Description> description)
     : name_(std::move(name)),
       fn_(std::move(fn)),
-      reduction_(options.reduction) {
+      reduction_(options.reduction),
+      description_(std::move(description)) {
   if (reduction_ == "sum_over_batch_size" || reduction_ == "sum" ||
       reduction_ == "none") {
     return;

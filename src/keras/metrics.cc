@@ -8,6 +8,8 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "keras/classes.h"
+#include "keras/custom_objects.h"
 #include "keras/layer_state.h"
 #include "keras/targets.h"
 
@@ -16,6 +18,7 @@ namespace berth::keras {
 struct Metric::State {
   std::string name;
   Fn fn;
+  std::shared_ptr<const Description> description;
   std::once_flag once;
   Variable total, count;
 
@@ -81,9 +84,24 @@ Tensor squared_errors(const Tensor& y_true, const Tensor& y_pred) {
   return math::squared_difference(y_pred, y, t_state.site);
 }
 
+// Fields of a metric that kMake, the public function, makes.
+template <Metric (*kMake)(metrics::MetricOptions)>
+struct PlainMetricArgs {
+  metrics::MetricOptions o;
+  void fields(Fields& f) { f("name", o.name); }
+  Metric make() const { return kMake(o); }
+};
+// What stands for the others, and one registered by name.
+struct NamedMetricArgs {
+  void fields(Fields&) {}
+  Metric make() const { return "accuracy"; }
+};
+
 Metric metric_by_name(const std::string& name) {
   using namespace metrics;
-  if (name == "accuracy" || name == "acc") return {name, &accuracy};
+  if (name == "accuracy" || name == "acc") {
+    return {name, &accuracy, description("accuracy", NamedMetricArgs())};
+  }
   if (name == "sparse_categorical_accuracy") {
     return SparseCategoricalAccuracy();
   }
@@ -91,6 +109,9 @@ Metric metric_by_name(const std::string& name) {
   if (name == "binary_accuracy") return BinaryAccuracy();
   if (name == "mse" || name == "mean_squared_error") {
     return MeanSquaredError({.name = name});
+  }
+  if (const MetricFactory own = find_custom_object(name).metric) {
+    return own(Config());
   }
   throw errors::InvalidArgument(fmt::format(
       "there is no metric \"{}\"; expected accuracy, "
@@ -106,7 +127,10 @@ std::string name_or(const metrics::MetricOptions& o, const char* name) {
 
 Metric::Metric(const char* name) : Metric(metric_by_name(name ? name : "")) {}
 Metric::Metric(const std::string& name) : Metric(metric_by_name(name)) {}
-Metric::Metric(std::string name, Fn fn) : state_(std::make_shared<State>()) {
+Metric::Metric(std::string name, Fn fn,
+               std::shared_ptr<const Description> description)
+    : state_(std::make_shared<State>()) {
+  state_->description = std::move(description);
   state_->name = std::move(name);
   state_->fn = std::move(fn);
 }
@@ -147,6 +171,9 @@ void Metric::reset_state() const {
 }
 
 const std::string& Metric::name() const { return state_->name; }
+const std::shared_ptr<const Description>& Metric::description() const {
+  return state_->description;
+}
 Variable Metric::total() const {
   state_->make();
   return state_->total;
@@ -158,19 +185,45 @@ Variable Metric::count() const {
 
 namespace metrics {
 
-Metric Mean(MetricOptions o) { return {name_or(o, "mean"), nullptr}; }
+Metric Mean(MetricOptions o) {
+  return {name_or(o, "mean"), nullptr,
+          description("Mean", PlainMetricArgs<&Mean>{o})};
+}
 Metric SparseCategoricalAccuracy(MetricOptions o) {
-  return {name_or(o, "sparse_categorical_accuracy"), &sparse_accuracy};
+  return {name_or(o, "sparse_categorical_accuracy"), &sparse_accuracy,
+          description("SparseCategoricalAccuracy",
+                      PlainMetricArgs<&SparseCategoricalAccuracy>{o})};
 }
 Metric CategoricalAccuracy(MetricOptions o) {
-  return {name_or(o, "categorical_accuracy"), &categorical_accuracy};
+  return {name_or(o, "categorical_accuracy"), &categorical_accuracy,
+          description("CategoricalAccuracy",
+                      PlainMetricArgs<&CategoricalAccuracy>{o})};
 }
 Metric BinaryAccuracy(MetricOptions o) {
-  return {name_or(o, "binary_accuracy"), &binary_accuracy};
+  return {name_or(o, "binary_accuracy"), &binary_accuracy,
+          description("BinaryAccuracy", PlainMetricArgs<&BinaryAccuracy>{o})};
 }
 Metric MeanSquaredError(MetricOptions o) {
-  return {name_or(o, "mean_squared_error"), &squared_errors};
+  return {
+      name_or(o, "mean_squared_error"), &squared_errors,
+      description("MeanSquaredError", PlainMetricArgs<&MeanSquaredError>{o})};
 }
 
 }  // namespace metrics
+
+void add_metric_classes(Classes& c);
+void add_metric_classes(Classes& c) {
+  using namespace metrics;
+  auto& all = c.metrics;
+  all["accuracy"] = &made_of<Metric, NamedMetricArgs>;
+  all["Mean"] = &made_of<Metric, PlainMetricArgs<&Mean>>;
+  all["SparseCategoricalAccuracy"] =
+      &made_of<Metric, PlainMetricArgs<&SparseCategoricalAccuracy>>;
+  all["CategoricalAccuracy"] =
+      &made_of<Metric, PlainMetricArgs<&CategoricalAccuracy>>;
+  all["BinaryAccuracy"] = &made_of<Metric, PlainMetricArgs<&BinaryAccuracy>>;
+  all["MeanSquaredError"] =
+      &made_of<Metric, PlainMetricArgs<&MeanSquaredError>>;
+}
+
 }  // namespace berth::keras

@@ -10,6 +10,7 @@
 #include "berth/keras/optimizers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "keras/custom_objects.h"
 #include "keras/layer_state.h"
 #include "keras/lint_replicas.h"
 #include "keras/update_context.h"
@@ -215,6 +216,9 @@ Optimizer optimizer_by_name(const std::string& name) {
   if (name == "adamw" || name == "AdamW") return AdamW();
   if (name == "rmsprop" || name == "RMSprop") return RMSprop();
   if (name == "adagrad" || name == "Adagrad") return Adagrad();
+  if (const OptimizerFactory own = find_custom_object(name).optimizer) {
+    return own(Config());
+  }
   throw errors::InvalidArgument(
       fmt::format("there is no optimizer \"{}\"; expected sgd, adam, adamw, "
                   "rmsprop or adagrad",

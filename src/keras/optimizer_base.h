@@ -15,6 +15,8 @@
 
 namespace berth::keras {
 
+struct Description;  // keras/fields.h
+
 class OptimizerBase {
  public:
   OptimizerBase(std::string name, double learning_rate);
@@ -30,6 +32,8 @@ class OptimizerBase {
   Variable learning_rate();
   Variable iterations();
   std::vector<Variable> variables();
+  // How it was made, for configs; null: by a class of the user's.
+  std::shared_ptr<const Description> description;
 
  protected:
   using Slots = std::vector<Variable>;

@@ -2,6 +2,7 @@
 
 #include "berth/errors.h"
 #include "berth/keras/optimizers.h"
+#include "keras/classes.h"
 #include "keras/optimizer_base.h"
 #include "ops/training.h"
 
@@ -49,9 +50,30 @@ class RMSpropBase final : public OptimizerBase {
   training::RmsPropScalars s_;
 };
 
+struct RMSpropArgs {
+  double learning_rate = 0.001;
+  RMSpropOptions o;
+  void fields(Fields& f) {
+    f("learning_rate", learning_rate);
+    f("rho", o.rho);
+    f("momentum", o.momentum);
+    f("epsilon", o.epsilon);
+    f("centered", o.centered);
+  }
+  Optimizer make() const { return RMSprop(learning_rate, o); }
+};
+
 }  // namespace
 
 RMSprop::RMSprop(double learning_rate, RMSpropOptions options)
-    : Optimizer(std::make_shared<RMSpropBase>(learning_rate, options)) {}
+    : Optimizer(std::make_shared<RMSpropBase>(learning_rate, options)) {
+  base()->description =
+      description("RMSprop", RMSpropArgs{learning_rate, options});
+}
+
+void add_rmsprop_class(Classes& c);
+void add_rmsprop_class(Classes& c) {
+  c.optimizers["RMSprop"] = &made_of<Optimizer, RMSpropArgs>;
+}
 
 }  // namespace berth::keras::optimizers

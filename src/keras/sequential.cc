@@ -2,6 +2,7 @@
 
 #include "berth/keras/models.h"
 #include "function/abstract_call.h"
+#include "keras/classes.h"
 #include "keras/layer_state.h"
 #include "keras/layers/input_layer.h"
 
@@ -29,6 +30,12 @@ class SequentialBase final : public LayerBase {
                                : last.output_names;
   }
 
+  Config get_config() const override {
+    std::vector<Config> list;
+    for (const Layer& l : layers_) list.push_back(layers::serialize(l));
+    return Config({{"layers", list}});
+  }
+
   Tensors call(const Tensors& inputs, bool training) override {
     Tensors x = inputs;
     for (const Layer& l : layers_) x = l(x, training);
@@ -39,6 +46,24 @@ class SequentialBase final : public LayerBase {
   const std::vector<Layer> layers_;
 };
 
+struct SequentialArgs {
+  std::vector<Layer> layers;
+  SequentialOptions o;
+  Shape build_input_shape;  // what Keras wrote, if it was built
+  void fields(Fields& f) {
+    f.must("layers", layers);
+    f("build_input_shape", build_input_shape);
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    Sequential model(layers, o, site);
+    if (!model.built() && build_input_shape.rank() > 0) {
+      model.build(build_input_shape);
+    }
+    return model;
+  }
+};
+
 }  // namespace
 
 Sequential::Sequential(std::vector<Layer> layers, SequentialOptions options,
@@ -46,6 +71,11 @@ Sequential::Sequential(std::vector<Layer> layers, SequentialOptions options,
     : Model(std::make_shared<SequentialBase>(layers, options, site)) {
   auto* input = dynamic_cast<InputLayerBase*>(layers[0].base().get());
   if (input) build(input->spec().shape, input->spec().dtype);
+}
+
+void add_sequential_classes(Classes& c);
+void add_sequential_classes(Classes& c) {
+  c.layers["Sequential"] = &layer_of<SequentialArgs>;
 }
 
 }  // namespace berth::keras

@@ -2,6 +2,7 @@
 
 #include "berth/errors.h"
 #include "berth/keras/optimizers.h"
+#include "keras/classes.h"
 #include "keras/optimizer_base.h"
 #include "ops/training.h"
 
@@ -42,9 +43,27 @@ class SGDBase final : public OptimizerBase {
   Tensor rate_, momentum_;
 };
 
+struct SGDArgs {
+  double learning_rate = 0.01;
+  SGDOptions o;
+  void fields(Fields& f) {
+    f("learning_rate", learning_rate);
+    f("momentum", o.momentum);
+    f("nesterov", o.nesterov);
+  }
+  Optimizer make() const { return SGD(learning_rate, o); }
+};
+
 }  // namespace
 
 SGD::SGD(double learning_rate, SGDOptions options)
-    : Optimizer(std::make_shared<SGDBase>(learning_rate, options)) {}
+    : Optimizer(std::make_shared<SGDBase>(learning_rate, options)) {
+  base()->description = description("SGD", SGDArgs{learning_rate, options});
+}
+
+void add_sgd_class(Classes& c);
+void add_sgd_class(Classes& c) {
+  c.optimizers["SGD"] = &made_of<Optimizer, SGDArgs>;
+}
 
 }  // namespace berth::keras::optimizers

@@ -10,12 +10,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "berth/tensor.h"
 
 namespace berth::keras {
+
+struct Description;  // keras/fields.h
 
 class Initializer {
  public:
@@ -28,13 +31,21 @@ class Initializer {
   Initializer(const char* name);  // NOLINT: {.kernel_initializer = "ones"}
   Initializer(const std::string& name);       // NOLINT
   Initializer(Fn fn) : fn_(std::move(fn)) {}  // NOLINT: one of your own
+  Initializer(Fn fn, std::shared_ptr<const Description> description)
+      : fn_(std::move(fn)), description_(std::move(description)) {}
 
   Tensor operator()(const Shape& shape, DType dtype = float32) const {
     return fn_(shape, dtype);
   }
 
+  // How it was made, for configs; null: of a function.
+  const std::shared_ptr<const Description>& description() const {
+    return description_;
+  }
+
  private:
   Fn fn_;
+  std::shared_ptr<const Description> description_;
 };
 
 namespace initializers {

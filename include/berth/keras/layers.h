@@ -28,6 +28,7 @@
 
 namespace berth::keras {
 
+class Config;  // keras/saving.h
 class Layer;
 struct LayerState;  // keras/layer_state.h
 struct KerasNode;   // keras/keras_node.h
@@ -67,6 +68,11 @@ class LayerBase {
   // Computes the outputs. `training` is what dropout and batch normalization
   // ask for.
   virtual Tensors call(const Tensors& inputs, bool training) = 0;
+
+  // The fields that make another one like it, without name and trainable
+  // (keras/saving.h). Throws errors::FailedPrecondition unless overridden by a
+  // class of your own.
+  virtual Config get_config() const;
 
   const std::string& name() const;
   Site site() const;  // where it was made
@@ -158,6 +164,13 @@ class Layer {
   Tensors get_weights() const;
   // Throws errors::InvalidArgument unless number and shapes are equal.
   void set_weights(const Tensors& values) const;
+
+  // The fields that make another one like it: name, trainable, and its own, as
+  // Keras names them; and a new layer of this one's class, made of such fields,
+  // with weights of its own (keras/saving.h). Throw as layers::serialize() and
+  // deserialize().
+  Config get_config() const;
+  Layer from_config(const Config& config, Site site = Site::here()) const;
 
   const std::shared_ptr<LayerBase>& base() const { return base_; }
 

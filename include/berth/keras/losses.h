@@ -9,6 +9,7 @@
 #define BERTH_KERAS_LOSSES_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "berth/tensor.h"
@@ -22,6 +23,8 @@ struct LossOptions {
   std::string reduction = "sum_over_batch_size";
 };
 
+struct Description;  // keras/fields.h
+
 class Loss {
  public:
   using Fn = std::function<Tensor(const Tensor& y_true, const Tensor& y_pred)>;
@@ -34,7 +37,8 @@ class Loss {
   Loss(const std::string& name);  // NOLINT
   // One of your own: fn(y_true, y_pred) -> values. Throws
   // errors::InvalidArgument for an unknown reduction.
-  Loss(std::string name, Fn fn, const LossOptions& options = {});
+  Loss(std::string name, Fn fn, const LossOptions& options = {},
+       std::shared_ptr<const Description> description = nullptr);
 
   // The values reduced: a scalar, or, for "none", one per sample.
   Tensor operator()(const Tensor& y_true, const Tensor& y_pred,
@@ -52,6 +56,10 @@ class Loss {
   const std::string& name() const { return name_; }
   const std::string& reduction() const { return reduction_; }
   bool defined() const { return static_cast<bool>(fn_); }
+  // How it was made, for configs; null: of a function.
+  const std::shared_ptr<const Description>& description() const {
+    return description_;
+  }
 
  private:
   Tensor reduced(const Tensor& values, Site site) const;
@@ -59,6 +67,7 @@ class Loss {
   std::string name_;
   Fn fn_;
   std::string reduction_;
+  std::shared_ptr<const Description> description_;
 };
 
 namespace losses {

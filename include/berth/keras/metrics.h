@@ -17,6 +17,8 @@
 
 namespace berth::keras {
 
+struct Description;  // keras/fields.h
+
 class Metric {
  public:
   // One value per sample.
@@ -29,7 +31,8 @@ class Metric {
   // errors::InvalidArgument for another name.
   Metric(const char* name);         // NOLINT: {.metrics = {"accuracy"}}
   Metric(const std::string& name);  // NOLINT
-  Metric(std::string name, Fn fn);
+  Metric(std::string name, Fn fn,
+         std::shared_ptr<const Description> description = nullptr);
 
   // Adds the values of one batch; in strategy.run() those of all replicas.
   void update_state(const Tensor& y_true, const Tensor& y_pred) const;
@@ -39,6 +42,8 @@ class Metric {
   void reset_state() const;
 
   const std::string& name() const;
+  // How it was made, for configs; null: of a function.
+  const std::shared_ptr<const Description>& description() const;
   Variable total() const;
   Variable count() const;
 

@@ -24,6 +24,7 @@
 #include "berth/keras/losses.h"
 #include "berth/keras/metrics.h"
 #include "berth/keras/optimizers.h"
+#include "berth/keras/saving.h"
 
 namespace berth::distribute {
 class DistributedDataset;
@@ -346,6 +347,10 @@ class Model : public Layer {
                                          int64_t batch_size,
                                          Site site = Site::here()) const;
 
+  // What the model is made of, as Keras' to_json() writes it, without weights
+  // (keras/saving.h); model_from_json() reads it.
+  std::string to_json(int indent = -1) const;
+
   // Prints layers, output shapes, parameters and devices.
   void summary(std::ostream& out) const;
   void summary() const;  // to stdout
@@ -410,6 +415,13 @@ struct Sequential : Model {
   explicit Sequential(std::vector<Layer> layers, SequentialOptions options = {},
                       Site site = Site::here());
 };
+
+// A model as to_json() wrote it, here or in Keras, with new weights. Throws
+// errors::InvalidArgument for what is no such text, holds classes that are not
+// registered, or fields that they do not have.
+Model model_from_json(const std::string& json, Site site = Site::here());
+// Another one like `model`, with weights of its own.
+Model clone_model(const Model& model, Site site = Site::here());
 
 }  // namespace berth::keras
 

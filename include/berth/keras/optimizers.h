@@ -45,6 +45,7 @@ class Optimizer {
   // Slots and counters, for checkpoints.
   std::vector<Variable> variables() const;
   const std::string& name() const;
+  const std::shared_ptr<OptimizerBase>& base() const { return base_; }
 
  private:
   std::shared_ptr<OptimizerBase> base_;

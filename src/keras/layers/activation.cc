@@ -4,6 +4,8 @@
 #include "berth/keras/layers.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
+#include "keras/custom_objects.h"
 #include "keras/layers/layer_util.h"
 #include "ops/op_call.h"
 
@@ -76,20 +78,41 @@ class ActivationBase final : public LayerBase {
   const std::string activation_;
 };
 
+struct ActivationArgs {
+  std::string activation;
+  NameOptions o;
+  void fields(Fields& f) {
+    f.must("activation", activation);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Activation(activation, o, site); }
+};
+
 }  // namespace
 
 void check_activation(const LayerState& s, const std::string& name) {
-  if (!find(name)) fail_in(s, unknown(name));
+  if (!find(name) && !find_custom_object(name).function) {
+    fail_in(s, unknown(name));
+  }
 }
 
 Tensor apply_activation(const std::string& name, const Tensor& x, Site site) {
   const Named* a = find(name);
-  if (!a) throw errors::InvalidArgument(unknown(name));
-  return a->apply(x, site);
+  if (a) return a->apply(x, site);
+  const CustomFunction own = find_custom_object(name).function;
+  if (!own) throw errors::InvalidArgument(unknown(name));
+  return own(x);
 }
 
 Activation::Activation(const std::string& activation, NameOptions options,
                        Site site)
-    : Layer(std::make_shared<ActivationBase>(activation, options, site)) {}
+    : Layer(std::make_shared<ActivationBase>(activation, options, site)) {
+  describe(*this, ActivationArgs{activation, std::move(options)});
+}
+
+void add_activation_classes(Classes& c);
+void add_activation_classes(Classes& c) {
+  c.layers["Activation"] = &layer_of<ActivationArgs>;
+}
 
 }  // namespace berth::keras

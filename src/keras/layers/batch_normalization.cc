@@ -6,6 +6,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 #include "op/replica_scope.h"
 
@@ -102,11 +103,37 @@ class BatchNormalizationBase final : public LayerBase {
   Variable gamma_, beta_, mean_, variance_;
 };
 
+struct BatchNormalizationArgs {
+  BatchNormalizationOptions o;
+  void fields(Fields& f) {
+    f.fixed("axis", -1);
+    f("momentum", o.momentum);
+    f("epsilon", o.epsilon);
+    f("center", o.center);
+    f("scale", o.scale);
+    f("beta_initializer", o.beta_initializer);
+    f("gamma_initializer", o.gamma_initializer);
+    f("moving_mean_initializer", o.moving_mean_initializer);
+    f("moving_variance_initializer", o.moving_variance_initializer);
+    if (f.reading() || o.statistics_groups != 1) {
+      f("statistics_groups", o.statistics_groups);
+    }
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return BatchNormalization(o, site); }
+};
+
 }  // namespace
 
 BatchNormalization::BatchNormalization(BatchNormalizationOptions options,
                                        Site site)
-    : Layer(
-          std::make_shared<BatchNormalizationBase>(std::move(options), site)) {}
+    : Layer(std::make_shared<BatchNormalizationBase>(options, site)) {
+  describe(*this, BatchNormalizationArgs{std::move(options)});
+}
+
+void add_batch_normalization_classes(Classes& c);
+void add_batch_normalization_classes(Classes& c) {
+  c.layers["BatchNormalization"] = &layer_of<BatchNormalizationArgs>;
+}
 
 }  // namespace berth::keras

@@ -5,6 +5,7 @@
 #include "berth/keras/image_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/layers/conv_layer.h"
 
 namespace berth::keras {
@@ -98,18 +99,74 @@ Layer of_sequences(const char* type, bool transposed, int64_t filters,
                               image, site);
 }
 
+// Keras writes every size of a sequence as a list of one.
+template <class Options>
+void conv_fields(Fields& f, Options& o) {
+  f("padding", o.padding);
+  f("groups", o.groups);
+  f.activation("activation", o.activation);
+  f("use_bias", o.use_bias);
+  f("kernel_initializer", o.kernel_initializer);
+  f("bias_initializer", o.bias_initializer);
+  f("name", o.name);
+}
+template <class Conv>
+struct Conv2DArgs {
+  int64_t filters = 0;
+  Size2D kernel_size = 0;
+  Conv2DOptions o;
+  void fields(Fields& f) {
+    f.must("filters", filters);
+    f.must("kernel_size", kernel_size);
+    f("strides", o.strides);
+    f("dilation_rate", o.dilation_rate);
+    conv_fields(f, o);
+  }
+  Layer make(Site site) const { return Conv(filters, kernel_size, o, site); }
+};
+template <class Conv>
+struct Conv1DArgs {
+  int64_t filters = 0;
+  int64_t kernel_size = 0;
+  Conv1DOptions o;
+  void fields(Fields& f) {
+    f.must("filters", filters);
+    f.one("kernel_size", kernel_size);
+    f.one("strides", o.strides);
+    f.one("dilation_rate", o.dilation_rate);
+    conv_fields(f, o);
+  }
+  Layer make(Site site) const { return Conv(filters, kernel_size, o, site); }
+};
+
 }  // namespace
 
 Conv2D::Conv2D(int64_t filters, Size2D size, Conv2DOptions o, Site site)
-    : Layer(make_layer<ConvBase>("Conv2D", 2, false, filters, size, o, site)) {}
+    : Layer(make_layer<ConvBase>("Conv2D", 2, false, filters, size, o, site)) {
+  describe(*this, Conv2DArgs<Conv2D>{filters, size, std::move(o)});
+}
 Conv2DTranspose::Conv2DTranspose(int64_t filters, Size2D size, Conv2DOptions o,
                                  Site site)
     : Layer(make_layer<ConvBase>("Conv2DTranspose", 2, true, filters, size, o,
-                                 site)) {}
+                                 site)) {
+  describe(*this, Conv2DArgs<Conv2DTranspose>{filters, size, std::move(o)});
+}
 Conv1D::Conv1D(int64_t filters, int64_t size, Conv1DOptions o, Site site)
-    : Layer(of_sequences("Conv1D", false, filters, size, o, site)) {}
+    : Layer(of_sequences("Conv1D", false, filters, size, o, site)) {
+  describe(*this, Conv1DArgs<Conv1D>{filters, size, std::move(o)});
+}
 Conv1DTranspose::Conv1DTranspose(int64_t filters, int64_t size, Conv1DOptions o,
                                  Site site)
-    : Layer(of_sequences("Conv1DTranspose", true, filters, size, o, site)) {}
+    : Layer(of_sequences("Conv1DTranspose", true, filters, size, o, site)) {
+  describe(*this, Conv1DArgs<Conv1DTranspose>{filters, size, std::move(o)});
+}
+
+void add_conv_classes(Classes& c);
+void add_conv_classes(Classes& c) {
+  c.layers["Conv2D"] = &layer_of<Conv2DArgs<Conv2D>>;
+  c.layers["Conv2DTranspose"] = &layer_of<Conv2DArgs<Conv2DTranspose>>;
+  c.layers["Conv1D"] = &layer_of<Conv1DArgs<Conv1D>>;
+  c.layers["Conv1DTranspose"] = &layer_of<Conv1DArgs<Conv1DTranspose>>;
+}
 
 }  // namespace berth::keras

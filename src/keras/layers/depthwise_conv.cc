@@ -2,6 +2,7 @@
 
 #include "berth/keras/image_layers.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/layers/conv_layer.h"
 
 namespace berth::keras {
@@ -67,17 +68,59 @@ Layer depthwise(Size2D size, const DepthwiseConv2DOptions& o, Site site) {
   return make_layer<DepthwiseBase>("DepthwiseConv2D", 0, size, options, site);
 }
 
+template <class Options>
+void depthwise_fields(Fields& f, Size2D& kernel_size, Options& o) {
+  f.must("kernel_size", kernel_size);
+  f("strides", o.strides);
+  f("padding", o.padding);
+  f("depth_multiplier", o.depth_multiplier);
+  f("dilation_rate", o.dilation_rate);
+  f.activation("activation", o.activation);
+  f("use_bias", o.use_bias);
+  f("depthwise_initializer", o.depthwise_initializer);
+  f("bias_initializer", o.bias_initializer);
+  f("name", o.name);
+}
+struct DepthwiseConv2DArgs {
+  Size2D kernel_size = 0;
+  DepthwiseConv2DOptions o;
+  void fields(Fields& f) { depthwise_fields(f, kernel_size, o); }
+  Layer make(Site site) const { return DepthwiseConv2D(kernel_size, o, site); }
+};
+struct SeparableConv2DArgs {
+  int64_t filters = 0;
+  Size2D kernel_size = 0;
+  SeparableConv2DOptions o;
+  void fields(Fields& f) {
+    f.must("filters", filters);
+    depthwise_fields(f, kernel_size, o);
+    f("pointwise_initializer", o.pointwise_initializer);
+  }
+  Layer make(Site site) const {
+    return SeparableConv2D(filters, kernel_size, o, site);
+  }
+};
+
 }  // namespace
 
 DepthwiseConv2D::DepthwiseConv2D(Size2D size, DepthwiseConv2DOptions o,
                                  Site site)
-    : Layer(depthwise(size, o, site)) {}
+    : Layer(depthwise(size, o, site)) {
+  describe(*this, DepthwiseConv2DArgs{size, std::move(o)});
+}
 
 SeparableConv2D::SeparableConv2D(int64_t filters, Size2D size,
                                  SeparableConv2DOptions o, Site site)
     : Layer(make_layer<DepthwiseBase>("SeparableConv2D", filters, size, o,
                                       site)) {
   check_positive(base()->state(), "filters", filters);
+  describe(*this, SeparableConv2DArgs{filters, size, std::move(o)});
+}
+
+void add_depthwise_conv_classes(Classes& c);
+void add_depthwise_conv_classes(Classes& c) {
+  c.layers["DepthwiseConv2D"] = &layer_of<DepthwiseConv2DArgs>;
+  c.layers["SeparableConv2D"] = &layer_of<SeparableConv2DArgs>;
 }
 
 }  // namespace berth::keras

@@ -2,6 +2,7 @@
 
 #include "berth/keras/layers.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -28,9 +29,27 @@ class DropoutBase final : public LayerBase {
   const std::optional<int64_t> seed_;
 };
 
+struct DropoutArgs {
+  double rate = 0;
+  DropoutOptions o;
+  void fields(Fields& f) {
+    f.must("rate", rate);
+    f("seed", o.seed);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Dropout(rate, o, site); }
+};
+
 }  // namespace
 
 Dropout::Dropout(double rate, DropoutOptions options, Site site)
-    : Layer(std::make_shared<DropoutBase>(rate, options, site)) {}
+    : Layer(std::make_shared<DropoutBase>(rate, options, site)) {
+  describe(*this, DropoutArgs{rate, std::move(options)});
+}
+
+void add_dropout_classes(Classes& c);
+void add_dropout_classes(Classes& c) {
+  c.layers["Dropout"] = &layer_of<DropoutArgs>;
+}
 
 }  // namespace berth::keras

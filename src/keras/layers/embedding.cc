@@ -3,6 +3,7 @@
 #include "berth/keras/sequence_layers.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -38,11 +39,32 @@ class EmbeddingBase final : public LayerBase {
   Variable rows_;
 };
 
+struct EmbeddingArgs {
+  int64_t input_dim = 0, output_dim = 0;
+  EmbeddingOptions o;
+  void fields(Fields& f) {
+    f.must("input_dim", input_dim);
+    f.must("output_dim", output_dim);
+    f("embeddings_initializer", o.embeddings_initializer);
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    return Embedding(input_dim, output_dim, o, site);
+  }
+};
+
 }  // namespace
 
 Embedding::Embedding(int64_t input_dim, int64_t output_dim,
                      EmbeddingOptions options, Site site)
-    : Layer(std::make_shared<EmbeddingBase>(input_dim, output_dim,
-                                            std::move(options), site)) {}
+    : Layer(std::make_shared<EmbeddingBase>(input_dim, output_dim, options,
+                                            site)) {
+  describe(*this, EmbeddingArgs{input_dim, output_dim, std::move(options)});
+}
+
+void add_embedding_classes(Classes& c);
+void add_embedding_classes(Classes& c) {
+  c.layers["Embedding"] = &layer_of<EmbeddingArgs>;
+}
 
 }  // namespace berth::keras

@@ -2,6 +2,7 @@
 
 #include "berth/keras/image_layers.h"
 #include "berth/ops/math.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -41,17 +42,47 @@ Layer make(bool max, int dims, const GlobalPoolingOptions& o, Site site) {
   return make_layer<GlobalPoolingBase>(max, dims, o, site);
 }
 
+template <class Pooling>
+struct GlobalPoolingArgs {
+  GlobalPoolingOptions o;
+  void fields(Fields& f) {
+    f("keepdims", o.keepdims);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Pooling(o, site); }
+};
+
 }  // namespace
 
 GlobalMaxPooling1D::GlobalMaxPooling1D(GlobalPoolingOptions o, Site site)
-    : Layer(make(true, 1, o, site)) {}
+    : Layer(make(true, 1, o, site)) {
+  describe(*this, GlobalPoolingArgs<GlobalMaxPooling1D>{std::move(o)});
+}
 GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPoolingOptions o, Site site)
-    : Layer(make(true, 2, o, site)) {}
+    : Layer(make(true, 2, o, site)) {
+  describe(*this, GlobalPoolingArgs<GlobalMaxPooling2D>{std::move(o)});
+}
 GlobalAveragePooling1D::GlobalAveragePooling1D(GlobalPoolingOptions o,
                                                Site site)
-    : Layer(make(false, 1, o, site)) {}
+    : Layer(make(false, 1, o, site)) {
+  describe(*this, GlobalPoolingArgs<GlobalAveragePooling1D>{std::move(o)});
+}
 GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPoolingOptions o,
                                                Site site)
-    : Layer(make(false, 2, o, site)) {}
+    : Layer(make(false, 2, o, site)) {
+  describe(*this, GlobalPoolingArgs<GlobalAveragePooling2D>{std::move(o)});
+}
+
+void add_global_pooling_classes(Classes& c);
+void add_global_pooling_classes(Classes& c) {
+  c.layers["GlobalMaxPooling1D"] =
+      &layer_of<GlobalPoolingArgs<GlobalMaxPooling1D>>;
+  c.layers["GlobalMaxPooling2D"] =
+      &layer_of<GlobalPoolingArgs<GlobalMaxPooling2D>>;
+  c.layers["GlobalAveragePooling1D"] =
+      &layer_of<GlobalPoolingArgs<GlobalAveragePooling1D>>;
+  c.layers["GlobalAveragePooling2D"] =
+      &layer_of<GlobalPoolingArgs<GlobalAveragePooling2D>>;
+}
 
 }  // namespace berth::keras

@@ -3,10 +3,30 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "keras/classes.h"
 #include "keras/keras_node.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
+
+namespace {
+
+struct InputArgs {
+  Shape batch_shape;  // with the batch in front
+  InputOptions o;
+  void fields(Fields& f) {
+    f.must("batch_shape", batch_shape);
+    f("dtype", o.dtype);
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    Shape shape = batch_shape;
+    if (shape.rank() > 0) shape.erase(0);
+    return InputLayer(shape, o, site);
+  }
+};
+
+}  // namespace
 
 InputLayerBase::InputLayerBase(const Shape& shape, const InputOptions& o,
                                Site site)
@@ -23,6 +43,7 @@ InputLayerBase::InputLayerBase(const Shape& shape, const InputOptions& o,
                     fmt::join(shape, ", "), name_of(o.dtype), kMaxRank - 1));
   }
   spec_.shape.insert(0, kUnknownDim);
+  state().description = description({}, InputArgs{spec_.shape, o});
 }
 
 Tensors InputLayerBase::call(const Tensors& inputs, bool) {
@@ -43,6 +64,11 @@ KerasTensor Input(Shape shape, InputOptions options, Site site) {
   return KerasTensor(std::make_shared<KerasNode>(
                          KerasNode{Layer(std::move(base)), {}, {spec}}),
                      0);
+}
+
+void add_input_classes(Classes& c);
+void add_input_classes(Classes& c) {
+  c.layers["InputLayer"] = &layer_of<InputArgs>;
 }
 
 }  // namespace berth::keras

@@ -5,6 +5,7 @@
 #include "berth/keras/element_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -61,23 +62,63 @@ class ConcatenateBase final : public LayerBase {
   const int64_t axis_;
 };
 
+template <class Merged>
+struct MergeArgs {
+  NameOptions o;
+  void fields(Fields& f) { f("name", o.name); }
+  Layer make(Site site) const { return Merged(o, site); }
+};
+struct ConcatenateArgs {
+  ConcatenateOptions o;
+  void fields(Fields& f) {
+    f("axis", o.axis);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Concatenate(o, site); }
+};
+
 }  // namespace
 
 Add::Add(NameOptions o, Site site)
-    : Layer(merge({"Add", &math::add}, o, site)) {}
+    : Layer(merge({"Add", &math::add}, o, site)) {
+  describe(*this, MergeArgs<Add>{std::move(o)});
+}
 Subtract::Subtract(NameOptions o, Site site)
     : Layer(merge({.type = "Subtract", .combine = &math::subtract, .inputs = 2},
-                  o, site)) {}
+                  o, site)) {
+  describe(*this, MergeArgs<Subtract>{std::move(o)});
+}
 Multiply::Multiply(NameOptions o, Site site)
-    : Layer(merge({"Multiply", &math::multiply}, o, site)) {}
+    : Layer(merge({"Multiply", &math::multiply}, o, site)) {
+  describe(*this, MergeArgs<Multiply>{std::move(o)});
+}
 Average::Average(NameOptions o, Site site)
     : Layer(merge({.type = "Average", .combine = &math::add, .mean = true}, o,
-                  site)) {}
+                  site)) {
+  describe(*this, MergeArgs<Average>{std::move(o)});
+}
 Maximum::Maximum(NameOptions o, Site site)
-    : Layer(merge({"Maximum", &math::maximum}, o, site)) {}
+    : Layer(merge({"Maximum", &math::maximum}, o, site)) {
+  describe(*this, MergeArgs<Maximum>{std::move(o)});
+}
 Minimum::Minimum(NameOptions o, Site site)
-    : Layer(merge({"Minimum", &math::minimum}, o, site)) {}
+    : Layer(merge({"Minimum", &math::minimum}, o, site)) {
+  describe(*this, MergeArgs<Minimum>{std::move(o)});
+}
 Concatenate::Concatenate(ConcatenateOptions options, Site site)
-    : Layer(std::make_shared<ConcatenateBase>(options, site)) {}
+    : Layer(std::make_shared<ConcatenateBase>(options, site)) {
+  describe(*this, ConcatenateArgs{std::move(options)});
+}
+
+void add_merge_classes(Classes& c);
+void add_merge_classes(Classes& c) {
+  c.layers["Add"] = &layer_of<MergeArgs<Add>>;
+  c.layers["Subtract"] = &layer_of<MergeArgs<Subtract>>;
+  c.layers["Multiply"] = &layer_of<MergeArgs<Multiply>>;
+  c.layers["Average"] = &layer_of<MergeArgs<Average>>;
+  c.layers["Maximum"] = &layer_of<MergeArgs<Maximum>>;
+  c.layers["Minimum"] = &layer_of<MergeArgs<Minimum>>;
+  c.layers["Concatenate"] = &layer_of<ConcatenateArgs>;
+}
 
 }  // namespace berth::keras

@@ -7,6 +7,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -131,12 +132,47 @@ class MultiHeadAttentionBase final : public LayerBase {
   Projection query_, key_, value_, output_;
 };
 
+// output_dim is Keras' output_shape: null, a number or a list of one.
+struct MultiHeadAttentionArgs {
+  int64_t num_heads = 0, key_dim = 0;
+  MultiHeadAttentionOptions o;
+  void fields(Fields& f) {
+    f.must("num_heads", num_heads);
+    f.must("key_dim", key_dim);
+    if (!f.reading() && o.value_dim == 0) o.value_dim = key_dim;
+    f("value_dim", o.value_dim);
+    f("dropout", o.dropout);
+    f("use_bias", o.use_bias);
+    std::optional<int64_t> output_shape;
+    if (o.output_dim != 0) output_shape = o.output_dim;
+    f.one("output_shape", output_shape);
+    o.output_dim = output_shape.value_or(0);
+    if (f.reading() || o.use_causal_mask) {
+      f("use_causal_mask", o.use_causal_mask);
+    }
+    f("kernel_initializer", o.kernel_initializer);
+    f("bias_initializer", o.bias_initializer);
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    return MultiHeadAttention(num_heads, key_dim, o, site);
+  }
+};
+
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(int64_t num_heads, int64_t key_dim,
                                        MultiHeadAttentionOptions options,
                                        Site site)
-    : Layer(std::make_shared<MultiHeadAttentionBase>(
-          num_heads, key_dim, std::move(options), site)) {}
+    : Layer(std::make_shared<MultiHeadAttentionBase>(num_heads, key_dim,
+                                                     options, site)) {
+  describe(*this,
+           MultiHeadAttentionArgs{num_heads, key_dim, std::move(options)});
+}
+
+void add_multi_head_attention_classes(Classes& c);
+void add_multi_head_attention_classes(Classes& c) {
+  c.layers["MultiHeadAttention"] = &layer_of<MultiHeadAttentionArgs>;
+}
 
 }  // namespace berth::keras

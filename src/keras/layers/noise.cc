@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "berth/keras/element_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -87,17 +89,45 @@ class GaussianBase final : public NoiseBase {
   const bool factor_;
 };
 
+template <class Noise>
+struct NoiseArgs {
+  double amount = 0;
+  DropoutOptions o;
+  void fields(Fields& f) {
+    f.must(std::is_same_v<Noise, GaussianNoise> ? "stddev" : "rate", amount);
+    f("seed", o.seed);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Noise(amount, o, site); }
+};
+
 }  // namespace
 
 SpatialDropout1D::SpatialDropout1D(double rate, DropoutOptions o, Site site)
     : Layer(make_layer<SpatialDropoutBase>("SpatialDropout1D", 1, rate, o,
-                                           site)) {}
+                                           site)) {
+  describe(*this, NoiseArgs<SpatialDropout1D>{rate, std::move(o)});
+}
 SpatialDropout2D::SpatialDropout2D(double rate, DropoutOptions o, Site site)
     : Layer(make_layer<SpatialDropoutBase>("SpatialDropout2D", 2, rate, o,
-                                           site)) {}
+                                           site)) {
+  describe(*this, NoiseArgs<SpatialDropout2D>{rate, std::move(o)});
+}
 GaussianNoise::GaussianNoise(double stddev, DropoutOptions o, Site site)
-    : Layer(make_layer<GaussianBase>(false, stddev, o, site)) {}
+    : Layer(make_layer<GaussianBase>(false, stddev, o, site)) {
+  describe(*this, NoiseArgs<GaussianNoise>{stddev, std::move(o)});
+}
 GaussianDropout::GaussianDropout(double rate, DropoutOptions o, Site site)
-    : Layer(make_layer<GaussianBase>(true, rate, o, site)) {}
+    : Layer(make_layer<GaussianBase>(true, rate, o, site)) {
+  describe(*this, NoiseArgs<GaussianDropout>{rate, std::move(o)});
+}
+
+void add_noise_classes(Classes& c);
+void add_noise_classes(Classes& c) {
+  c.layers["SpatialDropout1D"] = &layer_of<NoiseArgs<SpatialDropout1D>>;
+  c.layers["SpatialDropout2D"] = &layer_of<NoiseArgs<SpatialDropout2D>>;
+  c.layers["GaussianNoise"] = &layer_of<NoiseArgs<GaussianNoise>>;
+  c.layers["GaussianDropout"] = &layer_of<NoiseArgs<GaussianDropout>>;
+}
 
 }  // namespace berth::keras

@@ -5,6 +5,7 @@
 #include "berth/keras/sequence_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -79,15 +80,47 @@ class GroupNormalizationBase final
   }
 };
 
+template <class Options>
+void norm_fields(Fields& f, Options& o) {
+  f.fixed("axis", -1);
+  f("epsilon", o.epsilon);
+  f("center", o.center);
+  f("scale", o.scale);
+  f("beta_initializer", o.beta_initializer);
+  f("gamma_initializer", o.gamma_initializer);
+  f("name", o.name);
+}
+struct LayerNormalizationArgs {
+  LayerNormalizationOptions o;
+  void fields(Fields& f) { norm_fields(f, o); }
+  Layer make(Site site) const { return LayerNormalization(o, site); }
+};
+struct GroupNormalizationArgs {
+  GroupNormalizationOptions o;
+  void fields(Fields& f) {
+    f("groups", o.groups);
+    norm_fields(f, o);
+  }
+  Layer make(Site site) const { return GroupNormalization(o, site); }
+};
+
 }  // namespace
 
 LayerNormalization::LayerNormalization(LayerNormalizationOptions options,
                                        Site site)
-    : Layer(
-          std::make_shared<LayerNormalizationBase>(std::move(options), site)) {}
+    : Layer(std::make_shared<LayerNormalizationBase>(options, site)) {
+  describe(*this, LayerNormalizationArgs{std::move(options)});
+}
 GroupNormalization::GroupNormalization(GroupNormalizationOptions options,
                                        Site site)
-    : Layer(
-          std::make_shared<GroupNormalizationBase>(std::move(options), site)) {}
+    : Layer(std::make_shared<GroupNormalizationBase>(options, site)) {
+  describe(*this, GroupNormalizationArgs{std::move(options)});
+}
+
+void add_normalization_classes(Classes& c);
+void add_normalization_classes(Classes& c) {
+  c.layers["LayerNormalization"] = &layer_of<LayerNormalizationArgs>;
+  c.layers["GroupNormalization"] = &layer_of<GroupNormalizationArgs>;
+}
 
 }  // namespace berth::keras

@@ -4,6 +4,7 @@
 
 #include "berth/keras/image_layers.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -60,17 +61,57 @@ class Pooling1DBase final : public LayerBase {
   nn::Pool1DOptions op_;
 };
 
+template <class Pooling>
+struct Pooling2DArgs {
+  Size2D pool_size = 2;
+  Pooling2DOptions o;
+  void fields(Fields& f) {
+    f("pool_size", pool_size);
+    f("strides", o.strides);
+    f("padding", o.padding);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Pooling(pool_size, o, site); }
+};
+template <class Pooling>
+struct Pooling1DArgs {
+  int64_t pool_size = 2;
+  Pooling1DOptions o;
+  void fields(Fields& f) {
+    f.one("pool_size", pool_size);
+    f.one("strides", o.strides);
+    f("padding", o.padding);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Pooling(pool_size, o, site); }
+};
+
 }  // namespace
 
 MaxPooling2D::MaxPooling2D(Size2D size, Pooling2DOptions o, Site site)
-    : Layer(make_layer<PoolingBase>("MaxPooling2D", true, size, o, site)) {}
+    : Layer(make_layer<PoolingBase>("MaxPooling2D", true, size, o, site)) {
+  describe(*this, Pooling2DArgs<MaxPooling2D>{size, std::move(o)});
+}
 AveragePooling2D::AveragePooling2D(Size2D size, Pooling2DOptions o, Site site)
     : Layer(make_layer<PoolingBase>("AveragePooling2D", false, size, o, site)) {
+  describe(*this, Pooling2DArgs<AveragePooling2D>{size, std::move(o)});
 }
 MaxPooling1D::MaxPooling1D(int64_t size, Pooling1DOptions o, Site site)
-    : Layer(make_layer<Pooling1DBase>("MaxPooling1D", true, size, o, site)) {}
+    : Layer(make_layer<Pooling1DBase>("MaxPooling1D", true, size, o, site)) {
+  describe(*this, Pooling1DArgs<MaxPooling1D>{size, std::move(o)});
+}
 AveragePooling1D::AveragePooling1D(int64_t size, Pooling1DOptions o, Site site)
-    : Layer(make_layer<Pooling1DBase>("AveragePooling1D", false, size, o,
-                                      site)) {}
+    : Layer(
+          make_layer<Pooling1DBase>("AveragePooling1D", false, size, o, site)) {
+  describe(*this, Pooling1DArgs<AveragePooling1D>{size, std::move(o)});
+}
+
+void add_pooling_classes(Classes& c);
+void add_pooling_classes(Classes& c) {
+  c.layers["MaxPooling2D"] = &layer_of<Pooling2DArgs<MaxPooling2D>>;
+  c.layers["AveragePooling2D"] = &layer_of<Pooling2DArgs<AveragePooling2D>>;
+  c.layers["MaxPooling1D"] = &layer_of<Pooling1DArgs<MaxPooling1D>>;
+  c.layers["AveragePooling1D"] = &layer_of<Pooling1DArgs<AveragePooling1D>>;
+}
 
 }  // namespace berth::keras

@@ -6,6 +6,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 #include "ops/op_call.h"
 
@@ -67,6 +68,51 @@ class PReLUBase final : public LayerBase {
   Variable alpha_;
 };
 
+struct ReLUArgs {
+  ReLUOptions o;
+  void fields(Fields& f) {
+    f("max_value", o.max_value);
+    f("negative_slope", o.negative_slope);
+    f.fixed("threshold", 0.0);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return ReLU(o, site); }
+};
+struct LeakyReLUArgs {
+  double negative_slope = 0.3;
+  NameOptions o;
+  void fields(Fields& f) {
+    f("negative_slope", negative_slope);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return LeakyReLU(negative_slope, o, site); }
+};
+struct ELUArgs {
+  double alpha = 1;
+  NameOptions o;
+  void fields(Fields& f) {
+    f("alpha", alpha);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return ELU(alpha, o, site); }
+};
+struct PReLUArgs {
+  PReLUOptions o;
+  void fields(Fields& f) {
+    f("alpha_initializer", o.alpha_initializer);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return PReLU(o, site); }
+};
+struct SoftmaxArgs {
+  SoftmaxOptions o;
+  void fields(Fields& f) {
+    f("axis", o.axis);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Softmax(o, site); }
+};
+
 }  // namespace
 
 ReLU::ReLU(ReLUOptions o, Site site)
@@ -83,6 +129,7 @@ ReLU::ReLU(ReLUOptions o, Site site)
                at_least_0(o.negative_slope));
   const double max = o.max_value.value_or(0);
   check_number(*this, "max_value", max, at_least_0(max));
+  describe(*this, ReLUArgs{std::move(o)});
 }
 
 LeakyReLU::LeakyReLU(double negative_slope, NameOptions o, Site site)
@@ -94,6 +141,7 @@ LeakyReLU::LeakyReLU(double negative_slope, NameOptions o, Site site)
           site)) {
   check_number(*this, "negative_slope", negative_slope,
                at_least_0(negative_slope));
+  describe(*this, LeakyReLUArgs{negative_slope, std::move(o)});
 }
 
 ELU::ELU(double alpha, NameOptions o, Site site)
@@ -106,10 +154,13 @@ ELU::ELU(double alpha, NameOptions o, Site site)
           },
           site)) {
   check_number(*this, "alpha", alpha, at_least_0(alpha));
+  describe(*this, ELUArgs{alpha, std::move(o)});
 }
 
 PReLU::PReLU(PReLUOptions options, Site site)
-    : Layer(make_layer<PReLUBase>(std::move(options), site)) {}
+    : Layer(make_layer<PReLUBase>(options, site)) {
+  describe(*this, PReLUArgs{std::move(options)});
+}
 
 Softmax::Softmax(SoftmaxOptions o, Site site)
     : Layer(element(
@@ -117,6 +168,17 @@ Softmax::Softmax(SoftmaxOptions o, Site site)
           [axis = o.axis](const Tensor& x, Site s) {
             return nn::softmax(x, axis, s);
           },
-          site)) {}
+          site)) {
+  describe(*this, SoftmaxArgs{std::move(o)});
+}
+
+void add_rectifier_classes(Classes& c);
+void add_rectifier_classes(Classes& c) {
+  c.layers["ReLU"] = &layer_of<ReLUArgs>;
+  c.layers["LeakyReLU"] = &layer_of<LeakyReLUArgs>;
+  c.layers["ELU"] = &layer_of<ELUArgs>;
+  c.layers["PReLU"] = &layer_of<PReLUArgs>;
+  c.layers["Softmax"] = &layer_of<SoftmaxArgs>;
+}
 
 }  // namespace berth::keras

@@ -1,5 +1,6 @@
 #include "berth/keras/layers.h"
 #include "berth/ops/math.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -24,9 +25,27 @@ class RescalingBase final : public LayerBase {
   const double scale_, offset_;
 };
 
+struct RescalingArgs {
+  double scale = 1;
+  RescalingOptions o;
+  void fields(Fields& f) {
+    f.must("scale", scale);
+    f("offset", o.offset);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Rescaling(scale, o, site); }
+};
+
 }  // namespace
 
 Rescaling::Rescaling(double scale, RescalingOptions options, Site site)
-    : Layer(std::make_shared<RescalingBase>(scale, options, site)) {}
+    : Layer(std::make_shared<RescalingBase>(scale, options, site)) {
+  describe(*this, RescalingArgs{scale, std::move(options)});
+}
+
+void add_rescaling_classes(Classes& c);
+void add_rescaling_classes(Classes& c) {
+  c.layers["Rescaling"] = &layer_of<RescalingArgs>;
+}
 
 }  // namespace berth::keras

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 
+#include "berth/errors.h"
 #include "berth/keras/layers.h"
 #include "berth/ops/array.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -85,11 +87,47 @@ class ReshapeBase final : public LayerBase {
   const Shape target_;
 };
 
+struct FlattenArgs {
+  NameOptions o;
+  void fields(Fields& f) { f("name", o.name); }
+  Layer make(Site site) const { return Flatten(o, site); }
+};
+struct ReshapeArgs {
+  std::vector<int64_t> target;
+  NameOptions o;
+  void fields(Fields& f) {
+    f.must("target_shape", target);
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    if (target.size() > kMaxRank) {
+      throw errors::InvalidArgument(
+          fmt::format("the config of Reshape: target_shape has {} dimensions; "
+                      "expected at most {}",
+                      target.size(), kMaxRank - 1));
+    }
+    Shape shape;
+    for (int64_t dim : target) shape.insert(shape.rank(), dim);
+    return Reshape(shape, o, site);
+  }
+};
+
 }  // namespace
 
 Flatten::Flatten(NameOptions options, Site site)
-    : Layer(std::make_shared<FlattenBase>(options, site)) {}
+    : Layer(std::make_shared<FlattenBase>(options, site)) {
+  describe(*this, FlattenArgs{std::move(options)});
+}
 Reshape::Reshape(Shape target, NameOptions options, Site site)
-    : Layer(std::make_shared<ReshapeBase>(target, options, site)) {}
+    : Layer(std::make_shared<ReshapeBase>(target, options, site)) {
+  describe(*this,
+           ReshapeArgs{{target.begin(), target.end()}, std::move(options)});
+}
+
+void add_reshape_classes(Classes& c);
+void add_reshape_classes(Classes& c) {
+  c.layers["Flatten"] = &layer_of<FlattenArgs>;
+  c.layers["Reshape"] = &layer_of<ReshapeArgs>;
+}
 
 }  // namespace berth::keras

@@ -6,6 +6,7 @@
 
 #include "berth/keras/image_layers.h"
 #include "berth/ops/array.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -121,24 +122,93 @@ Layer margin(const char* type, bool adds, std::vector<Margin> margins,
   return make_layer<MarginBase>(type, adds, std::move(margins), o, site);
 }
 
+template <class Margined>
+struct MarginArgs {
+  static constexpr bool kPads = std::is_same_v<Margined, ZeroPadding2D> ||
+                                std::is_same_v<Margined, ZeroPadding1D>;
+  static constexpr bool kImages = std::is_same_v<Margined, ZeroPadding2D> ||
+                                  std::is_same_v<Margined, Cropping2D>;
+  std::vector<Margin> margins = std::vector<Margin>(kImages ? 2 : 1, Margin(0));
+  NameOptions o;
+  void fields(Fields& f) {
+    const char* name = kPads ? "padding" : "cropping";
+    if constexpr (kImages) {
+      f.must(name, margins);
+    } else {
+      f.must(name, margins[0]);
+    }
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    if constexpr (kImages) {
+      return Margined(margins[0], margins[1], o, site);
+    } else {
+      return Margined(margins[0], o, site);
+    }
+  }
+};
+struct UpSampling2DArgs {
+  Size2D size = 2;
+  NameOptions o;
+  void fields(Fields& f) {
+    f("size", size);
+    f.fixed("interpolation", "nearest");
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return UpSampling2D(size, o, site); }
+};
+struct UpSampling1DArgs {
+  int64_t size = 2;
+  NameOptions o;
+  void fields(Fields& f) {
+    f("size", size);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return UpSampling1D(size, o, site); }
+};
+
 }  // namespace
 
 ZeroPadding2D::ZeroPadding2D(Margin height, std::optional<Margin> width,
                              NameOptions o, Site site)
     : Layer(margin("ZeroPadding2D", true, {height, width.value_or(height)}, o,
-                   site)) {}
+                   site)) {
+  describe(*this, MarginArgs<ZeroPadding2D>{{height, width.value_or(height)},
+                                            std::move(o)});
+}
 ZeroPadding1D::ZeroPadding1D(Margin steps, NameOptions o, Site site)
-    : Layer(margin("ZeroPadding1D", true, {steps}, o, site)) {}
+    : Layer(margin("ZeroPadding1D", true, {steps}, o, site)) {
+  describe(*this, MarginArgs<ZeroPadding1D>{{steps}, std::move(o)});
+}
 Cropping2D::Cropping2D(Margin height, std::optional<Margin> width,
                        NameOptions o, Site site)
     : Layer(margin("Cropping2D", false, {height, width.value_or(height)}, o,
-                   site)) {}
+                   site)) {
+  describe(*this, MarginArgs<Cropping2D>{{height, width.value_or(height)},
+                                         std::move(o)});
+}
 Cropping1D::Cropping1D(Margin steps, NameOptions o, Site site)
-    : Layer(margin("Cropping1D", false, {steps}, o, site)) {}
+    : Layer(margin("Cropping1D", false, {steps}, o, site)) {
+  describe(*this, MarginArgs<Cropping1D>{{steps}, std::move(o)});
+}
 UpSampling2D::UpSampling2D(Size2D size, NameOptions o, Site site)
     : Layer(make_layer<UpSamplingBase>("UpSampling2D", Sizes{size.h, size.w}, o,
-                                       site)) {}
+                                       site)) {
+  describe(*this, UpSampling2DArgs{size, std::move(o)});
+}
 UpSampling1D::UpSampling1D(int64_t size, NameOptions o, Site site)
-    : Layer(make_layer<UpSamplingBase>("UpSampling1D", Sizes{size}, o, site)) {}
+    : Layer(make_layer<UpSamplingBase>("UpSampling1D", Sizes{size}, o, site)) {
+  describe(*this, UpSampling1DArgs{size, std::move(o)});
+}
+
+void add_resize_classes(Classes& c);
+void add_resize_classes(Classes& c) {
+  c.layers["ZeroPadding2D"] = &layer_of<MarginArgs<ZeroPadding2D>>;
+  c.layers["ZeroPadding1D"] = &layer_of<MarginArgs<ZeroPadding1D>>;
+  c.layers["Cropping2D"] = &layer_of<MarginArgs<Cropping2D>>;
+  c.layers["Cropping1D"] = &layer_of<MarginArgs<Cropping1D>>;
+  c.layers["UpSampling2D"] = &layer_of<UpSampling2DArgs>;
+  c.layers["UpSampling1D"] = &layer_of<UpSampling1DArgs>;
+}
 
 }  // namespace berth::keras

@@ -1,0 +1,81 @@
+#include "keras/classes.h"
+
+#include "base/immortal.h"
+
+namespace berth::keras {
+
+// Each beside what it names.
+void add_activation_classes(Classes& c);
+void add_batch_normalization_classes(Classes& c);
+void add_conv_classes(Classes& c);
+void add_dense_classes(Classes& c);
+void add_depthwise_conv_classes(Classes& c);
+void add_dropout_classes(Classes& c);
+void add_embedding_classes(Classes& c);
+void add_functional_classes(Classes& c);
+void add_global_pooling_classes(Classes& c);
+void add_initializer_classes(Classes& c);
+void add_input_classes(Classes& c);
+void add_loss_classes(Classes& c);
+void add_merge_classes(Classes& c);
+void add_metric_classes(Classes& c);
+void add_multi_head_attention_classes(Classes& c);
+void add_noise_classes(Classes& c);
+void add_normalization_classes(Classes& c);
+void add_pooling_classes(Classes& c);
+void add_rectifier_classes(Classes& c);
+void add_rescaling_classes(Classes& c);
+void add_reshape_classes(Classes& c);
+void add_resize_classes(Classes& c);
+void add_sequential_classes(Classes& c);
+namespace optimizers {
+void add_adagrad_class(Classes& c);
+void add_adam_class(Classes& c);
+void add_adamw_class(Classes& c);
+void add_rmsprop_class(Classes& c);
+void add_sgd_class(Classes& c);
+}  // namespace optimizers
+
+namespace {
+
+Classes all_classes() {
+  Classes c;
+  add_activation_classes(c);
+  add_batch_normalization_classes(c);
+  add_conv_classes(c);
+  add_dense_classes(c);
+  add_depthwise_conv_classes(c);
+  add_dropout_classes(c);
+  add_embedding_classes(c);
+  add_functional_classes(c);
+  add_global_pooling_classes(c);
+  add_initializer_classes(c);
+  add_input_classes(c);
+  add_loss_classes(c);
+  add_merge_classes(c);
+  add_metric_classes(c);
+  add_multi_head_attention_classes(c);
+  add_noise_classes(c);
+  add_normalization_classes(c);
+  add_pooling_classes(c);
+  add_rectifier_classes(c);
+  add_rescaling_classes(c);
+  add_reshape_classes(c);
+  add_resize_classes(c);
+  add_sequential_classes(c);
+  optimizers::add_adagrad_class(c);
+  optimizers::add_adam_class(c);
+  optimizers::add_adamw_class(c);
+  optimizers::add_rmsprop_class(c);
+  optimizers::add_sgd_class(c);
+  return c;
+}
+
+}  // namespace
+
+const Classes& classes() {
+  static const auto& all = immortal<Classes>(all_classes());
+  return all;
+}
+
+}  // namespace berth::keras
