@@ -69,7 +69,8 @@ Tensor project(const Tensors& outputs, const Tensors& weights) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined() || !weights[i].defined()) continue;
     const Tensor part = math::reduce_sum(math::real(outputs[i] * weights[i]));
-    sum = sum.defined() ? sum + part : part;
+    // Statistics of 16 bits are float32.
+    sum = sum.defined() ? sum + math::cast(part, sum.dtype()) : part;
   }
   return sum;
 }

@@ -35,29 +35,36 @@ Case& with(Case& c, const Conv& v) {
 
 // Each geometry is tried on the convolution and on both gradients; sizes by
 // attribute with open batch and channels, all of them, and by operand.
-void add_conv(Cases& cases, const Conv& v) {
+void add_conv(Cases& cases, const Conv& v, DTypeSet types = kFloatingTypes) {
   const auto only_shape = [](Shape s) {
     return Input(s).without_gradient("only its shape is read");
   };
-  const std::string label = v.label;
+  const std::string label =
+      (types == kHalfTypes ? "halves_" : "") + std::string(v.label);
   const Shape &x = v.image, &f = v.filter;
-  with(cases.add("Conv2D", label, {Input(x), Input(f)}), v);
+  with(cases.add("Conv2D", label, {Input(x), Input(f)}), v).types(types);
   const char* op = "Conv2DBackpropInput";
   with(cases.add(op, label, {Input(f), Input(v.result)}), v)
+      .types(types)
       .attr("input_sizes", Ints{-1, x[1], x[2], -1});
   with(cases.add(op, label + "_sizes", {Input(f), Input(v.result)}), v)
+      .types(types)
       .attr("input_sizes", Ints(x.begin(), x.end()));
   with(cases.add(op, label + "_like",
                  {Input(f), Input(v.result), only_shape(x)}),
-       v);
+       v)
+      .types(types);
   op = "Conv2DBackpropFilter";
   with(cases.add(op, label, {Input(x), Input(v.result)}), v)
+      .types(types)
       .attr("filter_sizes", Ints{f[0], f[1], -1, -1});
   with(cases.add(op, label + "_sizes", {Input(x), Input(v.result)}), v)
+      .types(types)
       .attr("filter_sizes", Ints(f.begin(), f.end()));
   with(cases.add(op, label + "_like",
                  {Input(x), Input(v.result), only_shape(f)}),
-       v);
+       v)
+      .types(types);
 }
 
 void add_grouped(Cases& cases) {
@@ -129,6 +136,39 @@ void add_depthwise(Cases& cases) {
       .types(dtype_bit(float64));
 }
 
+void add_conv_halves(Cases& cases) {
+  for (const Conv& v : std::vector<Conv>{
+           {"same_3x3", {2, 5, 6, 2}, {3, 3, 2, 3}, {2, 5, 6, 3}},
+           {"stride_2", {2, 5, 6, 2}, {3, 3, 2, 3}, {2, 3, 3, 3}, "SAME", 2},
+           {"dilated", {2, 7, 7, 2}, {3, 3, 2, 2}, {2, 3, 3, 2}, "VALID", 1, 2},
+           {"1x1", {2, 3, 3, 4}, {1, 1, 4, 5}, {2, 3, 3, 5}},
+           {"groups",
+            {2, 4, 4, 16},
+            {3, 3, 8, 16},
+            {2, 4, 4, 16},
+            "SAME",
+            1,
+            1,
+            2},
+           {"each_channel",
+            {2, 4, 4, 17},
+            {3, 3, 1, 17},
+            {2, 4, 4, 17},
+            "SAME",
+            1,
+            1,
+            17},
+           {"wide_3x3", {2, 7, 8, 17}, {3, 3, 17, 18}, {2, 7, 8, 18}},
+           {"no_images", {0, 4, 4, 2}, {3, 3, 2, 3}, {0, 4, 4, 3}}}) {
+    add_conv(cases, v, kHalfTypes);
+  }
+  const Conv v{"halves", {}, {}, {}};
+  with(cases.add("DepthwiseConv2dNative", v.label,
+                 {Input({2, 5, 6, 3}), Input({3, 3, 3, 2})}),
+       v)
+      .types(kHalfTypes);
+}
+
 void add_conv_perf(Cases& cases) {
   const Conv v{
       "mnist_32", {64, 28, 28, 1}, {3, 3, 1, 32}, {64, 26, 26, 32}, "VALID"};
@@ -190,6 +230,7 @@ void add_conv_cases(Cases& cases) {
       .attr("strides", Ints{1, 1, 1, 1})
       .attr("padding", std::string("VALID"));
   add_conv_perf(cases);
+  add_conv_halves(cases);
 }
 
 }  // namespace berth::conformance

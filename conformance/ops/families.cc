@@ -32,6 +32,7 @@ void add_all_cases(Cases& cases) {
   add_layer_norm_cases(cases);
   add_training_cases(cases);
   add_variable_cases(cases);
+  add_half_cases(cases);
 }
 
 }  // namespace berth::conformance

@@ -24,8 +24,8 @@ std::vector<Attrs::Pair> attrs_of(const Pool& p) {
           {"padding", p.padding}};
 }
 
-Case& add(Cases& cases, const char* op, const Pool& p,
-          std::vector<Input> inputs, const char* suffix = "") {
+Case& add_one(Cases& cases, const char* op, const Pool& p,
+              std::vector<Input> inputs, const char* suffix = "") {
   Case& c = cases.add(op, p.label + std::string(suffix), std::move(inputs));
   c.attrs = attrs_of(p);
   return c;
@@ -42,7 +42,12 @@ Input pooled(const Pool& p) {
   });
 }
 
-void add_pool(Cases& cases, const Pool& p) {
+void add_pool(Cases& cases, const Pool& p, DTypeSet types = kFloatingTypes) {
+  const auto add = [types](Cases& all, const char* op, const Pool& pool,
+                           std::vector<Input> in,
+                           const char* suffix = "") -> Case& {
+    return add_one(all, op, pool, std::move(in), suffix).types(types);
+  };
   const Input distinct = Input(p.image).distinct();
   add(cases, "MaxPool", p, {distinct});
   add(cases, "MaxPoolWithArgmax", p, {distinct}).gradient_through(1);
@@ -64,11 +69,11 @@ void add_ties(Cases& cases) {
   const Pool p{"ties", {2, 4, 4, 2}, {2, 2, 2, 2}};
   const std::string why = "not differentiable at ties";
   const Input x = Input(p.image).whole(0, 1);
-  add(cases, "MaxPool", p, {x}).skip_gradients(why);
-  add(cases, "MaxPoolWithArgmax", p, {x}).skip_gradients(why);
-  add(cases, "MaxPoolGrad", p, {x, pooled(p), Input(p.result)})
+  add_one(cases, "MaxPool", p, {x}).skip_gradients(why);
+  add_one(cases, "MaxPoolWithArgmax", p, {x}).skip_gradients(why);
+  add_one(cases, "MaxPoolGrad", p, {x, pooled(p), Input(p.result)})
       .skip_gradients(why);
-  add(cases, "MaxPoolGradGrad", p, {x, pooled(p), Input(p.image)})
+  add_one(cases, "MaxPoolGradGrad", p, {x, pooled(p), Input(p.image)})
       .skip_gradients(why);
 }
 
@@ -83,18 +88,22 @@ void add_pool_cases(Cases& cases) {
   add_pool(cases, {"gaps", {2, 5, 5, 1}, {2, 2, 2, 1}, 1, 3});
   add_pool(cases, {"no_images", {0, 4, 4, 2}, {0, 2, 2, 2}});
   add_ties(cases);
+  add_pool(cases, {"halves", {2, 5, 5, 3}, {2, 3, 3, 3}, 2, 2, "SAME"},
+           kHalfTypes);
+  add_pool(cases, {"halves_overlapping", {1, 5, 5, 18}, {1, 3, 3, 18}, 3, 1},
+           kHalfTypes);
   const Pool special{"special", {1, 4, 4, 2}, {1, 2, 2, 2}};
-  add(cases, "MaxPool", special, {Input(special.image).special()});
-  add(cases, "AvgPool", special, {Input(special.image).special()})
+  add_one(cases, "MaxPool", special, {Input(special.image).special()});
+  add_one(cases, "AvgPool", special, {Input(special.image).special()})
       .types(dtype_bit(float64));
   const Pool big{"26x26x32", {64, 26, 26, 32}, {64, 13, 13, 32}};
   for (const char* op : {"MaxPool", "AvgPool"}) {
-    add(cases, op, big, {Input(big.image)})
+    add_one(cases, op, big, {Input(big.image)})
         .types(dtype_bit(float32))
         .perf_only();
   }
-  add(cases, "MaxPoolGrad", big,
-      {Input(big.image).distinct(), pooled(big), Input(big.result)})
+  add_one(cases, "MaxPoolGrad", big,
+          {Input(big.image).distinct(), pooled(big), Input(big.result)})
       .types(dtype_bit(float32))
       .perf_only();
 }

@@ -62,7 +62,7 @@ Tensors grad_relu6(const GradCall& g) {
 void activation(OpRegistry& r, const char* name, GradientFn gradient,
                 const char* doc) {
   r.op(name)
-      .input("features", kFloatingTypes)
+      .input("features", kRealFloats)
       .output("activations")
       .elementwise()
       .gradient(gradient)
@@ -77,7 +77,7 @@ void register_activation_ops(OpRegistry& r) {
              "1.0507 (x < 0 ? 1.67326 (exp(x) - 1) : x).");
   activation(r, "Relu6", &grad_relu6, "min(max(x, 0), 6).");
   r.op("LeakyRelu")
-      .input("features", kFloatingTypes)
+      .input("features", kRealFloats)
       .output("activations")
       .attr("alpha", 0.2)
       .elementwise()

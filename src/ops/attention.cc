@@ -15,6 +15,7 @@
 #include "op/device_scope.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
+#include "ops/widened.h"
 
 namespace berth {
 
@@ -60,14 +61,19 @@ std::vector<SplitSignature> split_masked_softmax(const InferContext& c) {
 }
 
 Tensors grad_masked_softmax(const GradCall& g) {
-  const Tensor weighted = g.dy() * g.y();
+  const Tensor y = widened(g.y());
+  const Tensor weighted = widened(g.dy()) * y;
   const Tensor sum = math::reduce_sum(
       weighted, {.axis = std::vector<int64_t>{-1}, .keepdims = true}, {});
-  const Tensor d = weighted - sum * g.y();
+  const Tensor d = weighted - sum * y;
   Tensors result(static_cast<size_t>(g.num_inputs()));
   const double scale = g.attr<double>("scale");
-  if (g.needs(0)) result[0] = scale == 1 ? d : d * scale;
-  if (g.num_inputs() == 2 && g.needs(1)) result[1] = sum_to(d, g.x(1));
+  if (g.needs(0)) {
+    result[0] = rounded_like(scale == 1 ? d : d * scale, g.x(0));
+  }
+  if (g.num_inputs() == 2 && g.needs(1)) {
+    result[1] = rounded_like(sum_to(d, g.x(1)), g.x(1));
+  }
   return result;
 }
 
@@ -127,8 +133,8 @@ Tensor embedding_lookup(const Tensor& params, const Tensor& ids, Site site) {
 
 void register_attention_ops(OpRegistry& r) {
   r.op("MaskedSoftmax")
-      .input("logits", kFloatingTypes)
-      .optional_input("mask", kFloatingTypes)
+      .input("logits", kRealFloats)
+      .optional_input("mask", kRealFloats)
       .output("softmax")
       .attr("scale", 1.0)
       .attr("is_causal", false)

@@ -225,24 +225,24 @@ struct Function {
 };
 
 constexpr Function kFunctions[] = {
-    {"Atan2", kFloatingTypes, &grad_atan2, "Angle of the point (y, x)."},
-    {"Polygamma", kFloatingTypes, &grad_polygamma,
+    {"Atan2", kRealFloats, &grad_atan2, "Angle of the point (y, x)."},
+    {"Polygamma", kRealFloats, &grad_polygamma,
      "Derivative of order x of digamma at y; NaN unless x is 0, 1, ..."},
-    {"Zeta", kFloatingTypes, &grad_zeta,
+    {"Zeta", kRealFloats, &grad_zeta,
      "Sum of (y + k)^-x over k = 0, 1, ...; inf for x = 1, NaN below."},
-    {"FloorDiv", kNumberTypes, &no_slopes,
+    {"FloorDiv", kNumberTypes | kHalfTypes, &no_slopes,
      "Quotient rounded down; integers by 0 are an error."},
-    {"FloorMod", kNumberTypes, &grad_floormod,
+    {"FloorMod", kNumberTypes | kHalfTypes, &grad_floormod,
      "x - y * FloorDiv(x, y), with the sign of y."},
     {"TruncateDiv", kIntegerTypes, nullptr,
      "Quotient rounded towards 0; by 0 an error."},
-    {"TruncateMod", kNumberTypes, &grad_truncatemod,
+    {"TruncateMod", kNumberTypes | kHalfTypes, &grad_truncatemod,
      "What truncating division leaves, with the sign of x."},
-    {"DivNoNan", kFloatingTypes, &grad_div_no_nan, "x / y, 0 where y is 0."},
-    {"MulNoNan", kFloatingTypes, &grad_mul_no_nan, "x * y, 0 where y is 0."},
-    {"Xlogy", kFloatingTypes, &grad_xlogy, "x log(y), 0 where x is 0."},
-    {"Xlog1py", kFloatingTypes, &grad_xlog1py, "x log(1 + y), 0 where x is 0."},
-    {"Xdivy", kFloatingTypes, &grad_xdivy, "x / y, 0 where x is 0."},
+    {"DivNoNan", kRealFloats, &grad_div_no_nan, "x / y, 0 where y is 0."},
+    {"MulNoNan", kRealFloats, &grad_mul_no_nan, "x * y, 0 where y is 0."},
+    {"Xlogy", kRealFloats, &grad_xlogy, "x log(y), 0 where x is 0."},
+    {"Xlog1py", kRealFloats, &grad_xlog1py, "x log(1 + y), 0 where x is 0."},
+    {"Xdivy", kRealFloats, &grad_xdivy, "x / y, 0 where x is 0."},
     {"NextAfter", kFloatingTypes, &grad_nextafter,
      "The next number after x towards y."},
     {"BitwiseAnd", kIntegerTypes, nullptr, "Bits set in both.", true},
@@ -265,7 +265,7 @@ void register_binary_ops(OpRegistry& r) {
     f.gradient ? op.gradient(f.gradient) : op.not_differentiable();
   }
   r.op("AddN")
-      .variadic_input("inputs", kNumberTypes)
+      .variadic_input("inputs", kNumberTypes | kHalfTypes)
       .output("sum")
       .infer([](InferContext& c) {
         Shape shape = c.shape(0);

@@ -1,6 +1,9 @@
 // Norms over channels and pixels of one example: group, RMS and local
 // response normalisation. All are made of other ops.
 //
+// Of bfloat16 and float16, scale and offset are float32, and so is all that is
+// computed; the result is rounded once.
+//
 // No batch statistics: examples are independent, so each can be cut by them.
 
 #include <fmt/format.h>
@@ -12,6 +15,7 @@
 #include "op/device_scope.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
+#include "ops/widened.h"
 
 namespace berth {
 
@@ -33,6 +37,7 @@ void infer_channel_norm(InferContext& c, int least_rank, const char* form) {
   if (x.rank() < least_rank) {
     c.fail(fmt::format("x is {}; expected {}", x.str(), form));
   }
+  if (c.num_inputs() > 1) check_parameter_dtype(c, 0, 1);
   Shape out = x;
   for (int i = 1; i < c.num_inputs(); ++i) {
     c.expect_rank(i, 1, "[c]");
@@ -95,7 +100,7 @@ Tensor over_groups(const Tensor& v, int64_t groups) {
 
 Tensors decompose_group_norm(std::span<const Tensor> in, const OpDef& op,
                              const Attrs* attrs) {
-  const Tensor &x = in[0], &scale = in[1], &offset = in[2];
+  const Tensor x = widened(in[0]), scale = in[1], offset = in[2];
   const int64_t groups = op.attr<int64_t>(attrs, "num_groups");
   if (last_of(x.shape()) < 0) {
     throw errors::InvalidArgument(
@@ -113,16 +118,16 @@ Tensors decompose_group_norm(std::span<const Tensor> in, const OpDef& op,
   const Tensor variance = mean_of(math::square(centred, {}));
   const Tensor r =
       math::rsqrt(variance + op.attr<double>(attrs, "epsilon"), {});
-  return {centred * (r * scale) + offset};
+  return {rounded_like(centred * (r * scale) + offset, in[0])};
 }
 
 Tensors decompose_rms_norm(std::span<const Tensor> in, const OpDef& op,
                            const Attrs* attrs) {
-  const Tensor& x = in[0];
+  const Tensor x = widened(in[0]);
   const Tensor mean = math::reduce_mean(
       math::square(x, {}), {.axis = Sizes{-1}, .keepdims = true}, {});
   const Tensor r = math::rsqrt(mean + op.attr<double>(attrs, "epsilon"), {});
-  return {x * r * in[1]};
+  return {rounded_like(x * r * in[1], in[0])};
 }
 
 // Which channels are near which: [c, c] of 0 and 1.
@@ -141,7 +146,7 @@ Tensor near_channels(int64_t channels, int64_t radius, DType dtype) {
 
 Tensors decompose_lrn(std::span<const Tensor> in, const OpDef& op,
                       const Attrs* attrs) {
-  const Tensor& x = in[0];
+  const Tensor x = widened(in[0]);
   const int64_t channels = last_of(x.shape());
   if (channels < 0) {
     throw errors::InvalidArgument(
@@ -154,7 +159,7 @@ Tensors decompose_lrn(std::span<const Tensor> in, const OpDef& op,
   const Tensor base =
       sum * op.attr<double>(attrs, "alpha") + op.attr<double>(attrs, "bias");
   const Tensor power = scalar_like(x, -op.attr<double>(attrs, "beta"));
-  return {x * math::pow(base, power, {})};
+  return {rounded_like(x * math::pow(base, power, {}), in[0])};
 }
 
 }  // namespace
@@ -166,7 +171,8 @@ Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& scale,
   static const OpDef& op = op_named("GroupNorm");
   set_site(site);
   const AttrsRef attrs({{"num_groups", groups}, {"epsilon", epsilon}});
-  return call1(op, {&x, &scale, &offset}, attrs.get());
+  const Tensor k = parameter_for(x, scale), b = parameter_for(x, offset);
+  return call1(op, {&x, &k, &b}, attrs.get());
 }
 
 Tensor instance_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
@@ -186,7 +192,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& scale, double epsilon,
                 Site site) {
   static const OpDef& op = op_named("RMSNorm");
   set_site(site);
-  return call1(op, x, scale, AttrsRef({{"epsilon", epsilon}}).get());
+  return call1(op, x, parameter_for(x, scale),
+               AttrsRef({{"epsilon", epsilon}}).get());
 }
 
 Tensor local_response_normalization(const Tensor& x, const LrnOptions& options,
@@ -204,7 +211,7 @@ Tensor local_response_normalization(const Tensor& x, const LrnOptions& options,
 
 void register_channel_norm_ops(OpRegistry& r) {
   r.op("GroupNorm")
-      .input("x", kFloatingTypes)
+      .free_input("x", kRealFloats)
       .input("scale", kFloatingTypes)
       .input("offset", kFloatingTypes)
       .output("y")
@@ -216,7 +223,7 @@ void register_channel_norm_ops(OpRegistry& r) {
       .decompose(&decompose_group_norm)
       .doc("Per example and group of channels of x [n, ..., c].");
   r.op("RMSNorm")
-      .input("x", kFloatingTypes)
+      .free_input("x", kRealFloats)
       .input("scale", kFloatingTypes)
       .output("y")
       .attr("epsilon", 1e-6)
@@ -231,7 +238,7 @@ void register_channel_norm_ops(OpRegistry& r) {
       .decompose(&decompose_rms_norm)
       .doc("x / sqrt(mean(x^2) + epsilon) * scale over the last axis.");
   r.op("LRN")
-      .input("input", kFloatingTypes)
+      .input("input", kRealFloats)
       .output("output")
       .attr("depth_radius", int64_t{5})
       .attr("bias", 1.0)

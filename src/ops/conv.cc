@@ -234,7 +234,7 @@ void conv_family(OpBuilder& op, InferFn infer, CostFn cost, SplitFn split) {
 
 void register_conv(OpRegistry& r) {
   OpBuilder op = r.op("Conv2D");
-  op.input("input", kFloatingTypes).input("filter", kFloatingTypes);
+  op.input("input", kRealFloats).input("filter", kRealFloats);
   conv_family(
       op, &infer_conv,
       [](const InferContext& c) {
@@ -253,9 +253,9 @@ void register_conv(OpRegistry& r) {
 
 void register_backprop_input(OpRegistry& r) {
   OpBuilder op = r.op("Conv2DBackpropInput");
-  op.input("filter", kFloatingTypes)
-      .input("out_backprop", kFloatingTypes)
-      .optional_input("input_like", kFloatingTypes)
+  op.input("filter", kRealFloats)
+      .input("out_backprop", kRealFloats)
+      .optional_input("input_like", kRealFloats)
       .attr("input_sizes", Sizes{});
   conv_family(
       op, &infer_backprop_input,
@@ -274,9 +274,9 @@ void register_backprop_input(OpRegistry& r) {
 
 void register_backprop_filter(OpRegistry& r) {
   OpBuilder op = r.op("Conv2DBackpropFilter");
-  op.input("input", kFloatingTypes)
-      .input("out_backprop", kFloatingTypes)
-      .optional_input("filter_like", kFloatingTypes)
+  op.input("input", kRealFloats)
+      .input("out_backprop", kRealFloats)
+      .optional_input("filter_like", kRealFloats)
       .attr("filter_sizes", Sizes{});
   conv_family(
       op, &infer_backprop_filter,
@@ -343,8 +343,8 @@ Signatures split_depthwise(const InferContext& c) {
 
 void register_depthwise(OpRegistry& r) {
   OpBuilder op = r.op("DepthwiseConv2dNative");
-  op.input("input", kFloatingTypes)
-      .input("filter", kFloatingTypes)
+  op.input("input", kRealFloats)
+      .input("filter", kRealFloats)
       .output("output")
       .required_attr("strides", Sizes{})
       .required_attr("padding", std::string())

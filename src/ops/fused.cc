@@ -101,9 +101,9 @@ Tensors decompose_fused_matmul(std::span<const Tensor> in, const OpDef& op,
 
 void register_fused_matmul(OpRegistry& r) {
   r.op("_FusedMatMul")
-      .input("a", kFloatingTypes)
-      .input("b", kFloatingTypes)
-      .optional_input("operand", kFloatingTypes)
+      .input("a", kRealFloats)
+      .input("b", kRealFloats)
+      .optional_input("operand", kRealFloats)
       .output("results")
       .num_outputs([](const OpDef& op, const Attrs* attrs) {
         return 1 + op.attr<bool>(attrs, "keep") +

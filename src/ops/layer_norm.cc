@@ -1,4 +1,5 @@
-// Layer normalisation: rows over the last axis.
+// Layer normalisation: rows over the last axis. Of bfloat16 and float16,
+// scale, offset and what is kept for the gradient are float32.
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 #include "berth/ops/nn.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
+#include "ops/widened.h"
 
 namespace berth {
 
@@ -37,6 +39,7 @@ int64_t check_width(const InferContext& c, const Shape& x, int first,
 
 void infer_layer_norm(InferContext& c) {
   const Shape& x = c.shape(0);
+  check_parameter_dtype(c, 0, 1);
   if (x.rank() < 1) c.fail("x is a scalar; expected [..., d]");
   const double epsilon = c.attr<double>("epsilon");
   if (!(epsilon >= 0)) {
@@ -45,12 +48,14 @@ void infer_layer_norm(InferContext& c) {
   Shape y = x;
   y[y.rank() - 1] = check_width(c, x, 1, 2);
   c.set_output(0, c.dtype(0), y);
-  c.set_output(1, c.dtype(0), rows_of(x));
-  c.set_output(2, c.dtype(0), rows_of(x));
+  c.set_output(1, c.dtype(1), rows_of(x));
+  c.set_output(2, c.dtype(1), rows_of(x));
 }
 
 void infer_layer_norm_grad(InferContext& c) {
   const Shape &dy = c.shape(0), &x = c.shape(1);
+  check_same_dtype(c, 0, 1);
+  check_parameter_dtype(c, 1, 2);
   if (x.rank() < 1 || !dy.compatible_with(x)) {
     c.fail(fmt::format("dy is {}, x is {}; expected equal shapes [..., d]",
                        dy.str(), x.str()));
@@ -63,8 +68,8 @@ void infer_layer_norm_grad(InferContext& c) {
   }
   const int64_t d = check_width(c, x, 2, 2);
   c.set_output(0, c.dtype(0), x);
-  c.set_output(1, c.dtype(0), Shape{d});
-  c.set_output(2, c.dtype(0), Shape{d});
+  c.set_output(1, c.dtype(2), Shape{d});
+  c.set_output(2, c.dtype(2), Shape{d});
 }
 
 // Rows are independent.
@@ -109,10 +114,10 @@ Tensor row_mean(const Tensor& t) {
 //   dx = r (k - mean(k) - h mean(k h)),
 // in which h and r depend on x again.
 Tensors grad_layer_norm_grad(const GradCall& g) {
-  const Tensor &dy = g.x(0), &x = g.x(1), &scale = g.x(2);
+  const Tensor dy = widened(g.x(0)), x = widened(g.x(1)), scale = g.x(2);
   const Tensor r = expand_dims(g.x(4), -1, {});
   const Tensor h = (x - expand_dims(g.x(3), -1, {})) * r;
-  const Tensor u = g.dy(0), p = g.dy(1), q = g.dy(2);
+  const Tensor u = widened(g.dy(0)), p = g.dy(1), q = g.dy(2);
   const Tensor k = dy * scale;
   const Tensor c = row_mean(k * h), e = row_mean(u * h);
   const Tensor for_k = r * (u - row_mean(u) - h * e);
@@ -120,8 +125,9 @@ Tensors grad_layer_norm_grad(const GradCall& g) {
   const Tensor w = p * dy - r * (u * c + k * e);   // for h
   const Tensor through_r = row_mean(u * centred) * r;
   Tensors d(5);
-  d[0] = for_k * scale + p * h + q;
-  d[1] = r * (w - row_mean(w) - h * (row_mean(w * h) + through_r));
+  d[0] = rounded_like(for_k * scale + p * h + q, g.x(0));
+  d[1] = rounded_like(r * (w - row_mean(w) - h * (row_mean(w * h) + through_r)),
+                      g.x(1));
   d[2] = sum_to(for_k * dy, scale);
   return d;
 }
@@ -135,14 +141,15 @@ Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
   static const OpDef& op = op_named("LayerNorm");
   set_site(site);
   const AttrsRef attrs({{"epsilon", epsilon}});
-  return call_many(op, {&x, &scale, &offset}, attrs.get())[0];
+  const Tensor k = parameter_for(x, scale), b = parameter_for(x, offset);
+  return call_many(op, {&x, &k, &b}, attrs.get())[0];
 }
 
 }  // namespace nn
 
 void register_layer_norm_ops(OpRegistry& r) {
   r.op("LayerNorm")
-      .input("x", kFloatingTypes)
+      .free_input("x", kRealFloats)
       .input("scale", kFloatingTypes)
       .input("offset", kFloatingTypes)
       .output("y")
@@ -158,8 +165,8 @@ void register_layer_norm_ops(OpRegistry& r) {
           "1 / sqrt(variance + epsilon). mean, rstd [...] are for the "
           "gradient and pass none on.");
   r.op("LayerNormGrad")
-      .input("dy", kFloatingTypes)
-      .input("x", kFloatingTypes)
+      .free_input("dy", kRealFloats)
+      .free_input("x", kRealFloats)
       .input("scale", kFloatingTypes)
       .input("mean", kFloatingTypes)
       .input("rstd", kFloatingTypes)

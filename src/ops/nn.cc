@@ -16,6 +16,7 @@
 #include "ops/families.h"
 #include "ops/op_call.h"
 #include "ops/random_key.h"
+#include "ops/widened.h"
 
 namespace berth {
 
@@ -55,8 +56,9 @@ Tensors grad_gelu_grad(const GradCall& g) {
   Tensors d(2);
   if (g.needs(0)) d[0] = call1(g.op(), g.dy(), g.x(1), g.attrs());
   if (g.needs(1)) {
-    d[1] =
-        g.dy() * g.x(0) * gelu_curvature(g.x(1), g.attr<bool>("approximate"));
+    const Tensor curvature =
+        gelu_curvature(widened(g.x(1)), g.attr<bool>("approximate"));
+    d[1] = g.dy() * g.x(0) * rounded_like(curvature, g.x(1));
   }
   return d;
 }
@@ -192,28 +194,28 @@ namespace {
 
 void register_activations(OpRegistry& r) {
   r.op("Relu")
-      .input("features", kNumberTypes)
+      .input("features", kNumberTypes | kHalfTypes)
       .output("activations")
       .elementwise()
       .gradient(&grad_relu)
       .doc("max(x, 0); NaN stays NaN.");
   r.op("ReluGrad")
-      .input("gradients", kNumberTypes)
-      .input("features", kNumberTypes)
+      .input("gradients", kNumberTypes | kHalfTypes)
+      .input("features", kNumberTypes | kHalfTypes)
       .output("backprops")
       .elementwise()
       .gradient(&grad_relu_grad)
       .doc("gradients where features > 0, else 0.");
   r.op("Gelu")
-      .input("features", kFloatingTypes)
+      .input("features", kRealFloats)
       .output("activations")
       .attr("approximate", false)
       .elementwise()
       .gradient(&grad_gelu)
       .doc("x P(X <= x), X standard normal; approximate: by tanh.");
   r.op("GeluGrad")
-      .input("gradients", kFloatingTypes)
-      .input("features", kFloatingTypes)
+      .input("gradients", kRealFloats)
+      .input("features", kRealFloats)
       .output("backprops")
       .attr("approximate", false)
       .elementwise()
@@ -222,14 +224,14 @@ void register_activations(OpRegistry& r) {
 
 void register_bias(OpRegistry& r) {
   r.op("BiasAdd")
-      .input("value", kNumberTypes)
-      .input("bias", kNumberTypes)
+      .input("value", kNumberTypes | kHalfTypes)
+      .input("bias", kNumberTypes | kHalfTypes)
       .output("output")
       .infer(&infer_bias_add)
       .elementwise()
       .gradient(&grad_bias_add);
   r.op("BiasAddGrad")
-      .input("out_backprop", kNumberTypes)
+      .input("out_backprop", kNumberTypes | kHalfTypes)
       .output("output")
       .infer(&infer_bias_add_grad)
       .split(&split_bias_add_grad)
@@ -244,7 +246,7 @@ void register_bias(OpRegistry& r) {
 
 void register_dropout(OpRegistry& r) {
   r.op("Dropout")
-      .input("x", kFloatingTypes)
+      .input("x", kRealFloats)
       .output("y")
       .output("mask")
       .required_attr("rate", 0.0)
@@ -260,7 +262,7 @@ void register_dropout(OpRegistry& r) {
       .gradient(&grad_dropout)
       .doc("x / (1 - rate) where mask is 1, else 0; P(mask = 0) = rate.");
   r.op("DropoutGrad")
-      .input("gradients", kFloatingTypes)
+      .input("gradients", kRealFloats)
       .free_input("mask", dtype_bit(uint8))
       .output("backprops")
       .required_attr("rate", 0.0)

@@ -1,4 +1,5 @@
-// Batch normalisation.
+// Batch normalisation. Of bfloat16 and float16, scale, offset and moments are
+// float32.
 //
 // No split rule: moments of a part are not those of the batch, so that a
 // batch norm is the border of a region. Its decomposition can be cut: partial
@@ -16,6 +17,7 @@
 #include "ops/array_util.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
+#include "ops/widened.h"
 
 namespace berth {
 
@@ -70,6 +72,7 @@ void infer_batch_norm(InferContext& c) {
   if (x.rank() < 2) {
     c.fail(fmt::format("x is {}; expected [..., c]", x.str()));
   }
+  check_parameter_dtype(c, 0, 1);
   check_epsilon(c);
   const int64_t groups = check_groups(c, x);
   if (!c.attr<bool>("is_training") && c.num_inputs() != 5) {
@@ -77,14 +80,16 @@ void infer_batch_norm(InferContext& c) {
   }
   const int64_t channels = check_channels(c, x, 1, c.num_inputs() - 1);
   c.set_output(0, c.dtype(0), x);
-  for (int i = 1; i < 3; ++i) c.set_output(i, c.dtype(0), Shape{channels});
+  for (int i = 1; i < 3; ++i) c.set_output(i, c.dtype(1), Shape{channels});
   for (int i = 3; i < 5; ++i) {
-    c.set_output(i, c.dtype(0), moments_shape(groups, channels));
+    c.set_output(i, c.dtype(1), moments_shape(groups, channels));
   }
 }
 
 void infer_batch_norm_grad(InferContext& c) {
   const Shape &dy = c.shape(0), &x = c.shape(1);
+  check_same_dtype(c, 0, 1);
+  check_parameter_dtype(c, 1, 2);
   if (x.rank() < 2 || !dy.compatible_with(x)) {
     c.fail(
         fmt::format("y_backprop is {}, x is {}; expected equal shapes "
@@ -102,8 +107,8 @@ void infer_batch_norm_grad(InferContext& c) {
     }
   }
   c.set_output(0, c.dtype(0), x);
-  c.set_output(1, c.dtype(0), Shape{channels});
-  c.set_output(2, c.dtype(0), Shape{channels});
+  c.set_output(1, c.dtype(2), Shape{channels});
+  c.set_output(2, c.dtype(2), Shape{channels});
 }
 
 // Two sweeps over the arrays: one for the sums, one for the result.
@@ -189,45 +194,52 @@ class Channels {
   Axes axes_;
 };
 
-// y of given moments.
+// y of given moments, of the dtype of the parameters.
 Tensor normalised(std::span<const Tensor> in, const Tensor& mean,
                   const Tensor& variance, double epsilon) {
-  return (in[0] - mean) * (math::rsqrt(variance + epsilon, {}) * in[1]) + in[2];
+  return (widened(in[0]) - mean) *
+             (math::rsqrt(variance + epsilon, {}) * in[1]) +
+         in[2];
 }
 
 Tensors decompose_batch_norm(std::span<const Tensor> in, const OpDef& op,
                              const Attrs* attrs) {
   const double epsilon = op.attr<double>(attrs, "epsilon");
   if (!op.attr<bool>(attrs, "is_training")) {
-    const Tensor y = normalised(in, in[3], in[4], epsilon);
+    const Tensor y = rounded_like(normalised(in, in[3], in[4], epsilon), in[0]);
     return {y, in[3], in[4], in[3], in[4]};
   }
   const Channels per(in[0], groups_of(op, attrs));
-  const Tensor x = per.grouped(in[0]);
+  const Tensor x = per.grouped(widened(in[0]));
   const Tensor mean = per.mean(x);
   const Tensor variance = per.mean(math::square(x - mean, {}));
   // Bessel's correction; of one element, none.
   const Tensor n = size_ratio(x, mean);
   const Tensor less = math::maximum(n - 1.0, scalar_like(n, 1), {});
   const Tensor operands[] = {x, in[1], in[2]};
-  return {per.joined(normalised(operands, mean, variance, epsilon)),
-          per.mean_of_groups(mean), per.mean_of_groups(variance * (n / less)),
-          per.packed(mean), per.packed(variance)};
+  const Tensor y = normalised(operands, mean, variance, epsilon);
+  return {rounded_like(per.joined(y), in[0]), per.mean_of_groups(mean),
+          per.mean_of_groups(variance * (n / less)), per.packed(mean),
+          per.packed(variance)};
 }
 
 Tensors decompose_batch_norm_grad(std::span<const Tensor> in, const OpDef& op,
                                   const Attrs* attrs) {
   const Channels per(in[1], groups_of(op, attrs));
-  const Tensor dy = per.grouped(in[0]), x = per.grouped(in[1]);
+  const Tensor dy = per.grouped(widened(in[0])),
+               x = per.grouped(widened(in[1]));
   const Tensor r =
       math::rsqrt(per.spread(in[4]) + op.attr<double>(attrs, "epsilon"), {});
   const Tensor h = (x - per.spread(in[3])) * r;
   const Tensor sum = per.sum(dy), dot = per.sum(dy * h);
   const Tensor slope = in[2] * r;
-  if (!op.attr<bool>(attrs, "is_training")) return {dy * slope, dot, sum};
+  if (!op.attr<bool>(attrs, "is_training")) {
+    return {rounded_like(dy * slope, in[1]), dot, sum};
+  }
   const Tensor share = size_ratio(sum, x);
-  return {per.joined((dy - sum * share - h * (dot * share)) * slope),
-          per.sum_of_groups(dot), per.sum_of_groups(sum)};
+  const Tensor dx = (dy - sum * share - h * (dot * share)) * slope;
+  return {rounded_like(per.joined(dx), in[1]), per.sum_of_groups(dot),
+          per.sum_of_groups(sum)};
 }
 
 // The vector-Jacobian product of (dy, x, scale) -> (dx, dscale, doffset),
@@ -237,25 +249,29 @@ Tensors decompose_batch_norm_grad(std::span<const Tensor> in, const OpDef& op,
 // in which h and r depend on x again.
 Tensors grad_batch_norm_grad(const GradCall& g) {
   const Channels per(g.x(1), groups_of(g.op(), g.attrs()));
-  const Tensor dy = per.grouped(g.x(0)), x = per.grouped(g.x(1));
+  const Tensor dy = per.grouped(widened(g.x(0))),
+               x = per.grouped(widened(g.x(1)));
   const Tensor scale = g.x(2);
   const Tensor r =
       math::rsqrt(per.spread(g.x(4)) + g.attr<double>("epsilon"), {});
   const Tensor h = (x - per.spread(g.x(3))) * r;
-  const Tensor u = per.grouped(g.dy(0)), p = g.dy(1), q = g.dy(2);
+  const Tensor u = per.grouped(widened(g.dy(0))), p = g.dy(1), q = g.dy(2);
   Tensors d(5);
   if (!g.attr<bool>("is_training")) {
-    d[0] = u * (scale * r) + p * h + q;
-    d[1] = p * r * dy;
+    d[0] = rounded_like(u * (scale * r) + p * h + q, g.x(0));
+    d[1] = rounded_like(p * r * dy, g.x(1));
     d[2] = per.sum(u * dy) * r;
     return d;
   }
   const Tensor c = per.mean(dy * h), e = per.mean(u * h);
   const Tensor centred = dy - per.mean(dy) - h * c;  // dx / (scale r)
-  d[0] = per.joined(scale * r * (u - per.mean(u) - h * e) + p * h + q);
+  const Tensor for_dy = scale * r * (u - per.mean(u) - h * e) + p * h + q;
+  d[0] = rounded_like(per.joined(for_dy), g.x(0));
   const Tensor w = p * dy - scale * r * (u * c + dy * e);  // for h
   const Tensor through_r = per.mean(u * centred) * (scale * r);
-  d[1] = per.joined(r * (w - per.mean(w) - h * (per.mean(w * h) + through_r)));
+  const Tensor for_x =
+      r * (w - per.mean(w) - h * (per.mean(w * h) + through_r));
+  d[1] = rounded_like(per.joined(for_x), g.x(1));
   d[2] = per.sum_of_groups(per.sum(u * centred) * r);
   return d;
 }
@@ -279,12 +295,15 @@ FusedBatchNorm fused_batch_norm(const Tensor& x, const Tensor& scale,
         "when is_training is false",
         where_text()));
   }
-  Tensors y =
-      options.is_training
-          ? call_many(op, {&x, &scale, &offset}, attrs.get())
-          : call_many(op,
-                      {&x, &scale, &offset, &options.mean, &options.variance},
-                      attrs.get());
+  const Tensor k = parameter_for(x, scale), b = parameter_for(x, offset);
+  Tensors y;
+  if (options.is_training) {
+    y = call_many(op, {&x, &k, &b}, attrs.get());
+  } else {
+    const Tensor mean = parameter_for(x, options.mean);
+    const Tensor variance = parameter_for(x, options.variance);
+    y = call_many(op, {&x, &k, &b, &mean, &variance}, attrs.get());
+  }
   return {y[0], y[1], y[2]};
 }
 
@@ -303,7 +322,7 @@ std::pair<Tensor, Tensor> moments(const Tensor& x,
 
 void register_norm_ops(OpRegistry& r) {
   r.op("FusedBatchNormV3")
-      .input("x", kFloatingTypes)
+      .free_input("x", kRealFloats)
       .input("scale", kFloatingTypes)
       .input("offset", kFloatingTypes)
       .optional_input("mean", kFloatingTypes)
@@ -327,8 +346,8 @@ void register_norm_ops(OpRegistry& r) {
           "its own moments: reserve_space is [n, c], batch_mean and "
           "batch_variance their means.");
   r.op("FusedBatchNormGradV3")
-      .input("y_backprop", kFloatingTypes)
-      .input("x", kFloatingTypes)
+      .free_input("y_backprop", kRealFloats)
+      .free_input("x", kRealFloats)
       .input("scale", kFloatingTypes)
       .input("reserve_space_1", kFloatingTypes)
       .input("reserve_space_2", kFloatingTypes)

@@ -164,7 +164,7 @@ void pool_op(OpBuilder& op, InferFn infer, GradientFn gradient) {
 // channels.
 void register_with_argmax(OpRegistry& r) {
   OpBuilder op = r.op("MaxPoolWithArgmax");
-  op.input("input", kFloatingTypes);
+  op.input("input", kRealFloats);
   pool_op(
       op,
       [](InferContext& c) {
@@ -184,20 +184,20 @@ void register_with_argmax(OpRegistry& r) {
 void register_pool_ops(OpRegistry& r) {
   {
     OpBuilder op = r.op("MaxPool");
-    op.input("input", kFloatingTypes);
+    op.input("input", kRealFloats);
     pool_op(op, &infer_pool, &grad_max_pool);
   }
   {
     OpBuilder op = r.op("AvgPool");
-    op.input("value", kFloatingTypes);
+    op.input("value", kRealFloats);
     pool_op(op, &infer_pool, &grad_avg_pool);
     op.doc("The mean of the pixels inside the image.");
   }
   for (const char* name : {"MaxPoolGrad", "MaxPoolGradGrad"}) {
     OpBuilder op = r.op(name);
-    op.input("orig_input", kFloatingTypes)
-        .input("orig_output", kFloatingTypes)
-        .input("grad", kFloatingTypes);
+    op.input("orig_input", kRealFloats)
+        .input("orig_output", kRealFloats)
+        .input("grad", kRealFloats);
     if (std::string_view(name) == "MaxPoolGrad") {
       pool_op(op, &infer_max_pool_grad, [](const GradCall& g) {
         static const OpDef& other = op_named("MaxPoolGradGrad");
@@ -213,8 +213,8 @@ void register_pool_ops(OpRegistry& r) {
   }
   register_with_argmax(r);
   OpBuilder op = r.op("AvgPoolGrad");
-  op.input("grad", kFloatingTypes)
-      .optional_input("orig_input_like", kFloatingTypes)
+  op.input("grad", kRealFloats)
+      .optional_input("orig_input_like", kRealFloats)
       .attr("orig_input_shape", Sizes{});
   pool_op(op, &infer_avg_pool_grad, &grad_avg_pool_grad);
 }

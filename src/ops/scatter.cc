@@ -337,11 +337,16 @@ void register_scatter_ops(OpRegistry& r) {
         .split(&split_scatter_nd)
         .gradient(&grad_scatter_nd);
   }
-  tensor_scatter(r, "TensorScatterUpdate", kAllTypes, &grad_tensor_update);
-  tensor_scatter(r, "TensorScatterAdd", kNumberTypes, &grad_tensor_add<1>);
-  tensor_scatter(r, "TensorScatterSub", kNumberTypes, &grad_tensor_add<-1>);
-  tensor_scatter(r, "TensorScatterMin", kNumberTypes, &grad_tensor_extreme);
-  tensor_scatter(r, "TensorScatterMax", kNumberTypes, &grad_tensor_extreme);
+  tensor_scatter(r, "TensorScatterUpdate", kAllTypes | kHalfTypes,
+                 &grad_tensor_update);
+  tensor_scatter(r, "TensorScatterAdd", kNumberTypes | kHalfTypes,
+                 &grad_tensor_add<1>);
+  tensor_scatter(r, "TensorScatterSub", kNumberTypes | kHalfTypes,
+                 &grad_tensor_add<-1>);
+  tensor_scatter(r, "TensorScatterMin", kNumberTypes | kHalfTypes,
+                 &grad_tensor_extreme);
+  tensor_scatter(r, "TensorScatterMax", kNumberTypes | kHalfTypes,
+                 &grad_tensor_extreme);
   register_resource_scatter(r);
 }
 

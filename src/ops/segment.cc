@@ -282,7 +282,9 @@ void register_segment_ops(OpRegistry& r) {
       {"UnsortedSegmentMax", &grad_segment_extreme}};
   for (const auto& [name, gradient] : kinds) {
     r.op(name)
-        .input("data", kNumberTypes)
+        .input("data", gradient == &grad_segment_extreme
+                           ? kNumberTypes
+                           : kNumberTypes | kHalfTypes)
         .free_input("segment_ids", kIndexTypes)
         .output("output")
         .required_attr("num_segments", int64_t{0})

@@ -9,6 +9,7 @@
 #include "op/device_scope.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
+#include "ops/widened.h"
 
 namespace berth {
 
@@ -52,12 +53,15 @@ Cost cost_softmax(const InferContext& c) {
 }
 
 Tensors grad_softmax(const GradCall& g) {
-  const Tensor weighted = g.dy() * g.y();
-  return {weighted - row_sum(weighted) * g.y()};
+  const Tensor y = widened(g.y());
+  const Tensor weighted = widened(g.dy()) * y;
+  return {rounded_like(weighted - row_sum(weighted) * y, g.y())};
 }
 
 Tensors grad_log_softmax(const GradCall& g) {
-  return {g.dy() - math::exp(g.y(), {}) * row_sum(g.dy())};
+  const Tensor dy = widened(g.dy());
+  const Tensor dx = dy - math::exp(widened(g.y()), {}) * row_sum(dy);
+  return {rounded_like(dx, g.y())};
 }
 
 // loss [n], backprop [n, c]; the second output is the first's gradient.
@@ -85,9 +89,10 @@ Tensor grad_features(const GradCall& g) {
   Tensor d;
   if (g.has_dy(0)) d = column(g.dy(0)) * g.y(1);
   if (g.has_dy(1)) {
-    const Tensor p = call1(softmax_op(), g.x(0));
-    const Tensor weighted = g.dy(1) * p;
-    const Tensor second = weighted - row_sum(weighted) * p;
+    const Tensor p = widened(call1(softmax_op(), g.x(0)));
+    const Tensor weighted = widened(g.dy(1)) * p;
+    const Tensor second =
+        rounded_like(weighted - row_sum(weighted) * p, g.dy(1));
     d = d.defined() ? d + second : second;
   }
   return d;
@@ -173,7 +178,7 @@ Tensor sparse_softmax_cross_entropy_with_logits(const Tensor& labels,
 void register_softmax_ops(OpRegistry& r) {
   for (const char* name : {"Softmax", "LogSoftmax"}) {
     r.op(name)
-        .input("logits", kFloatingTypes)
+        .input("logits", kRealFloats)
         .output(name[0] == 'S' ? "softmax" : "logsoftmax")
         .infer(&infer_softmax)
         .cost(&cost_softmax)
@@ -182,8 +187,8 @@ void register_softmax_ops(OpRegistry& r) {
         .doc("Along the last axis.");
   }
   r.op("SoftmaxCrossEntropyWithLogits")
-      .input("features", kFloatingTypes)
-      .input("labels", kFloatingTypes)
+      .input("features", kRealFloats)
+      .input("labels", kRealFloats)
       .output("loss")
       .output("backprop")
       .infer([](InferContext& c) {
@@ -198,7 +203,7 @@ void register_softmax_ops(OpRegistry& r) {
       })
       .doc("loss [n], and its gradient for features as a second output.");
   r.op("SparseSoftmaxCrossEntropyWithLogits")
-      .input("features", kFloatingTypes)
+      .input("features", kRealFloats)
       .free_input("labels", kIndexTypes)
       .output("loss")
       .output("backprop")

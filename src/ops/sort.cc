@@ -194,7 +194,7 @@ Cost cost_sort(const InferContext& c) {
 
 void register_search_ops(OpRegistry& r) {
   r.op("InTopKV2")
-      .input("predictions", kFloatingTypes)
+      .input("predictions", kRealFloats)
       .free_input("targets", kIndexTypes)
       .output("precision")
       .required_attr("k", int64_t{1})
@@ -235,7 +235,7 @@ void register_search_ops(OpRegistry& r) {
 
 void register_sort_ops(OpRegistry& r) {
   r.op("TopKV2")
-      .input("input", kNumberTypes)
+      .input("input", kNumberTypes | kHalfTypes)
       .output("values")
       .output("indices")
       .required_attr("k", int64_t{1})
@@ -245,7 +245,7 @@ void register_sort_ops(OpRegistry& r) {
       .split(&split_sorted_rows)
       .gradient(&grad_top_k);
   r.op("ArgSort")
-      .input("input", kNumberTypes)
+      .input("input", kNumberTypes | kHalfTypes)
       .output("indices")
       .attr("descending", false)
       .infer(&infer_arg_sort)

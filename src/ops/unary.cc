@@ -74,90 +74,90 @@ Tensor sqrt(const Tensor& x) { return math::sqrt(x, {}); }
 Tensor exp(const Tensor& x) { return math::exp(x, {}); }
 
 constexpr Function kFunctions[] = {
-    {"Ceil", kFloatingTypes, &no_slope, "The least whole number >= x."},
-    {"Round", kNumberTypes, &no_slope,
+    {"Ceil", kRealFloats, &no_slope, "The least whole number >= x."},
+    {"Round", kNumberTypes | kHalfTypes, &no_slope,
      "The nearest whole number, of two the even one."},
-    {"Rint", kFloatingTypes, &no_slope, "As Round."},
-    {"Reciprocal", kFloatingTypes,
+    {"Rint", kRealFloats, &no_slope, "As Round."},
+    {"Reciprocal", kRealFloats,
      [](const GradCall& g) { return Tensors{-g.dy() * square(g.y())}; },
      "1 / x."},
-    {"Expm1", kFloatingTypes,
+    {"Expm1", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() * (g.y() + 1.0)}; },
      "exp(x) - 1, exact near 0."},
-    {"Sin", kFloatingTypes,
+    {"Sin", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() * math::cos(g.x(0), {})}; },
      "Sine of radians."},
-    {"Cos", kFloatingTypes,
+    {"Cos", kRealFloats,
      [](const GradCall& g) { return Tensors{-g.dy() * math::sin(g.x(0), {})}; },
      "Cosine of radians."},
-    {"Tan", kFloatingTypes,
+    {"Tan", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() * (square(g.y()) + 1.0)}; },
      "Tangent of radians."},
-    {"Asin", kFloatingTypes,
+    {"Asin", kRealFloats,
      [](const GradCall& g) {
        return Tensors{g.dy() / sqrt(1.0 - square(g.x(0)))};
      },
      "Arcsine in [-pi/2, pi/2]; NaN outside [-1, 1]."},
-    {"Acos", kFloatingTypes,
+    {"Acos", kRealFloats,
      [](const GradCall& g) {
        return Tensors{-g.dy() / sqrt(1.0 - square(g.x(0)))};
      },
      "Arccosine in [0, pi]; NaN outside [-1, 1]."},
-    {"Atan", kFloatingTypes,
+    {"Atan", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() / (square(g.x(0)) + 1.0)}; },
      "Arctangent in [-pi/2, pi/2]."},
-    {"Sinh", kFloatingTypes,
+    {"Sinh", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() * math::cosh(g.x(0), {})}; },
      "Hyperbolic sine."},
-    {"Cosh", kFloatingTypes,
+    {"Cosh", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() * math::sinh(g.x(0), {})}; },
      "Hyperbolic cosine."},
-    {"Asinh", kFloatingTypes,
+    {"Asinh", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() / math::cosh(g.y(), {})}; },
      "Inverse of sinh."},
-    {"Acosh", kFloatingTypes,
+    {"Acosh", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() / math::sinh(g.y(), {})}; },
      "Inverse of cosh; NaN below 1."},
-    {"Atanh", kFloatingTypes,
+    {"Atanh", kRealFloats,
      [](const GradCall& g) { return Tensors{g.dy() / (1.0 - square(g.x(0)))}; },
      "Inverse of tanh; NaN outside [-1, 1]."},
-    {"Erf", kFloatingTypes,
+    {"Erf", kRealFloats,
      [](const GradCall& g) {
        return Tensors{g.dy() * (2 / std::sqrt(pi)) * exp(-square(g.x(0)))};
      },
      "2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."},
-    {"Erfc", kFloatingTypes,
+    {"Erfc", kRealFloats,
      [](const GradCall& g) {
        return Tensors{g.dy() * (-2 / std::sqrt(pi)) * exp(-square(g.x(0)))};
      },
      "1 - erf(x)."},
-    {"Erfinv", kFloatingTypes,
+    {"Erfinv", kRealFloats,
      [](const GradCall& g) {
        return Tensors{g.dy() * (std::sqrt(pi) / 2) * exp(square(g.y()))};
      },
      "Inverse of erf; NaN outside [-1, 1]."},
-    {"Ndtri", kFloatingTypes,
+    {"Ndtri", kRealFloats,
      [](const GradCall& g) {
        return Tensors{g.dy() * std::sqrt(2 * pi) * exp(square(g.y()) * 0.5)};
      },
      "Quantile of the standard normal distribution; NaN outside [0, 1]."},
-    {"Lgamma", kFloatingTypes,
+    {"Lgamma", kRealFloats,
      [](const GradCall& g) {
        return Tensors{g.dy() * math::digamma(g.x(0), {})};
      },
      "log |gamma(x)|."},
-    {"Digamma", kFloatingTypes,
+    {"Digamma", kRealFloats,
      [](const GradCall& g) {
        const Tensor one = scalar_like(g.x(0), 1);
        return Tensors{g.dy() * math::polygamma(one, g.x(0), {})};
      },
      "Derivative of lgamma; NaN at -1, -2, ..."},
-    {"Softplus", kFloatingTypes,
+    {"Softplus", kRealFloats,
      [](const GradCall& g) {
        return Tensors{g.dy() * math::sigmoid(g.x(0), {})};
      },
      "log(1 + exp(x))."},
-    {"Softsign", kFloatingTypes,
+    {"Softsign", kRealFloats,
      [](const GradCall& g) {
        return Tensors{g.dy() / square(math::abs(g.x(0), {}) + 1.0)};
      },
@@ -166,9 +166,9 @@ constexpr Function kFunctions[] = {
 };
 
 constexpr Function kPredicates[] = {
-    {"IsNan", kFloatingTypes, nullptr, "True for NaN."},
-    {"IsInf", kFloatingTypes, nullptr, "True for inf and -inf."},
-    {"IsFinite", kFloatingTypes, nullptr, "True but for NaN, inf and -inf."},
+    {"IsNan", kRealFloats, nullptr, "True for NaN."},
+    {"IsInf", kRealFloats, nullptr, "True for inf and -inf."},
+    {"IsFinite", kRealFloats, nullptr, "True but for NaN, inf and -inf."},
 };
 
 }  // namespace

@@ -1,81 +1,156 @@
-// bfloat16 and float16: by way of the float32 kernels, in blocks that stay in
-// cache where the op is elementwise. Outputs may be an operand's bytes.
+// bfloat16 and float16: by way of the float32 kernels, rounded once. Here what
+// is computed element by element, in blocks that stay in cache. Outputs may be
+// an operand's bytes.
 
 #include <algorithm>
 #include <array>
 
-#include "backends/cpu/kernels.h"
-#include "backends/cpu/loops.h"
+#include "backends/cpu/half.h"
 #include "backends/reference/reference.h"
 
 namespace berth::cpu {
 
-namespace {
-
-constexpr int64_t kBlock = 1024;
-constexpr int kMostInputs = 3;
-constexpr size_t kMostOperands = 8;
-
-bool is_half(DType d) { return (kHalfTypes & dtype_bit(d)) != 0; }
-
-void widen(DType dtype, const uint16_t* x, float* y, int64_t n) {
-  const Loops& l = loops();
-  (dtype == bfloat16 ? l.widen_bfloat16 : l.widen_float16)(x, y, n);
-}
-void round(DType dtype, const float* x, uint16_t* y, int64_t n) {
-  const Loops& l = loops();
-  (dtype == bfloat16 ? l.round_bfloat16 : l.round_float16)(x, y, n);
-}
-
-void run_plain(const KernelCall& c) {
+void run_half_reference(const KernelCall& c) {
   reference::kernels().fast(c.op->id(), c.in[0].dtype)(c);
 }
 
-// True when each operand is one number or has the shape of the result.
-bool is_simple(const KernelCall& c) {
-  if (c.num_in > kMostInputs || c.num_out != 1) return false;
-  for (int i = 0; i < c.num_in; ++i) {
-    const View& v = c.in[i];
-    if (!is_half(v.dtype)) return false;
-    if (!(*v.shape == *c.out[0].shape) && v.size() != 1) return false;
-  }
-  return true;
+namespace {
+
+constexpr int kMostElementwise = 5;  // operands
+
+// The shape without its first `axes` axes, behind one of `length`.
+Shape block_shape(const Shape& shape, int axes, int64_t length) {
+  Shape s{length};
+  for (int i = axes; i < shape.rank(); ++i) s.push_back(shape[i]);
+  return s;
 }
 
-void elementwise(const KernelCall& c) {
-  if (!is_simple(c)) return run_plain(c);
-  const View& out = c.out[0];
-  const int64_t n = out.size();
-  float memory[kMostInputs + 1][kBlock];
-  float* result = memory[kMostInputs];
-  const Shape one;
-  std::array<View, kMostInputs> in;
-  for (int i = 0; i < c.num_in; ++i) {
-    in[i] = {memory[i], &one, float32};
-    if (n > 0 && c.in[i].size() == 1) {
-      widen(c.in[i].dtype, c.in[i].as<uint16_t>(), memory[i], 1);
+// How a call is cut along its leading axes, which each operand has as the
+// result does, or lacks.
+class HalfBlocks {
+ public:
+  explicit HalfBlocks(const KernelCall& c)
+      : c_(c), n_(c.num_in + c.num_out), out_(*c.out[0].shape) {
+    while (axes_ < out_.rank() && all_agree(axes_)) ++axes_;
+    for (int i = 0; i < axes_; ++i) rows_ *= out_[i];
+    const int64_t inner = rows_ > 0 ? out_.num_elements() / rows_ : 0;
+    step_ = std::clamp<int64_t>(kHalfBlock / std::max<int64_t>(inner, 1), 1,
+                                std::max<int64_t>(rows_, 1));
+    for (int k = 0; k < n_; ++k) {
+      const View& v = view(k);
+      has_[k] = has_axes(*v.shape, axes_);
+      each_[k] = has_[k] && rows_ > 0 ? v.size() / rows_ : v.size();
+      room_[k] = (each_[k] * (has_[k] ? step_ : 1) + 15) / 16 * 16;
     }
   }
-  const DirectKernel kernel = kernels().fast(c.op->id(), float32);
-  const size_t out_size = size_of(out.dtype);
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const Shape shape{std::min(kBlock, n - at)};
-    for (int i = 0; i < c.num_in; ++i) {
-      if (c.in[i].size() == 1) continue;
-      in[i].shape = &shape;
-      widen(c.in[i].dtype, c.in[i].as<uint16_t>() + at, memory[i], shape[0]);
+  int64_t rows() const { return rows_; }
+  int64_t step() const { return step_; }
+  bool is_cut(int k) const { return has_[k]; }
+  int64_t each(int k) const { return each_[k]; }
+  // Floats for operand k.
+  int64_t room(int k) const { return is_half(view(k).dtype) ? room_[k] : 0; }
+  int64_t room() const {
+    int64_t sum = 0;
+    for (int k = 0; k < n_; ++k) sum += room(k);
+    return sum;
+  }
+  Shape shape(int k, int64_t rows) const {
+    const Shape& s = *view(k).shape;
+    if (has_[k]) return block_shape(s, axes_, rows);
+    Shape rest;
+    for (int i = std::max(0, axes_ - (out_.rank() - s.rank())); i < s.rank();
+         ++i) {
+      rest.push_back(s[i]);
     }
-    const bool half = is_half(out.dtype);
-    void* const there =
-        out.as<std::byte>() + static_cast<size_t>(at) * out_size;
-    const View y =
-        half ? View{result, &shape, float32} : View{there, &shape, out.dtype};
-    KernelCall call = c;
-    call.in = in.data();
-    call.out = &y;
+    return rest;
+  }
+  const View& view(int k) const {
+    return k < c_.num_in ? c_.in[k] : c_.out[k - c_.num_in];
+  }
+
+ private:
+  bool has_axes(const Shape& s, int axes) const {
+    if (s.rank() < out_.rank()) return false;
+    for (int i = 0; i < axes; ++i) {
+      if (s[i] != out_[i]) return false;
+    }
+    return true;
+  }
+  bool lacks_axis(const Shape& s, int axis) const {
+    const int at = axis - (out_.rank() - s.rank());
+    return at < 0 || s[at] == 1;
+  }
+  // Whether the first `axes` + 1 axes are cut alike.
+  bool all_agree(int axes) const {
+    for (int k = 0; k < n_; ++k) {
+      const Shape& s = *view(k).shape;
+      if (has_axes(s, axes + 1)) continue;
+      for (int i = 0; i <= axes; ++i) {
+        if (!lacks_axis(s, i)) return false;
+      }
+    }
+    return true;
+  }
+
+  const KernelCall& c_;
+  const int n_;
+  const Shape& out_;
+  int axes_ = 0;
+  int64_t rows_ = 1, step_ = 1;
+  std::array<bool, kMostElementwise> has_{};
+  std::array<int64_t, kMostElementwise> each_{}, room_{};
+};
+
+void elementwise(const KernelCall& c) {
+  const int n = c.num_in + c.num_out;
+  if (n > kMostElementwise) return run_half_reference(c);
+  if (c.out[0].size() == 0) return;
+  const HalfBlocks cut(c);
+  const HalfRoom room(cut.room());
+  std::array<View, kMostElementwise> views;
+  std::array<Shape, kMostElementwise> shapes;
+  float* memory = room.get();
+  for (int k = 0; k < n; ++k) {
+    const View& v = cut.view(k);
+    shapes[k] = cut.shape(k, cut.step());
+    views[k] = {v.data, &shapes[k], v.dtype};
+    if (!is_half(v.dtype)) continue;
+    views[k].data = memory;
+    views[k].dtype = float32;
+    memory += cut.room(k);
+    if (!cut.is_cut(k)) {
+      widen_half(v.dtype, v.as<uint16_t>(), views[k].as<float>(), v.size());
+    }
+  }
+  KernelContext context = c.context ? *c.context : KernelContext{};
+  const int64_t origin = context.slice_origin;
+  KernelCall call = c;
+  call.in = views.data();
+  call.out = views.data() + c.num_in;
+  call.context = &context;
+  const DirectKernel kernel = kernels().fast(c.op->id(), float32);
+  for (int64_t at = 0; at < cut.rows(); at += cut.step()) {
+    const int64_t rows = std::min(cut.step(), cut.rows() - at);
+    for (int k = 0; k < n; ++k) {
+      if (!cut.is_cut(k)) continue;
+      const View& v = cut.view(k);
+      shapes[k][0] = rows;
+      void* const there = half_place(v, at * cut.each(k));
+      if (!is_half(v.dtype)) {
+        views[k].data = there;
+      } else if (k < c.num_in) {
+        widen_half(v.dtype, static_cast<uint16_t*>(there), views[k].as<float>(),
+                   rows * cut.each(k));
+      }
+    }
+    context.slice_origin = origin + at * cut.each(c.num_in);
     kernel(call);
-    if (half) {
-      round(out.dtype, result, static_cast<uint16_t*>(there), shape[0]);
+    for (int k = c.num_in; k < n; ++k) {
+      const View& v = cut.view(k);
+      if (!is_half(v.dtype)) continue;
+      round_half(v.dtype, views[k].as<float>(),
+                 static_cast<uint16_t*>(half_place(v, at * cut.each(k))),
+                 rows * cut.each(k));
     }
   }
 }
@@ -83,69 +158,12 @@ void elementwise(const KernelCall& c) {
 void cast(const KernelCall& c) {
   const View &x = c.in[0], &y = c.out[0];
   if (is_half(x.dtype) && y.dtype == float32) {
-    widen(x.dtype, x.as<uint16_t>(), y.as<float>(), x.size());
+    widen_half(x.dtype, x.as<uint16_t>(), y.as<float>(), x.size());
   } else if (x.dtype == float32 && is_half(y.dtype)) {
-    round(y.dtype, x.as<float>(), y.as<uint16_t>(), x.size());
+    round_half(y.dtype, x.as<float>(), y.as<uint16_t>(), x.size());
   } else {
-    run_plain(c);
+    run_half_reference(c);
   }
-}
-
-// A whole call in float32, its arrays in scratch memory.
-class Widened final : public Prepared {
- public:
-  Widened(BoundKernel kernel, const PrepareArgs& args)
-      : kernel_(std::move(kernel)) {
-    for (const SpecView& s : args.in) add(*s.shape);
-    for (const OutSpec& o : args.out) add(o.shape);
-  }
-  size_t scratch_bytes() const override {
-    return total_ + (kernel_.state ? kernel_.state->scratch_bytes() : 0);
-  }
-  void run(const KernelCall& c) const override {
-    auto* memory = static_cast<std::byte*>(c.context->scratch);
-    std::array<View, kMostOperands> views;
-    std::copy_n(c.in, c.num_in, views.begin());
-    std::copy_n(c.out, c.num_out, views.begin() + c.num_in);
-    for (size_t i = 0; i < offsets_.size(); ++i) {
-      views[i].data = memory + offsets_[i];
-      views[i].dtype = float32;
-    }
-    for (int i = 0; i < c.num_in; ++i) {
-      widen(c.in[i].dtype, c.in[i].as<uint16_t>(), views[i].as<float>(),
-            c.in[i].size());
-    }
-    KernelContext context = *c.context;
-    context.scratch = memory + total_;
-    kernel_.run({c.op, c.attrs, views.data(), views.data() + c.num_in, c.num_in,
-                 c.num_out, &context});
-    for (int i = 0; i < c.num_out; ++i) {
-      round(c.out[i].dtype, views[c.num_in + i].as<float>(),
-            c.out[i].as<uint16_t>(), c.out[i].size());
-    }
-  }
-
- private:
-  void add(const Shape& shape) {
-    offsets_.push_back(total_);
-    total_ += (float_bytes(shape.num_elements()) + 63) / 64 * 64;
-  }
-  BoundKernel kernel_;
-  std::vector<size_t> offsets_;
-  size_t total_ = 0;
-};
-
-// For ops whose operands all have one dtype.
-std::unique_ptr<Prepared> prepare_widened(const PrepareArgs& args) {
-  if (args.in.size() + args.out.size() > kMostOperands) return nullptr;
-  std::vector<SpecView> in(args.in.begin(), args.in.end());
-  std::vector<OutSpec> out(args.out.begin(), args.out.end());
-  for (SpecView& s : in) s.dtype = float32;
-  for (OutSpec& o : out) o.dtype = float32;
-  BoundKernel kernel =
-      bind_kernel(kernels(), {args.op, args.attrs, in, out, args.slices});
-  if (!kernel.def) return nullptr;
-  return std::make_unique<Widened>(std::move(kernel), args);
 }
 
 }  // namespace
@@ -160,7 +178,9 @@ void add_half(KernelTable& t) {
     }
   }
   t.direct("Cast", kHalfTypes | kFloat32, &cast, "loops");
-  t.prepared("MatMul", kHalfTypes, &prepare_widened, "gemm in float32");
+  t.direct("Dropout", kHalfTypes, &elementwise, "loops in float32", true);
+  add_half_rows(t);
+  add_half_calls(t);
 }
 
 }  // namespace berth::cpu

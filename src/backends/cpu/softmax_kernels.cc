@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "backends/cpu/half.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
 
@@ -65,26 +66,59 @@ bool score_row(const float* x, const float* mask, int64_t step, float scale,
   return false;
 }
 
-void masked_softmax(const KernelCall& c) {
+// Calls row(begin, columns, columns seen, begin of its mask, step of the mask)
+// for each row of scores.
+template <class Row>
+void for_each_score_row(const KernelCall& c, Row&& row) {
   const Shape& shape = *c.in[0].shape;
   if (c.in[0].size() == 0) return;
   const int64_t cols = shape[shape.rank() - 1];
   const int64_t queries = shape[shape.rank() - 2];
   const int64_t rows = c.in[0].size() / cols;
   const bool causal = c.attr<bool>("is_causal");
-  const auto scale = static_cast<float>(c.attr<double>("scale"));
-  const bool masked = c.num_in == 2;
-  const MaskRows mask(masked ? *c.in[1].shape : Shape{}, shape);
-  const float* x = c.in[0].as<float>();
-  float* y = c.out[0].as<float>();
-  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
+  const MaskRows mask(c.num_in == 2 ? *c.in[1].shape : Shape{}, shape);
+  for (int64_t r = 0; r < rows; ++r) {
     const int64_t n = causal ? std::min(cols, r % queries + 1) : cols;
-    const float* added =
-        masked ? c.in[1].as<float>() + mask.offset(r) : nullptr;
-    const bool some = score_row(x, added, mask.step(), scale, y, n);
-    if (some) loops().softmax(y, y, 1, n);
-    std::fill(y + (some ? n : 0), y + cols, 0.f);
+    row(r * cols, cols, n, mask.offset(r), mask.step());
   }
+}
+
+void masked_softmax_row(const float* x, const float* mask, int64_t step,
+                        float scale, float* y, int64_t n, int64_t cols) {
+  const bool some = score_row(x, mask, step, scale, y, n);
+  if (some) loops().softmax(y, y, 1, n);
+  std::fill(y + (some ? n : 0), y + cols, 0.f);
+}
+
+void masked_softmax(const KernelCall& c) {
+  const auto scale = static_cast<float>(c.attr<double>("scale"));
+  for_each_score_row(c, [&](int64_t at, int64_t cols, int64_t n, int64_t mask,
+                            int64_t step) {
+    const float* added = c.num_in == 2 ? c.in[1].as<float>() + mask : nullptr;
+    masked_softmax_row(c.in[0].as<float>() + at, added, step, scale,
+                       c.out[0].as<float>() + at, n, cols);
+  });
+}
+
+// A row at a time in float32.
+void masked_softmax_of_halves(const KernelCall& c) {
+  if (c.in[0].size() == 0) return;
+  const DType dtype = c.in[0].dtype;
+  const Shape& shape = *c.in[0].shape;
+  const auto scale = static_cast<float>(c.attr<double>("scale"));
+  const HalfRoom room(2 * shape[shape.rank() - 1]);
+  float *const y = room.get(), *const added = y + shape[shape.rank() - 1];
+  for_each_score_row(
+      c, [&](int64_t at, int64_t cols, int64_t n, int64_t mask, int64_t step) {
+        widen_half(dtype, c.in[0].as<uint16_t>() + at, y, n);
+        if (c.num_in == 2) {
+          widen_half(dtype, c.in[1].as<uint16_t>() + mask, added,
+                     step == 0 ? 1 : n);
+        }
+        masked_softmax_row(y, c.num_in == 2 ? added : nullptr, step, scale, y,
+                           n, cols);
+        round_half(dtype, y, c.out[0].as<uint16_t>() + at, cols);
+      });
 }
 
 void cross_entropy(const KernelCall& c) {
@@ -125,6 +159,8 @@ void add_softmax(KernelTable& t) {
   t.direct("Softmax", kFloat32, &softmax<false>, "loops", true);
   t.direct("LogSoftmax", kFloat32, &softmax<true>, "loops", true);
   t.direct("MaskedSoftmax", kFloat32, &masked_softmax, "loops");
+  t.direct("MaskedSoftmax", kHalfTypes, &masked_softmax_of_halves,
+           "loops in float32");
   t.direct("SoftmaxCrossEntropyWithLogits", kFloat32, &cross_entropy, "loops");
   t.direct("SparseSoftmaxCrossEntropyWithLogits", kFloat32,
            &sparse_cross_entropy, "loops");

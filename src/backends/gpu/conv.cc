@@ -126,7 +126,8 @@ void append(Recipe& r, What what, const Shape& x, const Shape& filter,
   call.a = a;
   call.b = b;
   call.c = out(0);
-  call.channels = p.cg == 1 && p.og == 1;
+  const bool half = call.dtype == bfloat16 || call.dtype == float16;
+  call.channels = p.cg == 1 && p.og == 1 && !half;
   append_product(r, call);
 }
 
@@ -151,9 +152,9 @@ bool backprop_filter(Recipe& r) {
 }  // namespace conv
 
 void add_conv(Kernels& k) {
-  k.add("Conv2D", kFloatingTypes, &conv::conv2d);
-  k.add("Conv2DBackpropInput", kFloatingTypes, &conv::backprop_input);
-  k.add("Conv2DBackpropFilter", kFloatingTypes, &conv::backprop_filter);
+  k.add("Conv2D", kRealFloats, &conv::conv2d);
+  k.add("Conv2DBackpropInput", kRealFloats, &conv::backprop_input);
+  k.add("Conv2DBackpropFilter", kRealFloats, &conv::backprop_filter);
 }
 
 }  // namespace berth::gpu

@@ -15,7 +15,8 @@ std::string class_of(const ElementOp& op, DType dtype, const Features& card) {
   const bool doubles = card.has_f64;
   if (dtype == int8) return "i32";
   if (is_complex(dtype)) return doubles ? "c128" : "c64";
-  if (op.wide && dtype == float32) return doubles ? "f64" : "f32";
+  const bool narrow = dtype == float32 || dtype == bfloat16 || dtype == float16;
+  if (op.wide && narrow) return doubles ? "f64" : "f32";
   if (dtype == bool_) return "b8";
   return computed_in(type_word(dtype));
 }

@@ -13,7 +13,7 @@ constexpr DTypeSet kNumbers = kNumberTypes | kHalfTypes;
 constexpr DTypeSet kOrdered = kRealNumbers;
 
 constexpr ElementOp kOps[] = {
-    {"Relu", "RELU", 1, kNumberTypes},
+    {"Relu", "RELU", 1, kNumbers},
     {"Sigmoid", "SIGMOID", 1, kFloats},
     {"Tanh", "TANH", 1, kFloats},
     {"Exp", "EXP", 1, kFloats},
@@ -21,15 +21,15 @@ constexpr ElementOp kOps[] = {
     {"Log1p", "LOG1P", 1, kFloats},
     {"Sqrt", "SQRT", 1, kFloats},
     {"Rsqrt", "RSQRT", 1, kFloats},
-    {"Erf", "ERF", 1, kFloatingTypes},
+    {"Erf", "ERF", 1, kFloats},
     {"Floor", "FLOOR", 1, kFloats},
     {"Neg", "NEG", 1, kOrdered},
     {"Abs", "ABS", 1, kOrdered},
     {"Sign", "SIGN", 1, kOrdered},
     {"Square", "SQUARE", 1, kOrdered},
-    {"Reciprocal", "RECIPROCAL", 1, kFloatingTypes},
+    {"Reciprocal", "RECIPROCAL", 1, kFloats},
     {"AddV2", "ADD", 2, kOrdered},
-    {"BiasAdd", "ADD", 2, kNumberTypes},
+    {"BiasAdd", "ADD", 2, kNumbers},
     {"Sub", "SUB", 2, kOrdered},
     {"Mul", "MUL", 2, kOrdered},
     {"RealDiv", "DIV", 2, kFloats},
@@ -37,7 +37,7 @@ constexpr ElementOp kOps[] = {
     {"Minimum", "MIN", 2, kOrdered},
     {"Pow", "POW", 2, kFloats},
     {"SquaredDifference", "SQUARED_DIFFERENCE", 2, kOrdered},
-    {"ReluGrad", "RELU_GRAD", 2, kNumberTypes},
+    {"ReluGrad", "RELU_GRAD", 2, kNumbers},
     {"Equal", "==", 2, kOrdered | kBoolType, Kind::kInfix},
     {"NotEqual", "!=", 2, kOrdered | kBoolType, Kind::kInfix},
     {"Less", "<", 2, kOrdered, Kind::kInfix},
@@ -55,12 +55,12 @@ bool single(Recipe& r) {
 
 // The attribute "approximate" decides which function Gelu is.
 constexpr ElementOp kGelu[] = {
-    {"Gelu", "GELU_ERF", 1, kFloatingTypes},
-    {"GeluGrad", "GELU_ERF_SLOPE", 2, kFloatingTypes},
+    {"Gelu", "GELU_ERF", 1, kFloats},
+    {"GeluGrad", "GELU_ERF_SLOPE", 2, kFloats},
 };
 constexpr ElementOp kGeluTanh[] = {
-    {"Gelu", "GELU_TANH", 1, kFloatingTypes},
-    {"GeluGrad", "GELU_TANH_SLOPE", 2, kFloatingTypes},
+    {"Gelu", "GELU_TANH", 1, kFloats},
+    {"GeluGrad", "GELU_TANH_SLOPE", 2, kFloats},
 };
 
 bool gelu(Recipe& r) {

@@ -6,7 +6,7 @@ namespace functions {
 
 using Kind = ElementOp::Kind;
 
-constexpr DTypeSet kF = kFloatingTypes;
+constexpr DTypeSet kF = kRealFloats;
 
 constexpr ElementOp kOps[] = {
     {"Ceil", "CEIL", 1, kF},
@@ -46,7 +46,7 @@ constexpr ElementOp kOps[] = {
     {"Xlogy", "XLOGY", 2, kF},
     {"Xlog1py", "XLOG1PY", 2, kF},
     {"Xdivy", "XDIVY", 2, kF},
-    {"NextAfter", "NEXT_AFTER", 2, kF},
+    {"NextAfter", "NEXT_AFTER", 2, kFloatingTypes},
     {"IsNan", "IS_NAN", 1, kF, Kind::kBool},
     {"IsInf", "IS_INF", 1, kF, Kind::kBool},
     {"IsFinite", "IS_FINITE", 1, kF, Kind::kBool},

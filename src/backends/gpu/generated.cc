@@ -107,7 +107,8 @@ ElementKernel add_kernel(const std::string& word, const char* wide, int count) {
     k.in.push_back(word);
     sum += fmt::format(" + ({})x{}", wide, i);
   }
-  k.body = fmt::format("  const {0} y0 = ({0})({1});\n", word, sum);
+  k.body =
+      fmt::format("  const {0} y0 = ({0})({1});\n", computed_in(word), sum);
   return k;
 }
 
@@ -156,7 +157,7 @@ void add_generated(Kernels& k) {
   k.add("Range", kRealNumbers, &generated::range);
   k.add("LinSpace", kRealNumbers, &generated::linspace);
   k.add("FloatRange", kRealNumbers, &generated::float_range);
-  k.add("AddN", kNumberTypes, &generated::add_n, true);
+  k.add("AddN", kNumberTypes | kHalfTypes, &generated::add_n, true);
 }
 
 }  // namespace berth::gpu

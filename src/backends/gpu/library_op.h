@@ -31,7 +31,8 @@ struct LibraryOp {
     kConv,            // image, filter, result
     kConvImageGrad,   // filter, gradient of the result, of the image
     kConvFilterGrad,  // image, gradient of the result, of the filter
-    // Moments of float32 [rows, channels] over rows, at least 2.
+    // Moments of [rows, channels] over rows, at least 2: of any of the types,
+    // what belongs to channels is float32.
     // x, scale, offset, y, mean, 1 / sqrt(variance + epsilon), mean again,
     // variance * rows / (rows - 1)
     kBatchNorm,

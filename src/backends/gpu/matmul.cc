@@ -194,7 +194,7 @@ bool fused_matmul(Recipe& r) {
 void add_matmul(Kernels& k) {
   k.add("MatMul", kEveryNumber, &matmul::matmul);
   if (k.features().fuses_products) {
-    k.add("_FusedMatMul", kFloatingTypes, &matmul::fused_matmul);
+    k.add("_FusedMatMul", kRealFloats, &matmul::fused_matmul);
   }
 }
 

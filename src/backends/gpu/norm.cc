@@ -36,7 +36,8 @@ Sums batch_sums(Recipe& r, const Shape& x) {
 }
 
 Arg room(Recipe& r, int64_t n) {
-  return r.scratch(static_cast<size_t>(n) * size_of(r.in_type(0)));
+  const size_t real = r.in_type(0) == float64 ? 8 : 4;
+  return r.scratch(static_cast<size_t>(n) * real);
 }
 
 Arg epsilon_of(Recipe& r) {
@@ -80,7 +81,7 @@ void moments(Recipe& r, const Sums& s, const Arg& factor) {
 LibraryOp library_op(Recipe& r, const Sums& s, LibraryOp::What what) {
   LibraryOp op{what, r.in_type(0)};
   const bool fits = s.groups == 1 && s.rows > 1 && s.elements() > 0 &&
-                    s.elements() <= INT32_MAX && op.dtype == float32 &&
+                    s.elements() <= INT32_MAX && op.dtype != float64 &&
                     r.args().attr<bool>("is_training");
   if (!fits) return {};
   op.rows = s.rows;
@@ -207,10 +208,10 @@ bool layer_norm_grad(Recipe& r) {
 
 void add_norm(Kernels& k) {
   using namespace norm_family;  // NOLINT: the functions of this file
-  k.add("FusedBatchNormV3", kFloatingTypes, &batch_norm);
-  k.add("FusedBatchNormGradV3", kFloatingTypes, &batch_norm_grad);
-  k.add("LayerNorm", kFloatingTypes, &layer_norm);
-  k.add("LayerNormGrad", kFloatingTypes, &layer_norm_grad);
+  k.add("FusedBatchNormV3", kRealFloats, &batch_norm);
+  k.add("FusedBatchNormGradV3", kRealFloats, &batch_norm_grad);
+  k.add("LayerNorm", kRealFloats, &layer_norm);
+  k.add("LayerNormGrad", kRealFloats, &layer_norm_grad);
 }
 
 }  // namespace berth::gpu

@@ -96,12 +96,12 @@ bool avg_pool_grad(Recipe& r) {
 }  // namespace pool
 
 void add_pool(Kernels& k) {
-  k.add("MaxPool", kFloatingTypes, &pool::max_pool);
-  k.add("MaxPoolWithArgmax", kFloatingTypes, &pool::max_pool_with_argmax);
-  k.add("MaxPoolGrad", kFloatingTypes, &pool::max_pool_grad);
-  k.add("MaxPoolGradGrad", kFloatingTypes, &pool::max_pool_grad_grad);
-  k.add("AvgPool", kFloatingTypes, &pool::avg_pool);
-  k.add("AvgPoolGrad", kFloatingTypes, &pool::avg_pool_grad);
+  k.add("MaxPool", kRealFloats, &pool::max_pool);
+  k.add("MaxPoolWithArgmax", kRealFloats, &pool::max_pool_with_argmax);
+  k.add("MaxPoolGrad", kRealFloats, &pool::max_pool_grad);
+  k.add("MaxPoolGradGrad", kRealFloats, &pool::max_pool_grad_grad);
+  k.add("AvgPool", kRealFloats, &pool::avg_pool);
+  k.add("AvgPoolGrad", kRealFloats, &pool::avg_pool_grad);
 }
 
 }  // namespace berth::gpu

@@ -150,8 +150,8 @@ void add_random(Kernels& k) {
         [](Recipe& r) { return random::draw_normal(r, "truncated"); });
   k.add("RandomUniformInt", kIntegerTypes | kInt8Type, &random::uniform_int);
   k.add("Multinomial", kFloatingTypes, &random::multinomial);
-  k.add("Dropout", kFloatingTypes, &random::dropout, true);
-  k.add("DropoutGrad", kFloatingTypes, &random::dropout_grad, true);
+  k.add("Dropout", kRealFloats, &random::dropout, true);
+  k.add("DropoutGrad", kRealFloats, &random::dropout_grad, true);
 }
 
 }  // namespace berth::gpu

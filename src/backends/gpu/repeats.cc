@@ -87,7 +87,7 @@ bool mirror_pad_grad(Recipe& r) {
 void add_tile_grads(Kernels& k) {
   k.add("TileGrad", kEveryNumber, &repeats::tile_grad);
   k.add("TileGradLike", kEveryNumber, &repeats::tile_grad);
-  k.add("MirrorPadGrad", kNumberTypes, &repeats::mirror_pad_grad);
+  k.add("MirrorPadGrad", kNumberTypes | kHalfTypes, &repeats::mirror_pad_grad);
 }
 
 }  // namespace berth::gpu

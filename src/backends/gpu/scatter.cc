@@ -220,11 +220,12 @@ void add_scatter(Kernels& k) {
   k.add("GatherGradLike", kEveryNumber, &gather_grad);
   k.add("ScatterNd", kIndexTypes, &scatter_nd);
   k.add("ScatterNdLike", kIndexTypes, &scatter_nd);
-  k.add("TensorScatterUpdate", kAllTypes, &tensor_scatter<kUpdate>);
-  k.add("TensorScatterAdd", kNumberTypes, &tensor_scatter<kAdd>);
-  k.add("TensorScatterSub", kNumberTypes, &tensor_scatter<kSub>);
-  k.add("TensorScatterMin", kNumberTypes, &tensor_scatter<kMin>);
-  k.add("TensorScatterMax", kNumberTypes, &tensor_scatter<kMax>);
+  k.add("TensorScatterUpdate", kAllTypes | kHalfTypes,
+        &tensor_scatter<kUpdate>);
+  k.add("TensorScatterAdd", kNumberTypes | kHalfTypes, &tensor_scatter<kAdd>);
+  k.add("TensorScatterSub", kNumberTypes | kHalfTypes, &tensor_scatter<kSub>);
+  k.add("TensorScatterMin", kNumberTypes | kHalfTypes, &tensor_scatter<kMin>);
+  k.add("TensorScatterMax", kNumberTypes | kHalfTypes, &tensor_scatter<kMax>);
   k.add("ResourceScatterUpdate", kIndexTypes, &resource_scatter<kUpdate>);
   k.add("ResourceScatterAdd", kIndexTypes, &resource_scatter<kAdd>);
   k.add("ResourceScatterSub", kIndexTypes, &resource_scatter<kSub>);
@@ -235,8 +236,8 @@ void add_scatter(Kernels& k) {
   k.add("ResourceScatterNdUpdate", kIndexTypes, &resource_scatter_nd<kUpdate>);
   k.add("ResourceScatterNdAdd", kIndexTypes, &resource_scatter_nd<kAdd>);
   k.add("ResourceScatterNdSub", kIndexTypes, &resource_scatter_nd<kSub>);
-  k.add("UnsortedSegmentSum", kNumberTypes, &segment<kAdd>);
-  k.add("UnsortedSegmentProd", kNumberTypes, &segment<kMul>);
+  k.add("UnsortedSegmentSum", kNumberTypes | kHalfTypes, &segment<kAdd>);
+  k.add("UnsortedSegmentProd", kNumberTypes | kHalfTypes, &segment<kMul>);
   k.add("UnsortedSegmentMin", kNumberTypes, &segment<kMin>);
   k.add("UnsortedSegmentMax", kNumberTypes, &segment<kMax>);
 }

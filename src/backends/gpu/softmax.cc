@@ -94,13 +94,13 @@ bool in_top_k(Recipe& r) {
 
 void add_softmax(Kernels& k) {
   using namespace softmax_family;  // NOLINT: the functions of this file
-  k.add("Softmax", kFloatingTypes, &softmax);
-  k.add("LogSoftmax", kFloatingTypes, &log_softmax);
-  k.add("MaskedSoftmax", kFloatingTypes, &masked_softmax);
-  k.add("SoftmaxCrossEntropyWithLogits", kFloatingTypes, &cross_entropy);
-  k.add("SparseSoftmaxCrossEntropyWithLogits", kFloatingTypes,
+  k.add("Softmax", kRealFloats, &softmax);
+  k.add("LogSoftmax", kRealFloats, &log_softmax);
+  k.add("MaskedSoftmax", kRealFloats, &masked_softmax);
+  k.add("SoftmaxCrossEntropyWithLogits", kRealFloats, &cross_entropy);
+  k.add("SparseSoftmaxCrossEntropyWithLogits", kRealFloats,
         &sparse_cross_entropy);
-  k.add("InTopKV2", kFloatingTypes, &in_top_k);
+  k.add("InTopKV2", kRealFloats, &in_top_k);
 }
 
 }  // namespace berth::gpu

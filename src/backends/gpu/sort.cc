@@ -80,8 +80,8 @@ bool upper_bound(Recipe& r) { return bound(r, true); }
 
 void add_sort(Kernels& k) {
   using namespace sort_family;  // NOLINT: the functions of this file
-  k.add("TopKV2", kNumberTypes, &top_k);
-  k.add("ArgSort", kNumberTypes, &arg_sort);
+  k.add("TopKV2", kNumberTypes | kHalfTypes, &top_k);
+  k.add("ArgSort", kNumberTypes | kHalfTypes, &arg_sort);
   k.add("LowerBound", kNumberTypes, &lower_bound);
   k.add("UpperBound", kNumberTypes, &upper_bound);
 }

@@ -1,6 +1,7 @@
 // Batch norms: x is [groups, rows, channels]; each group has moments of its
 // own, [groups, channels]. Sums over rows are made of pieces whose length is
-// fixed. T is real, so T_C, real and T are one type.
+// fixed. T is real, so T_C and real are one type, and T too unless it has 16
+// bits: then only x, y and their gradients are of it.
 
 // Each element of [rows, channels] with its channel c: on processor cores an
 // item has a row.
@@ -49,16 +50,16 @@
 
 // Means of pieces, and sums of squared distances from them.
 KERNEL(ROW_ITEMS, moment_pieces)
-(BUF(const T, x), BUF(T, means), BUF(T, squares), const i64 groups,
+(BUF(const T, x), BUF(real, means), BUF(real, squares), const i64 groups,
  const i64 rows, const i64 channels, const i64 piece, const i64 pieces) {
   AT(const T, x);
-  AT(T, means);
-  AT(T, squares);
+  AT(real, means);
+  AT(real, squares);
   PIECE_BEGIN;
-  T mean[ROW_WIDTH], sum[ROW_WIDTH];
-  PIECE_SUM(mean, x[e]);
-  for (i32 j = 0; j < ROW_WIDTH; ++j) mean[j] /= (T)(end - begin);
-  PIECE_SUM(sum, (x[e] - mean[j]) * (x[e] - mean[j]));
+  real mean[ROW_WIDTH], sum[ROW_WIDTH];
+  PIECE_SUM(mean, T_LOAD(x, e));
+  for (i32 j = 0; j < ROW_WIDTH; ++j) mean[j] /= (real)(end - begin);
+  PIECE_SUM(sum, (T_LOAD(x, e) - mean[j]) * (T_LOAD(x, e) - mean[j]));
   for (i32 j = 0; j < width; ++j) {
     means[at + j] = mean[j];
     squares[at + j] = sum[j];
@@ -68,25 +69,26 @@ KERNEL(ROW_ITEMS, moment_pieces)
 // Row: a channel of a group. batch_mean and batch_variance are those of the
 // only group.
 KERNEL(ROW_ITEMS, moment_fold)
-(BUF(const T, means), BUF(const T, squares), BUF(const T, scale), BUF(T, mean),
- BUF(T, variance), BUF(T, factor), BUF(T, batch_mean), BUF(T, batch_variance),
- const i64 groups, const i64 rows, const i64 channels, const i64 piece,
- const i64 pieces, const i32 lanes, const real epsilon, const real unbiased) {
-  AT(const T, means);
-  AT(const T, squares);
-  AT(const T, scale);
-  AT(T, mean);
-  AT(T, variance);
-  AT(T, factor);
-  AT(T, batch_mean);
-  AT(T, batch_variance);
-  ROW_BOX(T, box);
+(BUF(const real, means), BUF(const real, squares), BUF(const real, scale),
+ BUF(real, mean), BUF(real, variance), BUF(real, factor), BUF(real, batch_mean),
+ BUF(real, batch_variance), const i64 groups, const i64 rows,
+ const i64 channels, const i64 piece, const i64 pieces, const i32 lanes,
+ const real epsilon, const real unbiased) {
+  AT(const real, means);
+  AT(const real, squares);
+  AT(const real, scale);
+  AT(real, mean);
+  AT(real, variance);
+  AT(real, factor);
+  AT(real, batch_mean);
+  AT(real, batch_variance);
+  ROW_BOX(real, box);
   ROW_BEGIN;
   const i64 g = row / channels, c = row % channels;
   const i64 at = g * pieces * channels + c, n = g < groups ? pieces : 0;
-  T m, s;
+  real m, s;
 #define SIZE_OF_PIECE \
-  (T)(rows - i * piece < piece ? rows - i * piece : piece)
+  (real)(rows - i * piece < piece ? rows - i * piece : piece)
   if (rows == 0) {
     m = T_ZERO;
     s = T_ZERO;
@@ -94,7 +96,7 @@ KERNEL(ROW_ITEMS, moment_fold)
     ROW_FOLD(m, n, T_ADD, T_ZERO, i, means[at + i * channels] * SIZE_OF_PIECE);
     ROW_TREE(box, m, T_ADD);
   }
-  m /= (T)rows;
+  m /= (real)rows;
   if (rows != 0) {
     ROW_FOLD(s, n, T_ADD, T_ZERO, i,
              squares[at + i * channels] + (means[at + i * channels] - m) *
@@ -103,7 +105,7 @@ KERNEL(ROW_ITEMS, moment_fold)
     ROW_TREE(box, s, T_ADD);
   }
   if (lane != 0 || g >= groups) return;
-  s /= (T)rows;
+  s /= (real)rows;
   mean[row] = m;
   variance[row] = s;
   factor[row] = scale[c] / T_SQRT(s + epsilon);
@@ -116,40 +118,40 @@ KERNEL(ROW_ITEMS, moment_fold)
 // For libraries, which say the variance as a sample has it, and want the
 // inverse of the deviation.
 KERNEL(FLAT_SIZE, biased_variance)
-(BUF(const T, sample), BUF(T, variance), const i64 channels,
+(BUF(const real, sample), BUF(real, variance), const i64 channels,
  const real share) {
-  AT(const T, sample);
-  AT(T, variance);
+  AT(const real, sample);
+  AT(real, variance);
   const i64 c = ITEM;
   if (c < channels) variance[c] = sample[c] * share;
 }
 
 KERNEL(FLAT_SIZE, inverse_deviation)
-(BUF(const T, variance), BUF(T, inverse), const i64 channels,
+(BUF(const real, variance), BUF(real, inverse), const i64 channels,
  const real epsilon) {
-  AT(const T, variance);
-  AT(T, inverse);
+  AT(const real, variance);
+  AT(real, inverse);
   const i64 c = ITEM;
   if (c < channels) inverse[c] = T_ONE / T_SQRT(variance[c] + epsilon);
 }
 
 // Moments that are given are results too.
 KERNEL(FLAT_SIZE, given_moments)
-(BUF(const T, mean), BUF(const T, variance), BUF(const T, scale),
- BUF(T, batch_mean), BUF(T, batch_variance), BUF(T, used_mean),
- BUF(T, used_variance), BUF(T, factor), const i64 channels,
+(BUF(const real, mean), BUF(const real, variance), BUF(const real, scale),
+ BUF(real, batch_mean), BUF(real, batch_variance), BUF(real, used_mean),
+ BUF(real, used_variance), BUF(real, factor), const i64 channels,
  const real epsilon) {
-  AT(const T, mean);
-  AT(const T, variance);
-  AT(const T, scale);
-  AT(T, batch_mean);
-  AT(T, batch_variance);
-  AT(T, used_mean);
-  AT(T, used_variance);
-  AT(T, factor);
+  AT(const real, mean);
+  AT(const real, variance);
+  AT(const real, scale);
+  AT(real, batch_mean);
+  AT(real, batch_variance);
+  AT(real, used_mean);
+  AT(real, used_variance);
+  AT(real, factor);
   const i64 c = ITEM;
   if (c >= channels) return;
-  const T m = mean[c], v = variance[c];
+  const real m = mean[c], v = variance[c];
   batch_mean[c] = m;
   used_mean[c] = m;
   batch_variance[c] = v;
@@ -159,16 +161,15 @@ KERNEL(FLAT_SIZE, given_moments)
 
 // [groups, channels] to [channels]: sums, times a share.
 KERNEL(FLAT_SIZE, join_groups)
-(BUF(const T, a), BUF(const T, b), BUF(T, a_sum), BUF(T, b_sum),
- const i64 groups, const i64 channels, const real a_share,
- const real b_share) {
-  AT(const T, a);
-  AT(const T, b);
-  AT(T, a_sum);
-  AT(T, b_sum);
+(BUF(const real, a), BUF(const real, b), BUF(real, a_sum), BUF(real, b_sum),
+ const i64 groups, const i64 channels, const real a_share, const real b_share) {
+  AT(const real, a);
+  AT(const real, b);
+  AT(real, a_sum);
+  AT(real, b_sum);
   const i64 c = ITEM;
   if (c >= channels) return;
-  T sum_a = T_ZERO, sum_b = T_ZERO;
+  real sum_a = T_ZERO, sum_b = T_ZERO;
   for (i64 g = 0; g < groups; ++g) {
     sum_a += a[g * channels + c];
     sum_b += b[g * channels + c];
@@ -178,39 +179,40 @@ KERNEL(FLAT_SIZE, join_groups)
 }
 
 KERNEL(FLAT_SIZE, normalise)
-(BUF(const T, x), BUF(const T, mean), BUF(const T, factor),
- BUF(const T, offset), BUF(T, y), const i64 groups, const i64 rows,
+(BUF(const T, x), BUF(const real, mean), BUF(const real, factor),
+ BUF(const real, offset), BUF(T, y), const i64 groups, const i64 rows,
  const i64 channels) {
   AT(const T, x);
-  AT(const T, mean);
-  AT(const T, factor);
-  AT(const T, offset);
+  AT(const real, mean);
+  AT(const real, factor);
+  AT(const real, offset);
   AT(T, y);
   EACH_ELEMENT(groups * rows, channels, i, r, c) {
     const i64 m = groups > 1 ? r / rows * channels + c : c;
-    y[i] = (x[i] - mean[m]) * factor[m] + offset[c];
+    T_STORE(y, i, (T_LOAD(x, i) - mean[m]) * factor[m] + offset[c]);
   }
 }
 
 // Sums of dy * h and of dy, with h = (x - mean) / sqrt(variance + epsilon).
 KERNEL(ROW_ITEMS, norm_grad_pieces)
-(BUF(const T, dy), BUF(const T, x), BUF(const T, mean), BUF(const T, variance),
- BUF(T, dots), BUF(T, sums), const i64 groups, const i64 rows,
- const i64 channels, const i64 piece, const i64 pieces, const real epsilon) {
+(BUF(const T, dy), BUF(const T, x), BUF(const real, mean),
+ BUF(const real, variance), BUF(real, dots), BUF(real, sums), const i64 groups,
+ const i64 rows, const i64 channels, const i64 piece, const i64 pieces,
+ const real epsilon) {
   AT(const T, dy);
   AT(const T, x);
-  AT(const T, mean);
-  AT(const T, variance);
-  AT(T, dots);
-  AT(T, sums);
+  AT(const real, mean);
+  AT(const real, variance);
+  AT(real, dots);
+  AT(real, sums);
   PIECE_BEGIN;
-  T middle[ROW_WIDTH], dot[ROW_WIDTH], sum[ROW_WIDTH];
+  real middle[ROW_WIDTH], dot[ROW_WIDTH], sum[ROW_WIDTH];
   for (i32 j = 0; j < width; ++j) middle[j] = mean[g * channels + first + j];
   for (i32 j = width; j < ROW_WIDTH; ++j) middle[j] = T_ZERO;
-  PIECE_SUM(dot, dy[e] * (x[e] - middle[j]));
-  PIECE_SUM(sum, dy[e]);
+  PIECE_SUM(dot, T_LOAD(dy, e) * (T_LOAD(x, e) - middle[j]));
+  PIECE_SUM(sum, T_LOAD(dy, e));
   for (i32 j = 0; j < width; ++j) {
-    const T v = variance[g * channels + first + j];
+    const real v = variance[g * channels + first + j];
     dots[at + j] = dot[j] / T_SQRT(v + epsilon);
     sums[at + j] = sum[j];
   }
@@ -218,17 +220,18 @@ KERNEL(ROW_ITEMS, norm_grad_pieces)
 
 // Row: a column of a group of pieces, whose sums go to a and b.
 KERNEL(ROW_ITEMS, fold_two)
-(BUF(const T, a_pieces), BUF(const T, b_pieces), BUF(T, a), BUF(T, b),
- const i64 groups, const i64 channels, const i64 pieces, const i32 lanes) {
-  AT(const T, a_pieces);
-  AT(const T, b_pieces);
-  AT(T, a);
-  AT(T, b);
-  ROW_BOX(T, box);
+(BUF(const real, a_pieces), BUF(const real, b_pieces), BUF(real, a),
+ BUF(real, b), const i64 groups, const i64 channels, const i64 pieces,
+ const i32 lanes) {
+  AT(const real, a_pieces);
+  AT(const real, b_pieces);
+  AT(real, a);
+  AT(real, b);
+  ROW_BOX(real, box);
   ROW_BEGIN;
   const i64 g = row / channels, c = row % channels;
   const i64 at = g * pieces * channels + c, n = g < groups ? pieces : 0;
-  T v, w;
+  real v, w;
   ROW_FOLD(v, n, T_ADD, T_ZERO, i, a_pieces[at + i * channels]);
   ROW_TREE(box, v, T_ADD);
   ROW_FOLD(w, n, T_ADD, T_ZERO, i, b_pieces[at + i * channels]);
@@ -240,27 +243,27 @@ KERNEL(ROW_ITEMS, fold_two)
 
 // dx; dots and sums count when the moments depend on x.
 KERNEL(FLAT_SIZE, norm_grad)
-(BUF(const T, dy), BUF(const T, x), BUF(const T, scale), BUF(const T, mean),
- BUF(const T, variance), BUF(const T, dots), BUF(const T, sums), BUF(T, dx),
- const i64 groups, const i64 rows, const i64 channels, const i32 training,
- const real epsilon) {
+(BUF(const T, dy), BUF(const T, x), BUF(const real, scale),
+ BUF(const real, mean), BUF(const real, variance), BUF(const real, dots),
+ BUF(const real, sums), BUF(T, dx), const i64 groups, const i64 rows,
+ const i64 channels, const i32 training, const real epsilon) {
   AT(const T, dy);
   AT(const T, x);
-  AT(const T, scale);
-  AT(const T, mean);
-  AT(const T, variance);
-  AT(const T, dots);
-  AT(const T, sums);
+  AT(const real, scale);
+  AT(const real, mean);
+  AT(const real, variance);
+  AT(const real, dots);
+  AT(const real, sums);
   AT(T, dx);
-  const T share = T_ONE / (T)rows;
+  const real share = T_ONE / (real)rows;
   EACH_ELEMENT(groups * rows, channels, i, r, c) {
     const i64 m = groups > 1 ? r / rows * channels + c : c;
-    const T inverse = T_ONE / T_SQRT(variance[m] + epsilon);
-    T d = dy[i];
+    const real inverse = T_ONE / T_SQRT(variance[m] + epsilon);
+    real d = T_LOAD(dy, i);
     if (training) {
-      const T h = (x[i] - mean[m]) * inverse;
+      const real h = (T_LOAD(x, i) - mean[m]) * inverse;
       d -= (sums[m] + h * dots[m]) * share;
     }
-    dx[i] = d * scale[c] * inverse;
+    T_STORE(dx, i, d * scale[c] * inverse);
   }
 }

@@ -226,8 +226,8 @@ KERNEL(FLAT_SIZE, truncated)
 
 #if T_FLOAT
 // scale is 1 / (1 - rate) or, of f64, 1 - rate.
-FN T dropped(T x, T scale) {
-#if T_SINGLE
+FN T_C dropped(T_C x, T_C scale) {
+#if T_SINGLE || T_HALF
   return x * scale;
 #else
   return x / scale;
@@ -236,7 +236,7 @@ FN T dropped(T x, T scale) {
 
 KERNEL(FLAT_SIZE, dropout)
 (BUF(T, y), BUF(u8, mask), BUF(const T, x), BUF(const u64, step),
- const Key key, const f32 rate, const T scale, const i64 origin,
+ const Key key, const f32 rate, const T_C scale, const i64 origin,
  const i64 n) {
   AT(T, y);
   AT(u8, mask);
@@ -246,29 +246,30 @@ KERNEL(FLAT_SIZE, dropout)
   EACH_OF_BATCH(i, j, n) {
     const i32 keep = unit_float(words[j]) >= rate;
     mask[i] = (u8)(keep ? 1 : 0);
-    y[i] = keep ? dropped(x[i], scale) : (T)0;
+    T_STORE(y, i, keep ? dropped(T_LOAD(x, i), scale) : T_ZERO);
   }
 }
 
 KERNEL(FLAT_SIZE, dropout_grad)
-(BUF(T, dx), BUF(const T, dy), BUF(const u8, mask), const T scale,
+(BUF(T, dx), BUF(const T, dy), BUF(const u8, mask), const T_C scale,
  const i64 n) {
   AT(T, dx);
   AT(const T, dy);
   AT(const u8, mask);
   if (ITEM >= n) return;
-  dx[ITEM] = mask[ITEM] ? dropped(dy[ITEM], scale) : (T)0;
+  T_STORE(dx, ITEM, mask[ITEM] ? dropped(T_LOAD(dy, ITEM), scale) : T_ZERO);
 }
 
 KERNEL(FLAT_SIZE, dropout_grad_walk)
 (BUF(T, dx), BUF(const T, dy), BUF(const u8, mask), const Strided dy_walk,
- const Strided mask_walk, const T scale, const i64 n) {
+ const Strided mask_walk, const T_C scale, const i64 n) {
   AT(T, dx);
   AT(const T, dy);
   AT(const u8, mask);
   if (ITEM >= n) return;
   const i32 keep = mask[offset_of(&mask_walk, ITEM)];
-  dx[ITEM] = keep ? dropped(dy[offset_of(&dy_walk, ITEM)], scale) : (T)0;
+  const i64 from = offset_of(&dy_walk, ITEM);
+  T_STORE(dx, ITEM, keep ? dropped(T_LOAD(dy, from), scale) : T_ZERO);
 }
 #endif
 

@@ -1,14 +1,24 @@
-// Softmax along the last axis, and the losses made of it. T is float32 or
-// float64.
+// Softmax along the last axis, and the losses made of it. Results wait in the
+// output for their divisor; of 16 bits, where they would be rounded twice, they
+// are computed again instead.
 
-// The maximum of a row and the sum of exp(x - maximum), whose terms are left in
-// POWER. A NaN, and an infinity that is the maximum, make all results of the
+#if T_HALF
+#define KEPT(p, i, v) (v)
+#define AGAIN(p, i, v) (v)
+#else
+#define KEPT(p, i, v) ((p)[i] = (v))
+#define AGAIN(p, i, v) ((p)[i])
+#endif
+
+// The maximum of a row and the sum of exp(x - maximum), whose terms are kept in
+// y. A NaN, and an infinity that is the maximum, make all results of the
 // row NaN.
-#define SOFTMAX_SUMS(n, i, LOGIT, POWER)                               \
+#define SOFTMAX_SUMS(n, i, LOGIT, y)                                   \
   T_C max, sum;                                                        \
   ROW_FOLD(max, n, larger, T_LOWEST, i, LOGIT);                        \
   ROW_TREE(box, max, larger);                                          \
-  ROW_FOLD(sum, n, T_ADD, T_ZERO, i, POWER = T_EXP(LOGIT - max));      \
+  ROW_FOLD(sum, n, T_ADD, T_ZERO, i,                                   \
+           KEPT(y, at + i, T_EXP(LOGIT - max)));                       \
   ROW_TREE(box, sum, T_ADD)
 
 KERNEL(ROW_ITEMS, softmax)
@@ -19,8 +29,11 @@ KERNEL(ROW_ITEMS, softmax)
   ROW_BOX(T_C, box);
   ROW_BEGIN;
   const i64 n = row < rows ? length : 0, at = row * length;
-  SOFTMAX_SUMS(n, i, x[at + i], y[at + i]);
-  for (i64 i = lane; i < n; i += lanes) y[at + i] /= sum;
+  SOFTMAX_SUMS(n, i, T_LOAD(x, at + i), y);
+  for (i64 i = lane; i < n; i += lanes) {
+    const T_C power = AGAIN(y, at + i, T_EXP(T_LOAD(x, at + i) - max));
+    T_STORE(y, at + i, power / sum);
+  }
 }
 
 KERNEL(ROW_ITEMS, log_softmax)
@@ -32,13 +45,20 @@ KERNEL(ROW_ITEMS, log_softmax)
   ROW_BEGIN;
   const i64 n = row < rows ? length : 0, at = row * length;
   T_C max, sum;
-  ROW_FOLD(max, n, larger, T_LOWEST, i, x[at + i]);
+  ROW_FOLD(max, n, larger, T_LOWEST, i, T_LOAD(x, at + i));
   ROW_TREE(box, max, larger);
-  ROW_FOLD(sum, n, T_ADD, T_ZERO, i, T_EXP(x[at + i] - max));
+  ROW_FOLD(sum, n, T_ADD, T_ZERO, i, T_EXP(T_LOAD(x, at + i) - max));
   ROW_TREE(box, sum, T_ADD);
   const T_C log_sum = T_LOG(sum);
-  for (i64 i = lane; i < n; i += lanes) y[at + i] = x[at + i] - max - log_sum;
+  for (i64 i = lane; i < n; i += lanes) {
+    T_STORE(y, at + i, T_LOAD(x, at + i) - max - log_sum);
+  }
 }
+
+// Element i of a row of scores, x * scale + mask.
+#define SCORE(i)                        \
+  (T_LOAD(x, at + (i)) * (T_C)scale +   \
+   (masked ? T_LOAD(mask, mask_base + (i) * mask_step) : -T_ZERO))
 
 // Of x * scale + mask, in which row r sees the columns up to r % seen_rows
 // when `causal`; a row of -inf gives zeros.
@@ -56,21 +76,19 @@ KERNEL(ROW_ITEMS, masked_softmax)
   if (causal && n > row % seen_rows + 1) n = row % seen_rows + 1;
   const i64 mask_base = masked && row < rows ? offset_of(&mask_rows, row) : 0;
   T_C max, sum;
-  for (i64 i = lane; i < n; i += lanes) y[at + i] = x[at + i] * scale;
-  if (masked) {
-    for (i64 i = lane; i < n; i += lanes) {
-      y[at + i] += mask[mask_base + i * mask_step];
-    }
-  }
-  ROW_FOLD(max, n, larger, T_LOWEST, i, y[at + i]);
+  ROW_FOLD(max, n, larger, T_LOWEST, i, KEPT(y, at + i, SCORE(i)));
   ROW_TREE(box, max, larger);
-  ROW_FOLD(sum, n, T_ADD, T_ZERO, i, y[at + i] = T_EXP(y[at + i] - max));
+  ROW_FOLD(sum, n, T_ADD, T_ZERO, i,
+           KEPT(y, at + i, T_EXP(AGAIN(y, at + i, SCORE(i)) - max)));
   ROW_TREE(box, sum, T_ADD);
   if (row >= rows) return;
   const i64 seen = max == T_LOWEST ? 0 : n;
-  for (i64 i = lane; i < seen; i += lanes) y[at + i] /= sum;
+  for (i64 i = lane; i < seen; i += lanes) {
+    const T_C power = AGAIN(y, at + i, T_EXP(SCORE(i) - max));
+    T_STORE(y, at + i, power / sum);
+  }
   for (i64 i = lane; i < length; i += lanes) {
-    if (i >= seen) y[at + i] = T_ZERO;
+    if (i >= seen) T_STORE(y, at + i, T_ZERO);
   }
 }
 
@@ -85,16 +103,17 @@ KERNEL(ROW_ITEMS, cross_entropy)
   ROW_BOX(T_C, box);
   ROW_BEGIN;
   const i64 n = row < rows ? length : 0, at = row * length;
-  SOFTMAX_SUMS(n, i, x[at + i], backprop[at + i]);
+  SOFTMAX_SUMS(n, i, T_LOAD(x, at + i), backprop);
   const T_C log_sum = T_LOG(sum);
   T_C share;
   ROW_FOLD(share, n, T_ADD, T_ZERO, i,
-           labels[at + i] * (x[at + i] - max - log_sum));
+           T_LOAD(labels, at + i) * (T_LOAD(x, at + i) - max - log_sum));
   ROW_TREE(box, share, T_ADD);
   for (i64 i = lane; i < n; i += lanes) {
-    backprop[at + i] = backprop[at + i] / sum - labels[at + i];
+    const T_C power = AGAIN(backprop, at + i, T_EXP(T_LOAD(x, at + i) - max));
+    T_STORE(backprop, at + i, power / sum - T_LOAD(labels, at + i));
   }
-  if (lane == 0 && row < rows) loss[row] = T_ZERO - share;
+  if (lane == 0 && row < rows) T_STORE(loss, row, T_ZERO - share);
 }
 
 KERNEL(ROW_ITEMS, sparse_cross_entropy)
@@ -118,12 +137,15 @@ KERNEL(ROW_ITEMS, sparse_cross_entropy)
       label = 0;
     }
   }
-  SOFTMAX_SUMS(n, i, x[at + i], backprop[at + i]);
+  SOFTMAX_SUMS(n, i, T_LOAD(x, at + i), backprop);
   for (i64 i = lane; i < n; i += lanes) {
-    const T p = backprop[at + i] / sum;
-    backprop[at + i] = i == label ? p - T_ONE : p;
+    const T_C power = AGAIN(backprop, at + i, T_EXP(T_LOAD(x, at + i) - max));
+    const T_C p = power / sum;
+    T_STORE(backprop, at + i, i == label ? p - T_ONE : p);
   }
-  if (lane == 0 && n > 0) loss[row] = T_LOG(sum) - (x[at + label] - max);
+  if (lane == 0 && n > 0) {
+    T_STORE(loss, row, T_LOG(sum) - (T_LOAD(x, at + label) - max));
+  }
 }
 
 // 1 where fewer than k elements of the row are larger than the target's; 0 for

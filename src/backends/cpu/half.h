@@ -1,0 +1,58 @@
+// bfloat16 and float16 on their way to the float32 kernels and back: memory of
+// the thread, and operands as float32. Re-entrant.
+
+#ifndef BERTH_BACKENDS_CPU_HALF_H_
+#define BERTH_BACKENDS_CPU_HALF_H_
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/loops.h"
+#include "backends/reference/scratch.h"
+
+namespace berth::cpu {
+
+// Elements of a block that stays in the nearest cache with its neighbours.
+inline constexpr int64_t kHalfBlock = 4096;
+
+inline bool is_half(DType d) { return (kHalfTypes & dtype_bit(d)) != 0; }
+
+inline void widen_half(DType dtype, const uint16_t* x, float* y, int64_t n) {
+  const Loops& l = loops();
+  (dtype == bfloat16 ? l.widen_bfloat16 : l.widen_float16)(x, y, n);
+}
+inline void round_half(DType dtype, const float* x, uint16_t* y, int64_t n) {
+  const Loops& l = loops();
+  (dtype == bfloat16 ? l.round_bfloat16 : l.round_float16)(x, y, n);
+}
+
+// Floats that the thread keeps for the next call.
+class HalfRoom {
+ public:
+  explicit HalfRoom(int64_t floats)
+      : bytes_(float_bytes(floats)),
+        memory_(static_cast<float*>(reference::take_scratch(bytes_))) {}
+  ~HalfRoom() { reference::return_scratch(memory_, bytes_); }
+  HalfRoom(const HalfRoom&) = delete;
+  HalfRoom& operator=(const HalfRoom&) = delete;
+  float* get() const { return memory_; }
+
+ private:
+  const size_t bytes_;
+  float* const memory_;
+};
+
+// Where element `i` of a view lies.
+inline void* half_place(const View& v, int64_t i) {
+  return v.as<std::byte>() + i * static_cast<int64_t>(size_of(v.dtype));
+}
+
+// Computes a call of bfloat16 or float16 with the reference kernel.
+void run_half_reference(const KernelCall& call);
+
+// Parts of half_kernels.cc: ops whose rows are independent of each other, and
+// whole calls in float32.
+void add_half_rows(KernelTable& t);
+void add_half_calls(KernelTable& t);
+
+}  // namespace berth::cpu
+
+#endif  // BERTH_BACKENDS_CPU_HALF_H_
