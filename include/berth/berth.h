@@ -29,6 +29,7 @@
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/tensor.h"
+#include "berth/train.h"
 #include "berth/variable.h"
 
 #endif  // BERTH_BERTH_H_

@@ -104,6 +104,13 @@ class FunctionCore {
   berth::placement::Explanation explain(const std::string& op) const;
   int num_traces() const;
 
+  // What decides the random numbers of coming calls, as text for checkpoints:
+  // for each signature the numbers of its random calls, and how often it ran.
+  std::string random_state() const;
+  // Goes on from there, with signatures that are traced and those that will
+  // be. Throws errors::InvalidArgument for another text.
+  void set_random_state(const std::string& text);
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

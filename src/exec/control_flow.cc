@@ -21,7 +21,8 @@ size_t bytes_of(DType dtype, const Shape& shape) {
 std::unique_ptr<Plan::Impl> nested_plan(Graph body,
                                         const PlanOptions& options) {
   PlanOptions own = options;
-  own.steps = nullptr;  // a body counts its own runs
+  // A body counts its own runs.
+  own.steps = options.body_steps ? options.body_steps->take() : nullptr;
   auto plan = Plan::Impl::build(std::move(body), own, true);
   for (const PlanOutput& o : plan->program->outputs) {
     const PlanBuffer& b = plan->program->buffers[o.buffer];

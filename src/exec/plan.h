@@ -26,6 +26,20 @@ namespace berth {
 
 struct Program;
 
+// Counters of the bodies of loops and branches, in the order in which their
+// plans are made.
+struct BodySteps {
+  std::vector<std::shared_ptr<std::atomic<uint64_t>>> counters;
+  size_t next = 0;
+
+  std::shared_ptr<std::atomic<uint64_t>> take() {
+    if (next == counters.size()) {
+      counters.push_back(std::make_shared<std::atomic<uint64_t>>(0));
+    }
+    return counters[next++];
+  }
+};
+
 struct PlanOptions {
   // Parts per forked region; results depend on it alone. 0: the number of
   // cores of the device.
@@ -46,6 +60,8 @@ struct PlanOptions {
   // Counts the runs for random ops; null: the plan's own. Plans of one step on
   // other devices share it, so that the numbers go on.
   std::shared_ptr<std::atomic<uint64_t>> steps = nullptr;
+  // The same for the bodies of its loops and branches.
+  std::shared_ptr<BodySteps> body_steps = nullptr;
   // Makes runs ignore wait .second of step .first, or final wait .second of
   // stream -.first - 1 (tests of the waits themselves).
   std::optional<std::pair<int, int>> dropped_wait = std::nullopt;

@@ -248,6 +248,8 @@ CompiledGraph compile_graph(const CompileJob& job) {
   // Program: pin_reads, make_schedule, PlanBuilder, make_runner, of the step
   // and of each body (Plan::Impl::build).
   options.steps = job.steps;
+  options.body_steps = job.body_steps;
+  if (options.body_steps) options.body_steps->next = 0;
   c.plan = Plan::build(std::move(g), options);
   return c;
 }

@@ -29,6 +29,7 @@ struct CompileJob {
   std::vector<std::string> argument_on;
   // Counts the runs for random ops.
   std::shared_ptr<std::atomic<uint64_t>> steps;
+  std::shared_ptr<BodySteps> body_steps;
 };
 
 struct CompiledGraph {

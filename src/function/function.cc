@@ -4,7 +4,10 @@
 
 #include <chrono>
 #include <list>
+#include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/diagnostics.h"
 #include "base/immortal.h"
@@ -16,6 +19,7 @@
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "ops/op_call.h"
+#include "ops/random_key.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth {
@@ -60,6 +64,14 @@ bool accepts(const std::vector<TensorSpec>& specs, const Tensors& leaves) {
   return true;
 }
 
+// The same in every process.
+std::string key_of(const Signature& s) {
+  std::string key;
+  for (const TensorSpec& leaf : s.leaves) key += leaf.str() + " ";
+  for (const unsigned char c : s.fixed) key += fmt::format("{:02x}", c);
+  return key + " " + s.scope;
+}
+
 }  // namespace
 
 class FunctionCore::Impl {
@@ -71,6 +83,12 @@ class FunctionCore::Impl {
     std::shared_ptr<GraphCallable> callable;
     std::any structure;
     double trace_seconds = 0;
+    TracedRandomIds::Ids random_ids;
+  };
+  // Of a signature that there is not, or not yet.
+  struct Earlier {
+    TracedRandomIds::Ids random_ids;
+    GraphCallable::RunCounts counts;
   };
 
   std::shared_ptr<Traced> find_or_trace(const Tensors& leaves,
@@ -92,6 +110,7 @@ class FunctionCore::Impl {
   const FunctionOptions options_;
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<Traced>> traced_;  // last used first
+  std::map<std::string, Earlier> earlier_;
   int num_traces_ = 0;
 };
 
@@ -107,7 +126,12 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find_or_trace(
   std::lock_guard lock(mutex_);
   if (auto traced = find(leaves, fixed)) return traced;
   traced_.push_front(fresh);
-  if (traced_.size() > kMaxSignatures) traced_.pop_back();
+  if (traced_.size() > kMaxSignatures) {
+    const Traced& oldest = *traced_.back();
+    earlier_[key_of(oldest.signature)] = {oldest.random_ids,
+                                          oldest.callable->run_counts()};
+    traced_.pop_back();
+  }
   if (++num_traces_ == kManyTraces) {
     report({"retrace", debugging::Severity::kLint,
             fmt::format("function \"{}\" was traced {} times; pass numbers "
@@ -184,8 +208,17 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
     traced->signature.leaves.push_back(spec);
     args.push_back(tracer.add_arg(spec));
   }
+  std::optional<Earlier> earlier;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = earlier_.find(key_of(traced->signature));
+    if (it != earlier_.end()) earlier = it->second;
+  }
+  TracedRandomIds ids(earlier ? std::optional(earlier->random_ids)
+                              : std::nullopt);
   tracer.start();
   const Tensors results = body.trace(body.context, args, &traced->structure);
+  traced->random_ids = ids.taken();
   for (const Tensor& t : results) {
     if (!t.defined() || t.dtype() != resource) continue;
     throw errors::InvalidArgument(fmt::format(
@@ -196,6 +229,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::trace(
   traced->callable =
       std::make_shared<GraphCallable>(std::move(graph), options_);
   traced->callable->check_contract_names();
+  if (earlier) traced->callable->set_run_counts(std::move(earlier->counts));
   traced->trace_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -313,6 +347,59 @@ placement::Explanation FunctionCore::explain(const std::string& op) const {
 int FunctionCore::num_traces() const {
   std::lock_guard lock(impl_->mutex_);
   return impl_->num_traces_;
+}
+
+std::string FunctionCore::random_state() const {
+  std::map<std::string, Impl::Earlier> all;
+  {
+    std::lock_guard lock(impl_->mutex_);
+    all = impl_->earlier_;
+    for (const auto& t : impl_->traced_) {
+      all[key_of(t->signature)] = {t->random_ids, t->callable->run_counts()};
+    }
+  }
+  nlohmann::json list = nlohmann::json::object();
+  for (const auto& [key, e] : all) {
+    list[key] = {{"seed", e.random_ids.seed},
+                 {"ids", e.random_ids.ids},
+                 {"runs", e.counts}};
+  }
+  using nlohmann::json;
+  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+void FunctionCore::set_random_state(const std::string& text) {
+  std::map<std::string, Impl::Earlier> all;
+  try {
+    const nlohmann::json list = nlohmann::json::parse(text);
+    for (const auto& [key, e] : list.items()) {
+      Impl::Earlier& one = all[key];
+      e.at("seed").get_to(one.random_ids.seed);
+      e.at("ids").get_to(one.random_ids.ids);
+      e.at("runs").get_to(one.counts);
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: this is no random state of a function ({}); expected "
+                    "what random_state() returned",
+                    impl_->options_.name, error.what()));
+  }
+  std::lock_guard lock(impl_->mutex_);
+  // A trace whose numbers are others than then, or which there was not then,
+  // is made anew.
+  std::erase_if(impl_->traced_, [&](const auto& t) {
+    const auto it = all.find(key_of(t->signature));
+    const bool known = it != all.end();
+    if (!(known ? t->random_ids == it->second.random_ids
+                : t->random_ids.ids.empty())) {
+      return true;
+    }
+    t->callable->set_run_counts(known ? it->second.counts
+                                      : GraphCallable::RunCounts{});
+    if (known) all.erase(it);
+    return false;
+  });
+  impl_->earlier_ = std::move(all);
 }
 
 }  // namespace berth

@@ -30,6 +30,31 @@ double now_seconds() {
       .count();
 }
 
+std::string key_of(const std::vector<Shape>& shapes) {
+  std::string key;
+  for (const Shape& s : shapes) key += s.str();
+  return key;
+}
+
+template <class Compiled>
+std::vector<uint64_t> counts_of(const Compiled& c) {
+  std::vector<uint64_t> counts = {*c.steps};
+  for (const auto& body : c.body_steps->counters) counts.push_back(*body);
+  return counts;
+}
+
+template <class Compiled>
+void set_counts(Compiled& c, const std::vector<uint64_t>& counts) {
+  *c.steps = counts.empty() ? 0 : counts[0];
+  auto& bodies = c.body_steps->counters;
+  for (size_t i = bodies.size() + 1; i < counts.size(); ++i) {
+    bodies.push_back(std::make_shared<std::atomic<uint64_t>>(0));
+  }
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    *bodies[i] = i + 1 < counts.size() ? counts[i + 1] : 0;
+  }
+}
+
 bool is_placeholder(const Node& n) {
   return n.op->graph_only() && n.op->kind() != OpKind::kTransfer;
 }
@@ -61,18 +86,14 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
     const std::vector<Shape>& shapes,
     const std::vector<std::string>& argument_on) const {
   const double start = now_seconds();
-  CompileJob job{graph_, options_, contracts_, shapes, argument_on, nullptr};
-  {
-    // The same step on other shares goes on with its random numbers.
-    std::lock_guard lock(mutex_);
-    for (const auto& other : plans_) {
-      if (other->shapes == shapes) job.steps = other->steps;
-    }
-  }
-  if (!job.steps) job.steps = std::make_shared<std::atomic<uint64_t>>(0);
   auto c = std::make_shared<Compiled>();
   c->shapes = shapes;
-  c->steps = job.steps;
+  {
+    std::lock_guard lock(mutex_);
+    start_counts(*c);
+  }
+  const CompileJob job{graph_,      options_, contracts_,   shapes,
+                       argument_on, c->steps, c->body_steps};
   for (int tries = 0; tries < kMostTries; ++tries) {
     c->rewrite_key = rewrite_key();
     c->policy_key = policy_key();
@@ -86,6 +107,69 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
   c->seconds = now_seconds() - start;
   note_contracts(*c);
   return c;
+}
+
+GraphCallable::RunCounts GraphCallable::part_of(const RunCounts& all,
+                                                const std::string& prefix) {
+  RunCounts part;
+  for (const auto& [key, counts] : all) {
+    if (key.starts_with(prefix)) part[key.substr(prefix.size())] = counts;
+  }
+  return part;
+}
+
+void GraphCallable::start_counts(Compiled& c) const {
+  // The same step on other shares goes on with its random numbers.
+  for (const auto& other : plans_) {
+    if (other->shapes != c.shapes) continue;
+    c.steps = other->steps;
+    c.body_steps = other->body_steps;
+    return;
+  }
+  c.steps = std::make_shared<std::atomic<uint64_t>>(0);
+  c.body_steps = std::make_shared<BodySteps>();
+  const auto before = counts_.find(key_of(c.shapes));
+  if (before == counts_.end()) return;
+  set_counts(c, before->second);
+  counts_.erase(before);
+}
+
+GraphCallable::RunCounts GraphCallable::run_counts() const {
+  RunCounts all;
+  std::shared_ptr<GraphCallable> taped;
+  {
+    std::lock_guard lock(mutex_);
+    all = counts_;
+    for (const auto& c : plans_) all[key_of(c->shapes)] = counts_of(*c);
+    taped = taped_;
+  }
+  const auto add = [&](const char* prefix, const GraphCallable& f) {
+    for (auto& [key, counts] : f.run_counts()) {
+      all[prefix + key] = std::move(counts);
+    }
+  };
+  if (taped) add(kTaped, *taped);
+  if (backward_) add(kGradient, *backward_->function);
+  return all;
+}
+
+void GraphCallable::set_run_counts(RunCounts counts) {
+  std::shared_ptr<GraphCallable> taped;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& c : plans_) {
+      const std::string key = key_of(c->shapes);
+      const auto it = counts.find(key);
+      set_counts(*c, it == counts.end() ? std::vector<uint64_t>{} : it->second);
+    }
+    for (const auto& c : plans_) counts.erase(key_of(c->shapes));
+    counts_ = counts;
+    taped = taped_;
+  }
+  if (taped) taped->set_run_counts(part_of(counts, kTaped));
+  if (backward_) {
+    backward_->function->set_run_counts(part_of(counts, kGradient));
+  }
 }
 
 uint64_t GraphCallable::rewrite_key() const {
@@ -120,7 +204,9 @@ void GraphCallable::keep(std::shared_ptr<Compiled> c, bool use) {
   const bool first = use || plans_.empty();
   plans_.insert(first ? plans_.begin() : std::next(plans_.begin()),
                 std::move(c));
-  if (plans_.size() > kMaxPlans) plans_.pop_back();
+  if (plans_.size() <= kMaxPlans) return;
+  counts_[key_of(plans_.back()->shapes)] = counts_of(*plans_.back());
+  plans_.pop_back();
 }
 
 std::shared_ptr<GraphCallable::Compiled> GraphCallable::compiled_for(

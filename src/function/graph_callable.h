@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -62,6 +63,15 @@ class GraphCallable final : public Callable {
   const Graph& traced() const { return traced_; }
   size_t num_args() const { return graph_.args.size(); }
 
+  // How often each plan ran, and each body in it, which decides what their
+  // random ops draw: by shapes of arguments, with those of the variant for
+  // tapes and its gradient. Also of plans that were given up, or that are yet
+  // to be made.
+  using RunCounts = std::map<std::string, std::vector<uint64_t>>;
+  RunCounts run_counts() const;
+  // Plans, made or not, go on from there; those that are not named from 0.
+  void set_run_counts(RunCounts counts);
+
   struct Stages {
     std::string traced, optimized, placed, plan;
   };
@@ -91,6 +101,7 @@ class GraphCallable final : public Callable {
     std::string certificate;   // of the planner; "": by rules
     CostTable planned_costs;   // of the placed graph, when it was planned
     std::shared_ptr<std::atomic<uint64_t>> steps;  // of these shapes
+    std::shared_ptr<BodySteps> body_steps;
     std::shared_ptr<Plan> plan;
     PlacedGraph placed;
     double seconds = 0;
@@ -103,6 +114,12 @@ class GraphCallable final : public Callable {
     bool checked_once = false;
     double recorded_us = -1;  // measured, beside its prediction
   };
+  // Counters of a new plan; the caller holds mutex_.
+  void start_counts(Compiled& c) const;
+  // Those whose name begins with `prefix`, without it.
+  static constexpr const char* kTaped = "taped ";
+  static constexpr const char* kGradient = "gradient ";
+  static RunCounts part_of(const RunCounts& all, const std::string& prefix);
   // Compiles for given argument shapes, or returns what exists.
   std::shared_ptr<Compiled> compiled_for(std::span<const Tensor* const> in);
   // Returns the plan that fits now, or null; with `use` it is the one used
@@ -159,6 +176,7 @@ class GraphCallable final : public Callable {
   mutable std::mutex mutex_;  // what follows; nobody compiles under it
   std::list<std::shared_ptr<Compiled>> plans_;  // last used first
   std::shared_ptr<GraphCallable> taped_;
+  mutable RunCounts counts_;  // of plans that there are not
 };
 
 }  // namespace berth

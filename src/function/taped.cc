@@ -165,7 +165,10 @@ std::shared_ptr<GraphCallable> GraphCallable::taped() {
   auto taped = std::make_shared<GraphCallable>(f.take(), options_);
   taped->backward_ = std::move(back);
   std::lock_guard lock(mutex_);
-  if (!taped_) taped_ = std::move(taped);
+  if (!taped_) {
+    taped->set_run_counts(part_of(counts_, kTaped));
+    taped_ = std::move(taped);
+  }
   return taped_;
 }
 

@@ -13,6 +13,7 @@
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
 #include "op/device_scope.h"
+#include "op/dispatcher.h"
 #include "ops/array_util.h"
 #include "ops/families.h"
 #include "ops/random_key.h"
@@ -28,9 +29,9 @@ std::atomic<int64_t> g_seed{0};
 std::atomic<uint32_t> g_next_id{0};
 
 // The seed of a call: SplitMix64 of both, so that (1, 2) and (2, 1) differ.
-int64_t mixed_seed(std::optional<int64_t> own) {
-  const auto seed = static_cast<uint64_t>(g_seed.load());
-  if (!own) return static_cast<int64_t>(seed);
+int64_t mixed_seed(int64_t of_process, std::optional<int64_t> own) {
+  if (!own) return of_process;
+  const auto seed = static_cast<uint64_t>(of_process);
   uint64_t z = seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(*own) +
                0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -43,12 +44,42 @@ int64_t mixed_seed(std::optional<int64_t> own) {
 
 namespace {
 thread_local UncountedRandomKeys* t_uncounted = nullptr;
-}
+thread_local TracedRandomIds* t_traced_ids = nullptr;
+}  // namespace
 
 RandomKey next_random_key(std::optional<int64_t> own) {
-  const uint32_t id =
-      t_uncounted ? t_uncounted->take() : random::g_next_id.fetch_add(1);
-  return {random::mixed_seed(own), int64_t{id}};
+  const int64_t seed = random::g_seed;
+  if (t_uncounted) {
+    return {random::mixed_seed(seed, own), int64_t{t_uncounted->take()}};
+  }
+  if (t_traced_ids && tracing()) return t_traced_ids->take(own);
+  const uint32_t id = random::g_next_id.fetch_add(1);
+  return {random::mixed_seed(seed, own), int64_t{id}};
+}
+
+RandomState random_state() {
+  return {random::g_seed, int64_t{random::g_next_id}};
+}
+void set_random_state(const RandomState& state) {
+  random::g_seed = state.seed;
+  random::g_next_id = static_cast<uint32_t>(state.next_id);
+}
+
+TracedRandomIds::TracedRandomIds(std::optional<Ids> earlier)
+    : outer_(t_traced_ids),
+      earlier_(std::move(earlier)),
+      taken_{earlier_ ? earlier_->seed : random::g_seed.load(), {}} {
+  t_traced_ids = this;
+}
+TracedRandomIds::~TracedRandomIds() { t_traced_ids = outer_; }
+
+RandomKey TracedRandomIds::take(std::optional<int64_t> own) {
+  const size_t at = taken_.ids.size();
+  const bool again = earlier_ && at < earlier_->ids.size();
+  const int64_t id =
+      again ? earlier_->ids[at] : int64_t{random::g_next_id.fetch_add(1)};
+  taken_.ids.push_back(id);
+  return {random::mixed_seed(taken_.seed, own), id};
 }
 
 UncountedRandomKeys::UncountedRandomKeys()

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace berth {
 
@@ -17,6 +18,43 @@ struct RandomKey {
 // which `own` is mixed, and the number of the call since random::set_seed().
 // Thread-safe.
 RandomKey next_random_key(std::optional<int64_t> own);
+
+// What random calls of the process draw from next. Thread-safe.
+struct RandomState {
+  int64_t seed = 0;
+  int64_t next_id = 0;
+};
+RandomState random_state();
+void set_random_state(const RandomState& state);
+
+// The numbers of the random calls of one trace, which make up what its step
+// draws. With those of an earlier trace of the same step it gives them out
+// again, and the process does not count them; calls beyond them count as ever.
+// What is computed at once meanwhile, such as the first weights of a layer, is
+// no part of the trace. One thread.
+class TracedRandomIds {
+ public:
+  struct Ids {
+    int64_t seed = 0;  // of the process
+    std::vector<int64_t> ids;
+    bool operator==(const Ids&) const = default;
+  };
+
+  explicit TracedRandomIds(std::optional<Ids> earlier);
+  ~TracedRandomIds();
+  TracedRandomIds(const TracedRandomIds&) = delete;
+  TracedRandomIds& operator=(const TracedRandomIds&) = delete;
+
+  const Ids& taken() const { return taken_; }
+
+ private:
+  friend RandomKey next_random_key(std::optional<int64_t> own);
+  RandomKey take(std::optional<int64_t> own);
+
+  TracedRandomIds* const outer_;
+  const std::optional<Ids> earlier_;
+  Ids taken_;
+};
 
 // Random calls of this thread do not count until the end of the block: what is
 // traced here is not kept, and what comes afterwards draws as if it had not

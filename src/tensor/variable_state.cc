@@ -133,10 +133,11 @@ VariableState& variable_state(const Tensor& handle) {
 void check_not_torn(VariableState& state) {
   if (!state.torn) return;
   std::lock_guard lock(state.torn_mutex);
-  throw errors::FailedPrecondition(fmt::format(
-      "variable '{}' holds a half-made update: {}; assign or restore it before "
-      "reading",
-      state.name, state.torn_by));
+  throw errors::FailedPrecondition(
+      fmt::format("variable '{}' holds a half-made update: {}; assign it, or "
+                  "restore it before reading: train::Checkpoint::restore(), "
+                  "or model.load_weights()",
+                  state.name, state.torn_by));
 }
 
 Tensor read_variable(const Tensor& handle) {

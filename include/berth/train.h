@@ -1,0 +1,259 @@
+// train: checkpoints (tf.train).
+//
+//   train::Checkpoint checkpoint({{"model", model}, {"epoch", epoch}});
+//   train::CheckpointManager manager(checkpoint, "runs/7", {.max_to_keep = 3});
+//   manager.restore_or_initialize();
+//   ... manager.save();
+// A checkpoint at "runs/7/ckpt-3" is ckpt-3.safetensors (or several) with the
+// values and ckpt-3.json, the manifest, which is written last: without it
+// there is no checkpoint. Files are complete on the disk before they get their
+// names, so that whoever is killed leaves the checkpoint before.
+// Values have names, not places: they are restored onto any devices.
+// One Checkpoint belongs to one thread at a time. docs/checkpoints.md.
+
+#ifndef BERTH_TRAIN_H_
+#define BERTH_TRAIN_H_
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/site.h"
+#include "berth/tensor.h"
+#include "berth/variable.h"
+
+namespace berth::train {
+
+// What an object has besides variables.
+struct ObjectState {
+  std::map<std::string, Tensor> tensors;
+  std::string text;  // UTF-8
+};
+
+struct NamedVariable {
+  // Differs from the others' of its object, and is the same in every process.
+  // Of a slot: "{}/momentum", where {} becomes the name of `slot_of`.
+  std::string name;
+  Variable variable;
+  Variable slot_of = {};  // of an optimizer: what it belongs to
+};
+
+// How an object is kept. Models, layers, optimizers, metrics, functions and
+// iterators have theirs; derive from it for objects of your own. Its methods
+// are called by the thread that saves or restores.
+class Tracked {
+ public:
+  virtual ~Tracked() = default;
+  virtual std::string kind() const = 0;  // "Model": for manifest and errors
+  virtual std::vector<NamedVariable> variables() const { return {}; }
+  virtual ObjectState state() const { return {}; }
+  // Called after the variables have their values.
+  virtual void set_state(const ObjectState&) {}
+  // Makes the slots that these variables will have.
+  virtual void make_slots(const std::vector<Variable>&) {}
+  // What stands before {} in the names of slots.
+  virtual std::string slot_prefix() const { return {}; }
+  // Takes the value of a variable that is not made yet, for when it is.
+  // False: there will be none of that name.
+  virtual bool restore_later(const std::string& name, const Tensor& value);
+  // Has variables that may be tracked on their own as well: these names win.
+  virtual bool has_parts() const { return false; }
+};
+
+template <class T>
+concept HasTracked = requires(const T& t) {
+  { t.tracked() } -> std::convertible_to<std::shared_ptr<Tracked>>;
+};
+
+template <class F>
+concept HasRandomState = requires(const F& f) {
+  f.core().random_state();
+};
+
+// Anything that a checkpoint can hold. Numbers and texts are kept by
+// reference and must live as long.
+class Trackable {
+ public:
+  Trackable(std::shared_ptr<Tracked> tracked);        // NOLINT
+  Trackable(const Variable& variable);                // NOLINT
+  Trackable(const std::vector<Variable>& variables);  // NOLINT: "0", "1", ...
+  Trackable(int& value);                              // NOLINT
+  Trackable(int64_t& value);                          // NOLINT
+  Trackable(double& value);                           // NOLINT
+  Trackable(bool& value);                             // NOLINT
+  Trackable(std::string& value);                      // NOLINT
+  template <HasTracked T>
+  Trackable(const T& object)  // NOLINT
+      : Trackable(std::shared_ptr<Tracked>(object.tracked())) {}
+  // What the random ops of a Function draw next.
+  template <HasRandomState F>
+  Trackable(const F& f)  // NOLINT
+      : Trackable(of_function([f] { return f.core().random_state(); },
+                              [f](const std::string& text) {
+                                f.core().set_random_state(text);
+                              })) {}
+
+  const std::shared_ptr<Tracked>& tracked() const { return tracked_; }
+
+ private:
+  static std::shared_ptr<Tracked> of_function(
+      std::function<std::string()> state,
+      std::function<void(const std::string&)> set_state);
+  std::shared_ptr<Tracked> tracked_;
+};
+
+// The process's random state: what random::set_seed() set, and how many random
+// calls there were.
+Trackable random_state();
+
+using Objects = std::vector<std::pair<std::string, Trackable>>;
+
+struct CheckpointOptions {
+  // Copies the values, and writes them while the program goes on. The next
+  // save, or sync(), waits for it and throws what went wrong.
+  bool enable_async = false;
+  // Files that the values are shared out to, written side by side.
+  int shards = 1;
+};
+
+// What restore() found. Unless expect_partial() or an assert follows, what did
+// not fit is reported ("checkpoint-partial") when the last copy ends.
+class LoadStatus {
+ public:
+  // Names in the checkpoint. `deferred`: values of variables that are yet to be
+  // made. `missing`: of objects, but not in the checkpoint; they stay as they
+  // are. `unused`: in the checkpoint alone.
+  const std::vector<std::string>& restored() const;
+  const std::vector<std::string>& deferred() const;
+  const std::vector<std::string>& missing() const;
+  const std::vector<std::string>& unused() const;
+
+  // Throw errors::FailedPrecondition with the names when there are missing or
+  // unused ones; missing ones.
+  const LoadStatus& assert_consumed(Site site = Site::here()) const;
+  const LoadStatus& assert_existing_objects_matched(
+      Site site = Site::here()) const;
+  // Says that this is meant.
+  const LoadStatus& expect_partial() const;
+
+  struct Found;
+  explicit LoadStatus(std::shared_ptr<Found> found)
+      : found_(std::move(found)) {}
+
+ private:
+  std::shared_ptr<Found> found_;
+};
+
+// A value handle.
+class Checkpoint {
+ public:
+  // Names must differ; they become the first part of the names of values.
+  // Throws errors::InvalidArgument.
+  explicit Checkpoint(Objects objects, Site site = Site::here());
+
+  // Writes "PREFIX-N", where N counts the saves, and returns that path; the
+  // folder is made if it is not there. Throw errors::ResourceExhausted (the
+  // disk is full), PermissionDenied, NotFound (no folder, in write()),
+  // Unavailable (another writer), FailedPrecondition (a variable is torn);
+  // what was there before stays.
+  std::string save(const std::string& file_prefix,
+                   const CheckpointOptions& options = {},
+                   Site site = Site::here());
+  // The same as `path` itself, uncounted.
+  std::string write(const std::string& path,
+                    const CheckpointOptions& options = {},
+                    Site site = Site::here());
+
+  // Puts the values of "dir/ckpt-3" (or latest_checkpoint()) back into the
+  // objects, also into torn variables; restore() goes on counting there.
+  // Nothing changes when a shape or dtype does not fit
+  // (errors::InvalidArgument) or a file is missing (NotFound), cut short or of
+  // another kind (DataLoss), or newer than this library (Unimplemented). Bytes
+  // that were damaged in place are found while they are read: what was read
+  // until then is torn, and can be restored from elsewhere.
+  LoadStatus restore(const std::string& path, Site site = Site::here());
+  LoadStatus read(const std::string& path, Site site = Site::here());
+
+  // Waits until what is being written is written. Throws what failed.
+  void sync();
+
+  int64_t save_counter() const;
+
+  struct Impl;
+
+ private:
+  friend class CheckpointManager;
+  std::shared_ptr<Impl> impl_;
+};
+
+struct CheckpointManagerOptions {
+  int max_to_keep = 5;  // older ones are deleted; 0: all stay
+  // Of those that would be deleted, one per so many hours stays; 0: none.
+  double keep_checkpoint_every_n_hours = 0;
+  std::string checkpoint_name = "ckpt";
+  // Numbers the checkpoints, instead of the count of saves: an integer scalar.
+  Variable step_counter = {};
+  // save() does nothing until the counter has risen by so much; 0: it saves.
+  int64_t checkpoint_interval = 0;
+  // Called by restore_or_initialize() when there is no checkpoint.
+  std::function<void()> init_fn = {};
+  CheckpointOptions checkpoint_options = {};
+};
+
+// Checkpoints of one folder, numbered.
+class CheckpointManager {
+ public:
+  // Throws errors::InvalidArgument for options that make no sense. Nothing is
+  // written before the first save().
+  CheckpointManager(Checkpoint checkpoint, std::string directory,
+                    CheckpointManagerOptions options = {},
+                    Site site = Site::here());
+
+  // Saves, then deletes what is too old. Returns the path; nullopt when
+  // checkpoint_interval has not passed. From the first one on the folder is
+  // this manager's: another one gets errors::Unavailable. Throws what
+  // Checkpoint::save() throws.
+  std::optional<std::string> save(
+      std::optional<int64_t> checkpoint_number = std::nullopt,
+      bool check_interval = true, Site site = Site::here());
+
+  // Restores the latest, all of it (LoadStatus::assert_consumed); without one
+  // calls init_fn. Returns the path of what was restored.
+  std::optional<std::string> restore_or_initialize(Site site = Site::here());
+
+  // Waits for asynchronous saves; throws their errors.
+  void sync();
+
+  // The complete ones, oldest first; the last of them.
+  std::vector<std::string> checkpoints() const;
+  std::optional<std::string> latest_checkpoint() const;
+  const std::string& directory() const;
+  int64_t checkpoint_interval() const;
+  Checkpoint checkpoint() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// Returns the path of the complete checkpoint that was saved last in a folder;
+// nullopt when there is none, or no such folder.
+std::optional<std::string> latest_checkpoint(const std::string& checkpoint_dir);
+
+// Names, shapes and dtypes in a checkpoint, or in the latest one of a folder.
+// Throws as Checkpoint::read() does.
+std::vector<TensorSpec> list_variables(const std::string& ckpt_dir_or_file,
+                                       Site site = Site::here());
+// Reads one of them, to the host. Throws errors::NotFound with near names.
+Tensor load_variable(const std::string& ckpt_dir_or_file,
+                     const std::string& name, Site site = Site::here());
+
+}  // namespace berth::train
+
+#endif  // BERTH_TRAIN_H_

@@ -1,0 +1,91 @@
+// What a Checkpoint is made of: the list of its values, and who writes them.
+
+#ifndef BERTH_IO_CHECKPOINT_IMPL_H_
+#define BERTH_IO_CHECKPOINT_IMPL_H_
+
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "berth/train.h"
+#include "io/manifest.h"
+#include "io/new_file.h"
+#include "io/safetensors.h"
+#include "io/staging.h"
+
+namespace berth::train {
+
+// Values by their names in the checkpoint.
+struct NamedValues {
+  std::map<std::string, Variable> variables;
+  std::map<const TensorImpl*, std::string> name_of;
+};
+
+// What one save writes.
+struct SaveJob {
+  std::string path, subject;
+  io::Manifest manifest;
+  std::vector<io::TensorToWrite> tensors;
+  int shards = 1;
+  std::unique_ptr<io::WriteLock> lock;  // of the path, while it is written
+
+  // Writes the files, then the manifest. Throws.
+  void run();
+};
+
+struct Checkpoint::Impl {
+  Impl(Objects objects, Site site);
+  ~Impl();
+
+  // The names of all variables that there are.
+  NamedValues named_values() const;
+  // Everything, as it is now.
+  SaveJob collect(const std::string& path, Site site) const;
+  void save(SaveJob job, const CheckpointOptions& options);
+  // Waits for what is being written; throws its error.
+  void wait();
+  // The same; says on the error stream what was lost.
+  void wait_at_end() noexcept;
+
+  LoadStatus restore(const std::string& path, bool counts, const char* what,
+                     Site site);
+
+  Objects objects;
+  int64_t save_counter = 0;
+
+ private:
+  io::Staging staging_;  // of asynchronous saves, kept for the next one
+  std::thread writer_;
+  std::exception_ptr error_;  // of the last one; written by it before it ends
+};
+
+struct LoadStatus::Found {
+  std::string path;
+  Site site = {};
+  std::vector<std::string> restored, deferred, missing, unused;
+  bool meant = false;
+
+  ~Found();
+  std::string text() const;
+};
+
+// "Checkpoint.save (train.cc:12)"
+std::string call_at(const char* what, Site site);
+
+// The part of a shard, "ckpt-3-00001-of-00004.safetensors".
+std::string shard_name(const std::string& base, int shard, int shards);
+
+// The name of what replica `part` has of a variable.
+std::string part_name(const std::string& variable, size_t part);
+
+// Writes host bytes from `fill` to a variable, which is then no longer torn;
+// torn when `fill` throws.
+void fill_variable(const Variable& v, const std::string& why, Site site,
+                   const std::function<void(std::byte*)>& fill);
+
+}  // namespace berth::train
+
+#endif  // BERTH_IO_CHECKPOINT_IMPL_H_

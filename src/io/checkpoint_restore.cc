@@ -1,0 +1,409 @@
+// Checkpoint: putting values back.
+//
+// First everything is looked at, then variables are written: what does not fit
+// changes nothing.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <set>
+
+#include "base/diagnostics.h"
+#include "base/where.h"
+#include "berth/errors.h"
+#include "device/device_manager.h"
+#include "io/checkpoint_impl.h"
+#include "op/dispatcher.h"
+#include "ops/op_call.h"
+#include "tensor/tensor_impl.h"
+#include "tensor/variable_state.h"
+
+namespace berth::train {
+
+namespace {
+
+constexpr size_t kNamedInErrors = 6;
+
+std::string some_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kNamedInErrors); ++i) {
+    text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", names[i]);
+  }
+  if (names.size() > kNamedInErrors) {
+    text += fmt::format(" and {} more", names.size() - kNamedInErrors);
+  }
+  return text;
+}
+
+// A value in one of the files.
+struct Place {
+  const io::SafetensorsFile* file = nullptr;
+  int index = -1;
+  const io::SafetensorsFile::Info& info() const {
+    return file->tensors()[static_cast<size_t>(index)];
+  }
+};
+
+// Where a value goes.
+struct Target {
+  std::string name;
+  Place from;
+  Variable variable;
+};
+
+class Restore {
+ public:
+  Restore(Checkpoint::Impl& checkpoint, const std::string& path,
+          const char* what, Site site)
+      : checkpoint_(checkpoint),
+        site_(site),
+        subject_(call_at(what, site)),
+        manifest_(io::read_manifest(path, subject_)),
+        found_(std::make_shared<LoadStatus::Found>()) {
+    found_->path = path;
+    found_->site = site;
+    found_->meant = true;  // until it succeeds
+    const std::string folder = io::folder_of(path);
+    files_.reserve(manifest_.files.size());
+    for (const auto& f : manifest_.files) {
+      files_.emplace_back(folder + "/" + f.name, subject_);
+    }
+    for (const auto& file : files_) {
+      for (size_t i = 0; i < file.tensors().size(); ++i) {
+        places_[file.tensors()[i].name] = {&file, static_cast<int>(i)};
+      }
+    }
+  }
+
+  LoadStatus run() {
+    make_slots();
+    const NamedValues now = checkpoint_.named_values();
+    match(now);
+    check();
+    for (const Target& t : targets_) read(t);
+    for (const std::string& name : later_) put_off(name);
+    restore_states();
+    sort_names();
+    found_->meant = false;
+    return LoadStatus(found_);
+  }
+
+  int64_t save_counter() const { return manifest_.save_counter; }
+
+ private:
+  // The object that a name begins with, and the rest of the name.
+  const Trackable* object_of(const std::string& name, std::string* rest) const {
+    const size_t end = name.find('/');
+    for (const auto& [object, trackable] : checkpoint_.objects) {
+      if (name.compare(0, end, object) != 0) continue;
+      *rest = end == std::string::npos ? "" : name.substr(end + 1);
+      return &trackable;
+    }
+    return nullptr;
+  }
+
+  // Slots in the checkpoint of variables that exist.
+  void make_slots() {
+    const NamedValues now = checkpoint_.named_values();
+    std::map<const Trackable*, std::vector<Variable>> owners;
+    for (const auto& [name, place] : places_) {
+      std::string rest;
+      const Trackable* object = object_of(name, &rest);
+      if (object == nullptr || now.variables.contains(name)) continue;
+      const std::string prefix = object->tracked()->slot_prefix();
+      const size_t last = rest.rfind('/');
+      if (!rest.starts_with(prefix) || last == std::string::npos ||
+          last < prefix.size()) {
+        continue;
+      }
+      const std::string owner =
+          rest.substr(prefix.size(), last - prefix.size());
+      const std::string own = name.substr(0, name.find('/') + 1) + owner;
+      auto it = now.variables.find(own);
+      if (it == now.variables.end()) it = now.variables.find(owner);
+      if (it == now.variables.end()) continue;
+      auto& list = owners[object];
+      const auto same = [&](const Variable& v) {
+        return v.handle().impl() == it->second.handle().impl();
+      };
+      if (std::none_of(list.begin(), list.end(), same)) {
+        list.push_back(it->second);
+      }
+    }
+    for (const auto& [object, list] : owners) {
+      object->tracked()->make_slots(list);
+    }
+  }
+
+  void match(const NamedValues& now) {
+    for (const auto& [name, v] : now.variables) {
+      used_.insert(name);
+      if (match_parts(name, v)) continue;
+      const auto it = places_.find(name);
+      if (it == places_.end()) {
+        found_->missing.push_back(name);
+      } else {
+        targets_.push_back({name, it->second, v});
+      }
+    }
+    for (const auto& [name, place] : places_) {
+      if (used_.contains(name)) continue;
+      const size_t colon = name.find(':');
+      const std::string object = name.substr(0, colon);
+      std::string rest;
+      if (colon != std::string::npos && manifest_.objects.contains(object)) {
+        states_[object].push_back(name);
+      } else if (object_of(name, &rest) != nullptr) {
+        later_.push_back(name);
+      } else {
+        found_->unused.push_back(name);
+      }
+    }
+  }
+
+  // What replicas had on their own, when there are as many of them.
+  bool match_parts(const std::string& name, const Variable& v) {
+    const auto& parts = variable_state(v.handle()).parts;
+    size_t saved = 0;
+    while (places_.contains(part_name(name, saved))) {
+      used_.insert(part_name(name, saved++));
+    }
+    if (parts.empty() || saved != parts.size() + 1) return false;
+    for (size_t i = 0; i < saved; ++i) {
+      parts_.push_back({part_name(name, i), places_.at(part_name(name, i)), v});
+      part_handles_.push_back(i == 0 ? v.handle() : parts[i - 1]);
+    }
+    return true;
+  }
+
+  // Shapes, dtypes, and that anything fits at all.
+  void check() {
+    std::vector<std::string> wrong;
+    for (const auto* list : {&targets_, &parts_}) {
+      for (const Target& t : *list) {
+        const auto& info = t.from.info();
+        if (info.shape == t.variable.shape() &&
+            info.dtype == t.variable.dtype()) {
+          continue;
+        }
+        wrong.push_back(
+            fmt::format("\"{}\" is {} {} in the checkpoint and {} {} here",
+                        t.name, info.type, info.shape.str(),
+                        name_of(t.variable.dtype()), t.variable.shape().str()));
+      }
+    }
+    if (!wrong.empty()) {
+      std::string text = wrong[0];
+      if (wrong.size() > 1)
+        text += fmt::format(", and {} more", wrong.size() - 1);
+      throw errors::InvalidArgument(fmt::format(
+          "{}: the checkpoint \"{}\" does not fit: {}; nothing was restored: "
+          "expected objects made as those that were saved",
+          subject_, found_->path, text));
+    }
+    bool any = !targets_.empty() || !parts_.empty() || !later_.empty();
+    for (const auto& [name, object] : checkpoint_.objects) {
+      any = any || manifest_.objects.contains(name);
+    }
+    if (any || checkpoint_.objects.empty()) return;
+    std::vector<std::string> names;
+    for (const auto& [name, object] : manifest_.objects) names.push_back(name);
+    throw errors::InvalidArgument(fmt::format(
+        "{}: nothing in the checkpoint \"{}\" has a name of this Checkpoint; "
+        "it holds {}: give the objects the names that they were saved by",
+        subject_, found_->path, some_names(names)));
+  }
+
+  void read(const Target& t) {
+    fill_variable(
+        t.variable, fmt::format("{} of \"{}\"", subject_, found_->path), site_,
+        [&](std::byte* target) { t.from.file->read(t.from.index, target); });
+    found_->restored.push_back(t.name);
+  }
+
+  // A value of a variable that is not there yet.
+  void put_off(const std::string& name) {
+    std::string rest;
+    const Trackable* object = object_of(name, &rest);
+    const Place& p = places_.at(name);
+    const bool taken =
+        object->tracked()->restore_later(rest, p.file->tensor(p.index));
+    (taken ? found_->deferred : found_->unused).push_back(name);
+  }
+
+  void restore_states() {
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const Place& p = parts_[i].from;
+      const Tensor value = p.file->tensor(p.index);
+      assign_part(part_handles_[i], value);
+      found_->restored.push_back(parts_[i].name);
+    }
+    for (const auto& [name, object] : checkpoint_.objects) {
+      const auto it = manifest_.objects.find(name);
+      if (it == manifest_.objects.end()) {
+        found_->missing.push_back(name);
+        continue;
+      }
+      const std::string kind = object.tracked()->kind();
+      if (it->second.kind != kind) {
+        throw errors::InvalidArgument(fmt::format(
+            "{}: \"{}\" is a {} in the checkpoint \"{}\" and a {} here; give "
+            "the objects the names that they were saved by",
+            subject_, name, it->second.kind, found_->path, kind));
+      }
+      ObjectState state{{}, it->second.text};
+      for (const std::string& full : states_[name]) {
+        const Place& p = places_.at(full);
+        state.tensors[full.substr(name.size() + 1)] = p.file->tensor(p.index);
+      }
+      states_.erase(name);
+      object.tracked()->set_state(state);
+    }
+    for (const auto& [name, list] : states_) {
+      found_->unused.insert(found_->unused.end(), list.begin(), list.end());
+    }
+    for (const auto& [name, object] : manifest_.objects) {
+      const auto same = [&](const auto& o) { return o.first == name; };
+      if (std::none_of(checkpoint_.objects.begin(), checkpoint_.objects.end(),
+                       same)) {
+        found_->unused.push_back(name);
+      }
+    }
+  }
+
+  void assign_part(const Tensor& handle, const Tensor& value) const;
+
+  void sort_names() {
+    for (auto* list : {&found_->restored, &found_->deferred, &found_->missing,
+                       &found_->unused}) {
+      std::sort(list->begin(), list->end());
+    }
+  }
+
+  Checkpoint::Impl& checkpoint_;
+  const Site site_;
+  const std::string subject_;
+  const io::Manifest manifest_;
+  std::vector<io::SafetensorsFile> files_;
+  std::map<std::string, Place> places_;
+  std::set<std::string> used_;
+  std::vector<Target> targets_, parts_;
+  std::vector<Tensor> part_handles_;
+  std::vector<std::string> later_;
+  std::map<std::string, std::vector<std::string>> states_;  // by object
+  std::shared_ptr<LoadStatus::Found> found_;
+};
+
+// Writes the storage of a variable on the host; false when it is not there.
+bool fill_storage(const Tensor& handle, const std::string& why,
+                  const std::function<void(std::byte*)>& fill) {
+  VariableState& state = variable_state(handle);
+  const std::unique_lock lock(state.mutex);
+  Device& device = *state.device;
+  if (!device.memory().host_addressable) return false;
+  prepare_write(state);
+  // Asynchronous work before this may still use it.
+  finish(device.compute_stream().record());
+  finish(state.storage->ready);
+  try {
+    fill(state.storage->data);
+  } catch (const std::exception& e) {
+    mark_torn(state, fmt::format("{} failed ({})", why, e.what()));
+    throw;
+  }
+  state.storage->ready = {};
+  state.torn = false;
+  return true;
+}
+
+void Restore::assign_part(const Tensor& handle, const Tensor& value) const {
+  static const OpDef& op = op_named("AssignVariableOp");
+  const Tensor* in[] = {&handle, &value};
+  const DispatchGuard eager(nullptr);
+  apply(op, in, nullptr, {});
+}
+
+}  // namespace
+
+void fill_variable(const Variable& v, const std::string& why, Site site,
+                   const std::function<void(std::byte*)>& fill) {
+  const bool parts = !variable_state(v.handle()).parts.empty();
+  if (!parts && fill_storage(v.handle(), why, fill)) return;
+  const Tensor host =
+      make_tensor(DeviceManager::get().host(), v.dtype(), v.shape());
+  fill(host.impl()->data());
+  const DispatchGuard eager(nullptr);
+  v.assign(host, site);
+}
+
+LoadStatus Checkpoint::Impl::restore(const std::string& path, bool counts,
+                                     const char* what, Site site) {
+  wait();
+  Restore r(*this, path, what, site);
+  LoadStatus status = r.run();
+  if (counts) save_counter = r.save_counter();
+  return status;
+}
+
+const std::vector<std::string>& LoadStatus::restored() const {
+  return found_->restored;
+}
+const std::vector<std::string>& LoadStatus::deferred() const {
+  return found_->deferred;
+}
+const std::vector<std::string>& LoadStatus::missing() const {
+  return found_->missing;
+}
+const std::vector<std::string>& LoadStatus::unused() const {
+  return found_->unused;
+}
+
+const LoadStatus& LoadStatus::assert_consumed(Site site) const {
+  found_->meant = true;
+  if (missing().empty() && unused().empty()) return *this;
+  throw errors::FailedPrecondition(
+      fmt::format("{}: {}; expected objects and names as they were saved, or "
+                  "expect_partial()",
+                  call_at("assert_consumed", site), found_->text()));
+}
+
+const LoadStatus& LoadStatus::assert_existing_objects_matched(Site site) const {
+  found_->meant = true;
+  if (missing().empty()) return *this;
+  throw errors::FailedPrecondition(fmt::format(
+      "{}: {}; expected objects that were saved, or expect_partial()",
+      call_at("assert_existing_objects_matched", site), found_->text()));
+}
+
+const LoadStatus& LoadStatus::expect_partial() const {
+  found_->meant = true;
+  return *this;
+}
+
+std::string LoadStatus::Found::text() const {
+  std::string out = fmt::format("of the checkpoint \"{}\"", path);
+  if (!missing.empty()) {
+    out += fmt::format(", {} not there and as they were: {}", missing.size(),
+                       some_names(missing));
+  }
+  if (!unused.empty()) {
+    out += fmt::format(", {} unused: {}", unused.size(), some_names(unused));
+  }
+  return out;
+}
+
+LoadStatus::Found::~Found() {
+  if (meant || (missing.empty() && unused.empty())) return;
+  try {
+    report({"checkpoint-partial", debugging::Severity::kWarning,
+            fmt::format("{}: {}; say .expect_partial() if that is meant",
+                        call_at("Checkpoint.restore", site), text()),
+            site});
+  } catch (const std::exception&) {
+    // A handler that throws is not heard here.
+  }
+}
+
+}  // namespace berth::train

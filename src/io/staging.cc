@@ -1,0 +1,102 @@
+#include "io/staging.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "base/core_set.h"
+#include "berth/errors.h"
+#include "tensor/tensor_impl.h"
+
+namespace berth::io {
+
+namespace {
+
+constexpr size_t kLine = 64;
+constexpr size_t kBytesPerThread = size_t{4} << 20;
+constexpr size_t kMostThreads = 4;  // more are no faster than the memory
+
+size_t copied_bytes(const Tensor& t) {
+  if (t.dtype() == string_) return 0;
+  return (t.impl()->size_bytes() + kLine - 1) / kLine * kLine;
+}
+
+}  // namespace
+
+Staging::~Staging() {
+  if (memory_ != nullptr) munmap(memory_, size_);
+}
+
+void Staging::reserve(size_t bytes, const std::string& subject) {
+  if (bytes <= size_) return;
+  if (memory_ != nullptr) munmap(memory_, size_);
+  memory_ = nullptr;
+  size_ = 0;
+  void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) {
+    throw errors::ResourceExhausted(fmt::format(
+        "{}: there are no {} bytes of host memory for the copy that an "
+        "asynchronous save makes; save without enable_async",
+        subject, bytes));
+  }
+  madvise(fresh, bytes, MADV_HUGEPAGE);
+  memory_ = static_cast<std::byte*>(fresh);
+  size_ = bytes;
+}
+
+void Staging::copy(std::vector<TensorToWrite>* tensors,
+                   const std::string& subject) {
+  size_t bytes = 0;
+  for (const TensorToWrite& t : *tensors) bytes += copied_bytes(t.value);
+  reserve(bytes, subject);
+  std::vector<size_t> order;
+  std::byte* at = memory_;
+  for (size_t i = 0; i < tensors->size(); ++i) {
+    TensorToWrite& t = (*tensors)[i];
+    if (t.value.dtype() == string_) continue;
+    t.copied = at;
+    at += copied_bytes(t.value);
+    order.push_back(i);
+  }
+  // The largest first: threads end together.
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return copied_bytes((*tensors)[a].value) >
+           copied_bytes((*tensors)[b].value);
+  });
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    try {
+      for (size_t i; (i = next.fetch_add(1)) < order.size();) {
+        const TensorToWrite& t = (*tensors)[order[i]];
+        copy_pieces(t.value, const_cast<std::byte*>(t.copied));
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+  const size_t most =
+      std::min(kMostThreads, static_cast<size_t>(CoreSet::allowed().size()));
+  std::vector<std::thread> others;
+  const size_t count = std::min(most, bytes / kBytesPerThread + 1);
+  for (size_t i = 1; i < count; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& t : others) t.join();
+  if (error) std::rethrow_exception(error);
+  // Only what is said of them is needed from now on.
+  for (TensorToWrite& t : *tensors) {
+    if (t.copied == nullptr) continue;
+    t.value = wrap_memory(const_cast<std::byte*>(t.copied), t.value.shape(),
+                          t.value.dtype(), [] {});
+  }
+}
+
+}  // namespace berth::io
