@@ -141,7 +141,7 @@ std::string sample(const keras::Model& model, const Alphabet& alphabet,
   return text;
 }
 
-int train(const Options& o) {
+int learn(const Options& o) {
   random::set_seed(o.seed);
   const std::string text = read_text(o.text);
   const Alphabet alphabet(text);
@@ -201,5 +201,5 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.01, 100.0))
       ->capture_default_str();
   app.add_flag("--json", o.json, "end with one line of JSON");
-  return example::main_of(&app, argc, argv, [&] { return train(o); });
+  return example::main_of(&app, argc, argv, [&] { return learn(o); });
 }

@@ -63,6 +63,8 @@ template <class T>
 struct PerOutput : std::vector<T> {
   using std::vector<T>::vector;
   PerOutput() = default;
+  PerOutput(std::vector<T> in_order)  // NOLINT
+      : std::vector<T>(std::move(in_order)) {}
   PerOutput(std::initializer_list<std::pair<std::string, T>> named) {
     for (const auto& [name, value] : named) {
       names.push_back(name);
