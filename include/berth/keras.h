@@ -22,6 +22,7 @@
 #include "berth/keras/metrics.h"
 #include "berth/keras/models.h"
 #include "berth/keras/optimizers.h"
+#include "berth/keras/recurrent_layers.h"
 #include "berth/keras/regularizers.h"
 #include "berth/keras/saving.h"
 #include "berth/keras/sequence_layers.h"

@@ -9,6 +9,7 @@
 #include "keras/keras_node.h"
 #include "keras/layer_state.h"
 #include "keras/lint_layers.h"
+#include "keras/masks.h"
 #include "op/device_scope.h"
 
 namespace berth::keras {
@@ -172,12 +173,15 @@ Tensors Layer::operator()(const Tensors& x,
   const bool first = !base.state().built.load(std::memory_order_acquire);
   ensure_built(base, x);
   LayerState& s = base.state();
+  const bool masks = Masks::wanted();
+  const MaskScope scope;
   (tracing() ? s.traced_calls : s.eager_calls)
       .fetch_add(1, std::memory_order_relaxed);
   Tensors y = base.call(x, call.training());
   if (s.activity_regularizer && CallLosses::wanted()) {
     for (const Tensor& t : y) CallLosses::add(s, s.activity_regularizer(t));
   }
+  if (masks) Masks::pass(base, x, y);
   if (first) note_shapes(base.state(), x, y);
   call.report_scope(x, y);
   return y;

@@ -68,6 +68,10 @@ class LayerBase {
   // Computes the outputs. `training` is what dropout and batch normalization
   // ask for.
   virtual Tensors call(const Tensors& inputs, bool training) = 0;
+  // Returns the masks of the outputs (recurrent_layers.h), empty tensors or
+  // none for those without; `masks` are those of the inputs. Layers of Keras do
+  // as there; others pass none on.
+  virtual Tensors compute_mask(const Tensors& inputs, const Tensors& masks);
 
   // The fields that make another one like it, without name and trainable
   // (keras/saving.h). Throws errors::FailedPrecondition unless overridden by a

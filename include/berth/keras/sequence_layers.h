@@ -13,6 +13,7 @@ namespace berth::keras {
 struct EmbeddingOptions {
   Initializer embeddings_initializer = "random_uniform";
   std::string name = {};
+  bool mask_zero = false;  // steps whose id is 0 are masked
 };
 // A row of `output_dim` numbers per id: [n, ...] -> [n, ..., output_dim]. Ids
 // are whole numbers in [0, input_dim), of any number type; another id is an

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "berth/keras/sequence_layers.h"
+#include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/classes.h"
@@ -31,6 +32,11 @@ class EmbeddingBase final : public LayerBase {
     const bool index = x.dtype() == int32 || x.dtype() == int64;
     const Tensor ids = index ? x : math::cast(x, int32, site());
     return {nn::embedding_lookup(rows_.value(site()), ids, site())};
+  }
+
+  Tensors compute_mask(const Tensors& x, const Tensors&) override {
+    if (!options_.mask_zero) return {};
+    return {math::not_equal(x[0], zeros_like(x[0], site()), site())};
   }
 
  private:

@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "berth/errors.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "keras/layer_state.h"
+#include "keras/layers/recurrent.h"
+#include "keras/masks.h"
+
+namespace berth::keras {
+
+namespace {
+
+class BidirectionalBase final : public RecurrentBase {
+ public:
+  BidirectionalBase(const RecurrentLayer& layer, BidirectionalOptions o,
+                    Site site)
+      : RecurrentBase("Bidirectional", o.name, site), mode_(o.merge_mode) {
+    constexpr const char* kModes[] = {"concat", "sum", "mul", "ave", ""};
+    if (std::find(std::begin(kModes), std::end(kModes), mode_) ==
+        std::end(kModes)) {
+      fail(
+          fmt::format("Bidirectional: merge_mode is \"{}\"; expected concat, "
+                      "sum, mul, ave or \"\"",
+                      mode_));
+    }
+    RnnBase& given = rnn_of(layer, *this);
+    if (o.backward_layer) {
+      forward_ = &given;
+      backward_ = &rnn_of(*o.backward_layer, *this);
+      track(layer);
+      track(*o.backward_layer);
+      check_pair();
+    } else {
+      const bool back = given.options().go_backwards;
+      forward_ = add(given.copy(name() + "/forward_" + layer.name(), back));
+      backward_ = add(given.copy(name() + "/backward_" + layer.name(), !back));
+    }
+    if (forward_->options().return_sequences) {
+      forward_->zero_masked_outputs();
+      backward_->zero_masked_outputs();
+    }
+  }
+
+  Tensors call(const Tensors& inputs, bool training) override {
+    Tensors front{inputs[0]}, back{inputs[0]};
+    size_t end = inputs.size();
+    const bool masked = end > 1 && inputs[end - 1].dtype() == bool_;
+    if (masked) --end;
+    if (end % 2 == 0) {
+      fail(
+          fmt::format("Bidirectional: got {} initial states; expected as many "
+                      "for each direction",
+                      end - 1));
+    }
+    const size_t half = (end - 1) / 2;
+    for (size_t i = 0; i < half; ++i) {
+      front.push_back(inputs[1 + i]);
+      back.push_back(inputs[1 + half + i]);
+    }
+    if (masked) {
+      front.push_back(inputs.back());
+      back.push_back(inputs.back());
+    }
+    const Tensors a = state().parts[0](front, training);
+    const Tensors b = state().parts[1](back, training);
+    Tensors result =
+        merge(a[0], returns_sequences() ? reverse(b[0], {1}, site()) : b[0]);
+    result.insert(result.end(), a.begin() + 1, a.end());
+    result.insert(result.end(), b.begin() + 1, b.end());
+    return result;
+  }
+
+  Tensors compute_mask(const Tensors& inputs, const Tensors& masks) override {
+    const Tensors mask = forward_->compute_mask(inputs, masks);
+    if (mask.empty() || !mode_.empty()) return mask;
+    return {mask[0], mask[0]};
+  }
+
+  std::vector<Variable> states() const override {
+    std::vector<Variable> all = forward_->states();
+    for (const Variable& v : backward_->states()) all.push_back(v);
+    return all;
+  }
+  void reset_states() override {
+    forward_->reset_states();
+    backward_->reset_states();
+  }
+
+ private:
+  bool returns_sequences() const {
+    return forward_->options().return_sequences;
+  }
+
+  RnnBase* add(std::shared_ptr<RnnBase> layer) {
+    RnnBase* base = layer.get();
+    track(Layer(std::move(layer)));
+    return base;
+  }
+
+  void check_pair() {
+    const RNNOptions &a = forward_->options(), &b = backward_->options();
+    const auto same = [&](const char* what, bool x, bool y, bool want) {
+      if ((x == y) == want) return;
+      fail(
+          fmt::format("Bidirectional: {} is {} for the layer and {} for "
+                      "backward_layer; expected {} values",
+                      what, x, y, want ? "equal" : "different"));
+    };
+    same("go_backwards", a.go_backwards, b.go_backwards, false);
+    same("stateful", a.stateful, b.stateful, true);
+    same("return_sequences", a.return_sequences, b.return_sequences, true);
+    same("return_state", a.return_state, b.return_state, true);
+  }
+
+  Tensors merge(const Tensor& a, const Tensor& b) const {
+    if (mode_.empty()) return {a, b};
+    if (mode_ == "concat") return {concat({a, b}, -1, site())};
+    if (mode_ == "mul") return {math::multiply(a, b, site())};
+    const Tensor sum = math::add(a, b, site());
+    return {mode_ == "ave" ? sum * 0.5 : sum};
+  }
+
+  const std::string mode_;
+  RnnBase* forward_ = nullptr;
+  RnnBase* backward_ = nullptr;
+};
+
+class TimeDistributedBase final : public LayerBase {
+ public:
+  TimeDistributedBase(Layer layer, const NameOptions& o, Site site)
+      : LayerBase("TimeDistributed", o.name, site),
+        layer_(track(std::move(layer))) {}
+
+  Tensors call(const Tensors& inputs, bool training) override {
+    Tensors steps;
+    for (const Tensor& x : inputs) {
+      if (x.rank() < 3) {
+        fail(
+            fmt::format("TimeDistributed: an input is {}; expected [batch, "
+                        "time, ...] with something at each step",
+                        x.shape().str()));
+      }
+      Shape flat = open(x.shape());
+      const int64_t n = flat[0], t = flat[1];
+      flat.erase(0);
+      flat[0] = n < 0 || t < 0 ? kUnknownDim : n * t;
+      steps.push_back(reshape(x, flat, site()));
+    }
+    Tensors y = layer_(steps, training);
+    const Shape& x = inputs[0].shape();
+    for (Tensor& t : y) {
+      Shape apart = open(t.shape());
+      apart[0] = x[1] < 0 ? kUnknownDim : x[1];
+      apart.insert(0, x[0] < 0 ? kUnknownDim : x[0]);
+      int unknown = 0;
+      for (const int64_t dim : apart) unknown += dim < 0;
+      if (unknown > 1) {
+        fail(
+            fmt::format("TimeDistributed: the input is {}; expected its batch "
+                        "or its time to be known",
+                        x.str()));
+      }
+      t = reshape(t, apart, site());
+    }
+    return y;
+  }
+
+ private:
+  static Shape open(Shape shape) {
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (shape[i] < 0) shape[i] = kUnknownDim;
+    }
+    return shape;
+  }
+  const Layer layer_;
+};
+
+class MaskingBase final : public LayerBase {
+ public:
+  MaskingBase(double value, const MaskingOptions& o, Site site)
+      : LayerBase("Masking", o.name, site), value_(value) {}
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const Tensor& x = inputs[0];
+    if (x.rank() < 2) {
+      fail(
+          fmt::format("Masking: the input is {}; expected [batch, time, "
+                      "features]",
+                      x.shape().str()));
+    }
+    return {where(expand_dims(mask(x), -1, site()), x, zeros_like(x, site()),
+                  site())};
+  }
+  Tensors compute_mask(const Tensors& inputs, const Tensors&) override {
+    return {mask(inputs[0])};
+  }
+
+ private:
+  Tensor mask(const Tensor& x) const {
+    const Tensor value =
+        math::cast(constant(value_, site()), x.dtype(), site());
+    return math::reduce_any(math::not_equal(x, value, site()),
+                            {.axis = std::vector<int64_t>{-1}}, site());
+  }
+  const double value_;
+};
+
+}  // namespace
+
+Bidirectional::Bidirectional(RecurrentLayer layer, BidirectionalOptions options,
+                             Site site)
+    : RecurrentLayer(std::make_shared<BidirectionalBase>(
+          layer, std::move(options), site)) {}
+TimeDistributed::TimeDistributed(Layer layer, NameOptions options, Site site)
+    : Layer(std::make_shared<TimeDistributedBase>(std::move(layer), options,
+                                                  site)) {}
+Masking::Masking(double mask_value, MaskingOptions options, Site site)
+    : Layer(std::make_shared<MaskingBase>(mask_value, options, site)) {}
+
+}  // namespace berth::keras

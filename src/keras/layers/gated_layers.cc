@@ -1,0 +1,205 @@
+// LSTM, GRU and SimpleRNN: their cells, and RNN layers of them.
+
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "keras/layer_state.h"
+#include "keras/layers/recurrent.h"
+
+namespace berth::keras {
+
+namespace {
+
+template <class Options>
+GateOptions gate_options(const Options& o, std::string recurrent_activation) {
+  return {.activation = o.activation,
+          .recurrent_activation = std::move(recurrent_activation),
+          .use_bias = o.use_bias,
+          .kernel_initializer = o.kernel_initializer,
+          .recurrent_initializer = o.recurrent_initializer,
+          .bias_initializer = o.bias_initializer,
+          .dropout = o.dropout,
+          .recurrent_dropout = o.recurrent_dropout,
+          .seed = o.seed};
+}
+
+template <class Options>
+RNNOptions rnn_options(const Options& o) {
+  return {.return_sequences = o.return_sequences,
+          .return_state = o.return_state,
+          .go_backwards = o.go_backwards,
+          .stateful = o.stateful,
+          .unroll = o.unroll,
+          .zero_output_for_mask = o.zero_output_for_mask,
+          .name = o.name};
+}
+
+class LSTMCellBase final : public GateCell {
+ public:
+  LSTMCellBase(int64_t units, const LSTMCellOptions& o, Site site)
+      : GateCell("LSTMCell", units, 4, gate_options(o, o.recurrent_activation),
+                 o.name, site),
+        unit_forget_bias_(o.unit_forget_bias) {}
+
+  std::vector<int64_t> state_size() const override { return {units_, units_}; }
+
+  Tensors step(const Tensor& part, const Tensors& states,
+               const Tensors& constants) const override {
+    const Tensor z = part + recurrent(states[0], constants);
+    const Tensor c = activate_gate(gate(z, 1)) * states[1] +
+                     activate_gate(gate(z, 0)) * activate(gate(z, 2));
+    const Tensor h = activate_gate(gate(z, 3)) * activate(c);
+    return {h, h, c};
+  }
+
+ private:
+  void build_bias() override {
+    const Initializer start = o_.bias_initializer;
+    const int64_t units = units_;
+    const Initializer forget([start, units](const Shape&, DType dtype) {
+      return concat({start({units}, dtype), ones({units}, dtype),
+                     start({2 * units}, dtype)},
+                    0);
+    });
+    bias_ =
+        add_weight("bias", {4 * units_}, unit_forget_bias_ ? forget : start);
+  }
+
+  const bool unit_forget_bias_;
+};
+
+class GRUCellBase final : public GateCell {
+ public:
+  GRUCellBase(int64_t units, const GRUCellOptions& o, Site site)
+      : GateCell("GRUCell", units, 3, gate_options(o, o.recurrent_activation),
+                 o.name, site),
+        reset_after_(o.reset_after) {}
+
+  Tensors step(const Tensor& part, const Tensors& states,
+               const Tensors& constants) const override {
+    const Tensor& before = states[0];
+    Tensor update, reset, fresh;
+    if (reset_after_) {
+      Tensor inner = recurrent(before, constants);
+      if (o_.use_bias) inner = nn::bias_add(inner, bias_row(1), site());
+      const Tensor gates = activate_gate(gate(part, 0, 2) + gate(inner, 0, 2));
+      update = gate(gates, 0);
+      reset = gate(gates, 1);
+      fresh = gate(part, 2) + reset * gate(inner, 2);
+    } else {
+      update =
+          activate_gate(gate(part, 0) + state_product(before, 0, constants));
+      reset =
+          activate_gate(gate(part, 1) + state_product(before, 1, constants));
+      fresh = gate(part, 2) + state_product(reset * before, 2, constants);
+    }
+    const Tensor candidate = activate(fresh);
+    const Tensor h = candidate + update * (before - candidate);
+    return {h, h};
+  }
+
+ private:
+  void build_bias() override {
+    bias_ = add_weight("bias",
+                       reset_after_ ? Shape{2, 3 * units_} : Shape{3 * units_},
+                       o_.bias_initializer);
+  }
+  Tensor bias_row(int64_t row) const {
+    return reshape(slice(bias_.value(site()), {row, 0}, {1, -1}, site()),
+                   {3 * units_}, site());
+  }
+  Tensor input_bias() const override {
+    return reset_after_ ? bias_row(0) : bias_.value(site());
+  }
+  // One gate's product with the states.
+  Tensor state_product(const Tensor& h, int64_t index,
+                       const Tensors& constants) const {
+    const Tensor mask = state_mask(constants, index);
+    return matmul(mask.defined() ? h * mask : h,
+                  gate(recurrent_kernel_.value(site()), index), {}, site());
+  }
+
+  const bool reset_after_;
+};
+
+class SimpleRNNCellBase final : public GateCell {
+ public:
+  SimpleRNNCellBase(int64_t units, const SimpleRNNCellOptions& o, Site site)
+      : GateCell("SimpleRNNCell", units, 1, gate_options(o, ""), o.name, site) {
+  }
+
+  Tensors step(const Tensor& part, const Tensors& states,
+               const Tensors& constants) const override {
+    const Tensor h = activate(part + recurrent(states[0], constants));
+    return {h, h};
+  }
+};
+
+// A layer "lstm" has a cell "lstm/lstm_cell", and copies have cells of theirs.
+template <class Cell, class CellOptions>
+std::shared_ptr<RnnBase> gated_layer(const char* type, const char* cell_name,
+                                     int64_t units, const CellOptions& options,
+                                     RNNOptions o, Site site) {
+  const auto make = [=](const std::string& layer) {
+    CellOptions own = options;
+    own.name = layer + "/" + cell_name;
+    return Layer(std::make_shared<Cell>(units, own, site));
+  };
+  if (o.name.empty()) o.name = next_layer_name(type);
+  return std::make_shared<RnnBase>(type, make(o.name), make, o, site);
+}
+
+}  // namespace
+
+LSTMCell::LSTMCell(int64_t units, LSTMCellOptions options, Site site)
+    : Layer(std::make_shared<LSTMCellBase>(units, options, site)) {}
+GRUCell::GRUCell(int64_t units, GRUCellOptions options, Site site)
+    : Layer(std::make_shared<GRUCellBase>(units, options, site)) {}
+SimpleRNNCell::SimpleRNNCell(int64_t units, SimpleRNNCellOptions options,
+                             Site site)
+    : Layer(std::make_shared<SimpleRNNCellBase>(units, options, site)) {}
+
+LSTM::LSTM(int64_t units, LSTMOptions o, Site site)
+    : RecurrentLayer(gated_layer<LSTMCellBase>(
+          "LSTM", "lstm_cell", units,
+          LSTMCellOptions{.activation = o.activation,
+                          .recurrent_activation = o.recurrent_activation,
+                          .use_bias = o.use_bias,
+                          .kernel_initializer = o.kernel_initializer,
+                          .recurrent_initializer = o.recurrent_initializer,
+                          .bias_initializer = o.bias_initializer,
+                          .unit_forget_bias = o.unit_forget_bias,
+                          .dropout = o.dropout,
+                          .recurrent_dropout = o.recurrent_dropout,
+                          .seed = o.seed},
+          rnn_options(o), site)) {}
+
+GRU::GRU(int64_t units, GRUOptions o, Site site)
+    : RecurrentLayer(gated_layer<GRUCellBase>(
+          "GRU", "gru_cell", units,
+          GRUCellOptions{.activation = o.activation,
+                         .recurrent_activation = o.recurrent_activation,
+                         .use_bias = o.use_bias,
+                         .kernel_initializer = o.kernel_initializer,
+                         .recurrent_initializer = o.recurrent_initializer,
+                         .bias_initializer = o.bias_initializer,
+                         .dropout = o.dropout,
+                         .recurrent_dropout = o.recurrent_dropout,
+                         .reset_after = o.reset_after,
+                         .seed = o.seed},
+          rnn_options(o), site)) {}
+
+SimpleRNN::SimpleRNN(int64_t units, SimpleRNNOptions o, Site site)
+    : RecurrentLayer(gated_layer<SimpleRNNCellBase>(
+          "SimpleRNN", "simple_rnn_cell", units,
+          SimpleRNNCellOptions{.activation = o.activation,
+                               .use_bias = o.use_bias,
+                               .kernel_initializer = o.kernel_initializer,
+                               .recurrent_initializer = o.recurrent_initializer,
+                               .bias_initializer = o.bias_initializer,
+                               .dropout = o.dropout,
+                               .recurrent_dropout = o.recurrent_dropout,
+                               .seed = o.seed},
+          rnn_options(o), site)) {}
+
+}  // namespace berth::keras
