@@ -75,6 +75,15 @@ TEST(BenchModels, LearnInBfloat16) {
   }
 }
 
+TEST(BenchModels, ComputeAllInBfloat16) {
+  for (const char* name : {"resnet50", "gpt2"}) {
+    const auto net = make_drawn_model(name, true, bfloat16);
+    net->make(1);
+    (*net)(net->images(0), net->labels(0));
+    EXPECT_EQ(net->in_float32(), std::set<std::string>{}) << name;
+  }
+}
+
 TEST_P(BenchModel, Learns) {
   const auto got = losses(GetParam(), float32, 12);
   EXPECT_LT(got[10] + got[11], 0.95 * (got[0] + got[1]));

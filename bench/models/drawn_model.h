@@ -1,9 +1,9 @@
 // Models whose weights and batches follow from a rule that is easily written
 // down again in another language: bench/peers/gpu_torch.py has the same, so
 // both can be compared loss by loss. Variables are float32; a model computes in
-// `compute`, to which weights are cast where they are used; ops that the
-// catalogue has in float32 only are float32, and follow by themselves once it
-// has them.
+// `compute`, to which weights are cast where they are used, but for those of
+// norms; ops that the catalogue has in float32 only are float32, and follow by
+// themselves once it has them.
 //
 // A model declares its weights when it is constructed, and has them after
 // make(), on the device of the scope that is open then. Not thread-safe.

@@ -75,8 +75,8 @@ class Gpt2 : public DrawnModel {
   }
 
   berth::Tensor normed(size_t at, const berth::Tensor& x) const {
-    return berth::nn::layer_norm(as("LayerNorm", x), weight("LayerNorm", at),
-                                 weight("LayerNorm", at + 1), 1e-5);
+    return berth::nn::layer_norm(as("LayerNorm", x), weights_[at],
+                                 weights_[at + 1], 1e-5);
   }
   berth::Tensor densed(size_t at, const berth::Tensor& x) const {
     const berth::Tensor y =

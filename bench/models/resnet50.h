@@ -101,13 +101,11 @@ class ResNet50 : public DrawnModel {
     }
     const Tensor h =
         nn::conv2d(as("Conv2D", x), weight("Conv2D", u.filter), options);
-    const char* const op = "FusedBatchNormV3";
     const nn::FusedBatchNorm norm =
-        nn::fused_batch_norm(as(op, h), weight(op, u.scale),
-                             weight(op, u.scale + 1), {.epsilon = 1e-5});
-    u.mean.assign(u.mean * 0.9 + to(float32, norm.batch_mean) * 0.1);
-    u.variance.assign(u.variance * 0.9 +
-                      to(float32, norm.batch_variance) * 0.1);
+        nn::fused_batch_norm(as("FusedBatchNormV3", h), weights_[u.scale],
+                             weights_[u.scale + 1], {.epsilon = 1e-5});
+    u.mean.assign(u.mean * 0.9 + norm.batch_mean * 0.1);
+    u.variance.assign(u.variance * 0.9 + norm.batch_variance * 0.1);
     return norm.y;
   }
 
