@@ -25,6 +25,7 @@
 #include "berth/keras/recurrent_layers.h"
 #include "berth/keras/regularizers.h"
 #include "berth/keras/saving.h"
+#include "berth/keras/schedules.h"
 #include "berth/keras/sequence_layers.h"
 
 #endif  // BERTH_KERAS_H_

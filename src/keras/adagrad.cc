@@ -1,11 +1,5 @@
-#include <fmt/format.h>
-
-#include <cmath>
-
-#include "berth/errors.h"
 #include "berth/keras/optimizers.h"
-#include "keras/classes.h"
-#include "keras/optimizer_base.h"
+#include "keras/optimizer_config.h"
 #include "ops/training.h"
 
 namespace berth::keras::optimizers {
@@ -14,22 +8,18 @@ namespace {
 
 class AdagradBase final : public OptimizerBase {
  public:
-  AdagradBase(double rate, AdagradOptions options)
-      : OptimizerBase("adagrad", rate), o_(options) {
-    const double start = o_.initial_accumulator_value;
-    if (!(start >= 0 && std::isfinite(start) && o_.epsilon >= 0)) {
-      throw errors::InvalidArgument(fmt::format(
-          "Adagrad: initial_accumulator_value is {}, epsilon {}; expected "
-          "numbers of at least 0",
-          start, o_.epsilon));
-    }
+  AdagradBase(LearningRate rate, const AdagradOptions& options)
+      : OptimizerBase("adagrad", std::move(rate), common_of(options)),
+        o_(options) {
+    check_option("initial_accumulator_value", o_.initial_accumulator_value);
+    check_option("epsilon", o_.epsilon);
   }
 
  private:
   std::vector<const char*> slot_names() const override {
     return {"accumulator"};
   }
-  double initial_slot_value() const override {
+  double initial_slot_value(size_t) const override {
     return o_.initial_accumulator_value;
   }
   void begin(DType dtype, Site site) override {
@@ -46,28 +36,16 @@ class AdagradBase final : public OptimizerBase {
   Tensor rate_, epsilon_;
 };
 
-struct AdagradArgs {
-  double learning_rate = 0.001;
-  AdagradOptions o;
-  void fields(Fields& f) {
-    f("learning_rate", learning_rate);
-    f("initial_accumulator_value", o.initial_accumulator_value);
-    f("epsilon", o.epsilon);
-  }
-  Optimizer make() const { return Adagrad(learning_rate, o); }
-};
-
 }  // namespace
 
-Adagrad::Adagrad(double learning_rate, AdagradOptions options)
-    : Optimizer(std::make_shared<AdagradBase>(learning_rate, options)) {
-  base()->description =
-      description("Adagrad", AdagradArgs{learning_rate, options});
-}
+Adagrad::Adagrad(LearningRate learning_rate, AdagradOptions options)
+    : Optimizer(make_optimizer<Adagrad, AdagradBase>("Adagrad", learning_rate,
+                                                     options)) {}
 
-void add_adagrad_class(Classes& c);
-void add_adagrad_class(Classes& c) {
-  c.optimizers["Adagrad"] = &made_of<Optimizer, AdagradArgs>;
+void add_adagrad_classes(Classes& c);
+void add_adagrad_classes(Classes& c) {
+  c.optimizers["Adagrad"] =
+      &made_of<Optimizer, OptimizerArgs<Adagrad, AdagradOptions>>;
 }
 
 }  // namespace berth::keras::optimizers

@@ -29,11 +29,13 @@ void add_reshape_classes(Classes& c);
 void add_resize_classes(Classes& c);
 void add_sequential_classes(Classes& c);
 namespace optimizers {
-void add_adagrad_class(Classes& c);
-void add_adam_class(Classes& c);
-void add_adamw_class(Classes& c);
-void add_rmsprop_class(Classes& c);
-void add_sgd_class(Classes& c);
+void add_adafactor_classes(Classes& c);
+void add_adagrad_classes(Classes& c);
+void add_adam_classes(Classes& c);
+void add_lion_classes(Classes& c);
+void add_loss_scale_classes(Classes& c);
+void add_rmsprop_classes(Classes& c);
+void add_sgd_classes(Classes& c);
 }  // namespace optimizers
 
 namespace {
@@ -63,11 +65,13 @@ Classes all_classes() {
   add_reshape_classes(c);
   add_resize_classes(c);
   add_sequential_classes(c);
-  optimizers::add_adagrad_class(c);
-  optimizers::add_adam_class(c);
-  optimizers::add_adamw_class(c);
-  optimizers::add_rmsprop_class(c);
-  optimizers::add_sgd_class(c);
+  optimizers::add_adafactor_classes(c);
+  optimizers::add_adagrad_classes(c);
+  optimizers::add_adam_classes(c);
+  optimizers::add_lion_classes(c);
+  optimizers::add_loss_scale_classes(c);
+  optimizers::add_rmsprop_classes(c);
+  optimizers::add_sgd_classes(c);
   return c;
 }
 

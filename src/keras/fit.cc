@@ -256,6 +256,10 @@ History FitRun::run() {
   if (total_ > 0 && !t_.options->run_eagerly) {
     report_placement(model_.placement(), o_.verbose, &history_);
   }
+  if (total_ > 0) {
+    t_.options->optimizer.finalize_variable_values(
+        t_.model.trainable_variables(), site_);
+  }
   list_.call(&CallbackBase::on_train_end, model_);
   return std::move(history_);
 }

@@ -120,6 +120,7 @@ CallLosses::CallLosses() : outer_(t_losses), tracers_(t_state.tracers) {
 }
 CallLosses::~CallLosses() { t_losses = outer_; }
 bool CallLosses::wanted() { return t_losses != nullptr; }
+Tensors CallLosses::gathered() { return t_losses ? t_losses->all_ : Tensors(); }
 void CallLosses::add(const LayerState& from, const Tensor& loss) {
   if (!t_losses) return;
   if (t_state.tracers != t_losses->tracers_) {

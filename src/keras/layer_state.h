@@ -130,6 +130,8 @@ class CallLosses {
 
   const Tensors& all() const { return all_; }
   static bool wanted();
+  // Those that the innermost one has; none without.
+  static Tensors gathered();
   // Throws errors::Unimplemented in a loop or branch that is being traced,
   // from which the loss could not come out.
   static void add(const LayerState& from, const Tensor& loss);

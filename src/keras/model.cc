@@ -29,6 +29,7 @@ void Model::build(const Shape& input, DType dtype) {
 void Model::compile(CompileOptions options, Site site) {
   const bool has_loss =
       training_->own_steps() != nullptr || options.loss.defined() ||
+      training_->adds_losses() ||
       (!options.losses.empty() &&
        std::all_of(options.losses.begin(), options.losses.end(),
                    [](const Loss& l) { return l.defined(); }));

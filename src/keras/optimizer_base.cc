@@ -7,10 +7,10 @@
 
 #include "base/diagnostics.h"
 #include "berth/errors.h"
-#include "berth/keras/optimizers.h"
 #include "berth/ops/array.h"
+#include "berth/ops/clip.h"
+#include "berth/ops/control_flow.h"
 #include "berth/ops/math.h"
-#include "keras/custom_objects.h"
 #include "keras/layer_state.h"
 #include "keras/lint_replicas.h"
 #include "keras/update_context.h"
@@ -20,13 +20,42 @@
 
 namespace berth::keras {
 
-OptimizerBase::OptimizerBase(std::string name, double learning_rate)
-    : name_(std::move(name)), initial_rate_(learning_rate) {
-  if (!std::isfinite(learning_rate) || learning_rate < 0) {
-    throw errors::InvalidArgument(
-        fmt::format("{}: learning_rate is {}; expected a number of at least 0",
-                    name_, learning_rate));
+OptimizerBase::OptimizerBase(std::string name, LearningRate learning_rate,
+                             OptimizerOptions options)
+    : name_(options.name.empty() ? std::move(name) : options.name),
+      initial_rate_(learning_rate.schedule() ? 0 : learning_rate.value()),
+      schedule_(learning_rate.schedule()),
+      options_(std::move(options)) {
+  check_option("learning_rate", initial_rate_);
+  const OptimizerOptions& o = options_;
+  check_option("weight_decay", o.weight_decay);
+  check_option("clipnorm", o.clipnorm);
+  check_option("clipvalue", o.clipvalue);
+  check_option("global_clipnorm", o.global_clipnorm);
+  check_option("ema_momentum", o.ema_momentum, 0, 1);
+  check_option("loss_scale_factor", o.loss_scale_factor);
+  check_option("ema_overwrite_frequency",
+               static_cast<double>(o.ema_overwrite_frequency));
+  check_option("gradient_accumulation_steps",
+               static_cast<double>(o.gradient_accumulation_steps));
+  if ((o.clipnorm > 0) + (o.clipvalue > 0) + (o.global_clipnorm > 0) > 1) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: clipnorm is {}, clipvalue {}, global_clipnorm {}; expected at "
+        "most one of them",
+        name_, o.clipnorm, o.clipvalue, o.global_clipnorm));
   }
+}
+
+void OptimizerBase::check_option(const char* what, double value, double low,
+                                 double high) const {
+  if (value >= low && value <= high) return;
+  throw errors::InvalidArgument(fmt::format("{}: {} is {}; expected {} to {}",
+                                            name_, what, value, low, high));
+}
+void OptimizerBase::check_option(const char* what, double value) const {
+  if (std::isfinite(value) && value >= 0) return;
+  throw errors::InvalidArgument(fmt::format(
+      "{}: {} is {}; expected a number of at least 0", name_, what, value));
 }
 
 OptimizerBase::~OptimizerBase() { forget_replica(*this); }
@@ -42,32 +71,58 @@ void OptimizerBase::make(const Variable* first) {
   const auto options = [&](const char* what) {
     return VariableOptions{.name = name_ + "/" + what, .trainable = false};
   };
-  learning_rate_ = Variable(constant(static_cast<float>(initial_rate_)),
-                            options("learning_rate"), site);
+  learning_rate_ =
+      Variable(constant(static_cast<float>(schedule_ ? schedule_(int64_t{0})
+                                                     : initial_rate_)),
+               options("learning_rate"), site);
   iterations_ = Variable(constant(int64_t{0}), options("iterations"), site);
   counters_ = make_counters(first ? first->dtype() : float32);
   all_ = {learning_rate_, iterations_};
   all_.insert(all_.end(), counters_.begin(), counters_.end());
 }
 
-const OptimizerBase::Slots& OptimizerBase::slots_of(const Variable& v) {
+Variable OptimizerBase::counter(const char* name, double value,
+                                DType dtype) const {
+  return Variable(
+      scalar(value, dtype),
+      {.name = fmt::format("{}/{}", name_, name), .trainable = false},
+      t_state.site);
+}
+
+Variable OptimizerBase::make_slot(const Variable& like, const char* name,
+                                  const Shape& shape, double value) {
+  const Site site = t_state.site;
+  const Variable v(fill(shape, value, like.dtype(), site),
+                   {.name = fmt::format("{}/{}/{}", name_, like.name(), name),
+                    .trainable = false},
+                   site);
+  all_.push_back(v);
+  return v;
+}
+
+OptimizerBase::Trained& OptimizerBase::trained(const Variable& v) {
   std::lock_guard lock(mutex_);
   auto [it, fresh] = trained_.try_emplace(v.handle().impl());
   Trained& t = it->second;
-  if (!fresh) return t.slots;
+  if (!fresh) return t;
   t.variable = v;
   const Site site = t_state.site;
   const Lifted lifted;
   const OnDevice on(variable_state(v.handle()).device);
-  for (const char* slot : slot_names()) {
-    t.slots.push_back(
-        Variable(fill(v.shape(), initial_slot_value(), v.dtype(), site),
-                 {.name = fmt::format("{}/{}/{}", name_, v.name(), slot),
-                  .trainable = false},
-                 site));
-    all_.push_back(t.slots.back());
+  const std::vector<const char*> names = slot_names();
+  for (size_t i = 0; i < names.size(); ++i) {
+    t.slots.push_back(make_slot(v, names[i], slot_shape(i, v.shape()),
+                                initial_slot_value(i)));
   }
-  return t.slots;
+  if (options_.gradient_accumulation_steps > 1) {
+    t.accumulator = make_slot(v, "gradient_accumulator", v.shape(), 0);
+  }
+  if (options_.use_ema) {
+    t.average = make_slot(v, "average", v.shape(), 0);
+    // A variable that no step has seen yet is its own average.
+    t.average.assign(v.value(site), site);
+  }
+  return t;
 }
 
 namespace {
@@ -160,14 +215,53 @@ void OptimizerBase::check(const Tensors& grads,
       name_, where_text()));
 }
 
-void OptimizerBase::update_all(const Tensors& grads,
-                               const std::vector<Variable>& variables,
-                               Site site) {
+void OptimizerBase::make_all(const Tensors& grads,
+                             const std::vector<Variable>& variables,
+                             Site site) {
   size_t first = 0;
   while (!grads[first].defined()) ++first;
   set_site(site);
   make(&variables[first]);
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined()) trained(variables[i]);
+  }
+}
+
+void OptimizerBase::update_all(const Tensors& given,
+                               const std::vector<Variable>& variables,
+                               Site site) {
+  make_all(given, variables, site);
+  Tensors grads = given;
+  if (options_.loss_scale_factor > 0) {
+    for (Tensor& g : grads) {
+      if (g.defined()) g = g / options_.loss_scale_factor;
+    }
+  }
+  const Tensor before = iterations_.value(site);
+  if (schedule_) {
+    rate_ =
+        math::cast(schedule_(math::cast(before, float32, site)), float32, site);
+    learning_rate_.assign(rate_, site);
+  } else {
+    rate_ = learning_rate_.value(site);
+  }
+  if (options_.gradient_accumulation_steps > 1) {
+    accumulate(grads, variables, site);
+  } else {
+    step(grads, variables, site);
+  }
+  if (options_.use_ema) average(grads, variables, before, site);
   iterations_.assign_add(constant(int64_t{1}), site);
+  rate_ = {};
+}
+
+void OptimizerBase::step(const Tensors& given,
+                         const std::vector<Variable>& variables, Site site) {
+  const Tensors grads = clipped(given, site);
+  if (options_.weight_decay > 0 && !decays_itself()) {
+    decay(grads, variables, site);
+  }
+  set_site(site);
   advance(site);
   for (DType dtype : {float32, float64}) {
     bool begun = false;
@@ -175,11 +269,128 @@ void OptimizerBase::update_all(const Tensors& grads,
       if (!grads[i].defined() || variables[i].dtype() != dtype) continue;
       if (!begun) begin(dtype, site);
       begun = true;
-      const Slots& slots = slots_of(variables[i]);
+      const Slots& slots = trained(variables[i]).slots;
       set_site(site);
       update(variables[i], slots, grads[i]);
     }
   }
+}
+
+Tensors OptimizerBase::clipped(const Tensors& grads, Site site) const {
+  const OptimizerOptions& o = options_;
+  if (o.global_clipnorm > 0) {
+    return clip_by_global_norm(grads, o.global_clipnorm, {}, site).first;
+  }
+  Tensors list = grads;
+  for (Tensor& g : list) {
+    if (!g.defined()) continue;
+    if (o.clipnorm > 0) g = clip_by_norm(g, o.clipnorm, {}, site);
+    if (o.clipvalue > 0) g = clip_by_value(g, -o.clipvalue, o.clipvalue, site);
+  }
+  return list;
+}
+
+bool OptimizerBase::decays(const Variable& v) const {
+  for (const Variable& u : undecayed_) {
+    if (u.handle().impl() == v.handle().impl()) return false;
+  }
+  for (const std::string& part : undecayed_names_) {
+    if (v.name().find(part) != std::string::npos) return false;
+  }
+  return true;
+}
+
+void OptimizerBase::exclude_from_weight_decay(
+    const std::vector<Variable>& variables,
+    const std::vector<std::string>& names) {
+  undecayed_.insert(undecayed_.end(), variables.begin(), variables.end());
+  undecayed_names_.insert(undecayed_names_.end(), names.begin(), names.end());
+}
+
+void OptimizerBase::decay(const Tensors& grads,
+                          const std::vector<Variable>& variables, Site site) {
+  for (size_t i = 0; i < grads.size(); ++i) {
+    const Variable& v = variables[i];
+    if (!grads[i].defined() || !decays(v)) continue;
+    set_site(site);
+    const Tensor share =
+        rate(v.dtype(), site) * scalar(options_.weight_decay, v.dtype());
+    v.assign_sub(math::multiply(v.value(site), share, site), site);
+  }
+}
+
+// Adds gradients up; a step is made every so many times, by their mean.
+void OptimizerBase::accumulate(const Tensors& grads,
+                               const std::vector<Variable>& variables,
+                               Site site) {
+  const int64_t n = options_.gradient_accumulation_steps;
+  const Tensor turn = math::floormod(
+      iterations_.value(site) + constant(int64_t{1}), constant(n), site);
+  cond(
+      math::equal(turn, constant(int64_t{0}), site),
+      [&] {
+        Tensors means(grads.size());
+        for (size_t i = 0; i < grads.size(); ++i) {
+          if (!grads[i].defined()) continue;
+          const Variable& sum = trained(variables[i]).accumulator;
+          means[i] = (sum.value(site) + grads[i]) / static_cast<double>(n);
+          sum.assign(zeros(sum.shape(), sum.dtype(), site), site);
+        }
+        step(means, variables, site);
+      },
+      [&] {
+        for (size_t i = 0; i < grads.size(); ++i) {
+          if (!grads[i].defined()) continue;
+          trained(variables[i]).accumulator.assign_add(grads[i], site);
+        }
+      },
+      site);
+}
+
+void OptimizerBase::average(const Tensors& grads,
+                            const std::vector<Variable>& variables,
+                            const Tensor& iterations, Site site) {
+  // The first step's average is the variable.
+  const Tensor later = math::cast(
+      math::not_equal(iterations, constant(int64_t{0}), site), float32, site);
+  const Tensor momentum = later * options_.ema_momentum;
+  Tensor overwrites;
+  if (options_.ema_overwrite_frequency > 0) {
+    overwrites = math::equal(
+        math::floormod(iterations + constant(int64_t{1}),
+                       constant(options_.ema_overwrite_frequency), site),
+        constant(int64_t{0}), site);
+  }
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined()) continue;
+    const Variable& v = variables[i];
+    const Variable& mean = trained(v).average;
+    set_site(site);
+    const Tensor m = as(momentum, v.dtype(), site);
+    const Tensor now = v.value(site);
+    const Tensor next = m * mean.value(site) + (1.0 - m) * now;
+    mean.assign(next, site);
+    if (overwrites.defined()) {
+      v.assign(where(overwrites, next, now, site), site);
+    }
+  }
+}
+
+Tensor OptimizerBase::scale_loss(const Tensor& loss, Site site) {
+  if (options_.loss_scale_factor <= 0) return loss;
+  set_site(site);
+  return loss * options_.loss_scale_factor;
+}
+
+std::vector<Variable> OptimizerBase::averages(
+    const std::vector<Variable>& variables) {
+  std::vector<Variable> list(variables.size());
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const auto it = trained_.find(variables[i].handle().impl());
+    if (it != trained_.end()) list[i] = it->second.average;
+  }
+  return list;
 }
 
 Variable OptimizerBase::learning_rate() {
@@ -195,8 +406,16 @@ std::vector<Variable> OptimizerBase::variables() {
   return all_;
 }
 
+Tensor OptimizerBase::next_power(const Variable& power, double beta,
+                                 Site site) {
+  const Tensor now =
+      math::multiply(power.value(site), scalar(beta, power.dtype()), site);
+  power.assign(now, site);
+  return now;
+}
+
 Tensor OptimizerBase::rate(DType dtype, Site site) const {
-  return as(learning_rate_.value(site), dtype, site);
+  return as(rate_, dtype, site);
 }
 
 Tensor OptimizerBase::as(const Tensor& t, DType dtype, Site site) {
@@ -207,41 +426,5 @@ Tensor OptimizerBase::scalar(double value, DType dtype) {
   return dtype == float32 ? constant(static_cast<float>(value))
                           : constant(value);
 }
-
-namespace {
-
-Optimizer optimizer_by_name(const std::string& name) {
-  if (name == "sgd" || name == "SGD") return SGD();
-  if (name == "adam" || name == "Adam") return Adam();
-  if (name == "adamw" || name == "AdamW") return AdamW();
-  if (name == "rmsprop" || name == "RMSprop") return RMSprop();
-  if (name == "adagrad" || name == "Adagrad") return Adagrad();
-  if (const OptimizerFactory own = find_custom_object(name).optimizer) {
-    return own(Config());
-  }
-  throw errors::InvalidArgument(
-      fmt::format("there is no optimizer \"{}\"; expected sgd, adam, adamw, "
-                  "rmsprop or adagrad",
-                  name));
-}
-
-}  // namespace
-
-Optimizer::Optimizer(const char* name)
-    : Optimizer(optimizer_by_name(name ? name : "")) {}
-Optimizer::Optimizer(const std::string& name)
-    : Optimizer(optimizer_by_name(name)) {}
-
-void Optimizer::apply_gradients(const Tensors& grads,
-                                const std::vector<Variable>& variables,
-                                Site site) const {
-  base_->apply_gradients(grads, variables, site);
-}
-Variable Optimizer::learning_rate() const { return base_->learning_rate(); }
-Variable Optimizer::iterations() const { return base_->iterations(); }
-std::vector<Variable> Optimizer::variables() const {
-  return base_->variables();
-}
-const std::string& Optimizer::name() const { return base_->name(); }
 
 }  // namespace berth::keras

@@ -1,9 +1,5 @@
-#include <fmt/format.h>
-
-#include "berth/errors.h"
 #include "berth/keras/optimizers.h"
-#include "keras/classes.h"
-#include "keras/optimizer_base.h"
+#include "keras/optimizer_config.h"
 #include "ops/training.h"
 
 namespace berth::keras::optimizers {
@@ -12,16 +8,12 @@ namespace {
 
 class RMSpropBase final : public OptimizerBase {
  public:
-  RMSpropBase(double rate, RMSpropOptions options)
-      : OptimizerBase("rmsprop", rate), o_(options) {
-    const bool fits = o_.rho >= 0 && o_.rho <= 1 && o_.momentum >= 0 &&
-                      o_.momentum <= 1 && o_.epsilon >= 0;
-    if (!fits) {
-      throw errors::InvalidArgument(fmt::format(
-          "RMSprop: rho is {}, momentum {}, epsilon {}; expected rho and "
-          "momentum 0 to 1, epsilon at least 0",
-          o_.rho, o_.momentum, o_.epsilon));
-    }
+  RMSpropBase(LearningRate rate, const RMSpropOptions& options)
+      : OptimizerBase("rmsprop", std::move(rate), common_of(options)),
+        o_(options) {
+    check_option("rho", o_.rho, 0, 1);
+    check_option("momentum", o_.momentum, 0, 1);
+    check_option("epsilon", o_.epsilon);
   }
 
  private:
@@ -50,30 +42,16 @@ class RMSpropBase final : public OptimizerBase {
   training::RmsPropScalars s_;
 };
 
-struct RMSpropArgs {
-  double learning_rate = 0.001;
-  RMSpropOptions o;
-  void fields(Fields& f) {
-    f("learning_rate", learning_rate);
-    f("rho", o.rho);
-    f("momentum", o.momentum);
-    f("epsilon", o.epsilon);
-    f("centered", o.centered);
-  }
-  Optimizer make() const { return RMSprop(learning_rate, o); }
-};
-
 }  // namespace
 
-RMSprop::RMSprop(double learning_rate, RMSpropOptions options)
-    : Optimizer(std::make_shared<RMSpropBase>(learning_rate, options)) {
-  base()->description =
-      description("RMSprop", RMSpropArgs{learning_rate, options});
-}
+RMSprop::RMSprop(LearningRate learning_rate, RMSpropOptions options)
+    : Optimizer(make_optimizer<RMSprop, RMSpropBase>("RMSprop", learning_rate,
+                                                     options)) {}
 
-void add_rmsprop_class(Classes& c);
-void add_rmsprop_class(Classes& c) {
-  c.optimizers["RMSprop"] = &made_of<Optimizer, RMSpropArgs>;
+void add_rmsprop_classes(Classes& c);
+void add_rmsprop_classes(Classes& c) {
+  c.optimizers["RMSprop"] =
+      &made_of<Optimizer, OptimizerArgs<RMSprop, RMSpropOptions>>;
 }
 
 }  // namespace berth::keras::optimizers

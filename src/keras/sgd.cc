@@ -1,9 +1,5 @@
-#include <fmt/format.h>
-
-#include "berth/errors.h"
 #include "berth/keras/optimizers.h"
-#include "keras/classes.h"
-#include "keras/optimizer_base.h"
+#include "keras/optimizer_config.h"
 #include "ops/training.h"
 
 namespace berth::keras::optimizers {
@@ -12,12 +8,9 @@ namespace {
 
 class SGDBase final : public OptimizerBase {
  public:
-  SGDBase(double rate, SGDOptions options)
-      : OptimizerBase("sgd", rate), o_(options) {
-    if (!(o_.momentum >= 0 && o_.momentum <= 1)) {
-      throw errors::InvalidArgument(
-          fmt::format("SGD: momentum is {}; expected 0 to 1", o_.momentum));
-    }
+  SGDBase(LearningRate rate, const SGDOptions& options)
+      : OptimizerBase("sgd", std::move(rate), common_of(options)), o_(options) {
+    check_option("momentum", o_.momentum, 0, 1);
   }
 
  private:
@@ -43,27 +36,14 @@ class SGDBase final : public OptimizerBase {
   Tensor rate_, momentum_;
 };
 
-struct SGDArgs {
-  double learning_rate = 0.01;
-  SGDOptions o;
-  void fields(Fields& f) {
-    f("learning_rate", learning_rate);
-    f("momentum", o.momentum);
-    f("nesterov", o.nesterov);
-  }
-  Optimizer make() const { return SGD(learning_rate, o); }
-};
-
 }  // namespace
 
-SGD::SGD(double learning_rate, SGDOptions options)
-    : Optimizer(std::make_shared<SGDBase>(learning_rate, options)) {
-  base()->description = description("SGD", SGDArgs{learning_rate, options});
-}
+SGD::SGD(LearningRate learning_rate, SGDOptions options)
+    : Optimizer(make_optimizer<SGD, SGDBase>("SGD", learning_rate, options)) {}
 
-void add_sgd_class(Classes& c);
-void add_sgd_class(Classes& c) {
-  c.optimizers["SGD"] = &made_of<Optimizer, SGDArgs>;
+void add_sgd_classes(Classes& c);
+void add_sgd_classes(Classes& c) {
+  c.optimizers["SGD"] = &made_of<Optimizer, OptimizerArgs<SGD, SGDOptions>>;
 }
 
 }  // namespace berth::keras::optimizers

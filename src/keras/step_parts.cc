@@ -109,6 +109,21 @@ ModelBase* Model::Training::own_steps() const {
   return dynamic_cast<ModelBase*>(model.base().get());
 }
 
+namespace {
+
+bool adds_loss(const LayerState& s) {
+  return !s.regularized.empty() || !s.losses.empty() ||
+         std::any_of(s.parts.begin(), s.parts.end(), [](const Layer& part) {
+           return adds_loss(part.base()->state());
+         });
+}
+
+}  // namespace
+
+bool Model::Training::adds_losses() const {
+  return adds_loss(model.base()->state());
+}
+
 std::vector<Loss> Model::Training::losses_of(size_t n) const {
   if (!options->losses.empty()) {
     return by_output(*this, "losses", options->losses, n, Loss());
@@ -263,6 +278,19 @@ Tensor Model::Training::total_loss(const StepData& data, const Tensors& outputs,
           compiled_at);
     }
     sum = sum.defined() ? math::add(sum, one, compiled_at) : one;
+  }
+  for (const Tensors& list : {model.losses(), CallLosses::gathered()}) {
+    for (const Tensor& added : list) {
+      if (!sum.defined()) {
+        sum = added;
+        continue;
+      }
+      sum = math::add(sum,
+                      added.dtype() == sum.dtype()
+                          ? added
+                          : math::cast(added, sum.dtype(), compiled_at),
+                      compiled_at);
+    }
   }
   if (sum.defined()) return sum;
   throw errors::InvalidArgument(

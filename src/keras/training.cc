@@ -219,14 +219,23 @@ Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& rest,
   if (split_) data = split(inputs, rest, n, own != nullptr);
   StepLogs logs;
   traces_training_ = training;
+  const CallLosses of_calls;
   if (own) {
     logs = training ? own->train_step(data) : own->test_step(data);
   } else {
     logs = training ? train(data) : test(data);
   }
   traces_training_ = false;
+  if (training) keep_constraints();
   const Tensor& counted = rest.empty() ? inputs[0] : rest[0];
   return log(logs, counted, training ? &train_logs_ : &test_logs_);
+}
+
+void Model::Training::keep_constraints() const {
+  for (const auto& [v, constraint] : model.constraints()) {
+    set_site(compiled_at);
+    v.assign(constraint(v.value(compiled_at)), compiled_at);
+  }
 }
 
 std::vector<Variable> Model::Training::variables_to_train() {
@@ -242,14 +251,16 @@ std::vector<Variable> Model::Training::variables_to_train() {
 }
 
 StepLogs Model::Training::train(const StepData& given) {
+  const Optimizer& optimizer = options->optimizer;
   GradientTape tape;
   const Tensors outputs = model(given.x, true);
   const StepData data = split_once(given, outputs.size());
   StepLogs each;
   const Tensor loss = loss_of(data, outputs, &each);
   const std::vector<Variable> variables = variables_to_train();
-  const Tensors grads = tape.gradient(loss, variables, {}, compiled_at);
-  options->optimizer.apply_gradients(grads, variables, compiled_at);
+  const Tensors grads = tape.gradient(optimizer.scale_loss(loss, compiled_at),
+                                      variables, {}, compiled_at);
+  optimizer.apply_gradients(grads, variables, compiled_at);
   update_metrics(data, outputs);
   each.insert(each.begin(), {"loss", loss});
   return each;

@@ -64,6 +64,8 @@ struct Model::Training {
 
   // Parts of a step. `n`: outputs of the model.
   ModelBase* own_steps() const;
+  // Layers may add to the loss in call(): they are not asked before.
+  bool adds_losses() const;
   // One per output; not defined where an output has none.
   std::vector<Loss> losses_of(size_t n) const;
   // Of each output, those with the names that they have in logs.
@@ -110,6 +112,8 @@ struct Model::Training {
   Tensor loss_of(const StepData& data, const Tensors& outputs, StepLogs* each);
   Tensor weights_of(const StepData& data, size_t output, size_t n) const;
   Tensor class_weights(const Tensor& y) const;
+  // After an update: weights become what their constraints say.
+  void keep_constraints() const;
 
   friend class Model;
   // Of the training step.

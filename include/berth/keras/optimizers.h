@@ -9,10 +9,12 @@
 #ifndef BERTH_KERAS_OPTIMIZERS_H_
 #define BERTH_KERAS_OPTIMIZERS_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "berth/keras/schedules.h"
 #include "berth/tensor.h"
 #include "berth/variable.h"
 
@@ -22,8 +24,8 @@ class OptimizerBase;  // keras/optimizer_base.h
 
 class Optimizer {
  public:
-  // "sgd", "adam", "adamw", "rmsprop" or "adagrad" with Keras' defaults. Throws
-  // errors::InvalidArgument for another name.
+  // A class below by its name, in any case ("adam"), with Keras' defaults.
+  // Throws errors::InvalidArgument for another name.
   Optimizer(const char* name);         // NOLINT: {.optimizer = "adam"}
   Optimizer(const std::string& name);  // NOLINT
   explicit Optimizer(std::shared_ptr<OptimizerBase> base)
@@ -37,14 +39,35 @@ class Optimizer {
   void apply_gradients(const Tensors& grads,
                        const std::vector<Variable>& variables,
                        Site site = Site::here()) const;
+  // What gradients are to be taken of: the loss times loss_scale_factor, or
+  // times the scale of a LossScaleOptimizer, by which apply_gradients()
+  // divides. fit does this itself.
+  Tensor scale_loss(const Tensor& loss, Site site = Site::here()) const;
 
-  // float32 scalar; assign() to change the rate.
+  // float32 scalar; assign() to change the rate. With a schedule, the rate of
+  // the last step.
   Variable learning_rate() const;
+  // Throws errors::FailedPrecondition when a schedule sets the rate.
+  void set_learning_rate(double rate, Site site = Site::here()) const;
+  const LearningRateSchedule& schedule() const;  // false: none
   // int64 scalar: steps made.
   Variable iterations() const;
   // Slots and counters, for checkpoints.
   std::vector<Variable> variables() const;
   const std::string& name() const;
+
+  // Variables that weight_decay leaves alone: these, and those whose names
+  // contain one of the texts. Before the first step.
+  void exclude_from_weight_decay(
+      const std::vector<Variable>& variables,
+      const std::vector<std::string>& names = {}) const;
+  // With use_ema: sets variables to their averages, for good (fit does so at
+  // its end); exchanges the two. Else nothing.
+  void finalize_variable_values(const std::vector<Variable>& variables,
+                                Site site = Site::here()) const;
+  void swap_averages(const std::vector<Variable>& variables,
+                     Site site = Site::here()) const;
+
   const std::shared_ptr<OptimizerBase>& base() const { return base_; }
 
  private:
@@ -53,26 +76,59 @@ class Optimizer {
 
 namespace optimizers {
 
+// The options that all have, in the order in which they act:
+//   loss_scale_factor            scale_loss() multiplies, gradients are divided
+//   gradient_accumulation_steps  updates every so many steps, by the mean of
+//                                the gradients
+//   clipnorm, clipvalue,         limits of the norm of each gradient, of each
+//   global_clipnorm              element, of the norm of all; one of the three
+//   weight_decay                 var -= rate * weight_decay * var
+//   use_ema, ema_momentum        keeps average = momentum * average +
+//                                (1 - momentum) * var of each variable
+//   ema_overwrite_frequency      sets variables to it every so many steps
+// 0 switches a number off.
+
 struct SGDOptions {
   double momentum = 0;
   bool nesterov = false;
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
 };
 // var -= rate * grad; with momentum
 // accum = momentum * accum - rate * grad, var += accum, or by Nesterov
 // var += momentum * accum - rate * grad.
 struct SGD : Optimizer {
-  explicit SGD(double learning_rate = 0.01, SGDOptions options = {});
+  explicit SGD(LearningRate learning_rate = 0.01, SGDOptions options = {});
 };
 
 struct AdamOptions {
   double beta_1 = 0.9;
   double beta_2 = 0.999;
   double epsilon = 1e-7;
+  bool amsgrad = false;  // divides by the largest v so far
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
 };
 // Kingma and Ba 2015, with the bias correction in the rate as in Keras:
 // var -= rate * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon).
 struct Adam : Optimizer {
-  explicit Adam(double learning_rate = 0.001, AdamOptions options = {});
+  explicit Adam(LearningRate learning_rate = 0.001, AdamOptions options = {});
 };
 
 struct AdamWOptions {
@@ -80,10 +136,102 @@ struct AdamWOptions {
   double beta_1 = 0.9;
   double beta_2 = 0.999;
   double epsilon = 1e-7;
+  bool amsgrad = false;  // divides by the largest v so far
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
 };
-// Loshchilov and Hutter 2019: var -= rate * weight_decay * var, then as Adam.
+// Adam with weight decay (Loshchilov and Hutter 2019).
 struct AdamW : Optimizer {
-  explicit AdamW(double learning_rate = 0.001, AdamWOptions options = {});
+  explicit AdamW(LearningRate learning_rate = 0.001, AdamWOptions options = {});
+};
+
+struct AdamaxOptions {
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
+};
+// Adam by the largest gradient (Kingma and Ba 2015): u = max(beta_2 * u,
+// |grad|); var -= rate / (1 - beta_1^t) * m / (u + epsilon).
+struct Adamax : Optimizer {
+  explicit Adamax(LearningRate learning_rate = 0.001,
+                  AdamaxOptions options = {});
+};
+
+struct NadamOptions {
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
+};
+// Adam with Nesterov's look-ahead (Dozat 2015).
+struct Nadam : Optimizer {
+  explicit Nadam(LearningRate learning_rate = 0.001, NadamOptions options = {});
+};
+
+struct LambOptions {
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
+};
+// Adam whose step has, of each variable, the variable's norm (You et al. 2019).
+struct Lamb : Optimizer {
+  explicit Lamb(LearningRate learning_rate = 0.001, LambOptions options = {});
+};
+
+struct LionOptions {
+  double beta_1 = 0.9;
+  double beta_2 = 0.99;
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
+};
+// Chen et al. 2023: var -= rate * sign(beta_1 * m + (1 - beta_1) * grad), then
+// m = beta_2 * m + (1 - beta_2) * grad.
+struct Lion : Optimizer {
+  explicit Lion(LearningRate learning_rate = 0.001, LionOptions options = {});
 };
 
 struct RMSpropOptions {
@@ -91,29 +239,142 @@ struct RMSpropOptions {
   double momentum = 0;
   double epsilon = 1e-7;
   bool centered = false;  // divides by an estimate of the variance
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
 };
 // Tieleman and Hinton 2012: ms = rho * ms + (1 - rho) * grad^2;
 // mom = momentum * mom + rate * grad / sqrt(ms + epsilon); var -= mom.
 // Centered: ms - mg^2 in place of ms, mg = rho * mg + (1 - rho) * grad.
 struct RMSprop : Optimizer {
-  explicit RMSprop(double learning_rate = 0.001, RMSpropOptions options = {});
+  explicit RMSprop(LearningRate learning_rate = 0.001,
+                   RMSpropOptions options = {});
 };
 
 struct AdagradOptions {
   double initial_accumulator_value = 0.1;
   double epsilon = 1e-7;
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
 };
 // Duchi et al. 2011: accum += grad^2;
 // var -= rate * grad / (sqrt(accum) + epsilon).
 struct Adagrad : Optimizer {
-  explicit Adagrad(double learning_rate = 0.001, AdagradOptions options = {});
+  explicit Adagrad(LearningRate learning_rate = 0.001,
+                   AdagradOptions options = {});
+};
+
+struct AdadeltaOptions {
+  double rho = 0.95;
+  double epsilon = 1e-7;
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
+};
+// Zeiler 2012: accum = rho * accum + (1 - rho) * grad^2;
+// delta = grad * sqrt(accum_delta + epsilon) / sqrt(accum + epsilon);
+// accum_delta = rho * accum_delta + (1 - rho) * delta^2; var -= rate * delta.
+struct Adadelta : Optimizer {
+  explicit Adadelta(LearningRate learning_rate = 0.001,
+                    AdadeltaOptions options = {});
+};
+
+struct AdafactorOptions {
+  double beta_2_decay = -0.8;
+  double epsilon_1 = 1e-30;
+  double epsilon_2 = 1e-3;
+  double clip_threshold = 1;
+  bool relative_step = true;  // the rate is at most 1 / sqrt(t)
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
+};
+// Shazeer and Stern 2018: of a matrix the second moments are kept by row and
+// column.
+struct Adafactor : Optimizer {
+  explicit Adafactor(LearningRate learning_rate = 0.001,
+                     AdafactorOptions options = {});
+};
+
+struct FtrlOptions {
+  double learning_rate_power = -0.5;
+  double initial_accumulator_value = 0.1;
+  double l1_regularization_strength = 0;
+  double l2_regularization_strength = 0;
+  double l2_shrinkage_regularization_strength = 0;
+  double beta = 0;
+  double weight_decay = 0;
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  double loss_scale_factor = 0;
+  int64_t gradient_accumulation_steps = 0;
+  std::string name = {};
+};
+// McMahan et al. 2013, "follow the regularized leader", with the shrinkage of
+// TensorFlow.
+struct Ftrl : Optimizer {
+  explicit Ftrl(LearningRate learning_rate = 0.001, FtrlOptions options = {});
+};
+
+struct LossScaleOptions {
+  double initial_scale = 32768;
+  int64_t dynamic_growth_steps = 2000;
+  std::string name = {};
+};
+// For gradients in float16, which end at 6e-8 and 65504: scale_loss()
+// multiplies the loss by a scale that halves, and the step is left out, when a
+// gradient is not finite, and doubles after dynamic_growth_steps good steps.
+struct LossScaleOptimizer : Optimizer {
+  explicit LossScaleOptimizer(Optimizer inner_optimizer,
+                              LossScaleOptions options = {});
 };
 
 }  // namespace optimizers
 
+using optimizers::Adadelta;
+using optimizers::Adafactor;
 using optimizers::Adagrad;
 using optimizers::Adam;
+using optimizers::Adamax;
 using optimizers::AdamW;
+using optimizers::Ftrl;
+using optimizers::Lamb;
+using optimizers::Lion;
+using optimizers::LossScaleOptimizer;
+using optimizers::Nadam;
 using optimizers::RMSprop;
 using optimizers::SGD;
 
