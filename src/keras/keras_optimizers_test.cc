@@ -183,7 +183,9 @@ void follow(const json& c, bool traced) {
     }
     ++shown;
   }
-  if (traced) EXPECT_EQ(step.num_traces(), 1);
+  if (traced) {
+    EXPECT_EQ(step.num_traces(), 1);
+  }
   EXPECT_EQ(optimizer.iterations().value().item<int64_t>(), 20);
 }
 
