@@ -332,15 +332,69 @@ void add_half_scatters(Cases& cases) {
       .attr("mode", std::string("REFLECT"));
 }
 
+// Every bit is as it was.
+void add_half_moves(Cases& cases) {
+  const auto transpose = [&](const char* label, Shape shape, Ints perm) {
+    add_half(cases, "Transpose", label, {Input(shape)})
+        .attr("perm", perm)
+        .close_to(0, 0)
+        .skip_gradients(kLonger);
+  };
+  transpose("matrix", {70, 45}, {1, 0});
+  transpose("batch", {3, 33, 40}, {0, 2, 1});
+  transpose("runs", {5, 6, 7}, {1, 0, 2});
+  transpose("backwards", {3, 4, 5}, {2, 1, 0});
+  transpose("nothing", {0, 4}, {1, 0});
+  const auto broadcast = [&](const char* label, Shape from, Shape to) {
+    add_half(cases, "BroadcastTo", label, {Input(from)})
+        .attr("shape", to)
+        .close_to(0, 0)
+        .skip_gradients(kLonger);
+  };
+  broadcast("rows", {5}, {3, 5});
+  broadcast("columns", {4, 1}, {4, 9});
+  broadcast("scalar", {}, {4, 9});
+  broadcast("outer", {2, 1, 3}, {2, 4, 3});
+  broadcast("others", {2, 1, 3, 1}, {2, 4, 3, 2});
+}
+
+// To be compared with float32 and two casts (Cast halves_perf).
+void add_half_perf(Cases& cases) {
+  const auto add = [&](const char* op, std::vector<Input> in) -> Case& {
+    return add_half(cases, op, "perf", std::move(in))
+        .types(kHalfTypes | dtype_bit(float32))
+        .perf_only();
+  };
+  const Input x({4096, 768}), row = like_parameters({768});
+  add("Softmax", {x});
+  add("LayerNorm", {x, row, row});
+  add("BiasAdd", {x, Input({768})});
+  add("BiasAddGrad", {x});
+  add("Gelu", {x}).attr("approximate", true);
+  add("Transpose", {x}).attr("perm", Ints{1, 0});
+  const Input image({16, 56, 56, 64});
+  add("Conv2D", {image, Input({3, 3, 64, 64})})
+      .attr("strides", Ints{1, 1, 1, 1})
+      .attr("padding", std::string("SAME"));
+  add("MaxPool", {image})
+      .attr("ksize", Ints{1, 2, 2, 1})
+      .attr("strides", Ints{1, 2, 2, 1})
+      .attr("padding", std::string("VALID"));
+  const Input channels = like_parameters({64});
+  add("FusedBatchNormV3", {image, channels, channels});
+}
+
 }  // namespace
 
 void add_half_cases(Cases& cases) {
+  add_half_moves(cases);
   add_half_functions(cases);
   add_half_broadcasts(cases);
   add_half_dropout(cases);
   add_half_softmax(cases);
   add_half_norms(cases);
   add_half_scatters(cases);
+  add_half_perf(cases);
 }
 
 }  // namespace berth::conformance

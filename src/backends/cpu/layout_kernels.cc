@@ -1,10 +1,12 @@
-// Transposition and broadcasting.
+// Transposition and broadcasting, of elements of 32 and of 16 bits.
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
 #include "backends/reference/loops.h"
+#include "backends/reference/reference.h"
 
 namespace berth::cpu {
 
@@ -45,26 +47,57 @@ struct Permutation {
   }
 };
 
+void transpose_matrix(const float* x, int64_t rows, int64_t cols, float* y) {
+  loops().transpose(x, rows, cols, cols, y, rows);
+}
+// Blocks whose lines stay in the nearest cache.
+void transpose_matrix(const uint16_t* x, int64_t rows, int64_t cols,
+                      uint16_t* y) {
+  constexpr int64_t kSide = 32;
+  for (int64_t r = 0; r < rows; r += kSide) {
+    const int64_t r_end = std::min(r + kSide, rows);
+    for (int64_t k = 0; k < cols; k += kSide) {
+      const int64_t k_end = std::min(k + kSide, cols);
+      for (int64_t j = k; j < k_end; ++j) {
+        for (int64_t i = r; i < r_end; ++i) y[j * rows + i] = x[i * cols + j];
+      }
+    }
+  }
+}
+
+void fill_run(float v, float* y, int64_t n) { loops().fill(v, y, n); }
+void fill_run(uint16_t v, uint16_t* y, int64_t n) { std::fill_n(y, n, v); }
+
+void run_plain_move(const KernelCall& c) {
+  reference::kernels().fast(c.op->id(), c.in[0].dtype)(c);
+}
+
+template <class T>
+size_t run_bytes(int64_t n) {
+  return static_cast<size_t>(n) * sizeof(T);
+}
+
+template <class T>
 void transpose(const KernelCall& c) {
   const Permutation p(*c.in[0].shape, c.attr<std::vector<int64_t>>("perm"));
-  const float* x = c.in[0].as<float>();
-  float* y = c.out[0].as<float>();
+  const T* x = c.in[0].as<T>();
+  T* y = c.out[0].as<T>();
   const int64_t n = c.out[0].size();
   const int rank = p.in.rank();
   if (n == 0) return;
   if (rank <= 1) {
-    std::memcpy(y, x, float_bytes(n));
+    std::memcpy(y, x, run_bytes<T>(n));
     return;
   }
   if (p.order[rank - 1] == rank - 2 && p.order[rank - 2] == rank - 1 &&
       (rank == 2 || (rank == 3 && p.order[0] == 0))) {
     const int64_t rows = p.in[rank - 2], cols = p.in[rank - 1];
     for (int64_t at = 0; at < n; at += rows * cols) {
-      loops().transpose(x + at, rows, cols, cols, y + at, rows);
+      transpose_matrix(x + at, rows, cols, y + at);
     }
     return;
   }
-  if (p.order[rank - 1] != rank - 1) return run_reference(c);
+  if (p.order[rank - 1] != rank - 1) return run_plain_move(c);
   // Runs of the last axis stay together.
   const auto own = reference::dense_strides(p.in);
   std::array<int64_t, kMaxRank> strides{};
@@ -75,46 +108,50 @@ void transpose(const KernelCall& c) {
   }
   const int64_t run = p.in[rank - 1];
   reference::for_each_strided(outer, strides, 0, [&](int64_t i, int64_t from) {
-    std::memcpy(y + i * run, x + from, float_bytes(run));
+    std::memcpy(y + i * run, x + from, run_bytes<T>(run));
   });
 }
 
+template <class T>
 void broadcast(const KernelCall& c) {
-  const float* x = c.in[0].as<float>();
-  float* y = c.out[0].as<float>();
+  const T* x = c.in[0].as<T>();
+  T* y = c.out[0].as<T>();
   const int64_t n = c.out[0].size();
   if (n == 0) return;
   const Spread s = spread_of(*c.in[0].shape, *c.out[0].shape);
   switch (s.kind) {
     case Spread::Kind::kSame:
-      std::memcpy(y, x, float_bytes(n));
+      std::memcpy(y, x, run_bytes<T>(n));
       return;
     case Spread::Kind::kScalar:
-      loops().fill(*x, y, n);
+      fill_run(*x, y, n);
       return;
     case Spread::Kind::kRows:
       for (int64_t o = 0; o < s.outer; ++o, x += s.cols) {
         for (int64_t r = 0; r < s.rows; ++r, y += s.cols) {
-          std::memcpy(y, x, float_bytes(s.cols));
+          std::memcpy(y, x, run_bytes<T>(s.cols));
         }
       }
       return;
     case Spread::Kind::kCols:
       for (int64_t r = 0; r < s.rows; ++r) {
-        loops().fill(x[r], y + r * s.cols, s.cols);
+        fill_run(x[r], y + r * s.cols, s.cols);
       }
       return;
     case Spread::Kind::kOther:
-      return run_reference(c);
+      return run_plain_move(c);
   }
 }
 
 }  // namespace
 
 void add_layout(KernelTable& t) {
-  t.direct("Transpose", kFloat32, &transpose, "loops");
-  t.direct("BroadcastTo", kFloat32, &broadcast, "loops");
-  t.direct("BroadcastLike", kFloat32, &broadcast, "loops");
+  t.direct("Transpose", kFloat32, &transpose<float>, "loops");
+  t.direct("Transpose", kHalfTypes, &transpose<uint16_t>, "loops");
+  for (const char* op : {"BroadcastTo", "BroadcastLike"}) {
+    t.direct(op, kFloat32, &broadcast<float>, "loops");
+    t.direct(op, kHalfTypes, &broadcast<uint16_t>, "loops");
+  }
 }
 
 }  // namespace berth::cpu
