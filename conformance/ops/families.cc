@@ -6,6 +6,7 @@ void add_all_cases(Cases& cases) {
   add_elementwise_cases(cases);
   add_function_cases(cases);
   add_scan_cases(cases);
+  add_lstm_cases(cases);
   add_compare_cases(cases);
   add_complex_cases(cases);
   add_dtype_cases(cases);

@@ -57,6 +57,7 @@ void add_training_cases(Cases& cases);
 void add_variable_cases(Cases& cases);
 void add_function_cases(Cases& cases);
 void add_scan_cases(Cases& cases);
+void add_lstm_cases(Cases& cases);
 void add_half_cases(Cases& cases);
 
 }  // namespace berth::conformance

@@ -24,6 +24,7 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
+#include "berth/ops/recurrent.h"
 #include "berth/placement.h"
 #include "berth/placement_policy.h"
 #include "berth/shape.h"

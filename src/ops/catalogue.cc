@@ -42,6 +42,7 @@ void register_all_ops(OpRegistry& r) {
   register_binary_ops(r);
   register_activation_ops(r);
   register_scan_ops(r);
+  register_lstm_ops(r);
 }
 
 }  // namespace berth

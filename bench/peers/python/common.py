@@ -4,9 +4,10 @@ import json
 import os
 import time
 
-MODELS = ("mlp", "cnn", "resnet18", "gpt")
+MODELS = ("mlp", "cnn", "resnet18", "gpt", "lstm")
 # The shapes of bench/models and of the libtorch peer.
 GPT = {"layers": 4, "dim": 256, "heads": 8, "seq": 128, "batch": 8, "vocab": 4096}
+LSTM = {"layers": 2, "units": 512, "seq": 100, "batch": 32}
 
 
 def parse():

@@ -76,7 +76,14 @@ def build():
         shape = (4 * g["batch"], g["seq"])
         x, y = (tf.random.uniform(shape, 0, g["vocab"], tf.int64) for _ in range(2))
         return gpt(**g), keras.optimizers.AdamW(3e-4, weight_decay=0.01), x, y, g["batch"]
-    if args.model == "resnet18":
+    if args.model == "lstm":
+        m = common.LSTM
+        shape, batch, optimizer = (m["seq"], m["units"]), m["batch"], keras.optimizers.Adam(1e-3)
+        rest = [keras.layers.LSTM(m["units"], return_sequences=True)
+                for _ in range(m["layers"] - 1)]
+        model = keras.Sequential([keras.Input(shape, batch_size=batch), *rest,
+                                  keras.layers.LSTM(m["units"]), keras.layers.Dense(10)])
+    elif args.model == "resnet18":
         model, shape, batch = resnet18(), (32, 32, 3), 32
         optimizer = keras.optimizers.SGD(0.1, momentum=0.9, weight_decay=5e-4)
     elif args.model == "cnn":
@@ -123,7 +130,7 @@ def fit_step(xla):
     model, optimizer, x, y, batch = build()
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True),
                   jit_compile=xla)
-    steps = 8 if args.model in ("resnet18", "gpt") else 400
+    steps = 8 if args.model in ("resnet18", "gpt", "lstm") else 400
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(batch, drop_remainder=True)
     data = data.cache().repeat().prefetch(2)
     return lambda: model.fit(data, epochs=1, steps_per_epoch=steps, verbose=0), steps

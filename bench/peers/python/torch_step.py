@@ -67,6 +67,16 @@ class Gpt(nn.Module):
         return self.head(self.norm(self.layers(h))).flatten(0, 1)
 
 
+class Lstm(nn.Module):
+    def __init__(self, layers, units, **_):
+        super().__init__()
+        self.lstm = nn.LSTM(units, units, layers, batch_first=True)
+        self.head = nn.Linear(units, 10)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
 def build():
     """model, batches of (x, y), optimizer of its parameters"""
     if args.model == "gpt":
@@ -79,6 +89,11 @@ def build():
         batches = [(torch.rand(32, 3, 32, 32), torch.randint(10, (32,))) for _ in range(4)]
         return resnet18(), batches, lambda p: torch.optim.SGD(p, 0.1, 0.9, weight_decay=5e-4,
                                                               fused=True)
+    if args.model == "lstm":
+        m = common.LSTM
+        batches = [(torch.randn(m["batch"], m["seq"], m["units"]),
+                    torch.randint(10, (m["batch"],))) for _ in range(4)]
+        return Lstm(**m), batches, lambda p: torch.optim.Adam(p, 1e-3, fused=True)
     if args.model == "cnn":
         model = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
                               nn.Flatten(), nn.Linear(14 * 14 * 32, 10))

@@ -23,7 +23,9 @@
 #include <utility>
 #include <vector>
 
+#include "berth/keras/constraints.h"
 #include "berth/keras/layers.h"
+#include "berth/keras/regularizers.h"
 
 namespace berth::keras {
 
@@ -136,6 +138,12 @@ struct LSTMCellOptions {
   Initializer recurrent_initializer = orthogonal_kernel();
   Initializer bias_initializer = "zeros";
   bool unit_forget_bias = true;  // the forget gate's bias begins with ones
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;            // rate, of the inputs, in training
   double recurrent_dropout = 0;  // rate, of the states, in training
   std::optional<int64_t> seed = std::nullopt;
@@ -156,6 +164,12 @@ struct GRUCellOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer recurrent_initializer = orthogonal_kernel();
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   bool reset_after = true;  // the reset gate acts after the product
@@ -176,6 +190,12 @@ struct SimpleRNNCellOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer recurrent_initializer = orthogonal_kernel();
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   std::optional<int64_t> seed = std::nullopt;
@@ -202,6 +222,13 @@ struct LSTMOptions {
   Initializer recurrent_initializer = orthogonal_kernel();
   Initializer bias_initializer = "zeros";
   bool unit_forget_bias = true;
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   std::optional<int64_t> seed = std::nullopt;
@@ -227,6 +254,13 @@ struct GRUOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer recurrent_initializer = orthogonal_kernel();
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   bool reset_after = true;
@@ -251,6 +285,13 @@ struct SimpleRNNOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer recurrent_initializer = orthogonal_kernel();
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   std::optional<int64_t> seed = std::nullopt;

@@ -16,6 +16,7 @@ const KernelTable& kernels() {
     add_reduce(t);
     add_norm(t);
     add_layer_norm(t);
+    add_lstm(t);
     add_training(t);
     add_layout(t);
     add_random(t);

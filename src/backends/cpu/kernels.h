@@ -32,6 +32,7 @@ void add_pool(KernelTable& t);
 void add_reduce(KernelTable& t);
 void add_norm(KernelTable& t);
 void add_layer_norm(KernelTable& t);
+void add_lstm(KernelTable& t);
 void add_training(KernelTable& t);
 void add_layout(KernelTable& t);
 void add_random(KernelTable& t);

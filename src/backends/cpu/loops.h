@@ -87,6 +87,38 @@ struct AdamParams {
   bool nesterov = false;
 };
 
+// One step of `units` (at most 32) units of an LSTM for `rows` examples; see
+// the op LSTM. Arrays of one value per unit begin at the first of these units
+// in row 0; those of four gates have their gates `gate` floats apart.
+struct LstmStep {
+  int64_t rows = 0, units = 0, gate = 0;
+  const float* mask = nullptr;  // null: every row counts
+  int64_t mask_row = 0;
+  const float *product = nullptr, *parts = nullptr;
+  int64_t product_row = 0, product_gate = 0, parts_row = 0;
+  const float *h = nullptr, *c = nullptr;  // before
+  int64_t h_row = 0, c_row = 0;
+  float *next_h = nullptr, *outputs = nullptr;
+  float *gates = nullptr, *cells = nullptr;
+  int64_t gates_row = 0, cells_row = 0;  // cells_row: of outputs, too
+};
+
+// The same step the other way; `dh` [rows, units] is what comes from the step
+// behind it and becomes what a masked row hands on, else 0; `dc` is replaced.
+struct LstmBackStep {
+  int64_t rows = 0, units = 0, gate = 0;
+  const float* mask = nullptr;
+  int64_t mask_row = 0;
+  const float *dy = nullptr, *gates = nullptr, *cells = nullptr, *c = nullptr;
+  int64_t dy_row = 0, gates_row = 0, cells_row = 0, c_row = 0;
+  const float* product = nullptr;  // null: nothing behind it
+  int64_t product_row = 0;
+  float *dh = nullptr, *dc = nullptr;
+  int64_t dh_row = 0;  // of dc, too
+  float *dz = nullptr, *dparts = nullptr;
+  int64_t dz_row = 0, dparts_row = 0;
+};
+
 struct RmsPropParams {
   float rate, rho, momentum, epsilon;
 };
@@ -226,6 +258,9 @@ struct Loops {
   void (*round_bfloat16)(const float* x, uint16_t* y, int64_t n);
   void (*widen_float16)(const uint16_t* x, float* y, int64_t n);
   void (*round_float16)(const float* x, uint16_t* y, int64_t n);
+
+  void (*lstm_step)(const LstmStep& step);
+  void (*lstm_back_step)(const LstmBackStep& step);
 };
 
 // Returns the loops for this processor. BERTH_ISA=v1, v2, v3 or v4 (x86-64

@@ -36,6 +36,7 @@ const KernelTable& kernels() {
     add_training(t);
     add_functions(t);
     add_scan(t);
+    add_lstm(t);
     add_complex(t);
     add_widened(t);  // after the kernels that it goes through
     return t;

@@ -41,6 +41,7 @@ void add_layer_norm(KernelTable& t);
 void add_training(KernelTable& t);
 void add_functions(KernelTable& t);
 void add_scan(KernelTable& t);
+void add_lstm(KernelTable& t);
 void add_complex(KernelTable& t);
 void add_widened(KernelTable& t);
 

@@ -5,6 +5,7 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
+#include "keras/classes.h"
 #include "keras/layer_state.h"
 #include "keras/layers/recurrent.h"
 #include "keras/masks.h"
@@ -208,16 +209,74 @@ class MaskingBase final : public LayerBase {
   const double value_;
 };
 
+struct BidirectionalArgs {
+  std::optional<Layer> layer, backward_layer;
+  BidirectionalOptions o;
+  void fields(Fields& f) {
+    f.must("layer", layer);
+    // Keras has null for both outputs.
+    if (!f.reading() && o.merge_mode.empty()) {
+      f.put("merge_mode", nullptr);
+    } else if (!f.reading() || f.get("merge_mode")) {
+      f("merge_mode", o.merge_mode);
+    } else {
+      o.merge_mode = "";
+    }
+    if (f.reading() ? f.get("backward_layer").has_value()
+                    : backward_layer.has_value()) {
+      f("backward_layer", backward_layer);
+    }
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    BidirectionalOptions own = o;
+    if (backward_layer) own.backward_layer = RecurrentLayer(backward_layer->base());
+    return Bidirectional(RecurrentLayer(layer->base()), own, site);
+  }
+};
+
+struct TimeDistributedArgs {
+  std::optional<Layer> layer;
+  NameOptions o;
+  void fields(Fields& f) {
+    f.must("layer", layer);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return TimeDistributed(*layer, o, site); }
+};
+
+struct MaskingArgs {
+  double mask_value = 0;
+  MaskingOptions o;
+  void fields(Fields& f) {
+    f("mask_value", mask_value);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Masking(mask_value, o, site); }
+};
+
 }  // namespace
 
 Bidirectional::Bidirectional(RecurrentLayer layer, BidirectionalOptions options,
                              Site site)
-    : RecurrentLayer(std::make_shared<BidirectionalBase>(
-          layer, std::move(options), site)) {}
+    : RecurrentLayer(
+          std::make_shared<BidirectionalBase>(layer, options, site)) {
+  describe(*this, BidirectionalArgs{layer, options.backward_layer, options});
+}
 TimeDistributed::TimeDistributed(Layer layer, NameOptions options, Site site)
-    : Layer(std::make_shared<TimeDistributedBase>(std::move(layer), options,
-                                                  site)) {}
+    : Layer(std::make_shared<TimeDistributedBase>(layer, options, site)) {
+  describe(*this, TimeDistributedArgs{layer, options});
+}
 Masking::Masking(double mask_value, MaskingOptions options, Site site)
-    : Layer(std::make_shared<MaskingBase>(mask_value, options, site)) {}
+    : Layer(std::make_shared<MaskingBase>(mask_value, options, site)) {
+  describe(*this, MaskingArgs{mask_value, options});
+}
+
+void add_bidirectional_classes(Classes& c);
+void add_bidirectional_classes(Classes& c) {
+  c.layers["Bidirectional"] = &layer_of<BidirectionalArgs>;
+  c.layers["TimeDistributed"] = &layer_of<TimeDistributedArgs>;
+  c.layers["Masking"] = &layer_of<MaskingArgs>;
+}
 
 }  // namespace berth::keras

@@ -52,6 +52,7 @@ struct EmbeddingArgs {
     f.must("input_dim", input_dim);
     f.must("output_dim", output_dim);
     f("embeddings_initializer", o.embeddings_initializer);
+    f("mask_zero", o.mask_zero);
     f("name", o.name);
   }
   Layer make(Site site) const {

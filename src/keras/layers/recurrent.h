@@ -37,6 +37,9 @@ class RnnBase final : public RecurrentBase {
   const RNNOptions& options() const { return o_; }
   // Masked steps put out zeros.
   void zero_masked_outputs() { o_.zero_output_for_mask = true; }
+  void regularize_outputs(Regularizer regularizer) {
+    set_activity_regularizer(std::move(regularizer));
+  }
   // A layer of the same options and a cell of its own.
   std::shared_ptr<RnnBase> copy(const std::string& name, bool backwards) const;
 
@@ -51,6 +54,7 @@ class RnnBase final : public RecurrentBase {
   Tensors unrolled(const Call& call, bool training);
   Tensors looped(const Call& call, bool training);
   Tensor looped_outputs(const Call& call, const Tensor& xs) const;
+  Tensors at_once(const Call& call, const Tensors& results) const;
   Tensor last_step(const Tensor& outputs) const;
   Tensors no_steps(const Call& call) const;
 

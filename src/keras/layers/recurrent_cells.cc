@@ -44,14 +44,15 @@ GateCell::GateCell(const char* type, int64_t units, int64_t gates,
 
 void GateCell::build(const std::vector<Shape>& inputs) {
   in_ = known_channels(state(), inputs[0]);
-  kernel_ = add_weight("kernel", {in_, gates_ * units_}, o_.kernel_initializer);
+  kernel_ = add_weight("kernel", {in_, gates_ * units_}, o_.kernel_initializer,
+                       o_.kernel);
   recurrent_kernel_ = add_weight("recurrent_kernel", {units_, gates_ * units_},
-                                 o_.recurrent_initializer);
+                                 o_.recurrent_initializer, o_.recurrent);
   if (o_.use_bias) build_bias();
 }
 
 void GateCell::build_bias() {
-  bias_ = add_weight("bias", {gates_ * units_}, o_.bias_initializer);
+  bias_ = add_weight("bias", {gates_ * units_}, o_.bias_initializer, o_.bias);
 }
 
 Tensor GateCell::input_bias() const { return bias_.value(site()); }

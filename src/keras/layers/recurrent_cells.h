@@ -17,6 +17,7 @@ struct GateOptions {
   std::string activation, recurrent_activation;
   bool use_bias;
   Initializer kernel_initializer, recurrent_initializer, bias_initializer;
+  WeightOptions kernel, recurrent, bias;
   double dropout, recurrent_dropout;
   std::optional<int64_t> seed;
 };
@@ -42,8 +43,9 @@ class GateCell : public RNNCellBase {
   // {output, new states...} of one step from its part and the states.
   virtual Tensors step(const Tensor& part, const Tensors& states,
                        const Tensors& constants) const = 0;
-  // All steps of parts [batch, time, gates * units] as one op: {outputs,
-  // last states...}; nothing where there is no such op.
+  // All steps of parts [batch, time, gates * units] as one op: {outputs, last
+  // states but the first...}, the first being the last output; nothing where
+  // there is no such op.
   virtual Tensors sequence(const Tensor& parts, const Tensors& states,
                            const Tensor& mask) const;
 

@@ -8,6 +8,7 @@
 
 #include "berth/berth.h"
 #include "berth/keras/recurrent_layers.h"
+#include "keras/layer_state.h"
 #include "keras/layers/layers_testing.h"
 
 namespace berth::keras {
@@ -441,6 +442,43 @@ TEST(Recurrent, LearnsToRememberTheFirstStep) {
     const Tensor error = model(x) - y;
     EXPECT_LT(math::reduce_mean(error * error).item<float>(), 0.05)
         << layer.name();
+  }
+}
+
+// The steps as ops say the same, where they may be differentiated twice.
+TEST(Recurrent, TheOpOfAllStepsEqualsThem) {
+  const int64_t n = 5, units = 37;
+  const auto layer = LSTM(units, kAllOfLstm);
+  const RNN steps(LSTMCell(units),
+                  {.return_sequences = true, .return_state = true});
+  const Tensor x = random::normal({n, 4, 3}, {.seed = 1});
+  const Tensor mask = random::uniform({n, 4}, {.seed = 2}) > 0.3;
+  layer(Tensors{x});
+  steps(Tensors{x});
+  steps.set_weights(layer.get_weights());
+  // A cell within a stack has no op.
+  const RNN stacked(std::vector<Layer>{steps.base()->state().parts[0]},
+                    {.return_sequences = true, .return_state = true});
+  const Tensors got = train_on(layer, x, mask);
+  for (const Layer& other : {Layer(steps), Layer(stacked)}) {
+    const Tensors want = train_on(other, x, mask);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      expect_near(got[i], want[i].to_vector<float>(), 2e-4);
+    }
+  }
+}
+
+TEST(Recurrent, ConfigsMakeTheSameLayers) {
+  for (const auto& [name, make] : makers()) {
+    SCOPED_TRACE(name);
+    const KerasCase c(name, make());
+    const Layer twin = c.layer.from_config(c.layer.get_config());
+    EXPECT_EQ(twin.get_config().str(), c.layer.get_config().str());
+    twin(c.inputs);
+    twin.set_weights(c.layer.get_weights());
+    EXPECT_EQ(twin(c.inputs)[0].to_vector<float>(),
+              c.layer(c.inputs)[0].to_vector<float>());
   }
 }
 

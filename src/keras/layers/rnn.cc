@@ -5,6 +5,7 @@
 #include "berth/ops/control_flow.h"
 #include "berth/ops/indexing.h"
 #include "berth/ops/math.h"
+#include "keras/classes.h"
 #include "keras/layers/layer_util.h"
 #include "keras/layers/recurrent.h"
 #include "keras/masks.h"
@@ -152,16 +153,9 @@ Tensors RnnBase::run(const Call& call, bool training) {
   if (gates_ && c.x.rank() == 3) {
     c.x = gates_->project(c.x, c.constants);
     c.parts = true;
-    if (!gates_->drops_states(training)) {
-      Tensors y = gates_->sequence(c.x, c.states, c.mask);
-      if (!y.empty()) {
-        if (c.mask.defined() && o_.zero_output_for_mask) {
-          const Tensor there = expand_dims(c.mask, -1, site());
-          y[0] = where(there, y[0], zeros_like(y[0], site()), site());
-        }
-        if (!o_.return_sequences) y[0] = last_step(y[0]);
-        return y;
-      }
+    if (c.steps != 0 && !gates_->drops_states(training)) {
+      const Tensors y = gates_->sequence(c.x, c.states, c.mask);
+      if (!y.empty()) return at_once(c, y);
     }
   }
   const bool unroll =
@@ -174,6 +168,20 @@ Tensors RnnBase::run(const Call& call, bool training) {
   }
   if (c.steps == 0) return no_steps(c);
   return unroll ? unrolled(c, training) : looped(c, training);
+}
+
+// The results of GateCell::sequence() as those of the steps.
+Tensors RnnBase::at_once(const Call& c, const Tensors& y) const {
+  const Tensor last = last_step(y[0]);
+  Tensor output = o_.return_sequences ? y[0] : last;
+  if (c.mask.defined() && o_.zero_output_for_mask) {
+    const Tensor there = expand_dims(c.mask, -1, site());
+    const Tensor kept = where(there, y[0], zeros_like(y[0], site()), site());
+    output = o_.return_sequences ? kept : last_step(kept);
+  }
+  Tensors result{output, last};
+  result.insert(result.end(), y.begin() + 1, y.end());
+  return result;
 }
 
 Tensor RnnBase::last_step(const Tensor& y) const {
@@ -350,11 +358,36 @@ RnnBase& rnn_of(const Layer& layer, const LayerBase& owner) {
                       layer.base()->state().type));
 }
 
+namespace {
+
+struct RnnArgs {
+  std::optional<Layer> cell;
+  RNNOptions o;
+  void fields(Fields& f) {
+    f.must("cell", cell);
+    f("return_sequences", o.return_sequences);
+    f("return_state", o.return_state);
+    f("go_backwards", o.go_backwards);
+    f("stateful", o.stateful);
+    f("unroll", o.unroll);
+    f("zero_output_for_mask", o.zero_output_for_mask);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return RNN(*cell, o, site); }
+};
+
+}  // namespace
+
 RNN::RNN(Layer cell, RNNOptions options, Site site)
-    : RecurrentLayer(std::make_shared<RnnBase>("RNN", std::move(cell), nullptr,
-                                               options, site)) {}
+    : RecurrentLayer(
+          std::make_shared<RnnBase>("RNN", cell, nullptr, options, site)) {
+  describe(*this, RnnArgs{cell, options});
+}
 RNN::RNN(std::vector<Layer> cells, RNNOptions options, Site site)
     : RNN(StackedRNNCells(std::move(cells), {}, site), options, site) {}
+
+void add_rnn_classes(Classes& c);
+void add_rnn_classes(Classes& c) { c.layers["RNN"] = &layer_of<RnnArgs>; }
 
 std::vector<Variable> RecurrentLayer::states() const {
   auto* layer = dynamic_cast<RecurrentBase*>(base().get());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "keras/classes.h"
 #include "keras/layer_state.h"
 #include "keras/layers/recurrent_cells.h"
 
@@ -107,8 +108,29 @@ Tensors StackedCells::call(const Tensors& inputs, bool training) {
   return out;
 }
 
+namespace {
+
+struct StackedArgs {
+  std::vector<Layer> cells;
+  NameOptions o;
+  void fields(Fields& f) {
+    f.must("cells", cells);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return StackedRNNCells(cells, o, site); }
+};
+
+}  // namespace
+
 StackedRNNCells::StackedRNNCells(std::vector<Layer> cells, NameOptions options,
                                  Site site)
-    : Layer(std::make_shared<StackedCells>(std::move(cells), options, site)) {}
+    : Layer(std::make_shared<StackedCells>(cells, options, site)) {
+  describe(*this, StackedArgs{std::move(cells), options});
+}
+
+void add_stacked_classes(Classes& c);
+void add_stacked_classes(Classes& c) {
+  c.layers["StackedRNNCells"] = &layer_of<StackedArgs>;
+}
 
 }  // namespace berth::keras

@@ -9,6 +9,7 @@
 #include "backends/cpu/isa/gemm.h"
 #include "backends/cpu/isa/half.h"
 #include "backends/cpu/isa/layer_norm.h"
+#include "backends/cpu/isa/lstm.h"
 #include "backends/cpu/isa/reduce.h"
 #include "backends/cpu/isa/train.h"
 #include "backends/cpu/isa/windows.h"
@@ -69,6 +70,8 @@ const Loops& table() {
       .round_bfloat16 = round_bfloat16,
       .widen_float16 = widen_float16,
       .round_float16 = round_float16,
+      .lstm_step = lstm_step,
+      .lstm_back_step = lstm_back_step,
   };
   return kTable;
 }
