@@ -43,10 +43,8 @@ class AdafactorBase final : public OptimizerBase {
   }
   void begin(DType dtype, Site site) override {
     const Tensor t = as(now_, dtype, site);
-    rate_ = rate(dtype, site);
-    if (o_.relative_step) {
-      rate_ = math::minimum(rate_, 1.0 / math::sqrt(t, site), site);
-    }
+    // As Keras does it, relative_step or not.
+    rate_ = math::minimum(rate(dtype, site), 1.0 / math::sqrt(t, site), site);
     beta_2_ = 1.0 - math::pow(t, scalar(o_.beta_2_decay, dtype), site);
   }
 

@@ -90,6 +90,13 @@ class FitRun final : public FitLoop {
     return epoch_ended_ ? FitPosition{epoch_ + 1, 0}
                         : FitPosition{epoch_, done_};
   }
+  bool has_validation() const override {
+    return validation_.batches.has_value();
+  }
+  bool stopping() const override { return t_.stop; }
+  void repeat_eagerly() override {
+    t_.run_train_eagerly(batch_.inputs, batch_.targets);
+  }
   const History& history() const override { return history_; }
   const std::vector<Callback>& callbacks() const override {
     return o_.callbacks;

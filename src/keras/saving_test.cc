@@ -218,8 +218,12 @@ TEST(SerializedOptions, ComeBackOfEveryClass) {
     EXPECT_EQ(losses::serialize(losses::deserialize(full)), full);
   }
   for (const std::string& name : saving::optimizer_classes()) {
-    const Config c(
-        {{"class_name", name}, {"config", {{"learning_rate", 0.5}}}});
+    Config c({{"class_name", name}, {"config", {{"learning_rate", 0.5}}}});
+    if (name == "LossScaleOptimizer") {
+      c.set("config",
+            {{"inner_optimizer",
+              {{"class_name", "SGD"}, {"config", {{"learning_rate", 0.5}}}}}});
+    }
     const Optimizer optimizer = optimizers::deserialize(c);
     EXPECT_EQ(optimizer.learning_rate().value().item<float>(), 0.5f) << name;
     const Config full = optimizers::serialize(optimizer);
@@ -234,9 +238,22 @@ TEST(SerializedOptions, ComeBackOfEveryClass) {
 
 TEST(SerializedOptions, HaveTheValuesTheyWereMadeWith) {
   const auto text = [](const Config& c) { return c.at("config").str(); };
-  EXPECT_EQ(text(optimizers::serialize(Adam(0.5, {.beta_1 = 0.25}))),
-            R"({"learning_rate":0.5,"beta_1":0.25,"beta_2":0.999,)"
-            R"("epsilon":1e-07})");
+  EXPECT_EQ(text(optimizers::serialize(
+                Adam(optimizers::schedules::ExponentialDecay(0.5, 7, 0.25),
+                     {.beta_1 = 0.25, .clipnorm = 2}))),
+            R"({"learning_rate":{"module":"keras.optimizers.schedules",)"
+            R"("class_name":"ExponentialDecay","config":{)"
+            R"("initial_learning_rate":0.5,"decay_steps":7,"decay_rate":0.25,)"
+            R"("staircase":false},"registered_name":null},"weight_decay":0.0,)"
+            R"("clipnorm":2.0,"clipvalue":null,"global_clipnorm":null,)"
+            R"("use_ema":false,"ema_momentum":0.99,)"
+            R"("ema_overwrite_frequency":null,"loss_scale_factor":null,)"
+            R"("gradient_accumulation_steps":null,"beta_1":0.25,)"
+            R"("beta_2":0.999,"epsilon":1e-07,"amsgrad":false})");
+  const Optimizer back = optimizers::deserialize(optimizers::serialize(
+      SGD(optimizers::schedules::PiecewiseConstantDecay({3}, {0.5, 0.25}))));
+  EXPECT_EQ(back.schedule()(int64_t{3}), 0.5);
+  EXPECT_EQ(back.schedule()(int64_t{4}), 0.25);
   const Loss huber = losses::Huber({.delta = 2});
   const Loss twin = losses::deserialize(losses::serialize(huber));
   const Tensor y = zeros({1}), p = fill({1}, 5, float32);

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -105,15 +106,89 @@ Callback make_callback(Args&&... args) {
 
 namespace callbacks {
 
+// `mode` says what is better: "min", "max", or "auto": higher where the name
+// of the figure says accuracy, auc, precision, recall or f1_score. A figure
+// that an epoch lacks is an error, errors::InvalidArgument, but for one of
+// the validation after an epoch that did not validate (validation_freq).
+
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
+  double min_delta = 0;  // smaller changes are no improvement
   int patience = 0;      // epochs without improvement that are borne
-  double min_delta = 0;  // smaller changes are none
+  int verbose = 0;
+  std::string mode = "auto";
+  std::optional<double> baseline = std::nullopt;  // to be beaten as well
+  // At the end of fit, whoever ended it.
   bool restore_best_weights = false;
+  int start_from_epoch = 0;
 };
-// Stops when `monitor` no longer improves: falls, or rises if its name says
-// accuracy. Throws errors::InvalidArgument after an epoch without `monitor`.
+// Stops when `monitor` no longer improves.
 Callback EarlyStopping(EarlyStoppingOptions options = {});
+
+struct ReduceLROnPlateauOptions {
+  std::string monitor = "val_loss";
+  double factor = 0.1;
+  int patience = 10;
+  int verbose = 0;
+  std::string mode = "auto";
+  double min_delta = 1e-4;
+  int cooldown = 0;  // epochs after a change that are not counted
+  double min_lr = 0;
+};
+// Multiplies the rate by `factor` when `monitor` no longer improves; logs
+// "learning_rate".
+Callback ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
+
+// Sets the rate at the start of each epoch to schedule(epoch, rate); logs
+// "learning_rate".
+Callback LearningRateScheduler(
+    std::function<double(int epoch, double rate)> schedule, int verbose = 0);
+
+struct SwapEMAWeightsOptions {
+  bool swap_on_epoch = false;  // also from one epoch's end to the next's start
+};
+// Tests and predicts with the averages of an optimizer that has use_ema.
+Callback SwapEMAWeights(SwapEMAWeightsOptions options = {});
+
+struct CSVLoggerOptions {
+  std::string separator = ",";
+  bool append = false;
+};
+// Writes a line of figures per epoch. Throws errors::InvalidArgument when the
+// file cannot be written.
+Callback CSVLogger(const std::string& filename, CSVLoggerOptions options = {});
+
+struct TerminateOnNaNOptions {
+  bool raise_error = false;  // throws errors::InvalidArgument instead
+  // Keeps the weights before each step, and runs one that gave NaN again, op by
+  // op, to say where it came from; the weights are then those before it.
+  bool find_op = true;
+};
+// Stops when the loss is NaN or infinite; reads it back after each batch.
+Callback TerminateOnNaN(TerminateOnNaNOptions options = {});
+
+// Prints the bar of verbose = 1, for fits with verbose = 0.
+Callback ProgbarLogger();
+
+// "epoch", "batch", or after so many batches.
+struct UpdateFreq {
+  UpdateFreq(const char* when);  // NOLINT: {.update_freq = "batch"}
+  UpdateFreq(int64_t batches);   // NOLINT
+  UpdateFreq(int batches) : UpdateFreq(int64_t{batches}) {}  // NOLINT
+  int64_t batches = 0;                                       // 0: epoch
+};
+struct TensorBoardOptions {
+  std::string log_dir = "logs";
+  int histogram_freq = 0;   // epochs between histograms of the weights; 0: none
+  bool write_graph = true;  // of the layers
+  bool write_images = false;  // of the weights, with the histograms
+  bool write_steps_per_second = false;
+  // Figures of batches: they are read back for it.
+  UpdateFreq update_freq = "epoch";
+};
+// Writes event files for TensorBoard to log_dir/train and log_dir/validation:
+// epoch_loss and so on by epoch, batch_loss by step.
+Callback TensorBoard(TensorBoardOptions options = {});
 
 // The hooks as arguments (keras.callbacks.LambdaCallback): the table itself.
 inline Callback LambdaCallback(Callback hooks) { return hooks; }

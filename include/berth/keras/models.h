@@ -216,6 +216,10 @@ class FitLoop {
   virtual int64_t total_steps() const = 0;  // since on_train_begin
   // The next step's; after the end of an epoch the next one's first.
   virtual FitPosition position() const = 0;
+  virtual bool has_validation() const = 0;
+  virtual bool stopping() const = 0;  // stop_training() was called
+  // Runs the step of element() again, op by op, whatever compile() said.
+  virtual void repeat_eagerly() = 0;
   // Of the epochs that are done; in on_epoch_end with this one.
   virtual const History& history() const = 0;
   virtual const std::vector<Callback>& callbacks() const = 0;

@@ -306,7 +306,8 @@ struct AdafactorOptions {
   double epsilon_1 = 1e-30;
   double epsilon_2 = 1e-3;
   double clip_threshold = 1;
-  bool relative_step = true;  // the rate is at most 1 / sqrt(t)
+  // The rate is at most 1 / sqrt(t). In Keras, and here, also when false.
+  bool relative_step = true;
   double weight_decay = 0;
   double clipnorm = 0;
   double clipvalue = 0;
