@@ -41,7 +41,10 @@ struct Session {
         spec(model_named(r.model)),
         data(data_for(spec, count_of(r.examples))),
         optimizer(optimizer_named(r.optimizer)),
-        model(spec.make(places)) {
+        model([&] {
+          keras::clear_session();  // names, also those of logs, begin anew
+          return spec.make(places);
+        }()) {
     const bool labels = spec.targets[0].shape.rank() == 0;
     model.compile({.optimizer = optimizer,
                    .metrics = {labels ? "sparse_categorical_accuracy" : "mse"},

@@ -14,7 +14,7 @@ namespace berth {
 
 namespace {
 
-constexpr int8_t kWhole = SplitSignature::kWhole;
+constexpr int8_t kWholeOperand = SplitSignature::kWhole;
 
 void check_shape(const InferContext& c, int i, const Shape& want) {
   if (c.shape(i).compatible_with(want)) return;
@@ -69,7 +69,7 @@ void infer_lstm_grad(InferContext& c) {
 std::vector<SplitSignature> split_lstm(const InferContext& c) {
   SplitSignature rule;
   rule.inputs.assign(static_cast<size_t>(c.num_inputs()), 0);
-  rule.inputs[c.op().name() == "LSTM" ? 1 : 2] = kWhole;
+  rule.inputs[c.op().name() == "LSTM" ? 1 : 2] = kWholeOperand;
   rule.outputs.assign(static_cast<size_t>(c.num_outputs()), 0);
   return {rule};
 }
