@@ -19,6 +19,7 @@
 #include "berth/ops/clip.h"
 #include "berth/ops/contract.h"
 #include "berth/ops/control_flow.h"
+#include "berth/ops/conv3d.h"
 #include "berth/ops/indexing.h"
 #include "berth/ops/linalg.h"
 #include "berth/ops/math.h"

@@ -11,8 +11,12 @@
 #ifndef BERTH_KERAS_H_
 #define BERTH_KERAS_H_
 
+#include "berth/keras/activations.h"
+#include "berth/keras/attention_layers.h"
+#include "berth/keras/augmentation_layers.h"
 #include "berth/keras/callbacks.h"
 #include "berth/keras/constraints.h"
+#include "berth/keras/core_layers.h"
 #include "berth/keras/datasets.h"
 #include "berth/keras/element_layers.h"
 #include "berth/keras/image_layers.h"
@@ -22,10 +26,12 @@
 #include "berth/keras/metrics.h"
 #include "berth/keras/models.h"
 #include "berth/keras/optimizers.h"
+#include "berth/keras/preprocessing_layers.h"
 #include "berth/keras/recurrent_layers.h"
 #include "berth/keras/regularizers.h"
 #include "berth/keras/saving.h"
 #include "berth/keras/schedules.h"
 #include "berth/keras/sequence_layers.h"
+#include "berth/keras/volume_layers.h"
 
 #endif  // BERTH_KERAS_H_

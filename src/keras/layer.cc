@@ -5,6 +5,8 @@
 
 #include "berth/errors.h"
 #include "berth/keras/layers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
 #include "function/abstract_call.h"
 #include "keras/keras_node.h"
 #include "keras/layer_state.h"
@@ -143,6 +145,15 @@ void collect(const LayerState& s, bool trainable, bool other,
   }
 }
 
+// Of the outputs `y`, per example, so that it does not grow with the batch.
+Tensor penalty_of(const LayerState& s, const Tensor& y) {
+  const Tensor all = s.activity_regularizer(y);
+  if (y.rank() == 0) return all;
+  if (y.shape()[0] > 0) return all * (1 / static_cast<double>(y.shape()[0]));
+  const Tensor n = reshape(slice(shape(y), {0}, {1}), {});
+  return all / math::cast(n, all.dtype());
+}
+
 // Calls fn(state) for a layer and its parts, once each.
 template <class Fn>
 void each_state(const LayerState& root, const Fn& fn) {
@@ -179,7 +190,7 @@ Tensors Layer::operator()(const Tensors& x,
       .fetch_add(1, std::memory_order_relaxed);
   Tensors y = base.call(x, call.training());
   if (s.activity_regularizer && CallLosses::wanted()) {
-    for (const Tensor& t : y) CallLosses::add(s, s.activity_regularizer(t));
+    for (const Tensor& t : y) CallLosses::add(s, penalty_of(s, t));
   }
   if (masks) Masks::pass(base, x, y);
   if (first) note_shapes(base.state(), x, y);

@@ -35,6 +35,7 @@ struct LayerState {
   std::atomic<bool> learns{true};  // false: its weights are frozen
   std::vector<Variable> trainable, other;
   std::vector<Layer> parts;
+  bool on_host = false;  // computes with values at once; has no weights
   // What goes into the training loss, and what updates must keep.
   std::vector<std::pair<Variable, Regularizer>> regularized;
   std::vector<std::function<Tensor()>> losses;

@@ -30,9 +30,11 @@ struct Minimum : Layer {
 struct ReLUOptions {
   std::optional<double> max_value = std::nullopt;  // none
   double negative_slope = 0;
+  double threshold = 0;
   std::string name = {};
 };
-// x where positive, else negative_slope * x; at most max_value.
+// x where it is at least threshold, else negative_slope * (x - threshold); at
+// most max_value.
 struct ReLU : Layer {
   explicit ReLU(ReLUOptions options = {}, Site site = Site::here());
 };
@@ -48,6 +50,10 @@ struct ELU : Layer {
 };
 struct PReLUOptions {
   Initializer alpha_initializer = "zeros";
+  Regularizer alpha_regularizer = {};
+  Constraint alpha_constraint = {};
+  // Axes of the input, from 1, along which one alpha serves all.
+  std::vector<int64_t> shared_axes = {};
   std::string name = {};
 };
 // x where positive, else alpha * x, with a weight alpha per element of an

@@ -20,6 +20,11 @@ struct Conv1DOptions {
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 // Correlation with a kernel [k, c / groups, filters]:
@@ -52,6 +57,11 @@ struct DepthwiseConv2DOptions {
   bool use_bias = true;
   Initializer depthwise_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
+  Regularizer depthwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 // Each channel by filters of its own, kernel [kh, kw, c, depth_multiplier]:
@@ -71,6 +81,13 @@ struct SeparableConv2DOptions {
   Initializer depthwise_initializer = "glorot_uniform";
   Initializer pointwise_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
+  Regularizer depthwise_regularizer = {};
+  Regularizer pointwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint pointwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 // The same, then a mix of channels, kernel
@@ -78,6 +95,54 @@ struct SeparableConv2DOptions {
 struct SeparableConv2D : Layer {
   SeparableConv2D(int64_t filters, Size2D kernel_size,
                   SeparableConv2DOptions options = {},
+                  Site site = Site::here());
+};
+
+struct DepthwiseConv1DOptions {
+  int64_t depth_multiplier = 1;
+  std::string activation = {};
+  std::string padding = "valid";  // or "same"
+  int64_t strides = 1;
+  int64_t dilation_rate = 1;
+  bool use_bias = true;
+  Initializer depthwise_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer depthwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint bias_constraint = {};
+  std::string name = {};
+};
+// The same for sequences, with kernels [k, c, depth_multiplier] and
+// [1, c * depth_multiplier, filters]: [n, s, c] -> [n, os, ...].
+struct DepthwiseConv1D : Layer {
+  explicit DepthwiseConv1D(int64_t kernel_size,
+                           DepthwiseConv1DOptions options = {},
+                           Site site = Site::here());
+};
+struct SeparableConv1DOptions {
+  int64_t depth_multiplier = 1;
+  std::string activation = {};
+  std::string padding = "valid";  // or "same"
+  int64_t strides = 1;
+  int64_t dilation_rate = 1;
+  bool use_bias = true;
+  Initializer depthwise_initializer = "glorot_uniform";
+  Initializer pointwise_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer depthwise_regularizer = {};
+  Regularizer pointwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint pointwise_constraint = {};
+  Constraint bias_constraint = {};
+  std::string name = {};
+};
+struct SeparableConv1D : Layer {
+  SeparableConv1D(int64_t filters, int64_t kernel_size,
+                  SeparableConv1DOptions options = {},
                   Site site = Site::here());
 };
 
@@ -105,10 +170,15 @@ struct Cropping1D : Layer {
   explicit Cropping1D(Margin steps = 1, NameOptions options = {},
                       Site site = Site::here());
 };
-// Repeats each pixel (nearest neighbour): [n, h, w, c] ->
-// [n, h * size, w * size, c]. h, w must be known, or h and n.
+struct UpSampling2DOptions {
+  // Or "bilinear", "bicubic", "lanczos3", "lanczos5", which need known h, w.
+  std::string interpolation = "nearest";
+  std::string name = {};
+};
+// More pixels: [n, h, w, c] -> [n, h * size, w * size, c]; nearest repeats
+// each. h, w must be known, or h and n.
 struct UpSampling2D : Layer {
-  explicit UpSampling2D(Size2D size = 2, NameOptions options = {},
+  explicit UpSampling2D(Size2D size = 2, UpSampling2DOptions options = {},
                         Site site = Site::here());
 };
 struct UpSampling1D : Layer {
@@ -162,17 +232,35 @@ using keras::Conv1DTranspose;
 using keras::Conv2DTranspose;
 using keras::Cropping1D;
 using keras::Cropping2D;
+using keras::DepthwiseConv1D;
 using keras::DepthwiseConv2D;
 using keras::GlobalAveragePooling1D;
 using keras::GlobalAveragePooling2D;
 using keras::GlobalMaxPooling1D;
 using keras::GlobalMaxPooling2D;
 using keras::MaxPooling1D;
+using keras::SeparableConv1D;
 using keras::SeparableConv2D;
 using keras::UpSampling1D;
 using keras::UpSampling2D;
 using keras::ZeroPadding1D;
 using keras::ZeroPadding2D;
+
+// The same by Keras' other names.
+using AvgPool1D = keras::AveragePooling1D;
+using AvgPool2D = keras::AveragePooling2D;
+using Convolution1D = keras::Conv1D;
+using Convolution1DTranspose = keras::Conv1DTranspose;
+using Convolution2D = keras::Conv2D;
+using Convolution2DTranspose = keras::Conv2DTranspose;
+using GlobalAvgPool1D = keras::GlobalAveragePooling1D;
+using GlobalAvgPool2D = keras::GlobalAveragePooling2D;
+using GlobalMaxPool1D = keras::GlobalMaxPooling1D;
+using GlobalMaxPool2D = keras::GlobalMaxPooling2D;
+using MaxPool1D = keras::MaxPooling1D;
+using MaxPool2D = keras::MaxPooling2D;
+using SeparableConvolution1D = keras::SeparableConv1D;
+using SeparableConvolution2D = keras::SeparableConv2D;
 }  // namespace layers
 
 }  // namespace berth::keras

@@ -26,7 +26,8 @@ class Initializer {
   using Fn = std::function<Tensor(const Shape& shape, DType dtype)>;
 
   // Finds one by Keras' name: zeros, ones, glorot_uniform, glorot_normal,
-  // he_uniform, he_normal, random_normal, random_uniform, truncated_normal.
+  // he_uniform, he_normal, lecun_uniform, lecun_normal, random_normal,
+  // random_uniform, truncated_normal, variance_scaling, orthogonal, identity.
   // Throws errors::InvalidArgument for another name.
   Initializer(const char* name);  // NOLINT: {.kernel_initializer = "ones"}
   Initializer(const std::string& name);       // NOLINT
@@ -77,10 +78,39 @@ Initializer RandomUniform(RandomUniformOptions options = {});
 // normal cut at two stddev whose result has the wanted variance.
 //   Glorot (Glorot and Bengio 2010): variance 2 / (fan_in + fan_out)
 //   He (He et al. 2015): variance 2 / fan_in
+//   Lecun (LeCun et al. 1998): variance 1 / fan_in
 Initializer GlorotUniform(SeedOptions options = {});
 Initializer GlorotNormal(SeedOptions options = {});
 Initializer HeUniform(SeedOptions options = {});
 Initializer HeNormal(SeedOptions options = {});
+Initializer LecunUniform(SeedOptions options = {});
+Initializer LecunNormal(SeedOptions options = {});
+struct VarianceScalingOptions {
+  double scale = 1;
+  std::string mode = "fan_in";  // "fan_out", "fan_avg", "fan_geo_avg"
+  // Or "untruncated_normal", "uniform".
+  std::string distribution = "truncated_normal";
+  std::optional<int64_t> seed = std::nullopt;
+};
+// Variance scale / fan.
+Initializer VarianceScaling(VarianceScalingOptions options = {});
+
+struct OrthogonalOptions {
+  double gain = 1;
+  std::optional<int64_t> seed = std::nullopt;
+};
+// A random matrix [product of the others, last] whose columns, or rows if there
+// are fewer, are orthonormal, times gain (Saxe et al. 2014). At least rank 2.
+Initializer Orthogonal(OrthogonalOptions options = {});
+// Ones times gain on the diagonal of a matrix.
+Initializer Identity(double gain = 1);
+// The same by Keras' other names.
+inline Initializer OrthogonalInitializer(OrthogonalOptions options = {}) {
+  return Orthogonal(options);
+}
+inline Initializer IdentityInitializer(double gain = 1) {
+  return Identity(gain);
+}
 
 }  // namespace initializers
 }  // namespace berth::keras

@@ -97,7 +97,8 @@ class LayerBase {
   void add_loss(std::function<Tensor()> fn);
   // The same of a value that depends on the inputs; in call() only.
   void add_loss(const Tensor& loss);
-  // Adds the penalty of each output of call() to the training loss.
+  // Adds the penalty of each output of call(), over the number of examples, to
+  // the training loss.
   void set_activity_regularizer(Regularizer regularizer);
   // Makes `layer` a part: its weights count as this layer's.
   Layer track(Layer layer);
@@ -194,10 +195,7 @@ struct Size2D {
   int64_t h, w;
 };
 
-// Activations by name: linear (or ""), relu, relu6, leaky_relu, elu, selu,
-// gelu, gelu_tanh, silu (swish), hard_silu (hard_swish), mish, sigmoid,
-// hard_sigmoid, log_sigmoid, tanh, softplus, softsign, exponential, softmax,
-// log_softmax.
+// Activations are named as in activations.h.
 
 struct DenseOptions {
   std::string activation = {};

@@ -12,6 +12,8 @@ namespace berth::keras {
 
 struct EmbeddingOptions {
   Initializer embeddings_initializer = "random_uniform";
+  Regularizer embeddings_regularizer = {};
+  Constraint embeddings_constraint = {};
   std::string name = {};
   bool mask_zero = false;  // steps whose id is 0 are masked
 };
@@ -32,6 +34,11 @@ struct MultiHeadAttentionOptions {
   int64_t output_dim = 0;  // like the query's last axis when 0
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
 };
 // Attention of several heads (Vaswani et al. 2017). Call it with
@@ -53,6 +60,10 @@ struct LayerNormalizationOptions {
   bool scale = true;   // has gamma
   Initializer beta_initializer = "zeros";
   Initializer gamma_initializer = "ones";
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
   std::string name = {};
 };
 // Normalises each row of the last axis, [..., c] -> [..., c] (Ba et al. 2016).
@@ -68,6 +79,10 @@ struct GroupNormalizationOptions {
   bool scale = true;
   Initializer beta_initializer = "zeros";
   Initializer gamma_initializer = "ones";
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
   std::string name = {};
 };
 // Normalises each example by pixels and groups of channels,

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "berth/errors.h"
+#include "berth/keras/activations.h"
 #include "berth/keras/layers.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
@@ -45,6 +46,21 @@ constexpr Named kActivations[] = {
     {"hard_swish", &nn::hard_swish},
     {"hard_silu", &nn::hard_swish},
     {"mish", &nn::mish},
+    {"celu",
+     [](const Tensor& x, Site s) { return activations::celu(x, 1, s); }},
+    {"glu", [](const Tensor& x, Site s) { return activations::glu(x, -1, s); }},
+    {"hard_shrink", [](const Tensor& x,
+                       Site s) { return activations::hard_shrink(x, 0.5, s); }},
+    {"hard_tanh", &activations::hard_tanh},
+    {"soft_shrink", [](const Tensor& x,
+                       Site s) { return activations::soft_shrink(x, 0.5, s); }},
+    {"sparse_plus", &activations::sparse_plus},
+    {"sparse_sigmoid", &activations::sparse_sigmoid},
+    {"sparsemax",
+     [](const Tensor& x, Site s) { return activations::sparsemax(x, -1, s); }},
+    {"squareplus",
+     [](const Tensor& x, Site s) { return activations::squareplus(x, 4, s); }},
+    {"tanh_shrink", &activations::tanh_shrink},
 };
 
 const Named* find(const std::string& name) {

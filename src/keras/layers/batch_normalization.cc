@@ -7,6 +7,7 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/classes.h"
+#include "keras/layers/args.h"
 #include "keras/layers/layer_util.h"
 #include "op/replica_scope.h"
 
@@ -36,8 +37,16 @@ class BatchNormalizationBase final : public LayerBase {
   void build(const std::vector<Shape>& inputs) override {
     channels_ = known_channels(state(), inputs[0]);
     const Shape shape{channels_};
-    if (o_.scale) gamma_ = add_weight("gamma", shape, o_.gamma_initializer);
-    if (o_.center) beta_ = add_weight("beta", shape, o_.beta_initializer);
+    if (o_.scale) {
+      gamma_ = add_weight("gamma", shape, o_.gamma_initializer,
+                          {.regularizer = o_.gamma_regularizer,
+                           .constraint = o_.gamma_constraint});
+    }
+    if (o_.center) {
+      beta_ = add_weight("beta", shape, o_.beta_initializer,
+                         {.regularizer = o_.beta_regularizer,
+                          .constraint = o_.beta_constraint});
+    }
     constexpr auto kMean = VariableAggregation::kMean;
     mean_ = add_weight("moving_mean", shape, o_.moving_mean_initializer, false,
                        kMean);
@@ -113,6 +122,7 @@ struct BatchNormalizationArgs {
     f("scale", o.scale);
     f("beta_initializer", o.beta_initializer);
     f("gamma_initializer", o.gamma_initializer);
+    norm_penalty_fields(f, o);
     f("moving_mean_initializer", o.moving_mean_initializer);
     f("moving_variance_initializer", o.moving_variance_initializer);
     if (f.reading() || o.statistics_groups != 1) {

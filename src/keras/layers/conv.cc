@@ -6,6 +6,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/nn.h"
 #include "keras/classes.h"
+#include "keras/layers/args.h"
 #include "keras/layers/conv_layer.h"
 
 namespace berth::keras {
@@ -17,14 +18,19 @@ class ConvBase final : public ConvLayer {
  public:
   ConvBase(const char* type, int dims, bool transposed, int64_t filters,
            Size2D size, const Conv2DOptions& o, Site site)
-      : ConvLayer(type, o.name,
-                  {dims, o.activation, o.use_bias, o.bias_initializer}, site),
+      : ConvLayer(
+            type, o.name,
+            {dims, o.activation, o.use_bias, o.bias_initializer,
+             o.bias_regularizer, o.activity_regularizer, o.bias_constraint},
+            site),
         dims_(dims),
         transposed_(transposed),
         filters_(filters),
         size_(size),
         groups_(o.groups),
-        initializer_(o.kernel_initializer) {
+        initializer_(o.kernel_initializer),
+        weight_{.regularizer = o.kernel_regularizer,
+                .constraint = o.kernel_constraint} {
     check_positive(state(), "filters", filters_);
     check_positive(state(), "groups", groups_);
     check_sizes("kernel_size", size_);
@@ -56,7 +62,7 @@ class ConvBase final : public ConvLayer {
     Shape shape{size_.h, size_.w, channels / groups_, filters_};
     if (transposed_) std::swap(shape[2], shape[3]);
     if (dims_ == 1) shape.erase(0);
-    kernel_ = add_weight("kernel", shape, initializer_);
+    kernel_ = add_weight("kernel", shape, initializer_, weight_);
     return filters_;
   }
 
@@ -80,6 +86,7 @@ class ConvBase final : public ConvLayer {
   const Size2D size_;
   const int64_t groups_;
   const Initializer initializer_;
+  const WeightOptions weight_;
   nn::Conv2DOptions op_;
   Variable kernel_;
 };
@@ -93,6 +100,11 @@ Layer of_sequences(const char* type, bool transposed, int64_t filters,
                             .use_bias = o.use_bias,
                             .kernel_initializer = o.kernel_initializer,
                             .bias_initializer = o.bias_initializer,
+                            .kernel_regularizer = o.kernel_regularizer,
+                            .bias_regularizer = o.bias_regularizer,
+                            .activity_regularizer = o.activity_regularizer,
+                            .kernel_constraint = o.kernel_constraint,
+                            .bias_constraint = o.bias_constraint,
                             .name = o.name,
                             .groups = o.groups};
   return make_layer<ConvBase>(type, 1, transposed, filters, Size2D{1, size},
@@ -108,6 +120,7 @@ void conv_fields(Fields& f, Options& o) {
   f("use_bias", o.use_bias);
   f("kernel_initializer", o.kernel_initializer);
   f("bias_initializer", o.bias_initializer);
+  kernel_penalty_fields(f, o);
   f("name", o.name);
 }
 template <class Conv>

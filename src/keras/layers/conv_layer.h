@@ -12,10 +12,12 @@ namespace berth::keras {
 class ConvLayer : public LayerBase {
  public:
   struct Parts {
-    int dims = 2;  // of the pixels: 1 or 2
+    int dims = 2;  // of the pixels: 1 to 3
     std::string activation = {};
     bool use_bias = true;
     Initializer bias_initializer = "zeros";
+    Regularizer bias_regularizer = {}, activity_regularizer = {};
+    Constraint bias_constraint = {};
   };
   ConvLayer(const char* type, const std::string& name, Parts parts, Site site);
 

@@ -24,7 +24,9 @@ class EmbeddingBase final : public LayerBase {
 
   void build(const std::vector<Shape>&) override {
     rows_ =
-        add_weight("embeddings", {in_, out_}, options_.embeddings_initializer);
+        add_weight("embeddings", {in_, out_}, options_.embeddings_initializer,
+                   {.regularizer = options_.embeddings_regularizer,
+                    .constraint = options_.embeddings_constraint});
   }
 
   Tensors call(const Tensors& inputs, bool) override {
@@ -53,6 +55,8 @@ struct EmbeddingArgs {
     f.must("output_dim", output_dim);
     f("embeddings_initializer", o.embeddings_initializer);
     f("mask_zero", o.mask_zero);
+    f("embeddings_regularizer", o.embeddings_regularizer);
+    f("embeddings_constraint", o.embeddings_constraint);
     f("name", o.name);
   }
   Layer make(Site site) const {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "berth/keras/image_layers.h"
+#include "berth/keras/volume_layers.h"
 #include "berth/ops/math.h"
 #include "keras/classes.h"
 #include "keras/layers/layer_util.h"
@@ -25,9 +25,7 @@ class GlobalPoolingBase final : public LayerBase {
 
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x =
-        input_of_rank(state(), inputs, dims_ + 2,
-                      dims_ == 1 ? "[batch, steps, channels]"
-                                 : "[batch, height, width, channels]");
+        input_of_rank(state(), inputs, dims_ + 2, pixels_form(dims_));
     return {max_ ? math::reduce_max(x, over_, site())
                  : math::reduce_mean(x, over_, site())};
   }
@@ -73,6 +71,16 @@ GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPoolingOptions o,
   describe(*this, GlobalPoolingArgs<GlobalAveragePooling2D>{std::move(o)});
 }
 
+GlobalMaxPooling3D::GlobalMaxPooling3D(GlobalPoolingOptions o, Site site)
+    : Layer(make(true, 3, o, site)) {
+  describe(*this, GlobalPoolingArgs<GlobalMaxPooling3D>{std::move(o)});
+}
+GlobalAveragePooling3D::GlobalAveragePooling3D(GlobalPoolingOptions o,
+                                               Site site)
+    : Layer(make(false, 3, o, site)) {
+  describe(*this, GlobalPoolingArgs<GlobalAveragePooling3D>{std::move(o)});
+}
+
 void add_global_pooling_classes(Classes& c);
 void add_global_pooling_classes(Classes& c) {
   c.layers["GlobalMaxPooling1D"] =
@@ -83,6 +91,10 @@ void add_global_pooling_classes(Classes& c) {
       &layer_of<GlobalPoolingArgs<GlobalAveragePooling1D>>;
   c.layers["GlobalAveragePooling2D"] =
       &layer_of<GlobalPoolingArgs<GlobalAveragePooling2D>>;
+  c.layers["GlobalMaxPooling3D"] =
+      &layer_of<GlobalPoolingArgs<GlobalMaxPooling3D>>;
+  c.layers["GlobalAveragePooling3D"] =
+      &layer_of<GlobalPoolingArgs<GlobalAveragePooling3D>>;
 }
 
 }  // namespace berth::keras

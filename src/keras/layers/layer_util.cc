@@ -21,6 +21,12 @@ const Tensor& input_of_rank(const LayerState& s, const Tensors& x, int rank,
   return t;
 }
 
+const char* pixels_form(int dims) {
+  if (dims == 1) return "[batch, steps, channels]";
+  return dims == 2 ? "[batch, height, width, channels]"
+                   : "[batch, depth, height, width, channels]";
+}
+
 int64_t known_channels(const LayerState& s, const Shape& input) {
   const int64_t c = input.rank() > 0 ? input[input.rank() - 1] : kUnknownDim;
   if (c < 0) {

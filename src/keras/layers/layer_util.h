@@ -16,6 +16,9 @@ const Tensor& one_input(const LayerState& s, const Tensors& x);
 const Tensor& input_of_rank(const LayerState& s, const Tensors& x, int rank,
                             const char* form);
 
+// Returns how an input of so many axes of pixels, 1 to 3, is written.
+const char* pixels_form(int dims);
+
 // Returns the length of the last axis, which must be known and there.
 int64_t known_channels(const LayerState& s, const Shape& input);
 

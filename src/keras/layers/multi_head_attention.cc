@@ -8,6 +8,7 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/classes.h"
+#include "keras/layers/args.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -23,6 +24,7 @@ class MultiHeadAttentionBase final : public LayerBase {
         key_dim_(key_dim),
         value_dim_(options.value_dim ? options.value_dim : key_dim),
         o_(std::move(options)) {
+    set_activity_regularizer(o_.activity_regularizer);
     check_positive(state(), "num_heads", heads_);
     check_positive(state(), "key_dim", key_dim_);
     check_positive(state(), "value_dim", value_dim_);
@@ -51,10 +53,10 @@ class MultiHeadAttentionBase final : public LayerBase {
         o_.output_dim ? o_.output_dim : known_channels(state(), in[0]);
     output_.kernel =
         add_weight("attention_output/kernel", {heads_, value_dim_, out},
-                   o_.kernel_initializer);
+                   o_.kernel_initializer, kernel_options());
     if (o_.use_bias) {
-      output_.bias =
-          add_weight("attention_output/bias", {out}, o_.bias_initializer);
+      output_.bias = add_weight("attention_output/bias", {out},
+                                o_.bias_initializer, bias_options());
     }
   }
 
@@ -77,13 +79,23 @@ class MultiHeadAttentionBase final : public LayerBase {
     Variable kernel, bias;
   };
 
+  WeightOptions kernel_options() const {
+    return {.regularizer = o_.kernel_regularizer,
+            .constraint = o_.kernel_constraint};
+  }
+  WeightOptions bias_options() const {
+    return {.regularizer = o_.bias_regularizer,
+            .constraint = o_.bias_constraint};
+  }
+
   Projection make(const std::string& what, const Shape& x, int64_t size) {
     Projection p;
     p.kernel =
         add_weight(what + "/kernel", {known_channels(state(), x), heads_, size},
-                   o_.kernel_initializer);
+                   o_.kernel_initializer, kernel_options());
     if (o_.use_bias) {
-      p.bias = add_weight(what + "/bias", {heads_, size}, o_.bias_initializer);
+      p.bias = add_weight(what + "/bias", {heads_, size}, o_.bias_initializer,
+                          bias_options());
     }
     return p;
   }
@@ -152,6 +164,7 @@ struct MultiHeadAttentionArgs {
     }
     f("kernel_initializer", o.kernel_initializer);
     f("bias_initializer", o.bias_initializer);
+    kernel_penalty_fields(f, o);
     f("name", o.name);
   }
   Layer make(Site site) const {

@@ -5,7 +5,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "berth/keras/element_layers.h"
+#include "berth/keras/core_layers.h"
+#include "berth/keras/volume_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
@@ -89,6 +90,27 @@ class GaussianBase final : public NoiseBase {
   const bool factor_;
 };
 
+// Puts what SELU gives far below 0 in place of elements, then scales and moves
+// all so that mean 0 and variance 1 stay.
+class AlphaDropoutBase final : public NoiseBase {
+ public:
+  AlphaDropoutBase(double rate, const DropoutOptions& o, Site site)
+      : NoiseBase("AlphaDropout", rate, 1, o, site) {}
+
+ protected:
+  Tensor disturb(const Tensor& x) override {
+    constexpr double kLowest =
+        -1.6732632423543772848170429916717 * 1.0507009873554804934193349852946;
+    const double keep = 1 - amount_;
+    const double a = 1 / std::sqrt(keep * (1 + amount_ * kLowest * kLowest));
+    // keep / (1 - rate) = 1 where kept.
+    const Tensor kept =
+        nn::dropout(ones_like(x, site()), amount_, {.seed = seed_}, site()) *
+        keep;
+    return (x * kept + (1.0 - kept) * kLowest) * a - a * kLowest * amount_;
+  }
+};
+
 template <class Noise>
 struct NoiseArgs {
   double amount = 0;
@@ -113,6 +135,15 @@ SpatialDropout2D::SpatialDropout2D(double rate, DropoutOptions o, Site site)
                                            site)) {
   describe(*this, NoiseArgs<SpatialDropout2D>{rate, std::move(o)});
 }
+SpatialDropout3D::SpatialDropout3D(double rate, DropoutOptions o, Site site)
+    : Layer(make_layer<SpatialDropoutBase>("SpatialDropout3D", 3, rate, o,
+                                           site)) {
+  describe(*this, NoiseArgs<SpatialDropout3D>{rate, std::move(o)});
+}
+AlphaDropout::AlphaDropout(double rate, DropoutOptions o, Site site)
+    : Layer(make_layer<AlphaDropoutBase>(rate, o, site)) {
+  describe(*this, NoiseArgs<AlphaDropout>{rate, std::move(o)});
+}
 GaussianNoise::GaussianNoise(double stddev, DropoutOptions o, Site site)
     : Layer(make_layer<GaussianBase>(false, stddev, o, site)) {
   describe(*this, NoiseArgs<GaussianNoise>{stddev, std::move(o)});
@@ -124,6 +155,8 @@ GaussianDropout::GaussianDropout(double rate, DropoutOptions o, Site site)
 
 void add_noise_classes(Classes& c);
 void add_noise_classes(Classes& c) {
+  c.layers["SpatialDropout3D"] = &layer_of<NoiseArgs<SpatialDropout3D>>;
+  c.layers["AlphaDropout"] = &layer_of<NoiseArgs<AlphaDropout>>;
   c.layers["SpatialDropout1D"] = &layer_of<NoiseArgs<SpatialDropout1D>>;
   c.layers["SpatialDropout2D"] = &layer_of<NoiseArgs<SpatialDropout2D>>;
   c.layers["GaussianNoise"] = &layer_of<NoiseArgs<GaussianNoise>>;

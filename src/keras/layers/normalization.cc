@@ -6,6 +6,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/nn.h"
 #include "keras/classes.h"
+#include "keras/layers/args.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -26,9 +27,16 @@ class NormBase : public LayerBase {
 
   void build(const std::vector<Shape>& inputs) override {
     channels_ = known_channels(state(), inputs[0]);
-    if (o_.scale)
-      gamma_ = add_weight("gamma", {channels_}, o_.gamma_initializer);
-    if (o_.center) beta_ = add_weight("beta", {channels_}, o_.beta_initializer);
+    if (o_.scale) {
+      gamma_ = add_weight("gamma", {channels_}, o_.gamma_initializer,
+                          {.regularizer = o_.gamma_regularizer,
+                           .constraint = o_.gamma_constraint});
+    }
+    if (o_.center) {
+      beta_ = add_weight("beta", {channels_}, o_.beta_initializer,
+                         {.regularizer = o_.beta_regularizer,
+                          .constraint = o_.beta_constraint});
+    }
   }
 
   Tensors call(const Tensors& inputs, bool) override {
@@ -88,6 +96,7 @@ void norm_fields(Fields& f, Options& o) {
   f("scale", o.scale);
   f("beta_initializer", o.beta_initializer);
   f("gamma_initializer", o.gamma_initializer);
+  norm_penalty_fields(f, o);
   f("name", o.name);
 }
 struct LayerNormalizationArgs {

@@ -56,7 +56,20 @@ class PReLUBase final : public LayerBase {
     for (int i = 1; i < inputs[0].rank(); ++i) {
       shape.insert(i - 1, inputs[0][i]);
     }
-    alpha_ = add_weight("alpha", shape, o_.alpha_initializer);
+    for (int64_t axis : o_.shared_axes) {
+      const int i = axis < 0 ? static_cast<int>(axis) + inputs[0].rank()
+                             : static_cast<int>(axis);
+      if (i < 1 || i >= inputs[0].rank()) {
+        fail(
+            fmt::format("PReLU: a shared axis is {}, the input {}; expected "
+                        "one of its axes but the batch",
+                        axis, inputs[0].str()));
+      }
+      shape[i - 1] = 1;
+    }
+    alpha_ = add_weight("alpha", shape, o_.alpha_initializer,
+                        {.regularizer = o_.alpha_regularizer,
+                         .constraint = o_.alpha_constraint});
   }
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x = one_input(state(), inputs);
@@ -73,7 +86,7 @@ struct ReLUArgs {
   void fields(Fields& f) {
     f("max_value", o.max_value);
     f("negative_slope", o.negative_slope);
-    f.fixed("threshold", 0.0);
+    f("threshold", o.threshold);
     f("name", o.name);
   }
   Layer make(Site site) const { return ReLU(o, site); }
@@ -100,6 +113,9 @@ struct PReLUArgs {
   PReLUOptions o;
   void fields(Fields& f) {
     f("alpha_initializer", o.alpha_initializer);
+    f("alpha_regularizer", o.alpha_regularizer);
+    f("alpha_constraint", o.alpha_constraint);
+    if (f.reading() || !o.shared_axes.empty()) f("shared_axes", o.shared_axes);
     f("name", o.name);
   }
   Layer make(Site site) const { return PReLU(o, site); }
@@ -119,7 +135,11 @@ ReLU::ReLU(ReLUOptions o, Site site)
     : Layer(element(
           "ReLU", o.name,
           [o](const Tensor& x, Site s) {
-            const Tensor y = rectified(x, o.negative_slope, s);
+            const Tensor y =
+                o.threshold == 0
+                    ? rectified(x, o.negative_slope, s)
+                    : where(x >= scalar_like(x, o.threshold), x,
+                            (x - o.threshold) * o.negative_slope, s);
             return o.max_value
                        ? math::minimum(y, scalar_like(y, *o.max_value), s)
                        : y;
@@ -127,6 +147,7 @@ ReLU::ReLU(ReLUOptions o, Site site)
           site)) {
   check_number(*this, "negative_slope", o.negative_slope,
                at_least_0(o.negative_slope));
+  check_number(*this, "threshold", o.threshold, at_least_0(o.threshold));
   const double max = o.max_value.value_or(0);
   check_number(*this, "max_value", max, at_least_0(max));
   describe(*this, ReLUArgs{std::move(o)});

@@ -4,21 +4,18 @@
 
 #include <algorithm>
 
-#include "berth/keras/image_layers.h"
+#include "berth/keras/volume_layers.h"
 #include "berth/ops/array.h"
 #include "keras/classes.h"
+#include "keras/layers/args.h"
 #include "keras/layers/layer_util.h"
+#include "keras/layers/pixels.h"
 
 namespace berth::keras {
 
 namespace {
 
 using Sizes = std::vector<int64_t>;
-
-const char* form_of(size_t dims) {
-  return dims == 1 ? "[batch, steps, channels]"
-                   : "[batch, height, width, channels]";
-}
 
 // Zeros around the axes of the pixels, or as many taken away.
 class MarginBase final : public LayerBase {
@@ -38,7 +35,7 @@ class MarginBase final : public LayerBase {
   Tensors call(const Tensors& inputs, bool) override {
     const size_t dims = margins_.size();
     const Tensor& x = input_of_rank(state(), inputs, static_cast<int>(dims) + 2,
-                                    form_of(dims));
+                                    pixels_form(static_cast<int>(dims)));
     return {adds_ ? padded(x) : cropped(x)};
   }
 
@@ -85,7 +82,7 @@ class UpSamplingBase final : public LayerBase {
   Tensors call(const Tensors& inputs, bool) override {
     const size_t dims = size_.size();
     Tensor x = input_of_rank(state(), inputs, static_cast<int>(dims) + 2,
-                             form_of(dims));
+                             pixels_form(static_cast<int>(dims)));
     for (size_t i = 0; i < dims; ++i) {
       x = repeated(x, static_cast<int>(i) + 1, size_[i]);
     }
@@ -115,6 +112,27 @@ class UpSamplingBase final : public LayerBase {
   }
 
   const Sizes size_;
+};
+
+// More pixels, made of several of their neighbours.
+class SmoothBase final : public LayerBase {
+ public:
+  SmoothBase(Size2D size, const UpSampling2DOptions& o, Site site)
+      : LayerBase("UpSampling2D", o.name, site),
+        size_(size),
+        kind_(interpolation_of(state(), o.interpolation)) {
+    check_positive(state(), "size", std::min(size.h, size.w));
+  }
+  Tensors call(const Tensors& inputs, bool) override {
+    const Tensor& x = input_of_rank(state(), inputs, 4, pixels_form(2));
+    const Shape& s = x.shape();
+    check_known_pixels(state(), x);
+    return {resized(x, s[1] * size_.h, s[2] * size_.w, kind_, false, site())};
+  }
+
+ private:
+  const Size2D size_;
+  const Interpolation kind_;
 };
 
 Layer margin(const char* type, bool adds, std::vector<Margin> margins,
@@ -149,10 +167,10 @@ struct MarginArgs {
 };
 struct UpSampling2DArgs {
   Size2D size = 2;
-  NameOptions o;
+  UpSampling2DOptions o;
   void fields(Fields& f) {
     f("size", size);
-    f.fixed("interpolation", "nearest");
+    f("interpolation", o.interpolation);
     f("name", o.name);
   }
   Layer make(Site site) const { return UpSampling2D(size, o, site); }
@@ -191,10 +209,26 @@ Cropping1D::Cropping1D(Margin steps, NameOptions o, Site site)
     : Layer(margin("Cropping1D", false, {steps}, o, site)) {
   describe(*this, MarginArgs<Cropping1D>{{steps}, std::move(o)});
 }
-UpSampling2D::UpSampling2D(Size2D size, NameOptions o, Site site)
-    : Layer(make_layer<UpSamplingBase>("UpSampling2D", Sizes{size.h, size.w}, o,
-                                       site)) {
+UpSampling2D::UpSampling2D(Size2D size, UpSampling2DOptions o, Site site)
+    : Layer(o.interpolation == "nearest"
+                ? make_layer<UpSamplingBase>("UpSampling2D",
+                                             Sizes{size.h, size.w},
+                                             NameOptions{o.name}, site)
+                : make_layer<SmoothBase>(size, o, site)) {
   describe(*this, UpSampling2DArgs{size, std::move(o)});
+}
+UpSampling3D::UpSampling3D(Size3D size, NameOptions o, Site site)
+    : Layer(make_layer<UpSamplingBase>(
+          "UpSampling3D", Sizes{size.d, size.h, size.w}, o, site)) {
+  describe(*this, UpSampling3DArgs{size, std::move(o)});
+}
+ZeroPadding3D::ZeroPadding3D(Margins3D m, NameOptions o, Site site)
+    : Layer(margin("ZeroPadding3D", true, {m.d, m.h, m.w}, o, site)) {
+  describe(*this, Margin3DArgs<ZeroPadding3D>{{m.d, m.h, m.w}, std::move(o)});
+}
+Cropping3D::Cropping3D(Margins3D m, NameOptions o, Site site)
+    : Layer(margin("Cropping3D", false, {m.d, m.h, m.w}, o, site)) {
+  describe(*this, Margin3DArgs<Cropping3D>{{m.d, m.h, m.w}, std::move(o)});
 }
 UpSampling1D::UpSampling1D(int64_t size, NameOptions o, Site site)
     : Layer(make_layer<UpSamplingBase>("UpSampling1D", Sizes{size}, o, site)) {
@@ -203,6 +237,9 @@ UpSampling1D::UpSampling1D(int64_t size, NameOptions o, Site site)
 
 void add_resize_classes(Classes& c);
 void add_resize_classes(Classes& c) {
+  c.layers["ZeroPadding3D"] = &layer_of<Margin3DArgs<ZeroPadding3D>>;
+  c.layers["Cropping3D"] = &layer_of<Margin3DArgs<Cropping3D>>;
+  c.layers["UpSampling3D"] = &layer_of<UpSampling3DArgs>;
   c.layers["ZeroPadding2D"] = &layer_of<MarginArgs<ZeroPadding2D>>;
   c.layers["ZeroPadding1D"] = &layer_of<MarginArgs<ZeroPadding1D>>;
   c.layers["Cropping2D"] = &layer_of<MarginArgs<Cropping2D>>;

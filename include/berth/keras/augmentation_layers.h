@@ -1,0 +1,194 @@
+// augmentation_layers: images of another size, and images that training sees
+// each time in another way (tf.keras.layers).
+//
+// Images are [n, h, w, c] or one [h, w, c], of any number dtype, with h, w and,
+// for those that draw, n known; results are float32. The Random ones act in
+// training only, else they give the images as they are; each image of a batch
+// has its own draw. Numbers follow from random::set_seed() and `seed`.
+// They act like all layers (layers.h), and share its thread rule.
+
+#ifndef BERTH_KERAS_AUGMENTATION_LAYERS_H_
+#define BERTH_KERAS_AUGMENTATION_LAYERS_H_
+
+#include "berth/keras/layers.h"
+
+namespace berth::keras {
+
+// Where draws come from: {lower, upper}, or one number f: [-f, f], or [0, f]
+// where only 0 and more make sense.
+struct Factor {
+  Factor(double f) : upper(f) {}  // NOLINT
+  Factor(double lower, double upper) : lower(lower), upper(upper) {}
+  std::optional<double> lower;
+  double upper;
+};
+// The least and the largest value of a pixel.
+struct ValueRange {
+  double low = 0;
+  double high = 255;
+};
+
+struct ResizingOptions {
+  // "nearest", "bicubic", "lanczos3", "lanczos5", "area".
+  std::string interpolation = "bilinear";
+  // Cuts, or pads with fill_value, so that nothing is stretched.
+  bool crop_to_aspect_ratio = false;
+  bool pad_to_aspect_ratio = false;
+  double fill_value = 0;
+  bool antialias = false;
+  std::string name = {};
+};
+// [n, h, w, c] -> [n, height, width, c].
+struct Resizing : Layer {
+  Resizing(int64_t height, int64_t width, ResizingOptions options = {},
+           Site site = Site::here());
+};
+// The middle of images; of smaller ones the largest part of that aspect ratio,
+// resized.
+struct CenterCrop : Layer {
+  CenterCrop(int64_t height, int64_t width, NameOptions options = {},
+             Site site = Site::here());
+};
+
+struct RandomOptions {
+  std::optional<int64_t> seed = std::nullopt;
+  std::string name = {};
+};
+// "horizontal", "vertical", "horizontal_and_vertical": each with probability
+// 1/2.
+struct RandomFlip : Layer {
+  explicit RandomFlip(std::string mode = "horizontal_and_vertical",
+                      RandomOptions options = {}, Site site = Site::here());
+};
+// A part at one random place for the whole batch; otherwise, and of smaller
+// images, what CenterCrop gives.
+struct RandomCrop : Layer {
+  RandomCrop(int64_t height, int64_t width, RandomOptions options = {},
+             Site site = Site::here());
+};
+
+struct RandomTransformOptions {
+  // Of what is outside: "reflect" d c b a | a b c d | d c b a, "wrap"
+  // a b c d | a b c d, "nearest" the border, "constant" fill_value.
+  std::string fill_mode = "reflect";
+  std::string interpolation = "bilinear";  // or "nearest"
+  double fill_value = 0;
+  std::optional<int64_t> seed = std::nullopt;
+  std::string name = {};
+};
+// By an angle of factor * 2 pi, counter-clockwise where positive.
+struct RandomRotation : Layer {
+  explicit RandomRotation(Factor factor, RandomTransformOptions options = {},
+                          Site site = Site::here());
+};
+// Down and to the right by a part of height and width.
+struct RandomTranslation : Layer {
+  RandomTranslation(Factor height_factor, Factor width_factor,
+                    RandomTransformOptions options = {},
+                    Site site = Site::here());
+};
+// Shows 1 + factor of height and width: in where negative. Without
+// width_factor the aspect ratio stays. Factors are above -1.
+struct RandomZoom : Layer {
+  explicit RandomZoom(Factor height_factor,
+                      std::optional<Factor> width_factor = std::nullopt,
+                      RandomTransformOptions options = {},
+                      Site site = Site::here());
+};
+// x + x_factor * y, y + y_factor * x, both with one random sign; factors are in
+// [0, 1].
+struct RandomShear : Layer {
+  RandomShear(Factor x_factor, Factor y_factor,
+              RandomTransformOptions options = {}, Site site = Site::here());
+};
+
+struct RandomColorOptions {
+  ValueRange value_range = {};
+  std::optional<int64_t> seed = std::nullopt;
+  std::string name = {};
+};
+// Moves all pixels of an image by factor * range, factor in [-1, 1].
+struct RandomBrightness : Layer {
+  explicit RandomBrightness(Factor factor, RandomColorOptions options = {},
+                            Site site = Site::here());
+};
+// Multiplies the distance from the mean of each channel by 1 - lower to
+// 1 + upper; one number f: both.
+struct RandomContrast : Layer {
+  explicit RandomContrast(Factor factor, RandomColorOptions options = {},
+                          Site site = Site::here());
+};
+// The images below are of three channels, red, green and blue, where colours
+// matter; factors are in [0, 1].
+// Grey with probability `factor`; towards grey by factor.
+struct RandomGrayscale : Layer {
+  explicit RandomGrayscale(double factor = 0.5, RandomOptions options = {},
+                           Site site = Site::here());
+};
+struct RandomColorDegeneration : Layer {
+  explicit RandomColorDegeneration(Factor factor,
+                                   RandomColorOptions options = {},
+                                   Site site = Site::here());
+};
+// Saturation times f / (1 - f): 0.5 changes nothing.
+struct RandomSaturation : Layer {
+  explicit RandomSaturation(Factor factor, RandomColorOptions options = {},
+                            Site site = Site::here());
+};
+// Turns the hue by up to half a circle times factor, either way.
+struct RandomHue : Layer {
+  explicit RandomHue(Factor factor, RandomColorOptions options = {},
+                     Site site = Site::here());
+};
+// high - x, with a probability drawn from `factor`.
+struct RandomInvert : Layer {
+  explicit RandomInvert(Factor factor = 1, RandomColorOptions options = {},
+                        Site site = Site::here());
+};
+// Keeps the `factor` highest of eight bits.
+struct RandomPosterization : Layer {
+  explicit RandomPosterization(int64_t factor, RandomColorOptions options = {},
+                               Site site = Site::here());
+};
+// Blurs below 0.5, sharpens above.
+struct RandomSharpness : Layer {
+  explicit RandomSharpness(Factor factor, RandomColorOptions options = {},
+                           Site site = Site::here());
+};
+struct SolarizationOptions {
+  Factor addition_factor = 0.0;
+  Factor threshold_factor = 0.0;
+  ValueRange value_range = {};
+  std::optional<int64_t> seed = std::nullopt;
+  std::string name = {};
+};
+// Adds, then turns around what is not below the threshold; both parts of 255.
+struct Solarization : Layer {
+  explicit Solarization(SolarizationOptions options = {},
+                        Site site = Site::here());
+};
+
+namespace layers {
+using keras::CenterCrop;
+using keras::RandomBrightness;
+using keras::RandomColorDegeneration;
+using keras::RandomContrast;
+using keras::RandomCrop;
+using keras::RandomFlip;
+using keras::RandomGrayscale;
+using keras::RandomHue;
+using keras::RandomInvert;
+using keras::RandomPosterization;
+using keras::RandomRotation;
+using keras::RandomSaturation;
+using keras::RandomSharpness;
+using keras::RandomShear;
+using keras::RandomTranslation;
+using keras::RandomZoom;
+using keras::Resizing;
+using keras::Solarization;
+}  // namespace layers
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_AUGMENTATION_LAYERS_H_

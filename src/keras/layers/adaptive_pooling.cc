@@ -1,0 +1,141 @@
+// Pools to a given number of pixels.
+
+#include <fmt/format.h>
+
+#include "berth/keras/volume_layers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/math.h"
+#include "keras/layers/args.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+class AdaptivePoolingBase final : public LayerBase {
+ public:
+  AdaptivePoolingBase(bool max, std::vector<int64_t> size, const NameOptions& o,
+                      Site site)
+      : LayerBase(fmt::format("Adaptive{}Pooling{}D", max ? "Max" : "Average",
+                              size.size()),
+                  o.name, site),
+        max_(max),
+        size_(std::move(size)) {
+    for (int64_t s : size_) check_positive(state(), "output_size", s);
+  }
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const int dims = static_cast<int>(size_.size());
+    Tensor x = input_of_rank(state(), inputs, dims + 2, pixels_form(dims));
+    for (int i = 0; i < dims; ++i) x = along(x, i + 1, size_[i]);
+    return {x};
+  }
+
+ private:
+  // Parts are boxes: a mean over one is a mean of means along each axis.
+  Tensor along(const Tensor& x, int axis, int64_t parts) const {
+    const int64_t length = x.shape()[axis];
+    if (length < 1) {
+      fail(
+          fmt::format("{}: the input is {}; expected known pixels, one at "
+                      "least along each axis",
+                      state().type, x.shape().str()));
+    }
+    if (parts == length) return x;
+    const math::ReduceOptions over{.axis = std::vector<int64_t>{axis},
+                                   .keepdims = true};
+    const size_t rank = static_cast<size_t>(x.rank());
+    Tensors list;
+    for (int64_t i = 0; i < parts; ++i) {
+      std::vector<int64_t> begin(rank, 0), size(rank, -1);
+      begin[static_cast<size_t>(axis)] = i * length / parts;
+      size[static_cast<size_t>(axis)] =
+          ((i + 1) * length + parts - 1) / parts - i * length / parts;
+      const Tensor part = slice(x, begin, size, site());
+      list.push_back(max_ ? math::reduce_max(part, over, site())
+                          : math::reduce_mean(part, over, site()));
+    }
+    return concat(list, axis, site());
+  }
+
+  const bool max_;
+  const std::vector<int64_t> size_;
+};
+
+Layer adaptive(bool max, std::vector<int64_t> size, const NameOptions& o,
+               Site site) {
+  return make_layer<AdaptivePoolingBase>(max, std::move(size), o, site);
+}
+
+template <class T>
+struct AdaptiveArgs {
+  std::vector<int64_t> size;
+  NameOptions o;
+  void fields(Fields& f) {
+    f.must("output_size", size);
+    size.resize(kAxes, 0);
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    if constexpr (kAxes == 1) return T(size[0], o, site);
+    if constexpr (kAxes == 2) return T({size[0], size[1]}, o, site);
+    if constexpr (kAxes == 3) return T({size[0], size[1], size[2]}, o, site);
+  }
+  static constexpr size_t kAxes =
+      std::is_constructible_v<T, Size3D> && !std::is_constructible_v<T, Size2D>
+          ? 3
+      : std::is_constructible_v<T, Size2D> ? 2
+                                           : 1;
+};
+
+}  // namespace
+
+AdaptiveMaxPooling1D::AdaptiveMaxPooling1D(int64_t size, NameOptions o,
+                                           Site site)
+    : Layer(adaptive(true, {size}, o, site)) {
+  describe(*this, AdaptiveArgs<AdaptiveMaxPooling1D>{{size}, std::move(o)});
+}
+AdaptiveMaxPooling2D::AdaptiveMaxPooling2D(Size2D s, NameOptions o, Site site)
+    : Layer(adaptive(true, {s.h, s.w}, o, site)) {
+  describe(*this, AdaptiveArgs<AdaptiveMaxPooling2D>{{s.h, s.w}, std::move(o)});
+}
+AdaptiveMaxPooling3D::AdaptiveMaxPooling3D(Size3D s, NameOptions o, Site site)
+    : Layer(adaptive(true, {s.d, s.h, s.w}, o, site)) {
+  describe(*this,
+           AdaptiveArgs<AdaptiveMaxPooling3D>{{s.d, s.h, s.w}, std::move(o)});
+}
+AdaptiveAveragePooling1D::AdaptiveAveragePooling1D(int64_t size, NameOptions o,
+                                                   Site site)
+    : Layer(adaptive(false, {size}, o, site)) {
+  describe(*this, AdaptiveArgs<AdaptiveAveragePooling1D>{{size}, std::move(o)});
+}
+AdaptiveAveragePooling2D::AdaptiveAveragePooling2D(Size2D s, NameOptions o,
+                                                   Site site)
+    : Layer(adaptive(false, {s.h, s.w}, o, site)) {
+  describe(*this,
+           AdaptiveArgs<AdaptiveAveragePooling2D>{{s.h, s.w}, std::move(o)});
+}
+AdaptiveAveragePooling3D::AdaptiveAveragePooling3D(Size3D s, NameOptions o,
+                                                   Site site)
+    : Layer(adaptive(false, {s.d, s.h, s.w}, o, site)) {
+  describe(*this, AdaptiveArgs<AdaptiveAveragePooling3D>{{s.d, s.h, s.w},
+                                                         std::move(o)});
+}
+
+void add_adaptive_classes(Classes& c);
+void add_adaptive_classes(Classes& c) {
+  c.layers["AdaptiveMaxPooling1D"] =
+      &layer_of<AdaptiveArgs<AdaptiveMaxPooling1D>>;
+  c.layers["AdaptiveMaxPooling2D"] =
+      &layer_of<AdaptiveArgs<AdaptiveMaxPooling2D>>;
+  c.layers["AdaptiveMaxPooling3D"] =
+      &layer_of<AdaptiveArgs<AdaptiveMaxPooling3D>>;
+  c.layers["AdaptiveAveragePooling1D"] =
+      &layer_of<AdaptiveArgs<AdaptiveAveragePooling1D>>;
+  c.layers["AdaptiveAveragePooling2D"] =
+      &layer_of<AdaptiveArgs<AdaptiveAveragePooling2D>>;
+  c.layers["AdaptiveAveragePooling3D"] =
+      &layer_of<AdaptiveArgs<AdaptiveAveragePooling3D>>;
+}
+
+}  // namespace berth::keras

@@ -1,0 +1,173 @@
+// Attention and AdditiveAttention.
+
+#include <fmt/format.h>
+
+#include "berth/keras/attention_layers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/linalg.h"
+#include "berth/ops/math.h"
+#include "berth/ops/nn.h"
+#include "keras/layers/args.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+void check_rate(const LayerState& s, double rate) {
+  if (rate >= 0 && rate < 1) return;
+  fail_in(s, fmt::format("{}: dropout is {}; expected 0 <= dropout < 1", s.type,
+                         rate));
+}
+
+class AttentionBase final : public LayerBase {
+ public:
+  AttentionBase(bool additive, AttentionLayerOptions o, Site site)
+      : LayerBase(additive ? "AdditiveAttention" : "Attention", o.name, site),
+        additive_(additive),
+        o_(std::move(o)) {
+    check_rate(state(), o_.dropout);
+    if (o_.score_mode != "dot" && o_.score_mode != "concat") {
+      fail(
+          fmt::format("Attention: score_mode is \"{}\"; expected \"dot\" or "
+                      "\"concat\"",
+                      o_.score_mode));
+    }
+  }
+
+  void build(const std::vector<Shape>& in) override {
+    if (in.size() < 2 || in.size() > 4) {
+      fail(
+          fmt::format("{}: got {} inputs; expected query and value, then key "
+                      "and mask at most",
+                      state().type, in.size()));
+    }
+    if (o_.use_scale && additive_) {
+      scale_ = add_weight("scale", {known_channels(state(), in[0])},
+                          "glorot_uniform");
+    } else if (o_.use_scale) {
+      scale_ = add_weight("scale", {}, "ones");
+    }
+    if (o_.score_mode == "concat") {
+      concat_weight_ = add_weight("concat_score_weight", {}, "ones");
+    }
+  }
+
+  Tensors call(const Tensors& x, bool training) override {
+    for (const Tensor& t : x) {
+      if (t.rank() >= 2 && t.rank() <= 3) continue;
+      fail(fmt::format("{}: an input is {}; expected [n, steps, channels]",
+                       state().type, t.shape().str()));
+    }
+    const Tensor& value = x[1];
+    const Tensor& key = x.size() > 2 ? x[2] : value;
+    Tensor s = scores(x[0], key);
+    if (x.size() > 3) s = without(s, x[3]);
+    const Tensor weights =
+        nn::masked_softmax(s, {}, {.is_causal = o_.use_causal_mask}, site());
+    const Tensor kept =
+        training && o_.dropout > 0
+            ? nn::dropout(weights, o_.dropout, {.seed = o_.seed}, site())
+            : weights;
+    const Tensor y = matmul(kept, value, {}, site());
+    if (o_.return_attention_scores) return {y, kept};
+    return {y};
+  }
+
+ private:
+  Tensor scores(const Tensor& query, const Tensor& key) const {
+    if (!additive_ && o_.score_mode == "dot") {
+      const Tensor s = matmul(query, key, {.transpose_b = true}, site());
+      return scale_.defined() ? math::multiply(s, scale_.value(site()), site())
+                              : s;
+    }
+    Tensor sum = math::add(expand_dims(query, -2, site()),
+                           expand_dims(key, -3, site()), site());
+    const math::ReduceOptions last{.axis = std::vector<int64_t>{-1}};
+    if (!additive_) {
+      if (scale_.defined()) {
+        sum = math::multiply(sum, scale_.value(site()), site());
+      }
+      return math::multiply(
+          math::reduce_sum(math::tanh(sum, site()), last, site()),
+          concat_weight_.value(site()), site());
+    }
+    Tensor t = math::tanh(sum, site());
+    if (scale_.defined()) t = math::multiply(t, scale_.value(site()), site());
+    return math::reduce_sum(t, last, site());
+  }
+
+  // Scores that no softmax sees where the mask is false.
+  Tensor without(const Tensor& scores, const Tensor& mask) const {
+    const Tensor seen = math::cast(mask, bool_, site());
+    const Tensor wide = seen.rank() == 2 ? expand_dims(seen, -2, site()) : seen;
+    const double far = scores.dtype() == float16 ? 65504 : 1e9;
+    return where(wide, scores, scores - far, site());
+  }
+
+  const bool additive_;
+  const AttentionLayerOptions o_;
+  Variable scale_, concat_weight_;
+};
+
+AttentionLayerOptions as_attention(const AdditiveAttentionOptions& o) {
+  return {.use_scale = o.use_scale,
+          .dropout = o.dropout,
+          .seed = o.seed,
+          .use_causal_mask = o.use_causal_mask,
+          .return_attention_scores = o.return_attention_scores,
+          .name = o.name};
+}
+
+struct AttentionArgs {
+  AttentionLayerOptions o;
+  void fields(Fields& f) {
+    f("use_scale", o.use_scale);
+    f("score_mode", o.score_mode);
+    f("dropout", o.dropout);
+    f("seed", o.seed);
+    call_fields(f, o);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Attention(o, site); }
+  // Arguments of Keras' call.
+  template <class Options>
+  static void call_fields(Fields& f, Options& o) {
+    if (f.reading() || o.use_causal_mask) {
+      f("use_causal_mask", o.use_causal_mask);
+    }
+    if (f.reading() || o.return_attention_scores) {
+      f("return_attention_scores", o.return_attention_scores);
+    }
+  }
+};
+struct AdditiveAttentionArgs {
+  AdditiveAttentionOptions o;
+  void fields(Fields& f) {
+    f("use_scale", o.use_scale);
+    f("dropout", o.dropout);
+    f("seed", o.seed);
+    AttentionArgs::call_fields(f, o);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return AdditiveAttention(o, site); }
+};
+
+}  // namespace
+
+Attention::Attention(AttentionLayerOptions o, Site site)
+    : Layer(make_layer<AttentionBase>(false, o, site)) {
+  describe(*this, AttentionArgs{std::move(o)});
+}
+AdditiveAttention::AdditiveAttention(AdditiveAttentionOptions o, Site site)
+    : Layer(make_layer<AttentionBase>(true, as_attention(o), site)) {
+  describe(*this, AdditiveAttentionArgs{std::move(o)});
+}
+
+void add_attention_classes(Classes& c);
+void add_attention_classes(Classes& c) {
+  c.layers["Attention"] = &layer_of<AttentionArgs>;
+  c.layers["AdditiveAttention"] = &layer_of<AdditiveAttentionArgs>;
+}
+
+}  // namespace berth::keras

@@ -1,0 +1,331 @@
+// EinsumDense and Dot: products along named or numbered axes.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "berth/keras/core_layers.h"
+#include "berth/keras/element_layers.h"
+#include "berth/ops/array.h"
+#include "berth/ops/contract.h"
+#include "berth/ops/math.h"
+#include "keras/layers/args.h"
+#include "keras/layers/layer_util.h"
+
+namespace berth::keras {
+
+namespace {
+
+// The parts of "ab...,bc->ac...": letters without the dots.
+struct Equation {
+  std::string input, kernel, output;
+  bool dots_in_front = false, dots_behind = false;
+};
+
+class EinsumDenseBase final : public LayerBase {
+ public:
+  EinsumDenseBase(std::string equation, const Shape& output,
+                  EinsumDenseOptions o, Site site)
+      : LayerBase("EinsumDense", o.name, site),
+        equation_(std::move(equation)),
+        output_(output),
+        o_(std::move(o)) {
+    check_activation(state(), o_.activation);
+    set_activity_regularizer(o_.activity_regularizer);
+    parse();
+  }
+
+  void build(const std::vector<Shape>& inputs) override {
+    const Shape& x = inputs[0];
+    const Shape all = whole_output(x);
+    Shape kernel;
+    for (char c : e_.kernel) {
+      const int64_t n = length_of(c, x, all);
+      if (n < 0) {
+        fail(
+            fmt::format("EinsumDense: \"{}\" of an input {}: axis '{}' is "
+                        "unknown; expected it in the input or output_shape",
+                        equation_, x.str(), c));
+      }
+      kernel.push_back(n);
+    }
+    kernel_ = add_weight("kernel", kernel, o_.kernel_initializer,
+                         {.regularizer = o_.kernel_regularizer,
+                          .constraint = o_.kernel_constraint});
+    if (!o_.bias_axes.empty()) make_bias(x, all);
+  }
+
+  Tensors call(const Tensors& inputs, bool) override {
+    const Tensor& x = one_input(state(), inputs);
+    Tensor y = einsum(equation_, {x, kernel_.value(site())}, site());
+    if (bias_.defined()) y = math::add(y, bias_.value(site()), site());
+    return {apply_activation(o_.activation, y, site())};
+  }
+
+ private:
+  void parse() {
+    std::string s;
+    for (char c : equation_) {
+      if (c != ' ') s += c;
+    }
+    equation_ = s;
+    const size_t comma = s.find(','), arrow = s.find("->");
+    if (comma == std::string::npos || arrow == std::string::npos ||
+        arrow < comma || s.find(',', comma + 1) != std::string::npos) {
+      fail_equation("expected one comma and one \"->\" behind it");
+    }
+    e_.input = letters(s.substr(0, comma), true);
+    e_.kernel = letters(s.substr(comma + 1, arrow - comma - 1), false);
+    e_.output = letters(s.substr(arrow + 2), false);
+    for (char c : o_.bias_axes) {
+      if (e_.output.find(c) != std::string::npos) continue;
+      fail(
+          fmt::format("EinsumDense: bias_axes is \"{}\"; expected letters of "
+                      "the result \"{}\"",
+                      o_.bias_axes, e_.output));
+    }
+  }
+  std::string letters(const std::string& term, bool input) {
+    const size_t dots = term.find("...");
+    if (dots == std::string::npos) return term;
+    if (input) {
+      e_.dots_in_front = dots == 0;
+      e_.dots_behind = dots != 0;
+      if (dots != 0 && dots + 3 != term.size()) {
+        fail_equation("expected \"...\" at one end");
+      }
+    }
+    return term.substr(0, dots) + term.substr(dots + 3);
+  }
+  [[noreturn]] void fail_equation(const char* expected) const {
+    fail(fmt::format("EinsumDense: the equation is \"{}\"; {}", equation_,
+                     expected));
+  }
+
+  // The result's axes that have letters, the first included.
+  Shape whole_output(const Shape& x) const {
+    Shape all = output_;
+    const int letters = static_cast<int>(e_.output.size());
+    if (e_.dots_in_front || e_.dots_behind) {
+      // Axes of "..." stand at their end; only those with letters matter.
+      while (all.rank() > letters)
+        all.erase(e_.dots_behind ? all.rank() - 1 : 0);
+    }
+    if (all.rank() == letters - 1) all.insert(0, kUnknownDim);
+    if (all.rank() != letters) {
+      fail(
+          fmt::format("EinsumDense: output_shape is {}, the equation \"{}\", "
+                      "the input {}; expected a length for each letter of the "
+                      "result but the first",
+                      output_.str(), equation_, x.str()));
+    }
+    return all;
+  }
+
+  int64_t length_of(char c, const Shape& x, const Shape& all) const {
+    const size_t at = e_.input.find(c);
+    if (at != std::string::npos) {
+      const int extra = x.rank() - static_cast<int>(e_.input.size());
+      const int i = static_cast<int>(at) + (e_.dots_in_front ? extra : 0);
+      if (i < 0 || i >= x.rank() || extra < 0) {
+        fail(
+            fmt::format("EinsumDense: the input is {}; expected axes as in "
+                        "\"{}\"",
+                        x.str(), equation_));
+      }
+      return x[i];
+    }
+    const size_t out = e_.output.find(c);
+    return out == std::string::npos ? kUnknownDim : all[static_cast<int>(out)];
+  }
+
+  // Axes that the bias lacks have length 1, from the first that it has.
+  void make_bias(const Shape& x, const Shape& all) {
+    Shape shape;
+    for (char c : e_.output) {
+      if (o_.bias_axes.find(c) != std::string::npos) {
+        const int64_t n = length_of(c, x, all);
+        const size_t out = e_.output.find(c);
+        shape.push_back(n >= 0 ? n : all[static_cast<int>(out)]);
+      } else if (shape.rank() > 0) {
+        shape.push_back(1);
+      }
+    }
+    if (e_.dots_behind) {
+      for (int i = static_cast<int>(e_.input.size()); i < x.rank(); ++i) {
+        shape.push_back(1);
+      }
+    }
+    bias_ = add_weight(
+        "bias", shape, o_.bias_initializer,
+        {.regularizer = o_.bias_regularizer, .constraint = o_.bias_constraint});
+  }
+
+  std::string equation_;
+  const Shape output_;
+  const EinsumDenseOptions o_;
+  Equation e_;
+  Variable kernel_, bias_;
+};
+
+class DotBase final : public LayerBase {
+ public:
+  DotBase(DotAxes axes, const DotOptions& o, Site site)
+      : LayerBase("Dot", o.name, site), axes_(axes), normalize_(o.normalize) {
+    if (axes_.first == 0 || axes_.second == 0) {
+      fail("Dot: an axis is 0, the batch; expected one of the others");
+    }
+  }
+
+  Tensors call(const Tensors& x, bool) override {
+    if (x.size() != 2 || x[0].rank() < 2 || x[1].rank() < 2) {
+      fail(fmt::format(
+          "Dot: got {} inputs{}; expected two, of two axes at "
+          "least",
+          x.size(),
+          x.size() == 2
+              ? ", " + x[0].shape().str() + " and " + x[1].shape().str()
+              : std::string()));
+    }
+    const int a = axis_of(x[0], axes_.first), b = axis_of(x[1], axes_.second);
+    const int64_t m = x[0].shape()[a], n = x[1].shape()[b];
+    if (m >= 0 && n >= 0 && m != n) {
+      fail(
+          fmt::format("Dot: inputs are {} and {}, axes {} and {}; expected "
+                      "them to have one length",
+                      x[0].shape().str(), x[1].shape().str(), a, b));
+    }
+    const Tensor left = prepared(x[0], a), right = prepared(x[1], b);
+    const Tensor y = einsum(equation_of(x[0].rank(), a, x[1].rank(), b),
+                            {left, right}, site());
+    return {y.rank() == 1 ? expand_dims(y, 1, site()) : y};
+  }
+
+ private:
+  int axis_of(const Tensor& x, int64_t axis) const {
+    const int i = normalize_axis(axis, x.rank(), "Dot: an axis");
+    if (i == 0) fail("Dot: an axis is 0, the batch; expected another");
+    return i;
+  }
+  Tensor prepared(const Tensor& x, int axis) const {
+    if (!normalize_) return x;
+    return math::l2_normalize(x, std::vector<int64_t>{axis}, 1e-12, site());
+  }
+  // 'a' is the batch, 'z' is summed.
+  static std::string equation_of(int left, int a, int right, int b) {
+    std::string x = "a", y = "a", result = "a";
+    char next = 'b';
+    for (int i = 1; i < left; ++i) {
+      x += i == a ? 'z' : next;
+      if (i != a) result += next++;
+    }
+    for (int i = 1; i < right; ++i) {
+      y += i == b ? 'z' : next;
+      if (i != b) result += next++;
+    }
+    return x + "," + y + "->" + result;
+  }
+
+  const DotAxes axes_;
+  const bool normalize_;
+};
+
+// What the functions of merges have in common.
+template <class T>
+T merged(const Layer& layer, const std::vector<T>& x) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    return layer(x)[0];
+  } else {
+    return layer(x);
+  }
+}
+
+struct EinsumDenseArgs {
+  std::string equation;
+  Shape output_shape;
+  EinsumDenseOptions o;
+  void fields(Fields& f) {
+    f.must("equation", equation);
+    f.must("output_shape", output_shape);
+    f.activation("activation", o.activation);
+    if (f.reading() || !o.bias_axes.empty()) f("bias_axes", o.bias_axes);
+    f("kernel_initializer", o.kernel_initializer);
+    f("bias_initializer", o.bias_initializer);
+    kernel_penalty_fields(f, o);
+    f("name", o.name);
+  }
+  Layer make(Site site) const {
+    return EinsumDense(equation, output_shape, o, site);
+  }
+};
+struct DotArgs {
+  std::vector<int64_t> axes = {1, 1};
+  DotOptions o;
+  void fields(Fields& f) {
+    f.must("axes", axes);
+    if (axes.size() == 1) axes.push_back(axes[0]);
+    axes.resize(2);
+    f("normalize", o.normalize);
+    f("name", o.name);
+  }
+  Layer make(Site site) const { return Dot({axes[0], axes[1]}, o, site); }
+};
+
+}  // namespace
+
+EinsumDense::EinsumDense(std::string equation, Shape output_shape,
+                         EinsumDenseOptions o, Site site)
+    : Layer(make_layer<EinsumDenseBase>(equation, output_shape, o, site)) {
+  describe(*this,
+           EinsumDenseArgs{std::move(equation), output_shape, std::move(o)});
+}
+Dot::Dot(DotAxes axes, DotOptions o, Site site)
+    : Layer(make_layer<DotBase>(axes, o, site)) {
+  describe(*this, DotArgs{{axes.first, axes.second}, std::move(o)});
+}
+
+namespace layers {
+
+Tensor add(const Tensors& x, Site s) { return merged(Add({}, s), x); }
+Tensor subtract(const Tensors& x, Site s) { return merged(Subtract({}, s), x); }
+Tensor multiply(const Tensors& x, Site s) { return merged(Multiply({}, s), x); }
+Tensor average(const Tensors& x, Site s) { return merged(Average({}, s), x); }
+Tensor maximum(const Tensors& x, Site s) { return merged(Maximum({}, s), x); }
+Tensor minimum(const Tensors& x, Site s) { return merged(Minimum({}, s), x); }
+Tensor concatenate(const Tensors& x, int64_t axis, Site s) {
+  return merged(Concatenate({.axis = axis}, s), x);
+}
+Tensor dot(const Tensors& x, DotAxes axes, bool normalize, Site s) {
+  return merged(Dot(axes, {.normalize = normalize}, s), x);
+}
+KerasTensor add(const KerasTensors& x, Site s) { return merged(Add({}, s), x); }
+KerasTensor subtract(const KerasTensors& x, Site s) {
+  return merged(Subtract({}, s), x);
+}
+KerasTensor multiply(const KerasTensors& x, Site s) {
+  return merged(Multiply({}, s), x);
+}
+KerasTensor average(const KerasTensors& x, Site s) {
+  return merged(Average({}, s), x);
+}
+KerasTensor maximum(const KerasTensors& x, Site s) {
+  return merged(Maximum({}, s), x);
+}
+KerasTensor minimum(const KerasTensors& x, Site s) {
+  return merged(Minimum({}, s), x);
+}
+KerasTensor concatenate(const KerasTensors& x, int64_t axis, Site s) {
+  return merged(Concatenate({.axis = axis}, s), x);
+}
+KerasTensor dot(const KerasTensors& x, DotAxes axes, bool normalize, Site s) {
+  return merged(Dot(axes, {.normalize = normalize}, s), x);
+}
+
+}  // namespace layers
+void add_product_classes(Classes& c);
+void add_product_classes(Classes& c) {
+  c.layers["EinsumDense"] = &layer_of<EinsumDenseArgs>;
+  c.layers["Dot"] = &layer_of<DotArgs>;
+}
+
+}  // namespace berth::keras
