@@ -23,7 +23,7 @@ Sequential scale_model(double w, CompileOptions options) {
   return model;
 }
 
-std::string thrown_by(const std::function<void()>& fn) {
+std::string fit_error(const std::function<void()>& fn) {
   try {
     fn();
   } catch (const errors::Error& e) {
@@ -41,11 +41,11 @@ TEST(FitOptions, ValidationSplitTakesTheLastSamplesBeforeShuffling) {
   // Keras: int(6 * (1 - 0.34)) = 3 are trained on.
   EXPECT_NEAR(h.history.at("loss")[0], 1, 1e-6);
   EXPECT_NEAR(h.history.at("val_loss")[0], (1 + 9 + 25) / 3.0, 1e-5);
-  expect_has(thrown_by([&] {
+  expect_has(fit_error([&] {
                model.fit(x, x, {.verbose = 0, .validation_split = 0.9});
              }),
              "leaves 0 to train on");
-  expect_has(thrown_by([&] {
+  expect_has(fit_error([&] {
                model.fit(x, x, {.verbose = 0, .validation_split = 1.5});
              }),
              "validation_split is 1.5");
@@ -127,7 +127,7 @@ TEST(FitOptions, SampleAndClassWeightsAreFactorsOfTheLoss) {
       loss_with({.verbose = 0, .sample_weight = w, .class_weight = {{0, 5.0}}}),
       (5 * 1 * 1 + 0 + 2 * 4) / 3.0, 1e-5);
   EXPECT_NEAR(loss_with({.verbose = 0}), 5 / 3.0, 1e-5);
-  expect_has(thrown_by([&] {
+  expect_has(fit_error([&] {
                loss_with({.verbose = 0, .class_weight = {{0, -1.0}}});
              }),
              "class_weight of class 0 is -1");
@@ -181,12 +181,12 @@ TEST(FitOptions, InputsOutputsLossesAndMetricsGoByName) {
   EXPECT_EQ(y[0].to_vector<float>(), (Vector{4, 6}));
   EXPECT_EQ(y[1].to_vector<float>(), (Vector{2, 4}));
 
-  expect_has(thrown_by([&] {
+  expect_has(fit_error([&] {
                model.predict({{"a", a}, {"c", b}});
              }),
              "\"c\" is unknown (fit_options_test.cc:");
-  expect_has(thrown_by([&] { model.predict({{"a", a}}); }), "\"b\" is missing");
-  expect_has(thrown_by([&] {
+  expect_has(fit_error([&] { model.predict({{"a", a}}); }), "\"b\" is missing");
+  expect_has(fit_error([&] {
                model.compile({.losses = {{"triple", "mse"}}});
              }),
              "losses name an output \"triple\"");
@@ -462,7 +462,7 @@ TEST(FitOptions, GoesOnInTheMiddleOfAnEpochAsIfItHadNotStopped) {
     m.fit_loop()->start_at({1, 0});
   }};
   expect_has(
-      thrown_by([&] { model.fit(x, x, {.verbose = 0, .callbacks = {late}}); }),
+      fit_error([&] { model.fit(x, x, {.verbose = 0, .callbacks = {late}}); }),
       "start_at(epoch 1, batch 0) after on_train_begin");
 }
 
