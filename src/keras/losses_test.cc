@@ -85,7 +85,7 @@ TEST(Losses, UnknownNamesSayTheKnownOnes) {
   EXPECT_THROW(Loss(static_cast<const char*>(nullptr)),
                errors::InvalidArgument);
   EXPECT_THROW(Metric("f1"), errors::InvalidArgument);
-  EXPECT_THROW(Optimizer("lion"), errors::InvalidArgument);
+  EXPECT_THROW(Optimizer("lions"), errors::InvalidArgument);
 }
 
 TEST(Losses, OneOfYourOwn) {

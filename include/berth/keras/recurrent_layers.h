@@ -127,15 +127,12 @@ struct RNN : RecurrentLayer {
                Site site = Site::here());
 };
 
-// Orthogonal rows or columns, whichever are fewer, of a kernel [in, out].
-Initializer orthogonal_kernel();
-
 struct LSTMCellOptions {
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
-  Initializer recurrent_initializer = orthogonal_kernel();
+  Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
   bool unit_forget_bias = true;  // the forget gate's bias begins with ones
   Regularizer kernel_regularizer = {};
@@ -162,7 +159,7 @@ struct GRUCellOptions {
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
-  Initializer recurrent_initializer = orthogonal_kernel();
+  Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
@@ -188,7 +185,7 @@ struct SimpleRNNCellOptions {
   std::string activation = "tanh";
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
-  Initializer recurrent_initializer = orthogonal_kernel();
+  Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
@@ -219,7 +216,7 @@ struct LSTMOptions {
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
-  Initializer recurrent_initializer = orthogonal_kernel();
+  Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
   bool unit_forget_bias = true;
   Regularizer kernel_regularizer = {};
@@ -252,7 +249,7 @@ struct GRUOptions {
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
-  Initializer recurrent_initializer = orthogonal_kernel();
+  Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
@@ -283,7 +280,7 @@ struct SimpleRNNOptions {
   std::string activation = "tanh";
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
-  Initializer recurrent_initializer = orthogonal_kernel();
+  Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};

@@ -422,7 +422,7 @@ TEST(Recurrent, EmptySequencesLeaveTheStates) {
 
 TEST(Recurrent, KernelsBeginOrthogonal) {
   for (const Shape& shape : {Shape{6, 24}, Shape{9, 9}, Shape{7, 3}}) {
-    const Tensor q = orthogonal_kernel()(shape);
+    const Tensor q = initializers::Orthogonal()(shape);
     const bool wide = shape[0] < shape[1];
     const Tensor unit =
         matmul(q, q, {.transpose_a = !wide, .transpose_b = wide});
