@@ -335,17 +335,21 @@ TEST_F(Cudnn, IsUsedByThreadsAtOnce) {
   EXPECT_EQ(fake().plans, 0);
 }
 
-// Prepares an op's first kernel on `card`.
+// Prepares an op's first kernel on `card`. Images are of `dtype`, and filters;
+// parameters of norms are float32.
 std::unique_ptr<Prepared> prepared(CudaCard& card, const char* name,
                                    const std::vector<Shape>& shapes,
-                                   const AttrsRef& attrs) {
+                                   const AttrsRef& attrs,
+                                   DType dtype = float32) {
   KernelTable table;
   gpu::Kernels kernels(card, table);
   gpu::add_conv(kernels);
   gpu::add_norm(kernels);
   const OpDef& op = op_named(name);
   std::vector<SpecView> in;
-  for (const Shape& s : shapes) in.push_back({float32, &s});
+  for (const Shape& s : shapes) {
+    in.push_back({s.rank() == 1 ? float32 : dtype, &s});
+  }
   std::vector<OutSpec> out(static_cast<size_t>(op.num_outputs(attrs.get())));
   infer_outputs(op, attrs.get(), in, out);
   PrepareArgs args{.op = &op, .attrs = attrs.get(), .in = in, .out = out};
@@ -416,6 +420,32 @@ TEST_F(Cudnn, TakesBatchNormsInTrainingAlone) {
   EXPECT_NE(norm(false, {4, 6, 5, 8}), nullptr);
   EXPECT_NE(norm(true, {1, 8}), nullptr);  // one row has no sample's variance
   EXPECT_EQ(fake().made, 1);
+}
+
+TEST_F(Cudnn, TakesConvolutionsAndBatchNormsOf16Bits) {
+  const auto card = this->card();
+  using Ints = std::vector<int64_t>;
+  const AttrsRef conv(
+      {{"strides", Ints{1, 1, 1, 1}}, {"padding", std::string("SAME")}});
+  const AttrsRef norm({{"epsilon", 0.25}, {"is_training", true}});
+  for (const auto& [dtype, type] :
+       {std::pair<DType, int32_t>{bfloat16, BERTH_CUDNN_BFLOAT16},
+        {float16, BERTH_CUDNN_FLOAT16}}) {
+    const int made = fake().made;
+    const auto p =
+        prepared(*card, "Conv2D", {{4, 6, 9, 8}, {3, 3, 8, 8}}, conv, dtype);
+    EXPECT_EQ(fake().graph.type, type);
+    // The library's 512 bytes and the filter, turned, of 2 bytes each.
+    EXPECT_EQ(p->scratch_bytes(), 512u + 1280u);
+    prepared(*card, "FusedBatchNormV3", {{4, 6, 5, 8}, {8}, {8}}, norm, dtype);
+    EXPECT_EQ(fake().graph.what, BERTH_CUDNN_BATCH_NORM);
+    EXPECT_EQ(fake().graph.type, type);
+    prepared(*card, "FusedBatchNormGradV3",
+             {{4, 6, 5, 8}, {4, 6, 5, 8}, {8}, {8}, {8}}, norm, dtype);
+    EXPECT_EQ(fake().graph.what, BERTH_CUDNN_BATCH_NORM_GRAD);
+    EXPECT_EQ(fake().graph.type, type);
+    EXPECT_EQ(fake().made, made + 3);
+  }
 }
 
 TEST_F(Cudnn, IsNotAskedWhenItIsAbsent) {
