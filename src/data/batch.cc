@@ -73,8 +73,14 @@ class GatherStream : public ElementStream {
 };
 
 std::unique_ptr<ElementStream> BatchNode::elements(const Pass& pass) const {
-  if (parent().rows() == nullptr) return CollectNode::elements(pass);
-  return std::make_unique<GatherStream>(this, pass);
+  if (parent().rows() != nullptr) {
+    return std::make_unique<GatherStream>(this, pass);
+  }
+  // Who reads on after an error wants the other elements of the batch.
+  auto made = pass.keep_going
+                  ? nullptr
+                  : parent().batches(pass, size(), drop_remainder());
+  return made ? std::move(made) : CollectNode::elements(pass);
 }
 
 }  // namespace

@@ -54,6 +54,17 @@ std::unique_ptr<ByteSource> file_source(const std::string& path);
 std::unique_ptr<ByteSource> gunzip_if_needed(std::unique_ptr<ByteSource> raw,
                                              const std::string& name);
 
+enum class Compression { kNone, kGzip, kZlib };
+
+// Reads "", "GZIP" or "ZLIB" into `to`; false for anything else.
+bool parse_compression(const std::string& name, Compression* to);
+
+// Returns `raw`, or a decompressing source over it. An empty file is empty.
+// Throws DataLoss for a file that does not begin as `compression` does.
+std::unique_ptr<ByteSource> decompress(std::unique_ptr<ByteSource> raw,
+                                       Compression compression,
+                                       const std::string& name);
+
 }  // namespace berth::io
 
 #endif  // BERTH_IO_BYTE_SOURCE_H_

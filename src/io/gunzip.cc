@@ -15,12 +15,15 @@ constexpr size_t kGunzipWindow = size_t{64} << 10;
 constexpr uint8_t kMagic[2] = {0x1f, 0x8b};
 // Wanted by inflateInit2: the largest window, and a gzip header.
 constexpr int kGzipWindowBits = 15 + 16;
+constexpr int kZlibWindowBits = 15;
 
 class GzipSource : public ByteSource {
  public:
-  GzipSource(std::unique_ptr<ByteSource> raw, std::string name)
-      : raw_(std::move(raw)), name_(std::move(name)) {
-    if (inflateInit2(&stream_, kGzipWindowBits) != Z_OK) {
+  GzipSource(std::unique_ptr<ByteSource> raw, std::string name,
+             bool zlib = false)
+      : raw_(std::move(raw)), name_(std::move(name)), zlib_(zlib) {
+    if (inflateInit2(&stream_, zlib ? kZlibWindowBits : kGzipWindowBits) !=
+        Z_OK) {
       throw errors::ResourceExhausted(fmt::format(
           "{}: no memory for the gzip decompressor (about 64 KiB)", name_));
     }
@@ -51,7 +54,7 @@ class GzipSource : public ByteSource {
     while (end_ == 0) {
       const std::span<const uint8_t> in = raw_->peek();
       if (in.empty()) {
-        if (in_member_) damaged("the gzip data ends in the middle");
+        if (in_member_) damaged("the compressed data ends in the middle");
         return;
       }
       if (!in_member_) start_member(in);
@@ -60,13 +63,20 @@ class GzipSource : public ByteSource {
   }
 
   void start_member(std::span<const uint8_t> in) {
+    if (zlib_) {
+      if (started_) damaged("bytes follow the end of the zlib data");
+      started_ = in_member_ = true;
+      return;
+    }
     // The rest of a magic that a window cuts in two is checked by inflate.
     const bool magic =
         in[0] == kMagic[0] && (in.size() < 2 || in[1] == kMagic[1]);
     if (!magic) {
       damaged(
-          "bytes that are not gzip follow the last gzip member (cut the "
-          "file here if they are padding)");
+          offset_ == 0 && raw_->offset() == 0
+              ? "it does not begin as gzip does (1f 8b)"
+              : "bytes that are not gzip follow the last gzip member (cut the "
+                "file here if they are padding)");
     }
     inflateReset(&stream_);
     in_member_ = true;
@@ -93,13 +103,15 @@ class GzipSource : public ByteSource {
 
   [[noreturn]] void damaged(const std::string& what) {
     throw errors::DataLoss(
-        fmt::format("{}: {}, at {}; expected an undamaged gzip file; fetch it "
-                    "again or decompress it with gunzip",
-                    name_, what, position()));
+        fmt::format("{}: {}, at {}; expected an undamaged {} file; fetch it "
+                    "again{}",
+                    name_, what, position(), zlib_ ? "zlib" : "gzip",
+                    zlib_ ? "" : " or decompress it with gunzip"));
   }
 
   std::unique_ptr<ByteSource> raw_;
   std::string name_;
+  bool zlib_ = false, started_ = false;
   z_stream stream_{};
   bool in_member_ = false;
   uint64_t offset_ = 0;
@@ -116,6 +128,27 @@ std::unique_ptr<ByteSource> gunzip_if_needed(std::unique_ptr<ByteSource> raw,
     return raw;
   }
   return std::make_unique<GzipSource>(std::move(raw), name);
+}
+
+bool parse_compression(const std::string& name, Compression* to) {
+  if (name.empty()) {
+    *to = Compression::kNone;
+  } else if (name == "GZIP") {
+    *to = Compression::kGzip;
+  } else if (name == "ZLIB") {
+    *to = Compression::kZlib;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::unique_ptr<ByteSource> decompress(std::unique_ptr<ByteSource> raw,
+                                       Compression compression,
+                                       const std::string& name) {
+  if (compression == Compression::kNone) return raw;
+  const bool zlib = compression == Compression::kZlib;
+  return std::make_unique<GzipSource>(std::move(raw), name, zlib);
 }
 
 }  // namespace berth::io

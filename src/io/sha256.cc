@@ -55,4 +55,28 @@ std::string sha256_of_file(const std::string& path) {
   return hash.hex();
 }
 
+std::string md5_of_file(const std::string& path) {
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());
+  const auto source = file_source(path);
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  bool ok = context != nullptr &&
+            EVP_DigestInit_ex(context.get(), EVP_md5(), nullptr) == 1;
+  for (auto next = source->peek(); ok && !next.empty(); next = source->peek()) {
+    ok = EVP_DigestUpdate(context.get(), next.data(), next.size()) == 1;
+    source->skip(next.size());
+  }
+  if (!ok || EVP_DigestFinal_ex(context.get(), digest, &size) != 1) {
+    throw errors::Internal("OpenSSL offers no MD5; check its configuration");
+  }
+  std::string text;
+  for (unsigned int i = 0; i < size; ++i) {
+    text += fmt::format("{:02x}", digest[i]);
+  }
+  return text;
+}
+
 }  // namespace berth::io

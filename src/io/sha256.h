@@ -33,6 +33,9 @@ class Sha256 {
 // `file_source` when it cannot be read.
 std::string sha256_of_file(const std::string& path);
 
+// The same with MD5, of files whose publisher gives no better digest.
+std::string md5_of_file(const std::string& path);
+
 }  // namespace berth::io
 
 #endif  // BERTH_IO_SHA256_H_

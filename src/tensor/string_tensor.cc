@@ -7,12 +7,14 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "tensor/tensor_impl.h"
+#include "tensor/text_block.h"
 
 namespace berth {
 
-Tensor make_strings(std::span<const std::string> values, const Shape& shape) {
-  size_t bytes = (values.size() + 1) * sizeof(uint64_t);
-  for (const std::string& s : values) bytes += s.size();
+namespace {
+
+// A block for `count` values of `bytes` bytes in all.
+Tensor make_string_block(size_t count, size_t bytes, const Shape& shape) {
   Device& host = DeviceManager::get().host();
   TensorImpl* impl = new_tensor_impl();
   Tensor t = Tensor::adopt(impl);
@@ -22,7 +24,29 @@ Tensor make_strings(std::span<const std::string> values, const Shape& shape) {
   impl->byte_offset = 0;
   impl->block = nullptr;
   impl->device = &host;
-  impl->block = host.allocator().allocate(bytes);
+  impl->block =
+      host.allocator().allocate((count + 1) * sizeof(uint64_t) + bytes);
+  return t;
+}
+
+}  // namespace
+
+Tensor make_texts(std::span<const uint64_t> starts, std::string_view all,
+                  const Shape& shape) {
+  Tensor t = make_string_block(starts.size(), all.size(), shape);
+  auto* offsets = reinterpret_cast<uint64_t*>(t.impl()->block->data);
+  std::copy(starts.begin(), starts.end(), offsets);
+  offsets[starts.size()] = all.size();
+  std::copy(all.begin(), all.end(),
+            reinterpret_cast<char*>(offsets + starts.size() + 1));
+  return t;
+}
+
+Tensor make_strings(std::span<const std::string> values, const Shape& shape) {
+  size_t bytes = 0;
+  for (const std::string& s : values) bytes += s.size();
+  Tensor t = make_string_block(values.size(), bytes, shape);
+  const TensorImpl* impl = t.impl();
   auto* offsets = reinterpret_cast<uint64_t*>(impl->block->data);
   auto* text = reinterpret_cast<char*>(offsets + values.size() + 1);
   uint64_t at = 0;

@@ -1,0 +1,173 @@
+// data_files: datasets that read files (tf.data.TFRecordDataset, ...).
+//
+// Nothing is opened before an iterator is made. Files are read one after the
+// other in windows, so memory follows the longest record, never the file.
+// Batched at once (`TFRecordDataset(files).batch(64)`), records and rows go
+// straight into the batch:
+//   auto lines = data::TextLineDataset("poem.txt").batch(32);
+//   data::CsvDataset rows({"a.csv", "b.csv"},
+//                         {float32, constant(0.5f), string_},
+//                         {.header = true});
+// What is wrong with a file is thrown by next(): errors::NotFound,
+// PermissionDenied, Unavailable, DataLoss (damage), InvalidArgument (not that
+// format), ResourceExhausted (a record above max_record_bytes), each with the
+// file, the place in it and the line that made the dataset.
+// Thread-safe: datasets are immutable value handles.
+
+#ifndef BERTH_DATA_FILES_H_
+#define BERTH_DATA_FILES_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/data.h"
+
+namespace berth::data {
+
+// The names of files, known now or elements of a dataset (scalar strings).
+class FileNames {
+ public:
+  FileNames(const char* name) : names_{name} {}             // NOLINT
+  FileNames(std::string name) : names_{std::move(name)} {}  // NOLINT
+  FileNames(std::vector<std::string> names)                 // NOLINT
+      : names_(std::move(names)) {}
+  FileNames(std::initializer_list<std::string> names) : names_(names) {}
+  FileNames(Dataset names) : dataset_(std::move(names)) {}  // NOLINT
+
+  const std::vector<std::string>& names() const { return names_; }
+  const std::optional<Dataset>& dataset() const { return dataset_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::optional<Dataset> dataset_;
+};
+
+struct FileOptions {
+  // "", "GZIP" or "ZLIB".
+  std::string compression_type = {};
+  // A longer record is an error: neither damage nor a small file that inflates
+  // to a large one fills the memory.
+  int64_t max_record_bytes = int64_t{1} << 28;
+};
+
+// Records of TFRecord files: scalar strings. Both checksums are verified.
+class TFRecordDataset : public Dataset {
+ public:
+  explicit TFRecordDataset(FileNames filenames, const FileOptions& options = {},
+                           Site site = Site::here());
+};
+
+// Lines without their end ("\n" or "\r\n"): scalar strings.
+class TextLineDataset : public Dataset {
+ public:
+  explicit TextLineDataset(FileNames filenames, const FileOptions& options = {},
+                           Site site = Site::here());
+};
+
+struct FixedLengthOptions {
+  int64_t header_bytes = 0;  // left out at the start of each file
+  int64_t footer_bytes = 0;  // left out at its end
+  std::string compression_type = {};
+};
+
+// Records of `record_bytes` bytes: scalar strings, for io::decode_raw. A file
+// that does not end with a whole record is an error.
+class FixedLengthRecordDataset : public Dataset {
+ public:
+  FixedLengthRecordDataset(FileNames filenames, int64_t record_bytes,
+                           const FixedLengthOptions& options = {},
+                           Site site = Site::here());
+};
+
+// One row of each IDX file (MNIST's format), plain or gzip: component i is of
+// file i. The files are read now. 16-bit numbers become int32. Throws
+// errors::InvalidArgument unless all have as many rows.
+class IdxDataset : public Dataset {
+ public:
+  explicit IdxDataset(const std::vector<std::string>& filenames,
+                      Site site = Site::here());
+};
+
+// A column of a CSV file: its dtype, and what an empty field stands for.
+// float32, float64, int32, int64, uint8, int8, bool_ and string_.
+struct CsvColumn {
+  CsvColumn(DType dtype) : dtype(dtype) {}  // NOLINT: must not be empty
+  CsvColumn(const Tensor& default_value);   // NOLINT: one element
+
+  DType dtype;
+  Tensor default_value;
+};
+
+struct CsvOptions {
+  std::string compression_type = {};
+  bool header = false;  // the first line of each file is left out
+  char field_delim = ',';
+  bool use_quote_delim = true;  // "a ""quoted"" field, with commas"
+  std::string na_value = {};    // stands for an empty field, too
+  // The columns that record_defaults describe, ascending; empty: all.
+  std::vector<int64_t> select_cols = {};
+  // Or those that they do not describe (not both).
+  std::vector<int64_t> exclude_cols = {};
+  int64_t max_record_bytes = int64_t{1} << 24;  // of a row
+};
+
+// Rows of CSV files (RFC 4180): one scalar per column. Lines without any
+// character are left out, except of files with one column. Throws
+// errors::InvalidArgument for columns and options that cannot be; next() for
+// fields that are no such numbers and rows of another length, naming line and
+// column.
+class CsvDataset : public Dataset {
+ public:
+  CsvDataset(FileNames filenames, std::vector<CsvColumn> record_defaults,
+             const CsvOptions& options = {}, Site site = Site::here());
+};
+
+struct MakeCsvOptions {
+  std::vector<std::string> column_names = {};    // empty: the header's
+  std::vector<CsvColumn> column_defaults = {};   // empty: found out
+  std::string label_name = {};                   // goes last
+  std::vector<std::string> select_columns = {};  // empty: all
+  char field_delim = ',';
+  bool use_quote_delim = true;
+  std::string na_value = {};
+  bool header = true;
+  int64_t num_epochs = -1;  // times through the files; -1: for ever
+  bool shuffle = true;
+  int64_t shuffle_buffer_size = 10'000;
+  std::optional<uint64_t> shuffle_seed = std::nullopt;
+  int64_t prefetch_buffer_size = AUTOTUNE;
+  int64_t num_rows_for_inference = 100;  // of the first file; 0: all
+  std::string compression_type = {};
+};
+
+// Batches of CSV files with a header (tf.data.experimental.make_csv_dataset):
+// components are the columns in their order in the file, the label last.
+// Columns without defaults get the first dtype that fits the first rows:
+// int32, int64, float32, float64, string_; their empty fields are 0 or "".
+struct CsvBatches {
+  Dataset dataset;
+  std::vector<std::string> names;  // of its components
+};
+CsvBatches make_csv_dataset(const std::vector<std::string>& file_patterns,
+                            int64_t batch_size,
+                            const MakeCsvOptions& options = {},
+                            Site site = Site::here());
+
+struct ListFilesOptions {
+  bool shuffle = true;  // anew in each iteration
+  std::optional<uint64_t> seed = std::nullopt;
+};
+
+// The names of the files that match any of `file_patterns` (shell patterns:
+// *, ?, [a-z]), as scalar strings, shuffled or sorted. They are looked up now.
+// Throws errors::NotFound when a pattern matches nothing.
+Dataset list_files(const std::vector<std::string>& file_patterns,
+                   const ListFilesOptions& options = {},
+                   Site site = Site::here());
+
+}  // namespace berth::data
+
+#endif  // BERTH_DATA_FILES_H_
