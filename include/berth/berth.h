@@ -5,7 +5,9 @@
 
 #include "berth/config.h"
 #include "berth/data.h"
+#include "berth/data_element.h"
 #include "berth/data_files.h"
+#include "berth/data_row.h"
 #include "berth/debugging.h"
 #include "berth/device.h"
 #include "berth/distribute.h"

@@ -106,6 +106,12 @@ void set_device_list(const std::string& device_list, Site site = Site::here());
 // then leave them alone. "": they share those of /CPU:0, the default.
 void set_host_cores(const std::string& cores, Site site = Site::here());
 
+// Bytes that input pipelines may hold ready together where AUTOTUNE chooses
+// their depth; 0: a quarter of the machine's memory, the default. May change at
+// any time.
+void set_host_memory_budget(size_t bytes);
+size_t get_host_memory_budget();
+
 // Adds simulated accelerators, for example "GPUx2"; they stand in as type GPU
 // and say so wherever they are listed.
 void set_simulated_devices(const std::string& device_list,

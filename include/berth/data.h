@@ -1,8 +1,8 @@
 // data: input pipelines (tf.data).
 //
 // A Dataset describes a sequence of elements; an element is a list of
-// components, host tensors. Nothing runs before an iterator is made, and each
-// iterator starts from the beginning:
+// components, host tensors, which may have names (data_element.h). Nothing runs
+// before an iterator is made, and each iterator starts from the beginning:
 //   auto batches = data::Dataset::from_tensor_slices({x, y})
 //                      .shuffle(10000).batch(64).prefetch(data::AUTOTUNE);
 //   for (const Tensors& batch : batches) step(batch[0], batch[1]);
@@ -21,8 +21,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "berth/data_element.h"
+#include "berth/data_row.h"
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/tensor.h"
@@ -46,12 +49,37 @@ using MapFunction = std::function<Tensors(const Tensors& element)>;
 using Predicate = std::function<bool(const Tensors& element)>;
 // Makes a dataset of an element, for example of the name of a file.
 using DatasetFunction = std::function<class Dataset(const Tensors& element)>;
+// The same for elements with names: functions that take a const Element&.
+using NamedMapFunction = std::function<Element(const Element& element)>;
+using NamedPredicate = std::function<bool(const Element& element)>;
+
+template <class F>
+concept TakesElement = std::is_invocable_v<F&, const Element&> &&
+    !std::is_invocable_v<F&, const Tensors&>;
 
 struct MapOptions {
   // Threads that call the function at once; 0: the one that calls next().
+  // AUTOTUNE: as many as pay, of the cores that the host has for all pipelines.
   int64_t num_parallel_calls = 0;
   // False hands elements on as they get ready.
   bool deterministic = true;
+  // The function takes any number of elements on top of each other, [n, ...],
+  // and returns as many. It is then called with a whole batch where slices
+  // come before (shuffle, repeat, take and skip may stand between them and
+  // batch), in the thread that makes the batch.
+  bool vectorized = false;
+};
+struct MapRowsOptions {
+  // Of the row's random numbers. None: from random::set_seed().
+  std::optional<uint64_t> seed = std::nullopt;
+};
+struct IgnoreErrorsOptions {
+  bool log_warning = false;  // reports each ("element-ignored")
+};
+struct SnapshotOptions {
+  // A file that another dataset wrote, or that is damaged: false refuses it,
+  // true writes it anew.
+  bool rebuild = false;
 };
 struct BatchOptions {
   bool drop_remainder = false;  // leave a smaller last batch out
@@ -125,6 +153,14 @@ struct IteratorState {
 };
 class Windows;
 
+// What a pass has done so far.
+struct IteratorStatus {
+  int64_t elements = 0;        // handed out
+  bool ended = false;          // next() returns nothing more, or throws
+  int64_t errors_ignored = 0;  // by ignore_errors
+  std::string last_error;      // that was ignored, or ended the pass
+};
+
 // One pass over a dataset. Ends its threads when destroyed.
 class Iterator {
  public:
@@ -135,9 +171,11 @@ class Iterator {
   // Returns the next element, nullopt at the end. Throws what a transform
   // throws, naming the transform and the line that made it; from then on
   // every call throws that again.
-  std::optional<Tensors> next();
+  std::optional<Element> next();
   // The same into `element`, whose storage is used again; false at the end.
   bool next(Tensors& element);
+
+  IteratorStatus status() const;
 
   // Returns where the pass stands: positions, random state, what is buffered.
   // The pass goes on afterwards. Threads of the pass are held still meanwhile.
@@ -151,6 +189,9 @@ class Iterator {
   // errors::DataLoss when it is damaged; the iterator then stands at the
   // beginning of a pass.
   void restore(const IteratorState& state);
+
+  // The same with the names.
+  bool next_named(Element& element);
 
  private:
   friend class Dataset;
@@ -166,9 +207,14 @@ class Dataset {
   // equal, errors::FailedPrecondition inside a trace.
   static Dataset from_tensor_slices(const Tensors& components,
                                     Site site = Site::here());
+  // The same with names: from_tensor_slices({{"x", x}, {"y", y}}).
+  static Dataset from_tensor_slices(const Element& components,
+                                    Site site = Site::here());
   // Calls `factory` at the start of each iteration, then what it returned for
   // each element. Elements must fit `specs`, one per component (unknown
   // dimensions fit all); next() throws errors::InvalidArgument otherwise.
+  // Components have the names of the specs if all have one:
+  // {{Shape{28, 28}, uint8, "image"}, {Shape{}, int64, "label"}}.
   static Dataset from_generator(GeneratorFactory factory,
                                 std::vector<TensorSpec> specs,
                                 Site site = Site::here());
@@ -216,8 +262,36 @@ class Dataset {
   // per core) `fn` is called from that many threads at once.
   Dataset map(MapFunction fn, const MapOptions& options = {},
               Site site = Site::here()) const;
+  // The same with names, which may be others in the result:
+  //   .map([](const data::Element& e) {
+  //     return data::Element{{"x", cast(e["x"], float32)}, {"y", e["y"]}};
+  //   })
+  // All results must have those of the first. A function of Tensors gives
+  // components without names.
+  template <TakesElement F>
+  Dataset map(F fn, const MapOptions& options = {},
+              Site site = Site::here()) const {
+    return map_named(std::move(fn), options, site);
+  }
+  // Replaces each element by what a plain C++ function writes: fn(in, out,
+  // random) reads the bytes of one element and fills components of these
+  // specs, whose shapes are known, in place of ops on tensors (data_row.h).
+  // Where slices come before, rows are written straight into the batch.
+  //   .map_rows([](const data::RowIn& in, data::RowOut& out, data::RowRandom&)
+  //   {
+  //     const auto from = in.get<uint8_t>(0);
+  //     const auto to = out.get<float>(0);
+  //     for (size_t i = 0; i < to.size(); ++i) to[i] = from[i] / 255.0f;
+  //   }, {{Shape{28, 28}, float32}})
+  Dataset map_rows(RowFunction fn, std::vector<TensorSpec> specs,
+                   const MapRowsOptions& options = {},
+                   Site site = Site::here()) const;
   // Keeps the elements for which `keep` returns true.
   Dataset filter(Predicate keep, Site site = Site::here()) const;
+  template <TakesElement F>
+  Dataset filter(F keep, Site site = Site::here()) const {
+    return filter_named(std::move(keep), site);
+  }
   // Puts `size` elements on top of each other: [...] becomes [size, ...]. The
   // last batch may be smaller. next() throws errors::InvalidArgument when
   // shapes or dtypes within a batch differ.
@@ -305,8 +379,30 @@ class Dataset {
   // none, or more than one.
   Tensors get_single_element(Site site = Site::here()) const;
 
+  // Goes on after errors: an element whose function throws, or that does not
+  // fit its batch, is left out and counted (Iterator::status). A generator
+  // that throws has ended.
+  Dataset ignore_errors(const IgnoreErrorsOptions& options = {},
+                        Site site = Site::here()) const;
+  // Keeps the elements of the first complete iteration and hands them out in
+  // all later ones: in memory, or in a file, which other processes then use,
+  // too. An iteration that ends early keeps nothing. What comes before is not
+  // looked at again: a file that does not fit the dataset is refused, one that
+  // is damaged throws errors::DataLoss.
+  Dataset cache(const std::string& filename = "",
+                Site site = Site::here()) const;
+  // Writes the elements of the first complete iteration into `path`, a folder,
+  // and reads them from there in later ones and in other processes. A file
+  // whose checksum is wrong throws errors::DataLoss, or is made again.
+  Dataset snapshot(const std::string& path, const SnapshotOptions& options = {},
+                   Site site = Site::here()) const;
+  // Says that there are `expected` elements, kInfinite included; next() throws
+  // errors::FailedPrecondition when there are more or fewer.
+  Dataset assert_cardinality(int64_t expected, Site site = Site::here()) const;
+
   // Computes up to `buffer_size` elements ahead on a thread of its own. 0 does
-  // nothing; AUTOTUNE starts with 2 and doubles while the reader waits.
+  // nothing; AUTOTUNE starts with 2 and doubles while the reader waits, as far
+  // as config::set_host_memory_budget() allows.
   Dataset prefetch(int64_t buffer_size, Site site = Site::here()) const;
 
   // Copies each element to `device` ("/GPU:0"); text stays on the host. The
@@ -327,12 +423,20 @@ class Dataset {
   // One spec per component; dimensions that vary are unknown. After map this
   // computes the first element, once; empty if there is none.
   const std::vector<TensorSpec>& element_spec() const;
+  // The names of the components, in their order; empty when they have none.
+  // May compute the first element, as element_spec() does.
+  Names component_names() const;
+
+  // Returns the chain as text, one line per transform, the last first: what
+  // AUTOTUNE chose and why, elements, waits, bytes; all passes together.
+  std::string explain() const;
 
   Iterator make_iterator() const;
 
-  // for (const Tensors& element : dataset): the element is valid until the
-  // next one is asked for. Inside a scope of another device than the CPU this
-  // is reported ("dataset-in-device-scope"): the pipeline runs on the host.
+  // for (const Tensors& element : dataset), or const data::Element&: the
+  // element is valid until the next one is asked for. Inside a scope of another
+  // device than the CPU this is reported ("dataset-in-device-scope"): the
+  // pipeline runs on the host.
   class iterator;
   iterator begin(Site site = Site::here()) const;
   std::default_sentinel_t end() const { return {}; }
@@ -342,19 +446,22 @@ class Dataset {
   const Node& node() const { return *node_; }
 
  private:
+  Dataset map_named(NamedMapFunction fn, const MapOptions& options,
+                    Site site) const;
+  Dataset filter_named(NamedPredicate keep, Site site) const;
   std::shared_ptr<const Node> node_;
 };
 
 class Dataset::iterator {
  public:
-  using value_type = Tensors;
+  using value_type = Element;
   using difference_type = std::ptrdiff_t;
   using iterator_category = std::input_iterator_tag;
 
-  const Tensors& operator*() const { return element_; }
-  const Tensors* operator->() const { return &element_; }
+  const Element& operator*() const { return element_; }
+  const Element* operator->() const { return &element_; }
   iterator& operator++() {
-    done_ = !source_.next(element_);
+    done_ = !source_.next_named(element_);
     return *this;
   }
   void operator++(int) { ++*this; }
@@ -364,7 +471,7 @@ class Dataset::iterator {
   friend class Dataset;
   explicit iterator(Iterator source) : source_(std::move(source)) { ++*this; }
   Iterator source_;
-  Tensors element_;
+  Element element_;
   bool done_ = false;
 };
 

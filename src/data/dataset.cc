@@ -14,14 +14,19 @@ namespace berth::data {
 struct Iterator::State {
   explicit State(const Dataset& d, bool restoring = false)
       : dataset(d),
-        stream(dataset.node().open(
-            {.stop = stop.get_token(), .restoring = restoring})) {}
+        stream(dataset.node().open({.stop = stop.get_token(),
+                                    .restoring = restoring,
+                                    .counts = &counts})) {}
   ~State() { stop.request_stop(); }
 
   Dataset dataset;  // keeps the nodes that the streams refer to
   std::stop_source stop;
+  PassCounts counts;
+  int64_t elements = 0;
   std::unique_ptr<ElementStream> stream;  // null at the end
   std::optional<Failure> failure;
+  NamesRef names;
+  bool named = false;  // `names` has been asked for
 };
 
 Iterator::Iterator(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -34,7 +39,10 @@ bool Iterator::next(Tensors& element) {
   if (s.failure) s.failure->raise();
   if (s.stream == nullptr) return false;
   try {
-    if (s.stream->next(&element)) return true;
+    if (s.stream->next(&element)) {
+      ++s.elements;
+      return true;
+    }
   } catch (...) {
     s.failure = Failure::current();
     s.stop.request_stop();
@@ -46,10 +54,32 @@ bool Iterator::next(Tensors& element) {
   return false;
 }
 
-std::optional<Tensors> Iterator::next() {
-  Tensors element;
-  if (!next(element)) return std::nullopt;
+bool Iterator::next_named(Element& element) {
+  if (!next(static_cast<Tensors&>(element))) return false;
+  State& s = *state_;
+  // Known once there is an element.
+  if (!s.named) {
+    s.names = s.dataset.node().names();
+    s.named = true;
+  }
+  if (element.shared_names() != s.names) element.set_names(s.names);
+  return true;
+}
+
+std::optional<Element> Iterator::next() {
+  Element element;
+  if (!next_named(element)) return std::nullopt;
   return element;
+}
+
+IteratorStatus Iterator::status() const {
+  State& s = *state_;
+  IteratorStatus status{.elements = s.elements,
+                        .ended = s.stream == nullptr,
+                        .errors_ignored = s.counts.ignored};
+  std::lock_guard lock(s.counts.mutex);
+  status.last_error = s.failure ? s.failure->message : s.counts.last_error;
+  return status;
 }
 
 IteratorState Iterator::save() {
@@ -59,7 +89,10 @@ IteratorState Iterator::save() {
     PassWriter::cannot(node, "it ended with an error: " + s.failure->message);
   }
   PassWriter writer;
-  writer.put_memory(node, [&] { save_source(writer, s.stream); });
+  writer.put_memory(node, [&] {
+    writer.put(s.elements);
+    save_source(writer, s.stream);
+  });
   return writer.finish();
 }
 
@@ -76,6 +109,7 @@ void Iterator::restore(const IteratorState& saved) {
   try {
     auto fresh = std::make_unique<State>(dataset, /*restoring=*/true);
     reader.memory(node);
+    fresh->elements = reader.number(0);
     restore_source(reader, &fresh->stream);
     reader.finish();
     state_ = std::move(fresh);
@@ -116,6 +150,11 @@ void lint_scope(const Node& node, Site loop) {
 Dataset::iterator Dataset::begin(Site site) const {
   lint_scope(node(), site);
   return iterator(make_iterator());
+}
+
+Names Dataset::component_names() const {
+  const NamesRef names = node_->names();
+  return names ? *names : Names{};
 }
 
 int64_t Dataset::cardinality() const { return node_->cardinality(); }

@@ -1,5 +1,6 @@
 #include <mutex>
 
+#include "data/learnt_names.h"
 #include "data/pass_state.h"
 #include "data/stack.h"
 
@@ -18,6 +19,10 @@ class EnumerateNode : public Transform {
       specs_.insert(specs_.begin(), TensorSpec{Shape{}, int64, {}});
     });
     return specs_;
+  }
+  // "index", then those before.
+  NamesRef names() const override {
+    return names_after("index", parent().names());
   }
   int64_t start() const { return start_; }
 

@@ -65,4 +65,13 @@ Dataset Dataset::filter(Predicate keep, Site site) const {
   return make_dataset<FilterNode>(*this, std::move(keep), site);
 }
 
+Dataset Dataset::filter_named(NamedPredicate keep, Site site) const {
+  if (!keep) return filter(Predicate(), site);
+  return filter(
+      [keep = std::move(keep), before = node_](const Tensors& element) {
+        return keep(Element(element, before->names()));
+      },
+      site);
+}
+
 }  // namespace berth::data

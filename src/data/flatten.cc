@@ -14,6 +14,7 @@ class FlattenStream : public ElementStream {
       source_.reset();
       dataset_ = datasets_->next();
       if (!dataset_) return false;
+      node_.learn(*dataset_);
       source_ = dataset_->node().open(pass_);
     }
     return false;
@@ -45,10 +46,12 @@ class FlattenStream : public ElementStream {
 class CollectedNode : public Node {
  public:
   CollectedNode(const char* what, Site site, std::vector<Tensors> elements,
-                std::vector<TensorSpec> specs)
+                std::vector<TensorSpec> specs, NamesRef names)
       : Node(what, site),
         elements_(std::move(elements)),
-        specs_(std::move(specs)) {}
+        specs_(std::move(specs)),
+        names_(std::move(names)) {}
+  NamesRef names() const override { return names_; }
   std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
   int64_t cardinality() const override {
     return static_cast<int64_t>(elements_.size());
@@ -59,6 +62,7 @@ class CollectedNode : public Node {
  private:
   std::vector<Tensors> elements_;
   std::vector<TensorSpec> specs_;
+  NamesRef names_;
 };
 
 class CollectedStream : public ElementStream {
@@ -97,15 +101,18 @@ const std::vector<TensorSpec>& FlattenNode::specs() const {
   std::call_once(once_, [&] {
     std::stop_source stop;
     const auto all = datasets({.stop = stop.get_token(), .peek = true});
-    if (const auto first = all->next()) specs_ = first->element_spec();
+    if (const auto first = all->next()) {
+      learn(*first);
+      specs_ = first->element_spec();
+    }
   });
   return specs_;
 }
 
 Dataset collected(const char* what, Site site, std::vector<Tensors> elements,
-                  std::vector<TensorSpec> like) {
+                  std::vector<TensorSpec> like, NamesRef names) {
   return make_dataset<CollectedNode>(what, site, std::move(elements),
-                                     std::move(like));
+                                     std::move(like), std::move(names));
 }
 
 }  // namespace berth::data

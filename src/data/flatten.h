@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 
+#include "data/learnt_names.h"
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -36,16 +37,21 @@ class FlattenNode : public Transform {
   int64_t cardinality() const override {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
+  NamesRef names() const final {
+    return names_.get([&] { specs(); });
+  }
+  void learn(const Dataset& made) const { names_.learn(made); }
   virtual std::unique_ptr<DatasetStream> datasets(const Pass& pass) const = 0;
 
  private:
   mutable std::once_flag once_;
   mutable std::vector<TensorSpec> specs_;
+  LearntNames names_;
 };
 
 // Elements that were collected: a window of a dataset with specs `like`.
 Dataset collected(const char* what, Site site, std::vector<Tensors> elements,
-                  std::vector<TensorSpec> like);
+                  std::vector<TensorSpec> like, NamesRef names = nullptr);
 
 }  // namespace berth::data
 

@@ -13,10 +13,18 @@ class GeneratorNode : public Node {
                 Site site)
       : Node("from_generator", site),
         factory_(std::move(factory)),
-        specs_(std::move(specs)) {}
+        specs_(std::move(specs)) {
+    Names names;
+    for (TensorSpec& spec : specs_)
+      names.push_back(std::exchange(spec.name, {}));
+    for (const std::string& name : names)
+      if (name.empty()) return;
+    names_ = std::make_shared<const Names>(std::move(names));
+  }
   std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
   int64_t cardinality() const override { return kUnknown; }
   const std::vector<TensorSpec>& specs() const override { return specs_; }
+  NamesRef names() const override { return names_; }
 
   Generator start() const {
     return call_user(*this, 0, [&] {
@@ -53,6 +61,7 @@ class GeneratorNode : public Node {
  private:
   GeneratorFactory factory_;
   std::vector<TensorSpec> specs_;
+  NamesRef names_;
 };
 
 class GeneratorStream : public ElementStream {

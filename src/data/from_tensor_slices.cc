@@ -34,8 +34,10 @@ class Counter : public IndexStream {
 
 class SlicesNode : public Node {
  public:
-  SlicesNode(const char* what, Site site, std::unique_ptr<const Rows> rows)
-      : Node(what, site), rows_(std::move(rows)) {}
+  SlicesNode(const char* what, Site site, std::unique_ptr<const Rows> rows,
+             NamesRef names = nullptr)
+      : Node(what, site), rows_(std::move(rows)), names_(std::move(names)) {}
+  NamesRef names() const override { return names_; }
   const Rows* rows() const override { return rows_.get(); }
   std::unique_ptr<IndexStream> indices(const Pass&) const override {
     return std::make_unique<Counter>(this, rows_->count());
@@ -47,6 +49,7 @@ class SlicesNode : public Node {
 
  private:
   std::unique_ptr<const Rows> rows_;
+  NamesRef names_;
 };
 
 // Returns the values of `t` as they are now, on the host.
@@ -100,6 +103,10 @@ void check_component(const Tensors& all, size_t i, const std::string& where) {
 }  // namespace
 
 Dataset Dataset::from_tensor_slices(const Tensors& components, Site site) {
+  return from_tensor_slices(Element(components, nullptr), site);
+}
+
+Dataset Dataset::from_tensor_slices(const Element& components, Site site) {
   const std::string where =
       fmt::format("from_tensor_slices ({}:{})", site.file, site.line);
   if (components.empty()) {
@@ -111,8 +118,8 @@ Dataset Dataset::from_tensor_slices(const Tensors& components, Site site) {
     host.push_back(on_host(components[i]));
   }
   return make_dataset<SlicesNode>(
-      "from_tensor_slices", site,
-      std::make_unique<TensorRows>(std::move(host)));
+      "from_tensor_slices", site, std::make_unique<TensorRows>(std::move(host)),
+      components.names().empty() ? nullptr : components.shared_names());
 }
 
 Dataset Dataset::range(int64_t stop, Site site) {

@@ -40,8 +40,8 @@ class GroupNode : public FlattenNode {
     return static_cast<size_t>(size);
   }
   Dataset make(int64_t key, std::vector<Tensors> window, int64_t number) const {
-    const Dataset d =
-        collected("window", site(), std::move(window), parent().specs());
+    const Dataset d = collected("window", site(), std::move(window),
+                                parent().specs(), parent().names());
     return call_user(*this, number, [&] { return reduce_(key, d); });
   }
 

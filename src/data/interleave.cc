@@ -119,7 +119,10 @@ int64_t default_cycle() {
 InterleaveNode::InterleaveNode(const char* what, const Dataset& parent,
                                DatasetFunction fn,
                                const InterleaveOptions& options, Site site)
-    : Transform(what, site, parent), fn_(std::move(fn)), options_(options) {
+    : Transform(what, site, parent),
+      fn_(std::move(fn)),
+      options_(options),
+      autotune_(options.num_parallel_calls == AUTOTUNE) {
   if (options_.cycle_length == AUTOTUNE) {
     options_.cycle_length = default_cycle();
   }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "data/learnt_names.h"
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -22,6 +23,10 @@ class InterleaveNode : public Transform {
     return parent().cardinality() == 0 ? 0 : kUnknown;
   }
 
+  NamesRef names() const override {
+    return names_.get([&] { specs(); });
+  }
+
   // The dataset that the function makes of element `number`.
   Dataset make(const Tensors& element, int64_t number) const;
   size_t cycle_length() const {
@@ -29,13 +34,17 @@ class InterleaveNode : public Transform {
   }
   int64_t block_length() const { return options_.block_length; }
   int threads() const { return static_cast<int>(options_.num_parallel_calls); }
+  // Whether threads() is what AUTOTUNE may start at most.
+  bool autotune() const { return autotune_; }
   bool deterministic() const { return options_.deterministic; }
 
  private:
   DatasetFunction fn_;
   InterleaveOptions options_;
+  bool autotune_;
   mutable std::once_flag once_;
   mutable std::vector<TensorSpec> specs_;
+  LearntNames names_;
 };
 
 // Reads the datasets on node.threads() threads, so many at once, and as many

@@ -3,32 +3,40 @@
 #include <fmt/format.h>
 
 #include "data/pass_state.h"
+#include "data/row_map.h"
 #include "data/user_call.h"
 #include "device/device_manager.h"
 #include "device/engine_thread.h"
+#include "ops/random_key.h"
 
 namespace berth::data {
 
 namespace {
 
 constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kTimedEvery = 16;
 
 class MapStream : public ElementStream {
  public:
   MapStream(const MapNode* node, const Pass& pass)
-      : node_(node), source_(node->parent().open(pass)) {}
+      : node_(node),
+        source_(node->parent().open(pass)),
+        pass_(node->begin(pass)) {}
   bool next(Tensors* out) override {
     if (!source_->next(&element_)) return false;
-    *out = call_map(*node_, number_++, node_->fn(), element_);
+    *out = node_->call(pass_, number_++, element_);
+    ++node_->stats().elements;
     return true;
   }
   void save(PassWriter& w) override {
     w.begin(*node_);
+    w.put(pass_);
     w.put(number_);
     source_->save(w);
   }
   void restore(PassReader& r) override {
     r.begin(*node_);
+    pass_ = r.number();
     number_ = r.number(0);
     source_->restore(r);
   }
@@ -36,6 +44,7 @@ class MapStream : public ElementStream {
  private:
   const MapNode* node_;
   std::unique_ptr<ElementStream> source_;
+  int64_t pass_;
   Tensors element_;
   int64_t number_ = 0;
 };
@@ -47,14 +56,53 @@ int thread_count(int64_t asked) {
   return std::max(1, cores.size());
 }
 
+// The line, and how many transforms come before.
+uint64_t place_of(const MapNode& node) {
+  uint64_t depth = 0;
+  for (const Node* n = &node; n != nullptr; ++depth) {
+    const auto inputs = n->inputs();
+    n = inputs.empty() ? nullptr : inputs[0];
+  }
+  return (depth << 32) + static_cast<uint64_t>(node.site().line);
+}
+
 }  // namespace
 
+Tensors MapNode::call(int64_t pass, int64_t number,
+                      const Tensors& element) const {
+  const ElementRandomKeys keys(place_, static_cast<uint64_t>(pass),
+                               static_cast<uint64_t>(number));
+  if (number % kTimedEvery != 0) return call_map(*this, number, fn_, element);
+  const int64_t since = stage_clock_ns();
+  Tensors result = call_map(*this, number, fn_, element);
+  stats_.timed_ns += stage_clock_ns() - since;
+  ++stats_.timed;
+  return result;
+}
+
+std::string MapNode::explain() const {
+  std::string text;
+  if (threads_ == 0) {
+    text = "in the thread that reads";
+  } else if (const int64_t n = stats_.size; autotune_ && n == 0) {
+    text = fmt::format("AUTOTUNE, not run yet, at most {} threads", threads_);
+  } else {
+    text = fmt::format("{} {} threads", autotune_ ? "AUTOTUNE" : "told",
+                       n > 0 ? n : threads_);
+  }
+  return text + stats_text(stats_) + stats_.why.load();
+}
+
 MapNode::MapNode(const Dataset& parent, MapFunction fn,
-                 const MapOptions& options, Site site)
+                 const MapOptions& options, Site site,
+                 std::shared_ptr<const ResultNames> names)
     : Transform("map", site, parent),
       fn_(std::move(fn)),
       threads_(thread_count(options.num_parallel_calls)),
-      deterministic_(options.deterministic) {}
+      autotune_(options.num_parallel_calls == AUTOTUNE),
+      place_(place_of(*this)),
+      deterministic_(options.deterministic),
+      names_(std::move(names)) {}
 
 std::unique_ptr<ElementStream> MapNode::elements(const Pass& pass) const {
   if (threads_ == 0 || pass.peek) {
@@ -84,17 +132,40 @@ const std::vector<TensorSpec>& MapNode::specs() const {
   return *specs_;
 }
 
-Dataset Dataset::map(MapFunction fn, const MapOptions& options,
-                     Site site) const {
+namespace {
+
+void check_map(bool any, const MapOptions& options, Site site) {
   const std::string where = fmt::format("map ({}:{})", site.file, site.line);
-  if (!fn) refuse(where, "the function is empty; expected one to call");
+  if (!any) refuse(where, "the function is empty; expected one to call");
   const int64_t n = options.num_parallel_calls;
   if (n != AUTOTUNE && (n < 0 || n > kMaxThreads)) {
     refuse(where, fmt::format("num_parallel_calls is {}; expected 0 to {}, or "
                               "data::AUTOTUNE",
                               n, kMaxThreads));
   }
+}
+
+}  // namespace
+
+Dataset Dataset::map(MapFunction fn, const MapOptions& options,
+                     Site site) const {
+  check_map(fn != nullptr, options, site);
+  if (options.vectorized) {
+    return row_map("map", *this, vectorized_kernel(std::move(fn)), site);
+  }
   return make_dataset<MapNode>(*this, std::move(fn), options, site);
+}
+
+Dataset Dataset::map_named(NamedMapFunction fn, const MapOptions& options,
+                           Site site) const {
+  check_map(fn != nullptr, options, site);
+  const auto names = std::make_shared<const ResultNames>();
+  MapFunction list = with_names(std::move(fn), node_, names);
+  if (options.vectorized) {
+    return row_map("map", *this, vectorized_kernel(std::move(list), names),
+                   site);
+  }
+  return make_dataset<MapNode>(*this, std::move(list), options, site, names);
 }
 
 }  // namespace berth::data

@@ -8,7 +8,9 @@
 #ifndef BERTH_DATA_NODE_H_
 #define BERTH_DATA_NODE_H_
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -42,6 +44,13 @@ class Stream {
 using ElementStream = Stream<Tensors>;
 using IndexStream = Stream<int64_t>;
 
+// What a pass counts for Iterator::status(). Thread-safe.
+struct PassCounts {
+  std::atomic<int64_t> ignored{0};
+  std::mutex mutex;
+  std::string last_error;  // under mutex
+};
+
 // What all streams of one pass know.
 struct Pass {
   // Asked for when the reader goes away; loops over many elements look at it.
@@ -53,7 +62,11 @@ struct Pass {
   // A stream may be read on after an error, which concerned one element
   // (ignore_errors).
   bool keep_going = false;
+  PassCounts* counts = nullptr;  // outlives the pass; null: nobody asks
 };
+
+// The names of components; null: they have none.
+using NamesRef = std::shared_ptr<const Names>;
 
 // What a node remembers between passes.
 struct NodeMemory {
@@ -85,6 +98,12 @@ class Node {
 
   virtual int64_t cardinality() const = 0;
   virtual const std::vector<TensorSpec>& specs() const = 0;
+
+  // The names of its components. May compute the first element.
+  virtual NamesRef names() const { return nullptr; }
+
+  // What it chose and why, in a line; "": nothing but its cardinality.
+  virtual std::string explain() const { return {}; }
 
   // The nodes that this one reads.
   virtual std::vector<const Node*> inputs() const { return {}; }
@@ -125,6 +144,7 @@ class Transform : public Node {
   const std::vector<TensorSpec>& specs() const override {
     return parent().specs();
   }
+  NamesRef names() const override { return parent().names(); }
   std::vector<const Node*> inputs() const override { return {&parent()}; }
   const Node& parent() const { return parent_.node(); }
   const Dataset& dataset() const { return parent_; }

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 
+#include "data/host_budget.h"
 #include "data/interleave.h"
 #include "data/stop_link.h"
 
@@ -94,7 +95,10 @@ class ParallelInterleaveStream : public ElementStream {
 
   void start() {
     if (!threads_.empty()) return;
-    for (int i = 0; i < node_.threads(); ++i) {
+    while (node_.autotune() && claim_.held() < (node_.threads() + 1) / 2 &&
+           claim_.grow()) {
+    }
+    for (int i = 0; i < claim_.held(); ++i) {
       threads_.push_back(start_thread(node_, [this] { work(); }));
     }
   }
@@ -197,7 +201,7 @@ class ParallelInterleaveStream : public ElementStream {
     if (!source_ || reading_source_) return false;
     const auto places =
         static_cast<size_t>(std::count(cycle_.begin(), cycle_.end(), nullptr));
-    return waiting_.size() < places + static_cast<size_t>(node_.threads());
+    return waiting_.size() < places + static_cast<size_t>(claim_.held());
   }
 
   void work() {
@@ -310,6 +314,7 @@ class ParallelInterleaveStream : public ElementStream {
   StopLink stop_;
   const Pass inner_;
 
+  CoreClaim claim_{node_.autotune() ? 0 : node_.threads()};
   std::mutex mutex_;  // everything below; what is busy is a thread's
   std::condition_variable_any changed_, work_;
   std::condition_variable idle_;

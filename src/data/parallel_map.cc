@@ -2,6 +2,7 @@
 #include <mutex>
 #include <optional>
 
+#include "data/host_budget.h"
 #include "data/map.h"
 #include "data/pass_state.h"
 #include "data/stop_link.h"
@@ -10,6 +11,8 @@
 namespace berth::data {
 
 namespace {
+
+constexpr int kEasyReads = 64;  // before a thread may be given back
 
 // Threads take elements in turn, call the function and put the result in a
 // window of slots: at the element's number when order matters, else at the
@@ -21,7 +24,10 @@ class ParallelMapStream : public ElementStream {
         keep_going_(pass.keep_going),
         stop_(pass.stop),
         source_(node.parent().open(stop_.inner(pass))),
+        pass_(node.begin(pass)),
+        claim_(node.autotune() ? 0 : node.threads()),
         slots_(2 * static_cast<size_t>(node.threads())) {
+    node_.stats().size = claim_.held();
     if (!pass.restoring) start();
   }
   ~ParallelMapStream() override { stop_.request_stop(); }
@@ -31,14 +37,20 @@ class ParallelMapStream : public ElementStream {
     out->clear();
     std::unique_lock lock(mutex_);
     Slot& slot = slots_[read_ % slots_.size()];
-    if (!ready_.wait(lock, stop_.token(),
-                     [&] { return slot.full || (ended_ && busy_ == 0); })) {
-      return false;
-    }
+    if (!slot.full && !wait(&lock, slot)) return false;
     if (!slot.full) return false;
     slot.full = false;
     ++read_;
-    room_.notify_one();
+    ++node_.stats().elements;
+    if (claim_.held() > 1 && node_.autotune() && ++easy_reads_ >= kEasyReads) {
+      give_back();
+    }
+    // Threads that were given back sleep on, whoever is woken.
+    if (claim_.held() < static_cast<int>(threads_.size())) {
+      room_.notify_all();
+    } else {
+      room_.notify_one();
+    }
     if (slot.failure) {
       const Failure failure = *std::exchange(slot.failure, std::nullopt);
       failure.raise();
@@ -58,34 +70,81 @@ class ParallelMapStream : public ElementStream {
   };
 
   void start() {
-    while (threads_.size() < static_cast<size_t>(node_.threads())) {
-      threads_.push_back(start_thread(node_, [this] { work(); }));
-    }
+    while (threads_.size() < static_cast<size_t>(claim_.held())) add_thread();
+  }
+  void add_thread() {
+    const int number = static_cast<int>(threads_.size());
+    threads_.push_back(start_thread(node_, [this, number] { work(number); }));
   }
 
-  void work() {
+  // The reader's: until `slot` is full or nothing comes; false after a stop.
+  bool wait(std::unique_lock<std::mutex>* lock, const Slot& slot) {
+    easy_reads_ = 0;
+    if (node_.autotune()) consider_more();
+    StageStats& stats = node_.stats();
+    ++stats.waits;
+    const int64_t since = stage_clock_ns();
+    const bool ready = ready_.wait(*lock, stop_.token(), [&] {
+      return slot.full || (ended_ && busy_ == 0);
+    });
+    stats.wait_ns += stage_clock_ns() - since;
+    return ready;
+  }
+
+  // The reader waits. Another thread helps when all that there are compute;
+  // when some wait for elements, those who make these are the slower part.
+  void consider_more() {
+    const int active = claim_.held();
+    if (ended_ || computing_ < active) {
+      node_.stats().why = "; what comes before is the slower part";
+      return;
+    }
+    if (++hard_reads_ < 2 * active) return;
+    hard_reads_ = 0;
+    if (active == node_.threads() || !claim_.grow()) {
+      node_.stats().why = "; the host has no more cores for pipelines";
+      return;
+    }
+    node_.stats().size = claim_.held();
+    node_.stats().why = "; another was added while the reader waited";
+    if (threads_.size() < static_cast<size_t>(claim_.held())) add_thread();
+    room_.notify_all();
+  }
+
+  // The reader has not waited for long: others may have a core.
+  void give_back() {
+    easy_reads_ = 0;
+    if (!CoreClaim::wanted()) return;
+    claim_.shrink();
+    node_.stats().size = claim_.held();
+    node_.stats().why = "; one was given back to another pipeline";
+  }
+
+  void work(int thread) {
     Tensors element;
-    while (reserve()) {
+    while (reserve(thread)) {
       uint64_t number = 0;
       std::optional<Failure> failure;
       const bool any = take(&element, &number, &failure);
       if (any && !failure) {
+        ++computing_;
         try {
-          element = call_map(node_, static_cast<int64_t>(number), node_.fn(),
-                             element);
+          element = node_.call(pass_, static_cast<int64_t>(number), element);
         } catch (...) {
           failure = Failure::current();
         }
+        --computing_;
       }
       put(&element, any, number, std::move(failure));
     }
   }
 
   // Waits for room for one more result; false when none is wanted.
-  bool reserve() {
+  bool reserve(int thread) {
     std::unique_lock lock(mutex_);
     const bool room = room_.wait(lock, stop_.token(), [&] {
-      return ended_ || (!held_ && reserved_ < read_ + slots_.size());
+      return ended_ || (!held_ && thread < claim_.held() &&
+                        reserved_ < read_ + slots_.size());
     });
     if (!room || ended_ || stop_.token().stop_requested()) return false;
     ++reserved_;
@@ -138,7 +197,13 @@ class ParallelMapStream : public ElementStream {
   bool source_ended_ = false;
   uint64_t taken_ = 0;  // elements that threads have taken
 
+  int64_t pass_;                   // its number
+  std::atomic<int> computing_{0};  // threads in the function
+
   std::mutex mutex_;  // everything below
+  CoreClaim claim_;
+  int hard_reads_ = 0;  // that waited since the last thread
+  int easy_reads_ = 0;  // since one waited
   std::condition_variable_any ready_, room_;
   std::vector<Slot> slots_;
   uint64_t reserved_ = 0;  // results that have been promised room
@@ -163,6 +228,7 @@ void ParallelMapStream::save(PassWriter& w) {
     PassWriter::cannot(node_, "the pass has been stopped");
   }
   w.begin(node_);
+  w.put(pass_);
   w.put(read_);
   w.put(written_);
   for (uint64_t at = read_; at < written_; ++at) {
@@ -176,6 +242,7 @@ void ParallelMapStream::save(PassWriter& w) {
 
 void ParallelMapStream::restore(PassReader& r) {
   r.begin(node_);
+  pass_ = r.number();
   read_ = static_cast<uint64_t>(r.number(0));
   const auto read = static_cast<int64_t>(read_);
   taken_ = reserved_ = written_ = static_cast<uint64_t>(

@@ -3,8 +3,10 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "data/host_budget.h"
 #include "data/pass_state.h"
 #include "data/stop_link.h"
+#include "tensor/tensor_impl.h"
 
 namespace berth::data {
 
@@ -19,9 +21,23 @@ class PrefetchNode : public Transform {
       : Transform("prefetch", site, parent), buffer_size_(buffer_size) {}
   std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
   int64_t buffer_size() const { return buffer_size_; }
+  StageStats& stats() const { return stats_; }
+  std::string explain() const override {
+    const int64_t depth = stats_.size;
+    std::string text = buffer_size_ == AUTOTUNE ? "AUTOTUNE" : "told";
+    text += fmt::format(" {} deep", buffer_size_ == AUTOTUNE && depth > 0
+                                        ? depth
+                                        : std::max(buffer_size_, int64_t{2}));
+    if (stats_.bytes > 0) {
+      text +=
+          fmt::format(" of {}", bytes_text(static_cast<size_t>(stats_.bytes)));
+    }
+    return text + stats_text(stats_) + stats_.why.load();
+  }
 
  private:
   int64_t buffer_size_;
+  mutable StageStats stats_;
 };
 
 // A ring of ready elements between the thread that makes them and the reader.
@@ -36,6 +52,7 @@ class PrefetchStream : public ElementStream {
         depth_(autotune_ ? kFirstDepth
                          : static_cast<size_t>(node->buffer_size())),
         ring_(std::min(depth_, kLastDepth)) {
+    node_.stats().size = static_cast<int64_t>(depth_);
     if (!pass.restoring) start();
   }
   ~PrefetchStream() override { stop_.request_stop(); }
@@ -81,13 +98,39 @@ class PrefetchStream : public ElementStream {
     was_full_ = false;
     if (maker_waits_) room_.notify_one();
     reader_waits_ = true;
+    const int64_t since = stage_clock_ns();
     const bool ready =
         ready_.wait(*lock, stop_.token(), [&] { return count_ || ended_; });
     reader_waits_ = false;
+    StageStats& stats = node_.stats();
+    ++stats.waits;
+    stats.wait_ns += stage_clock_ns() - since;
     return ready;
   }
 
-  void deepen() { depth_ = std::min(2 * depth_, kLastDepth); }
+  void deepen() {
+    const size_t depth = std::min(2 * depth_, kLastDepth);
+    if (depth == depth_) {
+      node_.stats().why = "; as deep as AUTOTUNE goes";
+    } else if (!bytes_.try_set(depth * element_bytes_)) {
+      node_.stats().why =
+          "; config::set_host_memory_budget has no room for more";
+    } else {
+      node_.stats().why = "; deepened while the reader waited";
+      depth_ = depth;
+      node_.stats().size = static_cast<int64_t>(depth);
+    }
+  }
+
+  // Counts the bytes that a full ring will hold.
+  void measure(const Tensors& element) {
+    size_t bytes = 0;
+    for (const Tensor& t : element) bytes += t.impl()->size_bytes();
+    if (bytes <= element_bytes_) return;
+    element_bytes_ = bytes;
+    bytes_.set(std::min(depth_, ring_.size()) * bytes);
+    node_.stats().bytes = static_cast<int64_t>(bytes);
+  }
 
   void produce() {
     Ready made;
@@ -123,6 +166,8 @@ class PrefetchStream : public ElementStream {
     std::lock_guard lock(mutex_);
     ended_ = !any || (made->failure && !keep_going_);
     if (any) {
+      measure(made->element);
+      ++node_.stats().elements;
       if (count_ == ring_.size()) grow(2 * ring_.size());
       std::swap(*made, ring_[(head_ + count_) % ring_.size()]);
       made->failure.reset();
@@ -151,6 +196,8 @@ class PrefetchStream : public ElementStream {
   std::mutex mutex_;  // everything below
   std::condition_variable_any ready_, room_;
   size_t depth_;
+  size_t element_bytes_ = 0;  // of the largest so far
+  ByteClaim bytes_;
   std::vector<Ready> ring_;
   size_t head_ = 0, count_ = 0;
   bool reader_waits_ = false, maker_waits_ = false;

@@ -22,6 +22,17 @@ class RaggedNode : public CollectNode {
   void make(std::span<const Tensors> elements, int64_t first,
             Tensors* out) const override;
   const std::vector<TensorSpec>& specs() const override;
+  // The splits of "text" are "text/row_splits".
+  NamesRef names() const override {
+    const NamesRef before = parent().names();
+    if (!before) return nullptr;
+    Names all;
+    for (size_t c = 0; c < before->size(); ++c) {
+      all.push_back((*before)[c]);
+      if (ragged(c)) all.push_back((*before)[c] + "/row_splits");
+    }
+    return std::make_shared<const Names>(std::move(all));
+  }
 
  private:
   bool ragged(size_t c) const {

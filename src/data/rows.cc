@@ -88,6 +88,24 @@ TensorRows::TensorRows(Tensors components)
   }
 }
 
+bool TensorRows::bytes(int64_t index, std::span<const std::byte*> at) const {
+  for (size_t c = 0; c < components_.size(); ++c) {
+    if (specs_[c].dtype == string_) return false;
+    at[c] = components_[c].impl()->data() +
+            static_cast<size_t>(index) * row_bytes_[c];
+  }
+  return true;
+}
+
+void TensorRows::fetch(int64_t index) const {
+  for (size_t c = 0; c < components_.size(); ++c) {
+    const std::byte* at = components_[c].impl()->data() +
+                          static_cast<size_t>(index) * row_bytes_[c];
+    const size_t ahead = std::min(row_bytes_[c], kAheadBytes);
+    for (size_t k = 0; k < ahead; k += kLine) __builtin_prefetch(at + k);
+  }
+}
+
 void TensorRows::row(int64_t index, Tensors* out) const {
   out->resize(components_.size());
   for (size_t c = 0; c < components_.size(); ++c) {

@@ -5,6 +5,7 @@
 #ifndef BERTH_DATA_ROWS_H_
 #define BERTH_DATA_ROWS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,6 +26,15 @@ class Rows {
   virtual bool holds(int64_t index) const { return index < count(); }
   // One spec per component of one row.
   virtual const std::vector<TensorSpec>& specs() const = 0;
+  // Whether rows are computed when they are asked for.
+  virtual bool maps() const { return false; }
+  // Sets at[c] to the bytes of component c of row `index`; false when they do
+  // not lie in memory.
+  virtual bool bytes(int64_t, std::span<const std::byte*>) const {
+    return false;
+  }
+  // Row `index` will be read soon.
+  virtual void fetch(int64_t) const {}
   // Sets `out` to row `index`.
   virtual void row(int64_t index, Tensors* out) const = 0;
   // Sets `out` to the rows `indices` on top of each other: [indices, ...].
@@ -38,6 +48,8 @@ class TensorRows : public Rows {
   explicit TensorRows(Tensors components);
   int64_t count() const override { return count_; }
   const std::vector<TensorSpec>& specs() const override { return specs_; }
+  bool bytes(int64_t index, std::span<const std::byte*> at) const override;
+  void fetch(int64_t index) const override;
   void row(int64_t index, Tensors* out) const override;
   void gather(std::span<const int64_t> indices, Tensors* out) const override;
 

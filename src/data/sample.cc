@@ -47,6 +47,7 @@ class ChoiceNode : public Node {
     for (const Dataset& d : parents_) all.push_back(&d.node());
     return all;
   }
+  NamesRef names() const override { return parents_[0].node().names(); }
   const std::vector<Dataset>& parents() const { return parents_; }
   bool stop_on_empty() const { return stop_on_empty_; }
 

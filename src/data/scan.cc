@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/rng.h"
+#include "data/learnt_names.h"
 #include "data/pass_state.h"
 #include "data/seeded_passes.h"
 #include "data/stack.h"
@@ -79,6 +80,7 @@ class ScanNode : public Transform {
         initial_(std::move(initial)),
         fn_(std::move(fn)) {}
   std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  NamesRef names() const override { return nullptr; }
   const std::vector<TensorSpec>& specs() const override {
     std::call_once(once_, [&] {
       std::stop_source stop;
@@ -233,6 +235,9 @@ class ResampleNode : public Transform {
       specs_.insert(specs_.begin(), TensorSpec{Shape{}, int64, {}});
     });
     return specs_;
+  }
+  NamesRef names() const override {
+    return names_after("class", parent().names());
   }
   NodeMemory begin(const Pass& pass) const { return passes_.begin(pass); }
   NodeMemory memory() const override { return passes_.memory(); }

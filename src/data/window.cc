@@ -25,8 +25,8 @@ class WindowNode : public FlattenNode {
   int64_t stride() const { return options_.stride; }
   bool drop_remainder() const { return options_.drop_remainder; }
   Dataset make(std::vector<Tensors> elements, int64_t number) const {
-    const Dataset window =
-        collected("window", site(), std::move(elements), parent().specs());
+    const Dataset window = collected("window", site(), std::move(elements),
+                                     parent().specs(), parent().names());
     return call_user(*this, number, [&] { return fn_(window); });
   }
 

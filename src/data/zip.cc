@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "data/cardinality.h"
+#include "data/learnt_names.h"
 #include "data/pass_state.h"
 
 namespace berth::data {
@@ -35,6 +36,7 @@ class ZipNode : public Node {
     for (const Dataset& d : parents_) all.push_back(&d.node());
     return all;
   }
+  NamesRef names() const override { return joined_names(parents_); }
   const std::vector<Dataset>& parents() const { return parents_; }
 
  private:

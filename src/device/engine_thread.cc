@@ -1,10 +1,13 @@
 #include "device/engine_thread.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "base/immortal.h"
+#include "berth/config.h"
 #include "device/device_manager.h"
 
 namespace berth {
@@ -49,5 +52,22 @@ void set_host_thread_cores(const CoreSet& cores) {
   std::lock_guard lock(host_mutex());
   host_set() = cores;
 }
+
+namespace {
+std::atomic<size_t> g_host_memory{0};
+}
+
+namespace config {
+
+void set_host_memory_budget(size_t bytes) { g_host_memory = bytes; }
+
+size_t get_host_memory_budget() {
+  const size_t bytes = g_host_memory;
+  if (bytes > 0) return bytes;
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 4;
+}
+
+}  // namespace config
 
 }  // namespace berth

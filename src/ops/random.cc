@@ -47,11 +47,35 @@ thread_local UncountedRandomKeys* t_uncounted = nullptr;
 thread_local TracedRandomIds* t_traced_ids = nullptr;
 }  // namespace
 
+namespace {
+thread_local ElementRandomKeys* t_element = nullptr;
+
+uint64_t mixed(uint64_t z) {  // SplitMix64
+  z += 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+}  // namespace
+
+ElementRandomKeys::ElementRandomKeys(uint64_t place, uint64_t pass,
+                                     uint64_t element)
+    : outer_(t_element), mixed_(mixed(mixed(mixed(place) + pass) + element)) {
+  t_element = this;
+}
+ElementRandomKeys::~ElementRandomKeys() { t_element = outer_; }
+
+RandomKey ElementRandomKeys::take(int64_t seed) {
+  return {static_cast<int64_t>(mixed(static_cast<uint64_t>(seed)) ^ mixed_),
+          int64_t{next_++}};
+}
+
 RandomKey next_random_key(std::optional<int64_t> own) {
   const int64_t seed = random::g_seed;
   if (t_uncounted) {
     return {random::mixed_seed(seed, own), int64_t{t_uncounted->take()}};
   }
+  if (t_element) return t_element->take(random::mixed_seed(seed, own));
   if (t_traced_ids && tracing()) return t_traced_ids->take(own);
   const uint32_t id = random::g_next_id.fetch_add(1);
   return {random::mixed_seed(seed, own), int64_t{id}};

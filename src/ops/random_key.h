@@ -73,6 +73,24 @@ class UncountedRandomKeys {
   uint32_t next_;
 };
 
+// Random calls of this thread draw numbers of their own until the end of the
+// block, which follow from the process's seed and these three: an element of a
+// dataset has the same ones whatever thread computes it.
+class ElementRandomKeys {
+ public:
+  ElementRandomKeys(uint64_t place, uint64_t pass, uint64_t element);
+  ~ElementRandomKeys();
+  ElementRandomKeys(const ElementRandomKeys&) = delete;
+  ElementRandomKeys& operator=(const ElementRandomKeys&) = delete;
+
+  RandomKey take(int64_t seed);
+
+ private:
+  ElementRandomKeys* const outer_;
+  uint64_t mixed_;
+  uint32_t next_ = 0;
+};
+
 }  // namespace berth
 
 #endif  // BERTH_OPS_RANDOM_KEY_H_

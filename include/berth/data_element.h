@@ -1,0 +1,60 @@
+// data::Element: the components of one element of a dataset, with their names.
+//
+// An element is a list of tensors; where the dataset has names it is a
+// dictionary, too: e["image"]. A name with slashes is a path in a tree:
+// e["pair/left"], e.at("pair")["left"]. A value; names are shared. Not
+// thread-safe.
+
+#ifndef BERTH_DATA_ELEMENT_H_
+#define BERTH_DATA_ELEMENT_H_
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "berth/tensor.h"
+
+namespace berth::data {
+
+using Names = std::vector<std::string>;
+
+class Element : public Tensors {
+ public:
+  // Without names, or components.
+  Element() = default;
+  // Components with their names, in this order:
+  //   data::Element{{"image", image}, {"label", label}}
+  // Throws errors::InvalidArgument for a name that is empty or there twice.
+  Element(std::initializer_list<std::pair<std::string, Tensor>> components);
+  // `names`: one per component, or null.
+  Element(Tensors components, std::shared_ptr<const Names> names)
+      : Tensors(std::move(components)), names_(std::move(names)) {}
+
+  using Tensors::operator[];
+  using Tensors::at;
+  // Returns the component of that name. Throws errors::NotFound, with the
+  // names that there are.
+  const Tensor& operator[](std::string_view name) const;
+  Tensor& operator[](std::string_view name);
+  // Returns the components below `name`, without "name/". Throws as above.
+  Element at(std::string_view name) const;
+  bool contains(std::string_view name) const;
+
+  // In the order of the components; empty: none has a name.
+  const Names& names() const;
+  const std::shared_ptr<const Names>& shared_names() const { return names_; }
+  void set_names(std::shared_ptr<const Names> names) {
+    names_ = std::move(names);
+  }
+
+ private:
+  size_t place_of(std::string_view name) const;
+  std::shared_ptr<const Names> names_;
+};
+
+}  // namespace berth::data
+
+#endif  // BERTH_DATA_ELEMENT_H_

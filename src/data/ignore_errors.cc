@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include "base/diagnostics.h"
+#include "data/pass_state.h"
+
+namespace berth::data {
+
+namespace {
+
+class IgnoreNode : public Transform {
+ public:
+  IgnoreNode(const Dataset& parent, bool log_warning, Site site)
+      : Transform("ignore_errors", site, parent), log_warning_(log_warning) {}
+  std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
+  int64_t cardinality() const override {
+    return parent().cardinality() == 0 ? 0 : kUnknown;
+  }
+  bool log_warning() const { return log_warning_; }
+  std::string explain() const override {
+    return fmt::format("{} errors ignored", ignored_.load());
+  }
+  void count() const { ++ignored_; }
+
+ private:
+  bool log_warning_;
+  mutable std::atomic<int64_t> ignored_{0};
+};
+
+class IgnoreStream : public ElementStream {
+ public:
+  IgnoreStream(const IgnoreNode& node, const Pass& pass)
+      : node_(node), pass_(pass), source_(open_source()) {}
+
+  bool next(Tensors* out) override {
+    while (!pass_.stop.stop_requested()) {
+      try {
+        return source_->next(out);
+      } catch (...) {
+        ignore(Failure::current());
+      }
+    }
+    return false;
+  }
+  void save(PassWriter& w) override {
+    w.begin(node_);
+    w.put(ignored_);
+    source_->save(w);
+  }
+  void restore(PassReader& r) override {
+    r.begin(node_);
+    ignored_ = r.number(0);
+    if (pass_.counts) pass_.counts->ignored += ignored_;
+    source_->restore(r);
+  }
+
+ private:
+  std::unique_ptr<ElementStream> open_source() const {
+    Pass inner = pass_;
+    inner.keep_going = true;
+    return node_.parent().open(inner);
+  }
+
+  void ignore(const Failure& failure) {
+    ++ignored_;
+    node_.count();
+    if (pass_.counts) {
+      ++pass_.counts->ignored;
+      std::lock_guard lock(pass_.counts->mutex);
+      pass_.counts->last_error = failure.message;
+    }
+    if (!node_.log_warning() || pass_.peek) return;
+    report({"element-ignored", debugging::Severity::kWarning,
+            fmt::format("{} left an element out: {}", node_.where(),
+                        failure.message),
+            node_.site()});
+  }
+
+  const IgnoreNode& node_;
+  const Pass pass_;
+  std::unique_ptr<ElementStream> source_;
+  int64_t ignored_ = 0;
+};
+
+std::unique_ptr<ElementStream> IgnoreNode::elements(const Pass& pass) const {
+  return std::make_unique<IgnoreStream>(*this, pass);
+}
+
+}  // namespace
+
+Dataset Dataset::ignore_errors(const IgnoreErrorsOptions& options,
+                               Site site) const {
+  return make_dataset<IgnoreNode>(*this, options.log_warning, site);
+}
+
+}  // namespace berth::data
