@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
+
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
@@ -16,53 +19,70 @@ namespace {
 
 constexpr int8_t kWholeOperand = SplitSignature::kWhole;
 
-void check_shape(const InferContext& c, int i, const Shape& want) {
-  if (c.shape(i).compatible_with(want)) return;
-  c.fail(fmt::format("{} is {}; expected {}", c.op().input(i).name,
-                     c.shape(i).str(), want.str()));
-}
+int64_t times4(int64_t units) { return units < 0 ? kUnknownDim : 4 * units; }
 
-// batch, time, units.
-struct LstmSizes {
-  int64_t n, t, u;
+// batch, time, units: what is known of them, from all inputs.
+class LstmSizes {
+ public:
+  int64_t n = kUnknownDim, t = kUnknownDim, u = kUnknownDim;
+
+  // Input `i` has these axes, `n`, `t`, `u`, and `g` of four gates.
+  void add(const InferContext& c, int i, std::string_view axes) {
+    const Shape& s = c.shape(i);
+    bool fits = s.rank() == static_cast<int>(axes.size());
+    for (int d = 0; fits && d < s.rank(); ++d) {
+      const char axis = axes[static_cast<size_t>(d)];
+      if (s[d] < 0) continue;
+      const bool gates = axis == 'g';
+      int64_t& size = axis == 'n' ? n : axis == 't' ? t : u;
+      const int64_t have = gates ? s[d] / 4 : s[d];
+      fits = (!gates || s[d] % 4 == 0) && (size < 0 || size == have);
+      if (size < 0) size = have;
+    }
+    if (fits) return;
+    std::string want;
+    for (const char axis : axes) {
+      const std::string name = axis == 'n'   ? known(n, "batch")
+                               : axis == 't' ? known(t, "time")
+                               : axis == 'u' ? known(u, "units")
+                                             : known(times4(u), "4 units");
+      want += (want.empty() ? "" : ", ") + name;
+    }
+    c.fail(fmt::format("{} is {}; expected [{}]", c.op().input(i).name, s.str(),
+                       want));
+  }
+
+ private:
+  static std::string known(int64_t size, const char* name) {
+    return size < 0 ? name : std::to_string(size);
+  }
 };
 
-LstmSizes lstm_sizes(const InferContext& c, int sequence, int kernel,
-                     int64_t per_unit) {
-  const Shape &s = c.shape(sequence), &k = c.shape(kernel);
-  if (s.rank() != 3 || k.rank() != 2 || k[0] < 0) {
-    c.fail(
-        fmt::format("{} is {}, the kernel is {}; expected [batch, time, "
-                    "{}units] and [units, 4 units]",
-                    c.op().input(sequence).name, s.str(), k.str(),
-                    per_unit == 4 ? "4 " : ""));
-  }
-  check_shape(c, kernel, {k[0], 4 * k[0]});
-  check_shape(c, sequence, {s[0], s[1], per_unit * k[0]});
-  return {s[0], s[1], k[0]};
-}
-
 void infer_lstm(InferContext& c) {
-  const auto [n, t, u] = lstm_sizes(c, 0, 1, 4);
-  check_shape(c, 2, {n, u});
-  check_shape(c, 3, {n, u});
-  if (c.num_inputs() == 5) check_shape(c, 4, {n, t});
-  c.set_output(0, c.dtype(0), {n, t, u});
-  c.set_output(1, c.dtype(0), {n, u});
-  c.set_output(2, c.dtype(0), {n, t, 4 * u});
-  c.set_output(3, c.dtype(0), {n, t, u});
+  LstmSizes s;
+  s.add(c, 0, "ntg");
+  s.add(c, 1, "ug");
+  s.add(c, 2, "nu");
+  s.add(c, 3, "nu");
+  if (c.num_inputs() == 5) s.add(c, 4, "nt");
+  c.set_output(0, c.dtype(0), {s.n, s.t, s.u});
+  c.set_output(1, c.dtype(0), {s.n, s.u});
+  c.set_output(2, c.dtype(0), {s.n, s.t, times4(s.u)});
+  c.set_output(3, c.dtype(0), {s.n, s.t, s.u});
 }
 
 void infer_lstm_grad(InferContext& c) {
-  const auto [n, t, u] = lstm_sizes(c, 0, 2, 1);
-  check_shape(c, 1, {n, u});
-  check_shape(c, 3, {n, u});
-  check_shape(c, 4, {n, t, 4 * u});
-  check_shape(c, 5, {n, t, u});
-  if (c.num_inputs() == 7) check_shape(c, 6, {n, t});
-  c.set_output(0, c.dtype(0), {n, t, 4 * u});
-  c.set_output(1, c.dtype(0), {n, u});
-  c.set_output(2, c.dtype(0), {n, u});
+  LstmSizes s;
+  s.add(c, 0, "ntu");
+  s.add(c, 1, "nu");
+  s.add(c, 2, "ug");
+  s.add(c, 3, "nu");
+  s.add(c, 4, "ntg");
+  s.add(c, 5, "ntu");
+  if (c.num_inputs() == 7) s.add(c, 6, "nt");
+  c.set_output(0, c.dtype(0), {s.n, s.t, times4(s.u)});
+  c.set_output(1, c.dtype(0), {s.n, s.u});
+  c.set_output(2, c.dtype(0), {s.n, s.u});
 }
 
 // Examples are independent.
@@ -85,13 +105,19 @@ Cost cost_lstm(const InferContext& c) {
           (weights + 10 * steps * units) * size};
 }
 
+// What each step began with: `first`, then the sequence without its last.
 Tensor previous_states(const Tensor& first, const Tensor& sequence) {
+  const auto all_but_last = [](const Tensor& x) {
+    return strided_slice(x, {0, 0, 0}, {0, -1, 0},
+                         {.begin_mask = 7, .end_mask = 5}, {});
+  };
   const Tensor start = expand_dims(first, 1, {});
   const int64_t t = sequence.shape()[1];
+  if (t == 0) return sequence;
   if (t == 1) return start;
-  const Tensor rest = strided_slice(sequence, {0, 0, 0}, {0, -1, 0},
-                                    {.begin_mask = 7, .end_mask = 5}, {});
-  return concat({start, rest}, 1, {});
+  // There may be no step at all.
+  if (t < 0) return all_but_last(concat({start, sequence}, 1, {}));
+  return concat({start, all_but_last(sequence)}, 1, {});
 }
 
 // dparts of all steps come from one op; the kernel's gradient is one product.
@@ -108,12 +134,12 @@ Tensors grad_lstm(const GradCall& g) {
   if (g.needs(1)) {
     const int64_t u = g.x(1).shape()[0];
     const Tensor before = previous_states(g.x(2), g.y(0));
-    const auto rows = [&](const Tensor& x, int64_t width) {
-      const int64_t n = x.shape().num_elements();
-      return reshape(x, {n < 0 ? -1 : n / width, width}, {});
+    const auto rows = [](const Tensor& x, int64_t width) {
+      const int64_t n = x.shape()[0], t = x.shape()[1];
+      return reshape(x, {n < 0 || t < 0 ? kUnknownDim : n * t, width}, {});
     };
-    all[1] =
-        matmul(rows(before, u), rows(d[0], 4 * u), {.transpose_a = true}, {});
+    all[1] = matmul(rows(before, u), rows(d[0], times4(u)),
+                    {.transpose_a = true}, {});
   }
   return all;
 }

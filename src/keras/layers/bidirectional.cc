@@ -230,7 +230,8 @@ struct BidirectionalArgs {
   }
   Layer make(Site site) const {
     BidirectionalOptions own = o;
-    if (backward_layer) own.backward_layer = RecurrentLayer(backward_layer->base());
+    if (backward_layer)
+      own.backward_layer = RecurrentLayer(backward_layer->base());
     return Bidirectional(RecurrentLayer(layer->base()), own, site);
   }
 };
