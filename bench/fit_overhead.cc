@@ -1,11 +1,14 @@
 // What fit adds to a step beyond its compiled plan, with 3 metrics and 3
 // callbacks: --cores K --seconds T.
 //
-// The model is so small that the plan takes few microseconds; steps of fit and
-// calls of the same step are timed by turns, and the best of each compared.
+// The model is so small that the plan takes few microseconds. A step of fit is
+// the difference of a long fit and a short one, so that what a fit costs once
+// cancels out; it is compared with calls of the same step by turns, and with
+// what its input costs alone, the best of each.
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "bench_common.h"
@@ -17,7 +20,7 @@ using namespace berth_bench;
 
 namespace {
 
-constexpr int64_t kSteps = 2000;
+constexpr int64_t kShort = 1000, kLong = 6000, kSteps = kLong - kShort;
 
 // Overrides what costs at each batch.
 class Counter : public keras::CallbackBase {
@@ -27,14 +30,46 @@ class Counter : public keras::CallbackBase {
   int64_t begun = 0, ended = 0;
 };
 
-keras::Sequential model_with(const keras::Optimizer& optimizer) {
-  auto model = keras::Sequential({keras::InputLayer({4}), keras::Dense(2)});
-  model.compile(
-      {.optimizer = optimizer,
-       .loss = keras::losses::CategoricalCrossentropy({.from_logits = true}),
-       .metrics = {"categorical_accuracy", "mse", "binary_accuracy"}});
-  return model;
+// Elements that cost next to nothing: the same tensors again.
+data::Dataset same_again(const Tensor& x, const Tensor& y, int64_t steps) {
+  return data::Dataset::from_generator(
+      [=] {
+        return [=, left = steps]() mutable -> std::optional<Tensors> {
+          if (left-- == 0) return std::nullopt;
+          return Tensors{x, y};
+        };
+      },
+      {x.spec(), y.spec()});
 }
+
+struct Best {
+  double seconds = std::numeric_limits<double>::infinity();
+  long allocations = std::numeric_limits<long>::max();
+
+  template <class Fn>
+  void measure(const Fn& fn) {
+    const long before = berth_bench::allocations();
+    const double start = now_seconds();
+    fn();
+    seconds = std::min(seconds, now_seconds() - start);
+    allocations = std::min(allocations, berth_bench::allocations() - before);
+  }
+};
+
+// Of fn(kLong) less fn(kShort), per step.
+struct Cost {
+  Best few, many;
+
+  template <class Fn>
+  void measure(const Fn& fn) {
+    few.measure([&] { fn(kShort); });
+    many.measure([&] { fn(kLong); });
+  }
+  double us() const { return (many.seconds - few.seconds) * 1e6 / kSteps; }
+  double each() const {
+    return static_cast<double>(many.allocations - few.allocations) / kSteps;
+  }
+};
 
 }  // namespace
 
@@ -43,63 +78,41 @@ int main(int argc, char** argv) {
   if (!use_cores(args.cores)) {
     return skip("fit_overhead", args.cores, "fewer cores than asked for");
   }
-  auto model = model_with(keras::SGD(0.01));
+  auto model = keras::Sequential({keras::InputLayer({4}), keras::Dense(2)});
+  model.compile(
+      {.optimizer = keras::SGD(0.01),
+       .loss = keras::losses::CategoricalCrossentropy({.from_logits = true}),
+       .metrics = {"categorical_accuracy", "mse", "binary_accuracy"}});
   const Tensor x = ones({8, 4}), y = ones({8, 2});
   const Tensors xs = {x}, ys = {y};
-  // Elements that cost nothing: the same tensors again.
-  const auto batches = data::Dataset::from_generator(
-      [&] {
-        return [&, left = kSteps]() mutable -> std::optional<Tensors> {
-          if (left-- == 0) return std::nullopt;
-          return Tensors{x, y};
-        };
-      },
-      {x.spec(), y.spec()});
-  const auto counter = std::make_shared<Counter>();
   int64_t seen = 0;
   const std::vector<keras::Callback> callbacks = {
-      {.object = counter},
-      {.on_train_batch_end = [&](keras::Model&, int64_t) { ++seen; }},
-      keras::make_callback<Counter>()};
-  double fit_s = std::numeric_limits<double>::infinity();
-  double step_s = fit_s, data_s = fit_s;
+      keras::make_callback<Counter>(),
+      keras::make_callback<Counter>(),
+      {.on_train_batch_end = [&](keras::Model&, int64_t) { ++seen; }}};
+  Cost fit, step, input;
   const double until = now_seconds() + args.seconds;
   do {
-    double start = now_seconds();
-    model.fit(batches, {.verbose = 0, .callbacks = callbacks});
-    fit_s = std::min(fit_s, now_seconds() - start);
-    start = now_seconds();
-    for (int64_t i = 0; i < kSteps; ++i) model.train_on_batch(xs, ys);
-    step_s = std::min(step_s, now_seconds() - start);
-    start = now_seconds();
-    for (const Tensors& element : batches) seen += element.size() == 0;
-    data_s = std::min(data_s, now_seconds() - start);
+    fit.measure([&](int64_t steps) {
+      model.fit(same_again(x, y, steps),
+                {.verbose = 0, .callbacks = callbacks});
+    });
+    step.measure([&](int64_t steps) {
+      for (int64_t i = 0; i < steps; ++i) model.train_on_batch(xs, ys);
+    });
+    input.measure([&](int64_t steps) {
+      Tensors element;
+      auto it = same_again(x, y, steps).make_iterator();
+      while (it.next(element)) ++seen;
+    });
   } while (now_seconds() < until);
-  const auto per_step = [](double s) {
-    return s * 1e6 / static_cast<double>(kSteps);
-  };
-  // Per step, over two fits of different length: what an epoch allocates
-  // cancels out.
-  const auto allocations_of = [&](int64_t steps) {
-    const long before = allocations();
-    model.fit(batches.take(steps), {.verbose = 0, .callbacks = callbacks});
-    return allocations() - before;
-  };
-  allocations_of(10);
-  const long few = allocations_of(500), many = allocations_of(1500);
-  const auto fetch = [&](int64_t steps) {
-    const long before = allocations();
-    for (const Tensors& e : batches.take(steps)) seen += e.size() == 0;
-    return allocations() - before;
-  };
-  const long fetched_few = fetch(500), fetched_many = fetch(1500);
   Line("fit_overhead", args.cores)
-      .add("fit_us", per_step(fit_s))
-      .add("step_us", per_step(step_s))
-      .add("data_us", per_step(data_s))
-      .add("overhead_us", per_step(fit_s - step_s - data_s))
-      .add("allocations_per_step",
-           static_cast<double>((many - few) - (fetched_many - fetched_few)) /
-               1000)
+      .add("fit_us", fit.us())
+      .add("step_us", step.us())
+      .add("input_us", input.us())
+      .add("overhead_us", fit.us() - step.us() - input.us())
+      .add("allocations", fit.each())
+      .add("allocations_of_step", step.each())
+      .add("allocations_of_input", input.each())
       .print();
 }

@@ -376,7 +376,7 @@ TEST(TensorBoard, WritesScalarsHistogramsImagesAndTheGraph) {
 }
 
 // With BERTH_PYTHON, or python3, where the package is installed.
-TEST(TensorBoard, ThePackageOfPyPIReadsTheFiles) {
+TEST(TensorBoard, ThePackageOfPyPIReadsTheFilesSlow) {
   const char* given = std::getenv("BERTH_PYTHON");
   const std::string python = given ? given : "python3";
   const auto runs = [&](const std::string& program) {
