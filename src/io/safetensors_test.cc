@@ -9,6 +9,7 @@
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
+#include "berth/ops/math.h"
 #include "io/checksum.h"
 #include "io/testing/temp_dir.h"
 #include "tensor/string_tensor.h"
