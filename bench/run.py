@@ -386,6 +386,13 @@ def busy_row(runner, model, cores):
     return loaded / quiet, {"quiet_us": quiet, "loaded_us": loaded}
 
 
+def checkpoint_row(runner, bench, name):
+    """A checkpoint of 1 GB against dd, a copy and reading the file."""
+    lines = runner.ours("bench_checkpoint", "--cores", min(2, runner.allowed))
+    extra = {key: value for key, value in lines[bench].items() if key.endswith("seconds")}
+    return field(lines, bench, name), extra
+
+
 # name, unit, must, aim, how to measure it; peers: ours / theirs, so that lower is better
 ROWS = [
     ("eager_add_untaped", "ns", 80, 40,
@@ -418,6 +425,15 @@ ROWS += [
     ("predicted_step_error", "", 0.20, 0.10, predicted_row),
     # 1.5 and 1.8 times the throughput.
     ("automatic_shares_over_equal", "x", 1 / 1.5, 1 / 1.8, shares_row),
+]
+ROWS += [
+    # Speeds of 0.7 and 0.9 of theirs.
+    ("checkpoint_1gb_over_dd", "x", 1.43, 1.11,
+     lambda r: checkpoint_row(r, "checkpoint_write", "over_dd")),
+    ("checkpoint_1gb_async_delay_over_copy", "x", 1.2, 0.3,
+     lambda r: checkpoint_row(r, "checkpoint_async", "over_copy")),
+    ("checkpoint_1gb_load_over_read", "x", 1.43, 1.11,
+     lambda r: checkpoint_row(r, "checkpoint_load", "over_read")),
 ]
 MODELS = ("mlp", "cnn", "resnet18", "gpt")
 for _model in ("mlp", "cnn"):

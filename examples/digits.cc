@@ -8,6 +8,10 @@
 //   digits --devices CPUx2                   two core sets, each with a half of
 //                                            every batch; "CPU[0],CPU[1-3]":
 //                                            two of different sizes
+//   digits --checkpoint DIR --every 100      saves its state every 100 steps;
+//                                            killed, and started again with
+//                                            --resume as well, it goes on
+//   digits --save FILE.safetensors           writes the weights at the end
 //
 // With more than one device it trains under a MirroredStrategy.
 
@@ -38,6 +42,9 @@ struct Options {
   bool json = false;
   bool no_download = false;
   std::string devices, shares = "auto";
+  std::string checkpoint, save;
+  int64_t every = 0;  // steps; 0: an epoch
+  bool resume = false;
 };
 
 struct Digits {
@@ -109,6 +116,22 @@ berth::distribute::MirroredStrategy make_strategy(const Options& o) {
       {.devices_per_replica = 1, .shares = distribute::Auto});
 }
 
+// What saves on the way, and goes on from what was saved.
+std::vector<keras::Callback> backup(const Options& o) {
+  if (o.checkpoint.empty()) return {};
+  if (!o.resume && berth::train::latest_checkpoint(o.checkpoint)) {
+    throw berth::errors::AlreadyExists(fmt::format(
+        "--checkpoint {} holds a checkpoint; give --resume to go on from it, "
+        "or another folder",
+        o.checkpoint));
+  }
+  namespace callbacks = keras::callbacks;
+  return {callbacks::BackupAndRestore(
+      o.checkpoint,
+      {.save_freq = o.every > 0 ? callbacks::SaveFreq(o.every) : "epoch",
+       .delete_checkpoint = false})};
+}
+
 int train(const Options& o) {
   if (!o.devices.empty()) berth::config::set_device_list(o.devices);
   berth::random::set_seed(o.seed);
@@ -148,10 +171,12 @@ int train(const Options& o) {
         if (!shown) example::print_plan(m.train_plan_info());
         shown = true;
       }};
-  const keras::History history = model.fit(x_train, y_train,
-                                           {.epochs = o.epochs,
-                                            .batch_size = o.batch_size,
-                                            .callbacks = {show_plan}});
+  std::vector<keras::Callback> callbacks = backup(o);
+  callbacks.push_back(show_plan);
+  const keras::History history = model.fit(
+      x_train, y_train,
+      {.epochs = o.epochs, .batch_size = o.batch_size, .callbacks = callbacks});
+  if (!o.save.empty()) model.save_weights(o.save);
   const keras::Logs result =
       model.evaluate(x_test, y_test, {.batch_size = 256});
   double seconds = 0;
@@ -199,6 +224,14 @@ int main(int argc, char** argv) {
                  "of each batch: equal, or auto: by speed where devices differ")
       ->check(CLI::IsMember({"auto", "equal"}))
       ->capture_default_str();
+  auto* checkpoint = app.add_option("--checkpoint", o.checkpoint,
+                                    "folder for the state of the training");
+  app.add_option("--every", o.every, "saves it every N steps, not epochs")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->needs(checkpoint);
+  app.add_flag("--resume", o.resume, "goes on from what --checkpoint holds")
+      ->needs(checkpoint);
+  app.add_option("--save", o.save, "safetensors file for the weights");
   app.add_flag("--no-download", o.no_download, "never use the network");
   app.add_flag("--json", o.json, "end with one line of JSON");
   try {

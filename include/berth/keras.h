@@ -15,6 +15,7 @@
 #include "berth/keras/attention_layers.h"
 #include "berth/keras/augmentation_layers.h"
 #include "berth/keras/callbacks.h"
+#include "berth/keras/checkpoint_callbacks.h"
 #include "berth/keras/constraints.h"
 #include "berth/keras/core_layers.h"
 #include "berth/keras/datasets.h"

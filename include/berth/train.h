@@ -28,6 +28,10 @@
 #include "berth/tensor.h"
 #include "berth/variable.h"
 
+namespace berth::data {
+class Iterator;
+}
+
 namespace berth::train {
 
 // What an object has besides variables.
@@ -66,9 +70,14 @@ class Tracked {
   virtual bool has_parts() const { return false; }
 };
 
+// A class of your own: a member tracked(), or a function beside the class.
 template <class T>
-concept HasTracked = requires(const T& t) {
+concept HasTrackedMember = requires(const T& t) {
   { t.tracked() } -> std::convertible_to<std::shared_ptr<Tracked>>;
+};
+template <class T>
+concept HasTrackedFunction = !HasTrackedMember<T> && requires(const T& t) {
+  { tracked(t) } -> std::convertible_to<std::shared_ptr<Tracked>>;
 };
 
 template <class F>
@@ -76,7 +85,7 @@ concept HasRandomState = requires(const F& f) {
   f.core().random_state();
 };
 
-// Anything that a checkpoint can hold. Numbers and texts are kept by
+// Anything that a checkpoint can hold. Iterators, numbers and texts are kept by
 // reference and must live as long.
 class Trackable {
  public:
@@ -88,9 +97,13 @@ class Trackable {
   Trackable(double& value);                           // NOLINT
   Trackable(bool& value);                             // NOLINT
   Trackable(std::string& value);                      // NOLINT
-  template <HasTracked T>
+  Trackable(data::Iterator& iterator);                // NOLINT
+  template <HasTrackedMember T>
   Trackable(const T& object)  // NOLINT
       : Trackable(std::shared_ptr<Tracked>(object.tracked())) {}
+  template <HasTrackedFunction T>
+  Trackable(const T& object)  // NOLINT
+      : Trackable(tracked_of(object)) {}
   // What the random ops of a Function draw next.
   template <HasRandomState F>
   Trackable(const F& f)  // NOLINT
@@ -102,11 +115,25 @@ class Trackable {
   const std::shared_ptr<Tracked>& tracked() const { return tracked_; }
 
  private:
+  template <class T>
+  static std::shared_ptr<Tracked> tracked_of(const T& object);
   static std::shared_ptr<Tracked> of_function(
       std::function<std::string()> state,
       std::function<void(const std::string&)> set_state);
   std::shared_ptr<Tracked> tracked_;
 };
+
+namespace internal {
+template <class T>
+std::shared_ptr<Tracked> call_tracked(const T& object) {
+  return tracked(object);  // found beside the class
+}
+}  // namespace internal
+
+template <class T>
+std::shared_ptr<Tracked> Trackable::tracked_of(const T& object) {
+  return internal::call_tracked(object);
+}
 
 // The process's random state: what random::set_seed() set, and how many random
 // calls there were.
@@ -229,6 +256,9 @@ class CheckpointManager {
 
   // Waits for asynchronous saves; throws their errors.
   void sync();
+
+  // Deletes all checkpoints, and the folder if nothing else is in it.
+  void clear();
 
   // The complete ones, oldest first; the last of them.
   std::vector<std::string> checkpoints() const;

@@ -362,6 +362,7 @@ std::string FunctionCore::random_state() const {
   for (const auto& [key, e] : all) {
     list[key] = {{"seed", e.random_ids.seed},
                  {"ids", e.random_ids.ids},
+                 {"at_once", e.random_ids.at_once},
                  {"runs", e.counts}};
   }
   using nlohmann::json;
@@ -376,6 +377,7 @@ void FunctionCore::set_random_state(const std::string& text) {
       Impl::Earlier& one = all[key];
       e.at("seed").get_to(one.random_ids.seed);
       e.at("ids").get_to(one.random_ids.ids);
+      e.at("at_once").get_to(one.random_ids.at_once);
       e.at("runs").get_to(one.counts);
     }
   } catch (const nlohmann::json::exception& error) {
@@ -390,10 +392,9 @@ void FunctionCore::set_random_state(const std::string& text) {
   std::erase_if(impl_->traced_, [&](const auto& t) {
     const auto it = all.find(key_of(t->signature));
     const bool known = it != all.end();
-    if (!(known ? t->random_ids == it->second.random_ids
-                : t->random_ids.ids.empty())) {
-      return true;
-    }
+    const bool same = known && t->random_ids.ids == it->second.random_ids.ids &&
+                      t->random_ids.seed == it->second.random_ids.seed;
+    if (!t->random_ids.ids.empty() && !same) return true;
     t->callable->set_run_counts(known ? it->second.counts
                                       : GraphCallable::RunCounts{});
     if (known) all.erase(it);

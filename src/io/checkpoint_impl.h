@@ -81,11 +81,6 @@ std::string shard_name(const std::string& base, int shard, int shards);
 // The name of what replica `part` has of a variable.
 std::string part_name(const std::string& variable, size_t part);
 
-// Writes host bytes from `fill` to a variable, which is then no longer torn;
-// torn when `fill` throws.
-void fill_variable(const Variable& v, const std::string& why, Site site,
-                   const std::function<void(std::byte*)>& fill);
-
 }  // namespace berth::train
 
 #endif  // BERTH_IO_CHECKPOINT_IMPL_H_

@@ -280,6 +280,16 @@ void CheckpointManager::sync() {
   if (impl_->lock != nullptr) impl_->remove_old();
 }
 
+void CheckpointManager::clear() {
+  Impl& m = *impl_;
+  m.list = complete_in(m.directory, m.options.checkpoint_name);
+  for (const Numbered& c : m.list) remove_checkpoint(c.path);
+  m.list.clear();
+  m.lock.reset();
+  std::error_code ignored;
+  fs::remove(m.directory, ignored);  // fails unless it is empty
+}
+
 std::vector<std::string> CheckpointManager::checkpoints() const {
   std::vector<std::string> paths;
   for (const Numbered& c : impl_->list) paths.push_back(c.path);

@@ -15,6 +15,7 @@
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "io/checkpoint_impl.h"
+#include "io/variable_bytes.h"
 #include "op/dispatcher.h"
 #include "ops/op_call.h"
 #include "tensor/tensor_impl.h"
@@ -118,11 +119,17 @@ class Restore {
           last < prefix.size()) {
         continue;
       }
-      const std::string owner =
-          rest.substr(prefix.size(), last - prefix.size());
-      const std::string own = name.substr(0, name.find('/') + 1) + owner;
-      auto it = now.variables.find(own);
-      if (it == now.variables.end()) it = now.variables.find(owner);
+      const std::string own = name.substr(0, name.find('/') + 1);
+      std::string owner = rest.substr(prefix.size(), last - prefix.size());
+      // Optimizers around others put their names before it.
+      auto it = now.variables.end();
+      while (true) {
+        it = now.variables.find(own + owner);
+        if (it == now.variables.end()) it = now.variables.find(owner);
+        const size_t slash = owner.find('/');
+        if (it != now.variables.end() || slash == std::string::npos) break;
+        owner.erase(0, slash + 1);
+      }
       if (it == now.variables.end()) continue;
       auto& list = owners[object];
       const auto same = [&](const Variable& v) {
@@ -217,7 +224,7 @@ class Restore {
   }
 
   void read(const Target& t) {
-    fill_variable(
+    io::fill_variable(
         t.variable, fmt::format("{} of \"{}\"", subject_, found_->path), site_,
         [&](std::byte* target) { t.from.file->read(t.from.index, target); });
     found_->restored.push_back(t.name);
@@ -296,28 +303,6 @@ class Restore {
   std::shared_ptr<LoadStatus::Found> found_;
 };
 
-// Writes the storage of a variable on the host; false when it is not there.
-bool fill_storage(const Tensor& handle, const std::string& why,
-                  const std::function<void(std::byte*)>& fill) {
-  VariableState& state = variable_state(handle);
-  const std::unique_lock lock(state.mutex);
-  Device& device = *state.device;
-  if (!device.memory().host_addressable) return false;
-  prepare_write(state);
-  // Asynchronous work before this may still use it.
-  finish(device.compute_stream().record());
-  finish(state.storage->ready);
-  try {
-    fill(state.storage->data);
-  } catch (const std::exception& e) {
-    mark_torn(state, fmt::format("{} failed ({})", why, e.what()));
-    throw;
-  }
-  state.storage->ready = {};
-  state.torn = false;
-  return true;
-}
-
 void Restore::assign_part(const Tensor& handle, const Tensor& value) const {
   static const OpDef& op = op_named("AssignVariableOp");
   const Tensor* in[] = {&handle, &value};
@@ -326,17 +311,6 @@ void Restore::assign_part(const Tensor& handle, const Tensor& value) const {
 }
 
 }  // namespace
-
-void fill_variable(const Variable& v, const std::string& why, Site site,
-                   const std::function<void(std::byte*)>& fill) {
-  const bool parts = !variable_state(v.handle()).parts.empty();
-  if (!parts && fill_storage(v.handle(), why, fill)) return;
-  const Tensor host =
-      make_tensor(DeviceManager::get().host(), v.dtype(), v.shape());
-  fill(host.impl()->data());
-  const DispatchGuard eager(nullptr);
-  v.assign(host, site);
-}
 
 LoadStatus Checkpoint::Impl::restore(const std::string& path, bool counts,
                                      const char* what, Site site) {

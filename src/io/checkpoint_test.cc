@@ -296,6 +296,33 @@ TEST(Checkpoint, RandomNumbersGoOnWhereTheyWere) {
   EXPECT_EQ(draw(fresh), expected);
 }
 
+TEST(Checkpoint, BodiesOfLoopsKeepTheirRandomNumbers) {
+  const TempDir dir;
+  const auto walk = [](const Tensor& x) {
+    const auto [i, sum] =
+        while_loop([](const Tensor& i,
+                      const Tensor&) { return math::less(i, constant(3)); },
+                   [](const Tensor& i, const Tensor& s) {
+                     return std::tuple(i + 1, s + random::uniform({4}));
+                   },
+                   std::tuple(constant(0), x));
+    return sum;
+  };
+  random::set_seed(9);
+  const Tensor x = zeros({4});
+  auto one = function(walk);
+  one(x);
+  const std::string path = Checkpoint({{"f", one}}).save(dir / "ckpt");
+  const auto first = one(x).to_vector<float>();
+  const auto second = one(x).to_vector<float>();
+  EXPECT_NE(first, second);
+  random::set_seed(4);
+  auto two = function(walk);
+  Checkpoint({{"f", two}}).restore(path);
+  EXPECT_EQ(two(x).to_vector<float>(), first);
+  EXPECT_EQ(two(x).to_vector<float>(), second);
+}
+
 TEST(Checkpoint, StepsInOtherShapesKeepTheirRandomNumbers) {
   const TempDir dir;
   const auto noise = [](const Tensor& x) {

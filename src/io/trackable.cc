@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "berth/data.h"
 #include "berth/errors.h"
 #include "berth/train.h"
 #include "ops/random_key.h"
@@ -62,6 +63,32 @@ std::shared_ptr<Tracked> tracked_number(const char* kind, T& value) {
       [&value](const std::string& text) { value = parsed<T>(text); });
 }
 
+class TrackedIterator final : public Tracked {
+ public:
+  explicit TrackedIterator(data::Iterator& it) : it_(it) {}
+  std::string kind() const override { return "Iterator"; }
+  ObjectState state() const override {
+    data::IteratorState s = it_.save();
+    ObjectState state{{}, std::move(s.text)};
+    for (size_t i = 0; i < s.tensors.size(); ++i) {
+      state.tensors[std::to_string(i)] = std::move(s.tensors[i]);
+    }
+    return state;
+  }
+  void set_state(const ObjectState& state) override {
+    data::IteratorState s{state.text, {}};
+    while (true) {
+      const auto it = state.tensors.find(std::to_string(s.tensors.size()));
+      if (it == state.tensors.end()) break;
+      s.tensors.push_back(it->second);
+    }
+    it_.restore(s);
+  }
+
+ private:
+  data::Iterator& it_;
+};
+
 std::vector<NamedVariable> numbered(const std::vector<Variable>& variables) {
   std::vector<NamedVariable> list;
   for (size_t i = 0; i < variables.size(); ++i) {
@@ -95,6 +122,9 @@ Trackable::Trackable(std::string& v)
     : tracked_(std::make_shared<TrackedText>(
           "text", [&v] { return v; },
           [&v](const std::string& text) { v = text; })) {}
+
+Trackable::Trackable(data::Iterator& it)
+    : tracked_(std::make_shared<TrackedIterator>(it)) {}
 
 std::shared_ptr<Tracked> Trackable::of_function(
     std::function<std::string()> state,

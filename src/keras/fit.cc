@@ -86,6 +86,7 @@ class FitRun final : public FitLoop {
   int64_t batch() const override { return done_; }
   int64_t steps() const override { return steps_ >= 0 ? steps_ : -1; }
   int64_t total_steps() const override { return total_; }
+  bool counts_steps() const override { return o_.steps_per_epoch > 0; }
   FitPosition position() const override {
     return epoch_ended_ ? FitPosition{epoch_ + 1, 0}
                         : FitPosition{epoch_, done_};

@@ -12,7 +12,9 @@
 #include "keras/layer_state.h"
 #include "keras/lint_layers.h"
 #include "keras/masks.h"
+#include "keras/pending_weights.h"
 #include "op/device_scope.h"
+#include "ops/random_key.h"
 
 namespace berth::keras {
 
@@ -26,7 +28,10 @@ LayerBase::LayerBase(const std::string& type, const std::string& name,
   if (t_state.scope) state_->device = t_state.scope->name.str();
   lint_layer_made(*state_);
 }
-LayerBase::~LayerBase() { lint_layer_gone(*state_); }
+LayerBase::~LayerBase() {
+  lint_layer_gone(*state_);
+  forget_pending_weights(*state_);
+}
 
 void LayerBase::build(const std::vector<Shape>&) {}
 const std::string& LayerBase::name() const { return state_->name; }
@@ -98,6 +103,9 @@ void ensure_built(LayerBase& base, const Tensors& inputs) {
   for (const Tensor& t : inputs) shapes.push_back(t.shape());
   const Lifted lifted;
   const size_t losses = s.losses.size();  // the constructor's
+  // First values that a checkpoint replaces were drawn in another process.
+  std::optional<UncountedRandomKeys> uncounted;
+  if (has_pending_weights(s)) uncounted.emplace();
   try {
     base.build(shapes);
   } catch (...) {
@@ -108,6 +116,7 @@ void ensure_built(LayerBase& base, const Tensors& inputs) {
     s.constraints.clear();
     throw;
   }
+  weights_are_made(s);
   s.built.store(true, std::memory_order_release);
 }
 

@@ -11,6 +11,7 @@
 #include "base/where.h"
 #include "berth/config.h"
 #include "berth/errors.h"
+#include "keras/weight_paths.h"
 
 namespace berth::keras {
 
@@ -30,7 +31,8 @@ bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)); }
 bool is_lower(char c) { return std::islower(static_cast<unsigned char>(c)); }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
 
-// MaxPooling2D -> max_pooling2d, as Keras names layers.
+}  // namespace
+
 std::string snake_case(const std::string& type) {
   std::string s;
   for (size_t i = 0; i < type.size(); ++i) {
@@ -44,8 +46,6 @@ std::string snake_case(const std::string& type) {
   }
   return s;
 }
-
-}  // namespace
 
 std::string next_layer_name(const std::string& type) {
   const std::string base = snake_case(type);

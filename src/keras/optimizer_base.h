@@ -15,6 +15,7 @@
 
 #include "berth/keras/schedules.h"
 #include "berth/tensor.h"
+#include "berth/train.h"
 #include "berth/variable.h"
 
 namespace berth::keras {
@@ -75,6 +76,12 @@ class OptimizerBase {
   virtual std::vector<Variable> averages(
       const std::vector<Variable>& variables);
 
+  // For checkpoints (tracked.cc): names and owners of these, and slots of
+  // variables that have not been trained yet. Counters are made where the first
+  // of `near` is.
+  std::vector<train::NamedVariable> named_variables(
+      const std::vector<Variable>& near = {});
+  void make_slots(const std::vector<Variable>& variables);
   // How it was made, for configs; null: by a class of the user's.
   std::shared_ptr<const Description> description;
 

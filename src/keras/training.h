@@ -47,6 +47,12 @@ struct Model::Training {
 
   // What the steps log, "loss" first, in order.
   std::vector<std::pair<std::string, Metric>> logged() const;
+  // All that steps write, for checkpoints.
+  std::map<std::string, Metric> all_metrics() const;
+  // Of what steps return under that name.
+  Metric mean_named(const std::string& name);
+  std::string random_state() const;
+  void set_random_state(const std::string& text);
   void reset_metrics();
   std::vector<std::pair<std::string, double>> results() const;
 

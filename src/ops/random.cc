@@ -76,7 +76,7 @@ RandomKey next_random_key(std::optional<int64_t> own) {
     return {random::mixed_seed(seed, own), int64_t{t_uncounted->take()}};
   }
   if (t_element) return t_element->take(random::mixed_seed(seed, own));
-  if (t_traced_ids && tracing()) return t_traced_ids->take(own);
+  if (t_traced_ids) return t_traced_ids->take(own);
   const uint32_t id = random::g_next_id.fetch_add(1);
   return {random::mixed_seed(seed, own), int64_t{id}};
 }
@@ -92,18 +92,19 @@ void set_random_state(const RandomState& state) {
 TracedRandomIds::TracedRandomIds(std::optional<Ids> earlier)
     : outer_(t_traced_ids),
       earlier_(std::move(earlier)),
-      taken_{earlier_ ? earlier_->seed : random::g_seed.load(), {}} {
+      taken_{earlier_ ? earlier_->seed : random::g_seed.load(), {}, {}} {
   t_traced_ids = this;
 }
 TracedRandomIds::~TracedRandomIds() { t_traced_ids = outer_; }
 
 RandomKey TracedRandomIds::take(std::optional<int64_t> own) {
-  const size_t at = taken_.ids.size();
-  const bool again = earlier_ && at < earlier_->ids.size();
-  const int64_t id =
-      again ? earlier_->ids[at] : int64_t{random::g_next_id.fetch_add(1)};
-  taken_.ids.push_back(id);
-  return {random::mixed_seed(taken_.seed, own), id};
+  const auto list = tracing() ? &Ids::ids : &Ids::at_once;
+  std::vector<int64_t>& taken = taken_.*list;
+  const size_t at = taken.size();
+  const bool again = earlier_ && at < ((*earlier_).*list).size();
+  taken.push_back(again ? ((*earlier_).*list)[at]
+                        : int64_t{random::g_next_id.fetch_add(1)});
+  return {random::mixed_seed(taken_.seed, own), taken.back()};
 }
 
 UncountedRandomKeys::UncountedRandomKeys()

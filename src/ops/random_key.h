@@ -30,14 +30,13 @@ void set_random_state(const RandomState& state);
 // The numbers of the random calls of one trace, which make up what its step
 // draws. With those of an earlier trace of the same step it gives them out
 // again, and the process does not count them; calls beyond them count as ever.
-// What is computed at once meanwhile, such as the first weights of a layer, is
-// no part of the trace. One thread.
+// What is computed at once meanwhile, such as the first weights of a layer, has
+// numbers apart: they need not be drawn again. One thread.
 class TracedRandomIds {
  public:
   struct Ids {
     int64_t seed = 0;  // of the process
-    std::vector<int64_t> ids;
-    bool operator==(const Ids&) const = default;
+    std::vector<int64_t> ids, at_once;
   };
 
   explicit TracedRandomIds(std::optional<Ids> earlier);

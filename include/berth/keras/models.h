@@ -32,6 +32,10 @@ class Strategy;
 struct StrategyPlan;
 }  // namespace berth::distribute
 
+namespace berth::train {
+class Tracked;
+}
+
 namespace berth::keras {
 
 // Tensors of several inputs or outputs: by name, {{"image", x}, {"text", t}},
@@ -160,6 +164,15 @@ struct OnBatchOptions {
   std::map<int64_t, double> class_weight = {};  // of training
 };
 
+struct SaveWeightsOptions {
+  bool overwrite = true;  // false: a file that exists is an error
+  std::string format = "safetensors";
+};
+struct LoadWeightsOptions {
+  // Leaves out weights that the file has not, or in another shape.
+  bool skip_mismatch = false;
+};
+
 // Where the time of a training step under a strategy went, measured. Times are
 // of one step on a full batch; work of different devices overlaps.
 struct MeasuredSplit {
@@ -237,6 +250,9 @@ class FitLoop {
   using Restore = std::function<void(data::Iterator&)>;
   virtual void start_at(FitPosition position, History so_far = {},
                         Restore restore = {}) = 0;
+
+  // One pass over the data goes on in the next epoch (steps_per_epoch).
+  virtual bool counts_steps() const = 0;
 };
 
 class Model : public Layer {
@@ -352,6 +368,27 @@ class Model : public Layer {
   distribute::StrategyPlan strategy_plan(const distribute::Strategy& strategy,
                                          int64_t batch_size,
                                          Site site = Site::here()) const;
+
+  // Writes the weights to a safetensors file, whole or not at all; its name
+  // ends in .safetensors, which is added if it does not. Names in the file:
+  // "dense_1/kernel", where layers are counted within the model. Throws
+  // errors::FailedPrecondition before the weights are made, AlreadyExists,
+  // InvalidArgument for another format, and what writing files throws
+  // (train.h).
+  void save_weights(const std::string& filepath,
+                    const SaveWeightsOptions& options = {},
+                    Site site = Site::here()) const;
+  // Reads such a file, also into torn weights. Throws errors::NotFound,
+  // DataLoss (a damaged file), FailedPrecondition before the weights are made,
+  // and InvalidArgument when names, shapes or dtypes differ: nothing has
+  // changed then.
+  void load_weights(const std::string& filepath,
+                    const LoadWeightsOptions& options = {},
+                    Site site = Site::here()) const;
+
+  // Weights, optimizer, metrics, and what random layers draw next, for
+  // checkpoints (train.h).
+  std::shared_ptr<train::Tracked> tracked() const;
 
   // What the model is made of, as Keras' to_json() writes it, without weights
   // (keras/saving.h); model_from_json() reads it.

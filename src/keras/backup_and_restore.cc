@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "base/where.h"
+#include "berth/errors.h"
+#include "berth/keras/checkpoint_callbacks.h"
+#include "berth/keras/models.h"
+#include "berth/train.h"
+#include "keras/fit_state.h"
+
+namespace berth::keras::callbacks {
+
+namespace {
+
+class BackupBase final : public CallbackBase {
+ public:
+  BackupBase(const std::string& folder, BackupAndRestoreOptions options,
+             Site site)
+      : CallbackBase("backup_and_restore"),
+        folder_(folder),
+        o_(options),
+        site_(site),
+        call_("BackupAndRestore" + where_text(nullptr, site)) {
+    if (!folder_.empty()) return;
+    throw errors::InvalidArgument(
+        fmt::format("{}: backup_dir is \"\"; expected a folder", call_));
+  }
+
+  void on_train_begin(Model& model) override {
+    fit_ = std::make_shared<FitState>();
+    manager_.emplace(
+        train::Checkpoint(
+            {{"model", model},
+             {"fit", std::static_pointer_cast<train::Tracked>(fit_)},
+             {"random", train::random_state()}},
+            site_),
+        folder_,
+        train::CheckpointManagerOptions{
+            .max_to_keep = o_.double_checkpoint ? 2 : 1,
+            .checkpoint_name = "backup",
+            .checkpoint_options = {.enable_async = o_.enable_async}},
+        site_);
+    since_ = 0;
+    epoch_done_ = false;
+    if (!manager_->latest_checkpoint()) return;
+    manager_->restore_or_initialize(site_);
+    fit_->apply(loop_of(model), call_);
+  }
+
+  // What other callbacks did at the end of the epoch belongs to it, so that it
+  // is saved when all of them have run.
+  void on_epoch_end(Model&, int, Logs&) override { epoch_done_ = true; }
+  void on_epoch_begin(Model& model, int) override {
+    if (epoch_done_ && o_.save_freq.batches == 0) save(model);
+    epoch_done_ = false;
+  }
+  void on_train_batch_end(Model& model, int64_t) override {
+    if (o_.save_freq.batches == 0 || ++since_ < o_.save_freq.batches) return;
+    since_ = 0;
+    save(model);
+  }
+  void on_train_end(Model& model) override {
+    if (o_.delete_checkpoint) {
+      manager_->sync();
+      manager_->clear();
+    } else {
+      save(model);
+      manager_->sync();
+    }
+    manager_.reset();
+  }
+
+  CallbackState get_state() const override {
+    return {{{"since", static_cast<double>(since_)}}, {}, {}};
+  }
+  void set_state(const CallbackState& s) override {
+    since_ = static_cast<int64_t>(s.numbers.at("since"));
+  }
+
+ private:
+  FitLoop& loop_of(Model& model) const {
+    if (FitLoop* loop = model.fit_loop()) return *loop;
+    throw errors::FailedPrecondition(
+        fmt::format("{}: used outside of fit; expected it among the callbacks "
+                    "of model.fit",
+                    call_));
+  }
+  void save(Model& model) {
+    fit_->read(loop_of(model));
+    manager_->save(std::nullopt, false, site_);
+  }
+
+  const std::string folder_;
+  const BackupAndRestoreOptions o_;
+  const Site site_;
+  const std::string call_;
+  std::shared_ptr<FitState> fit_;
+  std::optional<train::CheckpointManager> manager_;
+  int64_t since_ = 0;
+  bool epoch_done_ = false;
+};
+
+}  // namespace
+
+Callback BackupAndRestore(const std::string& backup_dir,
+                          BackupAndRestoreOptions options, Site site) {
+  return make_callback<BackupBase>(backup_dir, options, site);
+}
+
+}  // namespace berth::keras::callbacks
