@@ -7,6 +7,7 @@
 #include "bench/bench_common.h"
 #include "berth/data.h"
 #include "berth/function.h"
+#include "berth/ops/aliases.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 
