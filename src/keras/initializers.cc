@@ -132,7 +132,7 @@ struct OrthogonalInitArgs {
 struct IdentityInitArgs {
   double gain = 1;
   void fields(Fields& f) { f("gain", gain); }
-  Initializer make() const { return Identity(gain); }
+  Initializer make() const { return initializers::Identity(gain); }
 };
 // One registered by name.
 struct CustomInitArgs {
@@ -215,7 +215,7 @@ Initializer initializer_by_name(const std::string& name) {
       {"lecun_normal", [] { return LecunNormal(); }},
       {"variance_scaling", [] { return VarianceScaling(); }},
       {"orthogonal", [] { return Orthogonal(); }},
-      {"identity", [] { return Identity(); }},
+      {"identity", [] { return initializers::Identity(); }},
   };
   if (const InitializerFactory own = find_custom_object(name).initializer) {
     const Initializer made = own(Config());
