@@ -257,6 +257,24 @@ def python_row(runner, model, cores):
     return ours / fastest["best_us"], {"best_us": ours, "peers_us": peers}
 
 
+def lstm_row(runner, cores):
+    """A training step of LSTM 2 x 512 over the fastest peer's."""
+    if cores > runner.allowed:
+        raise Skipped(f"needs {cores} cores, {runner.allowed} allowed")
+
+    def best():
+        return min(field(runner.ours("bench_lstm", "--cores", cores, fresh=True), "lstm_step",
+                         "best_ms") for _ in range(runner.options.rounds)) * 1e3
+    before = best()
+    lines = runner.python_peers("lstm", cores)
+    if not lines:
+        raise Skipped("no Python peer is installed (bench/peers/python/setup)")
+    ours = min(before, best())
+    peers = {f'{line["framework"]} {line["version"]} {line["variant"]}': line["best_us"]
+             for line in lines}
+    return ours / min(peers.values()), {"best_us": ours, "peers_us": peers}
+
+
 def place_row(runner, nodes, bench):
     """Reads and places a training graph of tools/make_graph on four GPUs and a CPU."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
@@ -452,6 +470,7 @@ ROWS += [
 ]
 ROWS += [
     ("resnet18_step_over_libtorch", "x", 1, 1 / 1.3, lambda r: libtorch_row(r, "resnet18", 4)),
+    ("lstm_step_over_peers", "x", 1.0, 1 / 1.5, lambda r: lstm_row(r, 2)),
     ("gpt_step_over_libtorch", "x", 1 / 1.3, 1 / 1.8, lambda r: libtorch_row(r, "gpt", 4)),
 ]
 for _model in MODELS:
