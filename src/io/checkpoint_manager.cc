@@ -153,10 +153,11 @@ void CheckpointManager::Impl::remove_old() {
   int64_t kept_at = 0;
   std::vector<Numbered> stays;
   size_t extra = 0;
-  for (const Numbered& c : list) extra += !io::is_file(keep_mark(c.path));
+  for (const Numbered& c : list)
+    extra += !io::is_regular_file(keep_mark(c.path));
   for (const Numbered& c : list) {
     const int64_t at = seconds_of(c.path);
-    if (io::is_file(keep_mark(c.path))) {
+    if (io::is_regular_file(keep_mark(c.path))) {
       kept_at = at;
       stays.push_back(c);
       continue;

@@ -180,7 +180,7 @@ void make_folder(const std::string& folder, const std::string& subject) {
 
 void remove_file(const std::string& path) { unlink(path.c_str()); }
 
-bool is_file(const std::string& path) {
+bool is_regular_file(const std::string& path) {
   struct stat found;
   return stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode);
 }

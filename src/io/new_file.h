@@ -66,7 +66,7 @@ void make_folder(const std::string& folder, const std::string& subject);
 // Deletes a file, if there is one; what cannot be deleted stays.
 void remove_file(const std::string& path);
 
-bool is_file(const std::string& path);
+bool is_regular_file(const std::string& path);
 
 // Returns what stands before the last slash, "." when there is none.
 std::string folder_of(const std::string& path);

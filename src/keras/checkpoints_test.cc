@@ -80,7 +80,7 @@ void compile_small(Model& model, int slices = 0) {
        .slices = slices});
 }
 
-std::vector<float> all_weights(const Model& model) {
+std::vector<float> weight_floats(const Model& model) {
   std::vector<float> all;
   for (const Tensor& t : model.get_weights()) {
     for (const float v : t.to_vector<float>()) all.push_back(v);
@@ -126,12 +126,12 @@ TEST(SaveWeights, AnotherModelComputesTheSame) {
   one.save_weights(dir / "w");
   Sequential two = small_cnn();
   two.load_weights(dir / "w");
-  EXPECT_EQ(all_weights(two), all_weights(one));
+  EXPECT_EQ(weight_floats(two), weight_floats(one));
   for (const Variable& v : two.weights()) {
     mark_torn(variable_state(v.handle()), "a test");
   }
   two.load_weights(dir / "w.safetensors");
-  EXPECT_EQ(all_weights(two), all_weights(one));
+  EXPECT_EQ(weight_floats(two), weight_floats(one));
 }
 
 TEST(SaveWeights, RefusesOtherFormatsWithTheCallThatIsMeant) {
@@ -154,13 +154,13 @@ TEST(SaveWeights, RefusesWhatDoesNotFitAndLoadsNothing) {
   small_mlp().save_weights(dir / "w");
   Sequential other({InputLayer({6, 6, 1}), Flatten(), Dense(9), Dense(5),
                     Dense(3, {.name = "more"})});
-  const std::vector<float> before = all_weights(other);
+  const std::vector<float> before = weight_floats(other);
   expect_error<errors::InvalidArgument>(
       [&] { other.load_weights(dir / "w"); },
       "\"dense/kernel\" is F32 [36,8] in the file and float32 [36,9]");
   expect_error<errors::InvalidArgument>([&] { other.load_weights(dir / "w"); },
                                         "checkpoints_test.cc");
-  EXPECT_EQ(all_weights(other), before);
+  EXPECT_EQ(weight_floats(other), before);
   other.load_weights(dir / "w", {.skip_mismatch = true});
   expect_error<errors::NotFound>([&] { other.load_weights(dir / "none"); },
                                  "none.safetensors");
@@ -208,7 +208,7 @@ TEST(ModelCheckpoint, SavesTheFilesOfTheArticle) {
   EXPECT_TRUE(exists(dir / "training_checkpoints/ckpt_1.safetensors"));
   Sequential again = small_mlp();
   again.load_weights(dir / "training_checkpoints/ckpt_2");
-  EXPECT_EQ(all_weights(again), all_weights(model));
+  EXPECT_EQ(weight_floats(again), weight_floats(model));
 }
 
 TEST(ModelCheckpoint, SavesTheBestAlone) {
@@ -301,7 +301,7 @@ TEST(Checkpoint, ModelsGoOnEqualToTheBitInAnotherObject) {
     status.assert_consumed();
     EXPECT_EQ(status.deferred().empty(), built);
     steps(two, 4);
-    EXPECT_EQ(all_weights(two), all_weights(one)) << built;
+    EXPECT_EQ(weight_floats(two), weight_floats(one)) << built;
     EXPECT_EQ(two.metrics_result(), one.metrics_result());
   }
 }
@@ -394,7 +394,7 @@ std::pair<std::vector<float>, History> live(const Job& job,
                                .verbose = 0,
                                .callbacks = list,
                                .validation_data = {images(8), digits_of(8)}});
-  return {all_weights(model), h};
+  return {weight_floats(model), h};
 }
 
 // Kills the job after each number of steps in turn; every life goes on from
@@ -496,7 +496,7 @@ TEST(BackupAndRestore, RestoresOtherCallbacksAndTheStepsOfAnEpoch) {
                         .verbose = 0,
                         .callbacks = std::move(list),
                         .steps_per_epoch = 5});
-    return all_weights(model);
+    return weight_floats(model);
   };
   const auto whole = run({});
   for (const bool first : {true, false}) {

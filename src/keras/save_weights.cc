@@ -79,7 +79,7 @@ void Model::save_weights(const std::string& filepath,
   for (const auto& [name, v] : made_weights(*this, call)) {
     list.push_back({name, v.value(site)});
   }
-  if (!options.overwrite && io::is_file(path)) {
+  if (!options.overwrite && io::is_regular_file(path)) {
     throw errors::AlreadyExists(
         fmt::format("{}: \"{}\" exists; expected a new name, or "
                     "{{.overwrite = true}}",
@@ -93,7 +93,7 @@ void Model::save_weights(const std::string& filepath,
 void Model::load_weights(const std::string& filepath,
                          const LoadWeightsOptions& options, Site site) const {
   const std::string call = weights_call("load_weights", *this, site);
-  const std::string path = io::is_file(filepath)
+  const std::string path = io::is_regular_file(filepath)
                                ? filepath
                                : weights_file(filepath, "safetensors", call);
   const auto weights = made_weights(*this, call);
