@@ -173,7 +173,15 @@ void Fields::operator()(const char* name, std::vector<double>& v) {
   if (!reading()) return put(name, std::vector<Config>(v.begin(), v.end()));
   read(name, [&](const Config& c) {
     std::vector<double> list;
-    for (const Config& e : c.as_list()) list.push_back(e.as_double());
+    // Keras takes one without a list, and writes tensors as objects.
+    const bool tensor = c.contains("config") && c.contains("class_name") &&
+                        c.at("class_name") == Config("__tensor__");
+    const Config all = tensor ? c.at("config").at("value") : c;
+    if (all.kind() != Config::Kind::kList) {
+      v = {all.as_double()};
+      return;
+    }
+    for (const Config& e : all.as_list()) list.push_back(e.as_double());
     v = list;
   });
 }
@@ -265,6 +273,14 @@ void Fields::operator()(const char* name, std::optional<Layer>& v) {
     return put(name, v ? layers::serialize(*v) : Config(nullptr));
   }
   if (const auto c = get(name)) v = layers::deserialize(*c, site_);
+}
+
+void Fields::text_or_null(const char* name, std::string& v) {
+  if (!reading()) return put(name, v.empty() ? Config(nullptr) : Config(v));
+  if (in_.contains(name) && in_.at(name).kind() == Config::Kind::kNull) {
+    v.clear();
+  }
+  (*this)(name, v);
 }
 
 void Fields::activation(const char* name, std::string& v) {

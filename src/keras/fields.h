@@ -84,6 +84,8 @@ class Fields {
   }
   // An activation's name; Keras writes "linear" for none.
   void activation(const char* name, std::string& v);
+  // A text; null stands for "".
+  void text_or_null(const char* name, std::string& v);
   // A number that Keras writes as a list of one.
   void one(const char* name, int64_t& v);
   void one(const char* name, std::optional<int64_t>& v);

@@ -1,127 +1,107 @@
+// The handle, and metrics that are means.
+
 #include "berth/keras/metrics.h"
 
 #include <fmt/format.h>
 
-#include <mutex>
-#include <optional>
+#include <numeric>
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/classes.h"
-#include "keras/custom_objects.h"
 #include "keras/layer_state.h"
-#include "keras/targets.h"
+#include "keras/metric_names.h"
+#include "keras/metric_parts.h"
 
 namespace berth::keras {
 
-struct Metric::State {
-  std::string name;
-  Fn fn;
-  std::shared_ptr<const Description> description;
-  std::once_flag once;
-  Variable total, count;
+MetricBase::MetricBase(std::string name) : name_(std::move(name)) {}
+MetricBase::~MetricBase() = default;
 
-  // Lifted: the first update is usually in a trace. The caller's line stays.
-  void make() {
-    std::call_once(once, [&] {
-      const Site site = t_state.site;
-      const Lifted lifted;
-      const auto zero = [&](const char* what) {
-        // Replicas add up what each saw.
-        return Variable(zeros({}, float32, site),
-                        {.name = name + "/" + what,
-                         .trainable = false,
-                         .aggregation = VariableAggregation::kSum},
-                        site);
-      };
-      total = zero("total");
-      count = zero("count");
-    });
+void MetricBase::update_state(const Tensor&, const Tensor&, const Tensor&) {
+  fail_metric(name_, "takes values alone; expected update_state(values)");
+}
+void MetricBase::update_values(const Tensor&, const Tensor&) {
+  fail_metric(name_,
+              "takes targets and predictions; expected update_state(y_true, "
+              "y_pred)");
+}
+
+// Lifted: the first update is usually in a trace. The caller's line stays.
+void MetricBase::make(const Shape* y_true, const Shape* y_pred) {
+  const std::lock_guard lock(mutex_);
+  if (built_ || (!y_pred && needs_shapes())) return;
+  const Lifted lifted;
+  const Shape none;
+  try {
+    build(y_true ? *y_true : none, y_pred ? *y_pred : none);
+  } catch (...) {
+    variables_.clear();
+    throw;
   }
-};
+  built_ = true;
+}
+
+Variable MetricBase::add_variable(const std::string& name, const Shape& shape) {
+  // Replicas add up what each saw.
+  const Site site = t_state.site;
+  if (!shape.is_fully_defined()) {
+    fail_metric(name_, fmt::format("\"{}\" would have shape {}; expected known "
+                                   "dimensions, all but the batch",
+                                   name, shape.str()));
+  }
+  variables_.push_back(Variable(zeros(shape, float32, site),
+                                {.name = name_ + "/" + name,
+                                 .trainable = false,
+                                 .aggregation = VariableAggregation::kSum},
+                                site));
+  return variables_.back();
+}
 
 namespace {
 
-Tensor as_float(const Tensor& x) {
-  return x.dtype() == float32 ? x : math::cast(x, float32, t_state.site);
-}
+// The mean of what fn says, or of values.
+class MeanMetric final : public MetricBase {
+ public:
+  MeanMetric(std::string name, Metric::Fn fn)
+      : MetricBase(std::move(name)), fn_(std::move(fn)) {}
 
-Tensor sparse_accuracy(const Tensor& y_true, const Tensor& y_pred) {
-  const Site site = t_state.site;
-  const Tensor y = class_labels("accuracy", y_true, y_pred);
-  const Tensor best = math::argmax(y_pred, -1, site);
-  const Tensor labels = y.dtype() == int64 ? y : math::cast(y, int64, site);
-  return as_float(math::equal(labels, best, site));
-}
-
-Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred) {
-  const Site site = t_state.site;
-  const Tensor y = like_prediction("accuracy", y_true, y_pred);
-  return as_float(math::equal(math::argmax(y, -1, site),
-                              math::argmax(y_pred, -1, site), site));
-}
-
-Tensor binary_accuracy(const Tensor& y_true, const Tensor& y_pred) {
-  const Tensor y = like_prediction("accuracy", y_true, y_pred);
-  return as_float(math::equal(y > 0.5, y_pred > 0.5, t_state.site));
-}
-
-// Keras' choice for "accuracy".
-Tensor accuracy(const Tensor& y_true, const Tensor& y_pred) {
-  const int rank = y_pred.rank();
-  if (rank == 0 || y_pred.shape()[rank - 1] == 1) {
-    return binary_accuracy(y_true, y_pred);
+  void build(const Shape&, const Shape&) override {
+    total_ = add_variable("total");
+    count_ = add_variable("count");
   }
-  const int r = y_true.rank();
-  const bool labels = r + 1 == rank || (r > 0 && y_true.shape()[r - 1] == 1);
-  return labels ? sparse_accuracy(y_true, y_pred)
-                : categorical_accuracy(y_true, y_pred);
-}
+  void update_state(const Tensor& y_true, const Tensor& y_pred,
+                    const Tensor& weight) override {
+    if (!fn_) return MetricBase::update_state(y_true, y_pred, weight);
+    update_values(fn_(y_true, y_pred), weight);
+  }
+  void update_values(const Tensor& values, const Tensor& weight) override {
+    const Site site = t_state.site;
+    Tensor v = metric_floats(values);
+    const int64_t n = v.num_elements();
+    const auto sum = [&](const Tensor& t) {
+      return t.rank() == 0 ? t : math::reduce_sum(t, {}, site);
+    };
+    if (weight.defined()) {
+      const Tensor w = spread_weights(name(), weight, v);
+      total_.assign_add(sum(math::multiply(v, w, site)), site);
+      count_.assign_add(sum(w), site);
+      return;
+    }
+    total_.assign_add(sum(v), site);
+    count_.assign_add(
+        n >= 0 ? constant(static_cast<float>(n)) : sum(ones_like(v, site)),
+        site);
+  }
+  Tensor result() override {
+    return constant(quotient(values_of(total_)[0], values_of(count_)[0]));
+  }
 
-Tensor squared_errors(const Tensor& y_true, const Tensor& y_pred) {
-  const Tensor y = like_prediction("mean_squared_error", y_true, y_pred);
-  return math::squared_difference(y_pred, y, t_state.site);
-}
-
-// Fields of a metric that kMake, the public function, makes.
-template <Metric (*kMake)(metrics::MetricOptions)>
-struct PlainMetricArgs {
-  metrics::MetricOptions o;
-  void fields(Fields& f) { f("name", o.name); }
-  Metric make() const { return kMake(o); }
+ private:
+  const Metric::Fn fn_;
+  Variable total_, count_;
 };
-// What stands for the others, and one registered by name.
-struct NamedMetricArgs {
-  void fields(Fields&) {}
-  Metric make() const { return "accuracy"; }
-};
-
-Metric metric_by_name(const std::string& name) {
-  using namespace metrics;
-  if (name == "accuracy" || name == "acc") {
-    return {name, &accuracy, description("accuracy", NamedMetricArgs())};
-  }
-  if (name == "sparse_categorical_accuracy") {
-    return SparseCategoricalAccuracy();
-  }
-  if (name == "categorical_accuracy") return CategoricalAccuracy();
-  if (name == "binary_accuracy") return BinaryAccuracy();
-  if (name == "mse" || name == "mean_squared_error") {
-    return MeanSquaredError({.name = name});
-  }
-  if (const MetricFactory own = find_custom_object(name).metric) {
-    return own(Config());
-  }
-  throw errors::InvalidArgument(fmt::format(
-      "there is no metric \"{}\"; expected accuracy, "
-      "sparse_categorical_accuracy, categorical_accuracy, binary_accuracy, mse",
-      name));
-}
-
-std::string name_or(const metrics::MetricOptions& o, const char* name) {
-  return o.name.empty() ? name : o.name;
-}
 
 }  // namespace
 
@@ -129,101 +109,75 @@ Metric::Metric(const char* name) : Metric(metric_by_name(name ? name : "")) {}
 Metric::Metric(const std::string& name) : Metric(metric_by_name(name)) {}
 Metric::Metric(std::string name, Fn fn,
                std::shared_ptr<const Description> description)
-    : state_(std::make_shared<State>()) {
-  state_->description = std::move(description);
-  state_->name = std::move(name);
-  state_->fn = std::move(fn);
+    : Metric(std::make_shared<MeanMetric>(std::move(name), std::move(fn))) {
+  base_->description = std::move(description);
 }
-
-void Metric::update_state(const Tensor& y_true, const Tensor& y_pred) const {
-  if (!state_->fn) {
-    throw errors::InvalidArgument(fmt::format(
-        "metric \"{}\" takes values alone; expected update_state(values)",
-        name()));
+Metric::Metric(std::shared_ptr<MetricBase> base) : base_(std::move(base)) {
+  if (base_ == nullptr) {
+    throw errors::InvalidArgument(
+        "a Metric was made of a null pointer; expected one to a MetricBase: "
+        "write keras::make_metric<YourMetric>()");
   }
-  update_state(state_->fn(y_true, y_pred));
 }
 
+void Metric::update_state(const Tensor& y_true, const Tensor& y_pred,
+                          const Tensor& sample_weight) const {
+  const Shape &a = y_true.shape(), &b = y_pred.shape();
+  base_->make(&a, &b);
+  base_->update_state(y_true, y_pred, sample_weight);
+}
 void Metric::update_state(const Tensor& values) const {
-  state_->make();
-  const Site site = t_state.site;
-  const Tensor v = as_float(values);
-  const int64_t n = v.num_elements();
-  state_->total.assign_add(v.rank() == 0 ? v : math::reduce_sum(v, {}, site),
-                           site);
-  state_->count.assign_add(n >= 0
-                               ? constant(static_cast<float>(n))
-                               : math::reduce_sum(ones_like(v, site), {}, site),
-                           site);
+  update_state(values, MetricWeights());
+}
+void Metric::update_state(const Tensor& values,
+                          const MetricWeights& weights) const {
+  const Shape& s = values.shape();
+  base_->make(&s, &s);
+  base_->update_values(values, weights.sample_weight);
 }
 
+Tensor Metric::result_tensor() const {
+  base_->make(nullptr, nullptr);
+  return base_->built() ? base_->result() : constant(0.0);
+}
 double Metric::result() const {
-  state_->make();
-  const double n = state_->count.value().item<double>();
-  return n == 0 ? 0 : state_->total.value().item<double>() / n;
+  const Tensor r = result_tensor();
+  if (r.rank() == 0) {
+    return r.dtype() == float64 ? r.item<double>()
+                                : math::cast(r, float64).item<double>();
+  }
+  const std::vector<double> all =
+      (r.dtype() == float64 ? r : math::cast(r, float64)).to_vector<double>();
+  return quotient(std::accumulate(all.begin(), all.end(), 0.0),
+                  static_cast<double>(all.size()));
 }
-
 void Metric::reset_state() const {
-  state_->make();
-  const Tensor zero = constant(0.f);
-  state_->total.assign(zero);
-  state_->count.assign(zero);
+  for (const Variable& v : variables()) {
+    v.assign(zeros(v.shape(), v.dtype()));
+  }
 }
 
-const std::string& Metric::name() const { return state_->name; }
+const std::string& Metric::name() const { return base_->name(); }
 const std::shared_ptr<const Description>& Metric::description() const {
-  return state_->description;
+  return base_->description;
 }
-Variable Metric::total() const {
-  state_->make();
-  return state_->total;
-}
-Variable Metric::count() const {
-  state_->make();
-  return state_->count;
+std::vector<Variable> Metric::variables() const {
+  base_->make(nullptr, nullptr);
+  return base_->variables();
 }
 
-namespace metrics {
+namespace {
 
-Metric Mean(MetricOptions o) {
-  return {name_or(o, "mean"), nullptr,
-          description("Mean", PlainMetricArgs<&Mean>{o})};
-}
-Metric SparseCategoricalAccuracy(MetricOptions o) {
-  return {name_or(o, "sparse_categorical_accuracy"), &sparse_accuracy,
-          description("SparseCategoricalAccuracy",
-                      PlainMetricArgs<&SparseCategoricalAccuracy>{o})};
-}
-Metric CategoricalAccuracy(MetricOptions o) {
-  return {name_or(o, "categorical_accuracy"), &categorical_accuracy,
-          description("CategoricalAccuracy",
-                      PlainMetricArgs<&CategoricalAccuracy>{o})};
-}
-Metric BinaryAccuracy(MetricOptions o) {
-  return {name_or(o, "binary_accuracy"), &binary_accuracy,
-          description("BinaryAccuracy", PlainMetricArgs<&BinaryAccuracy>{o})};
-}
-Metric MeanSquaredError(MetricOptions o) {
-  return {
-      name_or(o, "mean_squared_error"), &squared_errors,
-      description("MeanSquaredError", PlainMetricArgs<&MeanSquaredError>{o})};
+Variable part_of_mean(const Metric& m, size_t i) {
+  if (dynamic_cast<MeanMetric*>(m.base().get())) return m.variables()[i];
+  throw errors::FailedPrecondition(fmt::format(
+      "metric \"{}\" is no mean and has no total and count; see variables()",
+      m.name()));
 }
 
-}  // namespace metrics
+}  // namespace
 
-void add_metric_classes(Classes& c);
-void add_metric_classes(Classes& c) {
-  using namespace metrics;
-  auto& all = c.metrics;
-  all["accuracy"] = &made_of<Metric, NamedMetricArgs>;
-  all["Mean"] = &made_of<Metric, PlainMetricArgs<&Mean>>;
-  all["SparseCategoricalAccuracy"] =
-      &made_of<Metric, PlainMetricArgs<&SparseCategoricalAccuracy>>;
-  all["CategoricalAccuracy"] =
-      &made_of<Metric, PlainMetricArgs<&CategoricalAccuracy>>;
-  all["BinaryAccuracy"] = &made_of<Metric, PlainMetricArgs<&BinaryAccuracy>>;
-  all["MeanSquaredError"] =
-      &made_of<Metric, PlainMetricArgs<&MeanSquaredError>>;
-}
+Variable Metric::total() const { return part_of_mean(*this, 0); }
+Variable Metric::count() const { return part_of_mean(*this, 1); }
 
 }  // namespace berth::keras

@@ -1,15 +1,21 @@
 // metrics: what training reports (tf.keras.metrics).
 //
-// A Metric is a value handle of a running mean whose total and count are
-// variables: update_state() inside a traced step becomes part of its plan, and
-// only result() reads values back. Updates of one metric must not overlap.
+// A Metric is a value handle. What it has counted is in variables:
+// update_state() inside a traced step becomes part of its plan, and only
+// result() reads values back. Batches may differ in size and be spread over
+// replicas: results are those of all samples at once. Updates of one metric
+// must not overlap.
 
 #ifndef BERTH_KERAS_METRICS_H_
 #define BERTH_KERAS_METRICS_H_
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "berth/keras/losses.h"
 #include "berth/tensor.h"
@@ -19,54 +25,274 @@ namespace berth::keras {
 
 struct Description;  // keras/fields.h
 
+// What a metric does. Derive from it for one of your own:
+//   class Largest : public keras::MetricBase {
+//    public:
+//     Largest() : MetricBase("largest") {}
+//     void build(const Shape&, const Shape&) override {
+//       sum_ = add_variable("sum");
+//     }
+//     void update_state(const Tensor&, const Tensor& y_pred,
+//                       const Tensor&) override {
+//       sum_.assign_add(math::reduce_max(y_pred));
+//     }
+//     Tensor result() override { return sum_.value(); }
+//    private:
+//     Variable sum_;
+//   };
+//   auto metric = keras::make_metric<Largest>();
+class MetricBase {
+ public:
+  explicit MetricBase(std::string name);
+  virtual ~MetricBase();
+  MetricBase(const MetricBase&) = delete;
+  MetricBase& operator=(const MetricBase&) = delete;
+
+  // Makes the variables with add_variable(); called once, before the first
+  // update, outside of any trace. Dimensions may be unknown (-1).
+  virtual void build(const Shape& y_true, const Shape& y_pred) = 0;
+  // False: build() makes the same whatever the shapes, so that variables can be
+  // made before there is data.
+  virtual bool needs_shapes() const { return false; }
+  // Adds a batch, with assign_add(): replicas add up what each saw.
+  // sample_weight is an empty Tensor, or has the shape of the values or its
+  // first axes. The default throws errors::InvalidArgument.
+  virtual void update_state(const Tensor& y_true, const Tensor& y_pred,
+                            const Tensor& sample_weight);
+  // The same of a metric of values, such as Mean.
+  virtual void update_values(const Tensor& values, const Tensor& sample_weight);
+  // A scalar, or one value per class or output.
+  virtual Tensor result() = 0;
+
+  const std::string& name() const { return name_; }
+  const std::vector<Variable>& variables() const { return variables_; }
+  // Calls build() if it was not called and can be.
+  void make(const Shape* y_true, const Shape* y_pred);
+  bool built() const { return built_; }
+  // How it was made, for configs; null: get_config() is not there.
+  std::shared_ptr<const Description> description;
+
+ protected:
+  // Makes a float32 variable "metric/name" of zeros; in build() only.
+  Variable add_variable(const std::string& name, const Shape& shape = {});
+
+ private:
+  const std::string name_;
+  std::mutex mutex_;
+  bool built_ = false;
+  std::vector<Variable> variables_;
+};
+
+// Of update_state(values, {.sample_weight = w}).
+struct MetricWeights {
+  Tensor sample_weight;
+};
+
 class Metric {
  public:
   // One value per sample.
   using Fn = std::function<Tensor(const Tensor& y_true, const Tensor& y_pred)>;
 
-  // Finds one by Keras' name: sparse_categorical_accuracy,
-  // categorical_accuracy, binary_accuracy, mse, or accuracy, which takes of
-  // these what fits the shapes, as Keras does: binary for y_pred [n, 1],
+  // Finds one by Keras' name: "mse", "precision", "auc",
+  // "top_k_categorical_accuracy", ... (the functions below in snake case, with
+  // their defaults), or accuracy (acc), which is binary for y_pred [n, 1],
   // sparse for labels of one axis less, else categorical. Throws
   // errors::InvalidArgument for another name.
   Metric(const char* name);         // NOLINT: {.metrics = {"accuracy"}}
   Metric(const std::string& name);  // NOLINT
+  // The mean of fn's values; without fn of the values themselves.
   Metric(std::string name, Fn fn,
          std::shared_ptr<const Description> description = nullptr);
+  explicit Metric(std::shared_ptr<MetricBase> base);
 
-  // Adds the values of one batch; in strategy.run() those of all replicas.
-  void update_state(const Tensor& y_true, const Tensor& y_pred) const;
+  // Adds one batch; in strategy.run() those of all replicas. sample_weight
+  // has the shape of the targets or its first axes, such as [n].
+  void update_state(const Tensor& y_true, const Tensor& y_pred,
+                    const Tensor& sample_weight = {}) const;
   void update_state(const Tensor& values) const;
-  // The mean so far; 0 when there is nothing. Reads it back.
+  void update_state(const Tensor& values, const MetricWeights& weights) const;
+  // What it is so far; 0 when there is nothing. Reads it back. Of several
+  // values, as F1Score's without average, the mean.
   double result() const;
+  // The same, all of it.
+  Tensor result_tensor() const;
   void reset_state() const;
 
   const std::string& name() const;
+  // What it has counted; empty as long as only data can say its shape.
+  std::vector<Variable> variables() const;
+  const std::shared_ptr<MetricBase>& base() const { return base_; }
   // How it was made, for configs; null: of a function.
   const std::shared_ptr<const Description>& description() const;
+  // Of means. Throw errors::FailedPrecondition for other metrics.
   Variable total() const;
   Variable count() const;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<MetricBase> base_;
 };
+
+template <class T, class... Args>
+Metric make_metric(Args&&... args) {
+  return Metric(std::make_shared<T>(std::forward<Args>(args)...));
+}
 
 namespace metrics {
 
 struct MetricOptions {
-  std::string name = {};
+  std::string name = {};  // Keras' when empty
 };
 
-// Takes values: update_state(values).
+// Mean and sum of values: update_state(values). MeanTensor: of each element of
+// values of one shape.
 Metric Mean(MetricOptions options = {});
-// Share of samples whose largest y_pred stands where labels [n] say.
-Metric SparseCategoricalAccuracy(MetricOptions options = {});
-// The same for one-hot labels [n, c].
+Metric Sum(MetricOptions options = {});
+Metric MeanTensor(MetricOptions options = {});
+
+// Share of elements equal to the target.
+Metric Accuracy(MetricOptions options = {});
+struct BinaryAccuracyOptions {
+  double threshold = 0.5;
+  std::string name = {};
+};
+// Share of elements on the right side of the threshold.
+Metric BinaryAccuracy(BinaryAccuracyOptions options = {});
+// Share of samples whose largest y_pred stands where one-hot labels [n, c], or
+// numbers [n], say.
 Metric CategoricalAccuracy(MetricOptions options = {});
-// Share of elements on the right side of 0.5.
-Metric BinaryAccuracy(MetricOptions options = {});
+Metric SparseCategoricalAccuracy(MetricOptions options = {});
+struct TopKOptions {
+  int64_t k = 5;
+  std::string name = {};
+};
+// The same when it is among the k largest.
+Metric TopKCategoricalAccuracy(TopKOptions options = {});
+Metric SparseTopKCategoricalAccuracy(TopKOptions options = {});
+
+// Means of the losses of these names (losses.h).
 Metric MeanSquaredError(MetricOptions options = {});
+Metric MeanAbsoluteError(MetricOptions options = {});
+Metric MeanAbsolutePercentageError(MetricOptions options = {});
+Metric MeanSquaredLogarithmicError(MetricOptions options = {});
+Metric LogCoshError(MetricOptions options = {});
+Metric Poisson(MetricOptions options = {});
+Metric KLDivergence(MetricOptions options = {});
+Metric Hinge(MetricOptions options = {});
+Metric SquaredHinge(MetricOptions options = {});
+Metric CategoricalHinge(MetricOptions options = {});
+struct CrossentropyMetricOptions {
+  bool from_logits = false;
+  double label_smoothing = 0;
+  std::string name = {};
+};
+Metric BinaryCrossentropy(CrossentropyMetricOptions options = {});
+Metric CategoricalCrossentropy(CrossentropyMetricOptions options = {});
+Metric SparseCategoricalCrossentropy(CrossentropyMetricOptions options = {});
+struct AxisOptions {
+  int64_t axis = -1;
+  std::string name = {};
+};
+// Mean cosine of the angle between y_true and y_pred along `axis`; Pearson's
+// and Lin's correlation along it.
+Metric CosineSimilarity(AxisOptions options = {});
+Metric PearsonCorrelation(AxisOptions options = {});
+Metric ConcordanceCorrelation(AxisOptions options = {});
+Metric RootMeanSquaredError(MetricOptions options = {});
+
+struct R2ScoreOptions {
+  // Of outputs: "uniform_average", "variance_weighted_average" or "", all.
+  std::string class_aggregation = "uniform_average";
+  int64_t num_regressors = 0;  // above 0: the adjusted score
+  std::string name = {};
+};
+// 1 - squared errors / squared distances from the mean, of [n, outputs].
+Metric R2Score(R2ScoreOptions options = {});
+
+// Of labels of 0 and 1 and predictions of probabilities, of which those above a
+// threshold count as positive. Several thresholds give a value each.
+struct ConfusionOptions {
+  std::vector<double> thresholds = {0.5};
+  std::string name = {};
+};
+Metric TruePositives(ConfusionOptions options = {});
+Metric TrueNegatives(ConfusionOptions options = {});
+Metric FalsePositives(ConfusionOptions options = {});
+Metric FalseNegatives(ConfusionOptions options = {});
+
+struct PrecisionOptions {
+  std::vector<double> thresholds = {};   // 0.5, or with top_k none
+  std::optional<int64_t> top_k = {};     // only the k largest are positive
+  std::optional<int64_t> class_id = {};  // only this class, of the last axis
+  std::string name = {};
+};
+// True positives of all predicted ones; of all labelled ones.
+Metric Precision(PrecisionOptions options = {});
+Metric Recall(PrecisionOptions options = {});
+
+struct AtValueOptions {
+  int64_t num_thresholds = 200;
+  std::optional<int64_t> class_id = {};
+  std::string name = {};
+};
+// The best of the first where the second is at least `value`.
+Metric SensitivityAtSpecificity(double value, AtValueOptions options = {});
+Metric SpecificityAtSensitivity(double value, AtValueOptions options = {});
+Metric PrecisionAtRecall(double value, AtValueOptions options = {});
+Metric RecallAtPrecision(double value, AtValueOptions options = {});
+
+struct AUCOptions {
+  int64_t num_thresholds = 200;
+  std::string curve = "ROC";                       // or "PR", "PRGAIN"
+  std::string summation_method = "interpolation";  // "minoring", "majoring"
+  std::vector<double> thresholds = {};  // between 0 and 1, instead of a number
+  bool multi_label = false;             // the mean of the areas of each label
+  std::vector<double> label_weights = {};
+  bool from_logits = false;
+  std::string name = {};
+};
+// Area under a curve that is known at the thresholds.
+Metric AUC(AUCOptions options = {});
+
+struct FBetaScoreOptions {
+  std::string average = {};  // "micro", "macro", "weighted"; "": per class
+  double beta = 1;
+  std::optional<double> threshold = {};  // else the largest is positive
+  std::string name = {};
+};
+struct F1ScoreOptions {
+  std::string average = {};
+  std::optional<double> threshold = {};
+  std::string name = {};
+};
+// Harmonic mean of precision and recall, recall counting beta times, of
+// [n, classes].
+Metric FBetaScore(FBetaScoreOptions options = {});
+Metric F1Score(F1ScoreOptions options = {});
+
+struct IoUOptions {
+  std::vector<int64_t> target_class_ids = {};
+  std::optional<int64_t> ignore_class = {};
+  bool sparse_y_true = true;  // numbers of classes, else one-hot along axis
+  bool sparse_y_pred = true;
+  int64_t axis = -1;
+  std::string name = {};
+};
+struct BinaryIoUOptions {
+  std::vector<int64_t> target_class_ids = {0, 1};
+  double threshold = 0.5;
+  std::string name = {};
+};
+// Intersection over union of the elements that have a class in y_true and in
+// y_pred: the mean over the classes that were seen, of target_class_ids or all.
+Metric IoU(int64_t num_classes, IoUOptions options);
+Metric MeanIoU(int64_t num_classes, IoUOptions options = {});
+Metric OneHotIoU(int64_t num_classes, IoUOptions options);
+Metric OneHotMeanIoU(int64_t num_classes, IoUOptions options = {});
+Metric BinaryIoU(BinaryIoUOptions options = {});
+
+// How often class i was predicted as j: [classes, classes]. Takes numbers of
+// classes, or y_pred [n, classes], of which the largest counts.
+Metric ConfusionMatrix(int64_t num_classes, MetricOptions options = {});
 
 }  // namespace metrics
 }  // namespace berth::keras
