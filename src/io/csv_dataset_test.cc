@@ -136,6 +136,7 @@ TEST(CsvDataset, NamesLineAndColumnOfWhatIsWrong) {
 TEST(CsvDataset, ReadsFilesOfManyWindows) {
   const TempDir dir;
   std::ofstream out(dir / "f");
+  out.precision(9);
   Words words;
   Floats numbers;
   for (int i = 0; i < 20000; ++i) {

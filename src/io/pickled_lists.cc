@@ -15,11 +15,11 @@ namespace {
 
 constexpr size_t kMostStack = size_t{1} << 26;
 
-enum class Kind : uint8_t { kMark, kInt, kList, kTuple, kOther };
+enum class Kind : uint8_t { kMark, kInt, kText, kList, kTuple, kOther };
 
 struct Value {
   Kind kind = Kind::kOther;
-  int64_t number = 0;  // kInt: the value; kList, kTuple: its index
+  int64_t number = 0;  // kInt: the value; kText, kList, kTuple: its index
 };
 
 [[noreturn]] void other_pickle(const std::string& what) {
@@ -165,7 +165,7 @@ class PickleReader {
   size_t most_;  // no file has as many values as bytes
   std::vector<Value> stack_, memo_;
   std::vector<std::vector<Value>> items_;  // of lists and tuples
-  std::vector<std::string_view> texts_;    // for STACK_GLOBAL: the last two
+  std::vector<std::string_view> texts_;    // for STACK_GLOBAL
   int64_t result_ = -1;
 };
 
@@ -186,10 +186,12 @@ bool PickleReader::step() {
       return true;
     }
     case 0x93: {  // STACK_GLOBAL
-      pop();
-      pop();
-      if (texts_.size() < 2) other_pickle("a name without its texts");
-      name(texts_[texts_.size() - 2], texts_.back());
+      const Value object = pop(), module = pop();
+      if (object.kind != Kind::kText || module.kind != Kind::kText) {
+        other_pickle("a name without its texts");
+      }
+      name(texts_[static_cast<size_t>(module.number)],
+           texts_[static_cast<size_t>(object.number)]);
       return true;
     }
     case 'R':
@@ -232,7 +234,7 @@ bool PickleReader::step() {
 bool PickleReader::step_value(uint8_t op) {
   const auto text = [&](int bytes) {
     texts_.push_back(take(number(bytes)));
-    push(Kind::kOther);
+    push(Kind::kText, static_cast<int64_t>(texts_.size()) - 1);
   };
   switch (op) {
     case 'K':
