@@ -12,6 +12,7 @@
 #define BERTH_KERAS_H_
 
 #include "berth/keras/activations.h"
+#include "berth/keras/applications.h"
 #include "berth/keras/attention_layers.h"
 #include "berth/keras/augmentation_layers.h"
 #include "berth/keras/callbacks.h"
@@ -35,6 +36,7 @@
 #include "berth/keras/saving.h"
 #include "berth/keras/schedules.h"
 #include "berth/keras/sequence_layers.h"
+#include "berth/keras/utils.h"
 #include "berth/keras/volume_layers.h"
 
 #endif  // BERTH_KERAS_H_

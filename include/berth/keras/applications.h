@@ -1,0 +1,40 @@
+// applications: known networks (tf.keras.applications).
+//
+// Functions that make a model with weights drawn anew; nothing is downloaded.
+// Numbers of parameters are those of Keras' models or of the papers. Options
+// make them smaller, for tests and for one's own data. Throw
+// errors::InvalidArgument for sizes that do not fit.
+
+#ifndef BERTH_KERAS_APPLICATIONS_H_
+#define BERTH_KERAS_APPLICATIONS_H_
+
+#include <string>
+
+#include "berth/keras/models.h"
+
+namespace berth::keras::applications {
+
+// Of networks of images [n, size, size, channels], with values as Keras'
+// preprocess_input gives them.
+struct ImageOptions {
+  bool include_top = true;  // false: the last features [n, h, w, c]
+  int64_t classes = 1000;
+  int64_t image_size = 224;
+  int64_t channels = 3;
+  std::string classifier_activation = "softmax";
+  // Factor of the numbers of channels, Keras' alpha of MobileNet.
+  double alpha = 1;
+  std::string name = {};
+};
+// He et al. 2015: 11,699,112 and 25,636,712 parameters (in ResNet50 of Keras
+// convolutions have biases).
+Model ResNet18(const ImageOptions& options = {}, Site site = Site::here());
+Model ResNet50(const ImageOptions& options = {}, Site site = Site::here());
+// Sandler et al. 2018: 3,538,984 parameters.
+Model MobileNetV2(const ImageOptions& options = {}, Site site = Site::here());
+// Simonyan and Zisserman 2014: 138,357,544 parameters.
+Model VGG16(const ImageOptions& options = {}, Site site = Site::here());
+
+}  // namespace berth::keras::applications
+
+#endif  // BERTH_KERAS_APPLICATIONS_H_
