@@ -83,6 +83,12 @@ struct SnapshotOptions {
 };
 struct BatchOptions {
   bool drop_remainder = false;  // leave a smaller last batch out
+  // Batches that are put together at once, as in MapOptions.
+  int64_t num_parallel_calls = 0;
+  bool deterministic = true;
+};
+struct RebatchOptions {
+  bool drop_remainder = false;
 };
 struct PaddedBatchOptions {
   // One per component; -1 is the largest of the batch, and the default for
@@ -318,7 +324,8 @@ class Dataset {
   // Cuts each element along its first dimension, as from_tensor_slices does.
   Dataset unbatch(Site site = Site::here()) const;
   // Cuts batches anew: of `sizes` in turn.
-  Dataset rebatch(std::vector<int64_t> sizes, const BatchOptions& options = {},
+  Dataset rebatch(std::vector<int64_t> sizes,
+                  const RebatchOptions& options = {},
                   Site site = Site::here()) const;
   // Datasets of `size` neighbours each.
   Windows window(int64_t size, const WindowOptions& options = {},

@@ -88,7 +88,8 @@ std::unique_ptr<ElementStream> BatchNode::elements(const Pass& pass) const {
 Dataset Dataset::batch(int64_t size, const BatchOptions& options,
                        Site site) const {
   check_batch_size("batch", size, site);
-  return make_dataset<BatchNode>(*this, size, options, site);
+  return in_parallel(
+      std::make_shared<const BatchNode>(*this, size, options, site), options);
 }
 
 }  // namespace berth::data

@@ -41,6 +41,11 @@ class CollectNode : public Transform {
   bool drop_remainder_;
 };
 
+// The same batches, of which options.num_parallel_calls are put together at
+// once; `serial` itself where that is 0.
+Dataset in_parallel(std::shared_ptr<const CollectNode> serial,
+                    const BatchOptions& options);
+
 // Throws errors::InvalidArgument unless size is positive.
 void check_batch_size(const char* what, int64_t size, Site site);
 

@@ -89,8 +89,8 @@ class Node {
   virtual std::unique_ptr<ElementStream> elements(const Pass& pass) const;
   // Starts a pass over batches of `size` elements that the node makes itself;
   // null when it has no quicker way than putting elements on top of each other.
-  virtual std::unique_ptr<ElementStream> batches(const Pass&, size_t,
-                                                 bool /*drop_remainder*/) const {
+  virtual std::unique_ptr<ElementStream> batches(
+      const Pass&, size_t, bool /*drop_remainder*/) const {
     return nullptr;
   }
   // Starts a pass over elements, indexed or not.

@@ -126,7 +126,9 @@ const std::vector<TensorSpec>& RaggedNode::specs() const {
 Dataset Dataset::ragged_batch(int64_t size, const BatchOptions& options,
                               Site site) const {
   check_batch_size("ragged_batch", size, site);
-  return make_dataset<RaggedNode>(*this, size, options.drop_remainder, site);
+  return in_parallel(std::make_shared<const RaggedNode>(
+                         *this, size, options.drop_remainder, site),
+                     options);
 }
 
 namespace {

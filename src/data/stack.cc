@@ -88,6 +88,14 @@ Tensor int64_scalar(int64_t value) {
   return t;
 }
 
+Tensor int64_vector(std::span<const int64_t> values) {
+  Tensor t = make_tensor(host_device(), int64,
+                         Shape{static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(),
+            reinterpret_cast<int64_t*>(t.impl()->data()));
+  return t;
+}
+
 TensorSpec joined_spec(const std::string& where, size_t component,
                        const TensorSpec& a, const TensorSpec& b) {
   if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank()) {

@@ -27,8 +27,9 @@ void check_components(const Node& node, std::span<const Tensors> elements,
 TensorSpec joined_spec(const std::string& where, size_t component,
                        const TensorSpec& a, const TensorSpec& b);
 
-// Returns an int64 scalar on the host.
+// Return an int64 scalar, and an int64 vector, on the host.
 Tensor int64_scalar(int64_t value);
+Tensor int64_vector(std::span<const int64_t> values);
 
 }  // namespace berth::data
 

@@ -33,6 +33,8 @@ Dataset tens(const Tensors& e) {
   return Dataset::range(i, i + 30, 10);
 }
 
+Tensors squares_of(const Tensors& e) { return {math::multiply(e[0], e[0])}; }
+
 TEST(Zip, PutsComponentsSideBySideAndEndsWithTheShortest) {
   const Dataset a = Dataset::range(5), b = Dataset::range(10, 13);
   const Dataset d = Dataset::zip({a, b});
@@ -192,6 +194,30 @@ TEST(FlatMap, ReadsOneAfterTheOther) {
             (Numbers{0, 10, 20, 1, 11, 21, 2, 12, 22}));
   EXPECT_EQ(Dataset::range(3).flat_map(tens).element_spec()[0].str(),
             "int64[]");
+}
+
+TEST(Batch, IsPutTogetherByThreads) {
+  for (const Dataset& d :
+       {Dataset::from_tensor_slices({{"x", iota({50, 3})}, {"y", iota({50})}})
+            .shuffle(50, {.seed = 2, .reshuffle_each_iteration = false}),
+        Dataset::range(50).map(squares_of)}) {
+    std::vector<Tensors> serial, parallel;
+    for (const Tensors& e : d.batch(8)) serial.push_back(e);
+    const Dataset threaded = d.batch(8, {.num_parallel_calls = 3});
+    EXPECT_EQ(threaded.cardinality(), 7);
+    EXPECT_EQ(threaded.component_names(), d.component_names());
+    ASSERT_EQ(threaded.element_spec().size(), d.element_spec().size());
+    for (const Tensors& e : threaded) parallel.push_back(e);
+    expect_same(parallel, serial, "batches");
+  }
+  const auto rows =
+      Dataset::from_tensor_slices({iota({50, 3})})
+          .batch(8, {.drop_remainder = true, .num_parallel_calls = AUTOTUNE});
+  EXPECT_EQ(numbers(rows), counting(144));
+  auto it = lengths({1, 1, 2, 1})
+                .batch(2, {.num_parallel_calls = 2, .deterministic = false})
+                .make_iterator();
+  EXPECT_THROW(rest_of(it), errors::InvalidArgument);
 }
 
 TEST(PaddedBatch, PadsToTheLongest) {
@@ -551,6 +577,16 @@ const std::vector<Transformed> kTransformed = {
            {.cycle_length = 3, .block_length = 2, .num_parallel_calls = 2});
      }},
     {"flat_map", [] { return Dataset::range(5).flat_map(tens); }},
+    {"parallel batch",
+     [] {
+       return unindexed(Dataset::range(20)).batch(3, {.num_parallel_calls = 2});
+     }},
+    {"parallel batch of rows",
+     [] {
+       return Dataset::range(20)
+           .shuffle(20, {.seed = 1})
+           .batch(3, {.num_parallel_calls = 2});
+     }},
     {"padded_batch",
      [] {
        return lengths({1, 3, 2, 5, 4}).padded_batch(2);

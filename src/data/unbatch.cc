@@ -210,7 +210,7 @@ Dataset Dataset::unbatch(Site site) const {
 }
 
 Dataset Dataset::rebatch(std::vector<int64_t> sizes,
-                         const BatchOptions& options, Site site) const {
+                         const RebatchOptions& options, Site site) const {
   const std::string where =
       fmt::format("rebatch ({}:{})", site.file, site.line);
   if (sizes.empty()) refuse(where, "there are no sizes; expected at least one");
