@@ -146,7 +146,11 @@ class TrackedOptimizer final : public train::Tracked {
 
 std::vector<train::NamedVariable> named_totals(const std::string& prefix,
                                                const Metric& m) {
-  return {{prefix + "total", m.total()}, {prefix + "count", m.count()}};
+  std::vector<train::NamedVariable> all;
+  for (const Variable& v : m.variables()) {  // "accuracy/total"
+    all.push_back({prefix + v.name().substr(v.name().rfind('/') + 1), v});
+  }
+  return all;
 }
 
 class TrackedMetric final : public train::Tracked {
