@@ -1,0 +1,100 @@
+// Multiple GPUs, example 3: weights kept after every epoch, in one process.
+//
+// The article sets TF_CONFIG for two workers and starts one of them, which then
+// waits for the other; here the strategy takes the devices of this process.
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "article.h"
+
+using namespace berth;
+
+namespace {
+
+keras::Sequential create_model() {
+  return keras::Sequential({
+      keras::Dense(128, {.activation = "relu"}),
+      keras::Dense(10, {.activation = "softmax"}),
+  });
+}
+
+std::pair<Tensor, Tensor> prepared(const keras::datasets::Split& split) {
+  return {math::cast(reshape(split.x, {-1, 784}), float32) / 255.0,
+          math::cast(split.y, int32)};
+}
+
+keras::Sequential compiled(const distribute::MirroredStrategy& strategy) {
+  const auto scope = strategy.scope();
+  auto model = create_model();
+  model.compile({.optimizer = "adam",
+                 .loss = "sparse_categorical_crossentropy",
+                 .metrics = {"accuracy"}});
+  return model;
+}
+
+void print_files(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    names.push_back(file.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  for (const auto& name : names) fmt::print("saved: {}\n", name);
+}
+
+// The weights of the best epoch are what is loaded in the end, and give the
+// accuracy that validation saw.
+int sensible() {
+  article::print_devices();
+  const auto mnist = keras::datasets::mnist::load_data();
+  const auto [x_train, y_train] = prepared(mnist.train);
+  const auto [x_test, y_test] = prepared(mnist.test);
+  auto train_dataset = data::Dataset::from_tensor_slices({x_train, y_train})
+                           .shuffle(10'000)
+                           .batch(64)
+                           .prefetch(data::AUTOTUNE);
+  const distribute::MirroredStrategy strategy;
+  auto model = compiled(strategy);
+  const std::filesystem::path folder = "training_checkpoints";
+  const std::string best = (folder / "best.safetensors").string();
+  model.fit(train_dataset, {.epochs = 2,
+                            .callbacks = {keras::callbacks::ModelCheckpoint(
+                                best, {.monitor = "val_accuracy",
+                                       .save_best_only = true,
+                                       .save_weights_only = true})},
+                            .validation_data = {x_test, y_test}});
+  print_files(folder);
+
+  auto again = compiled(strategy);
+  again.build({-1, 784});
+  again.load_weights(best);
+  const keras::Logs logs = again.evaluate(x_test, y_test, {.batch_size = 256});
+  fmt::print("test accuracy of the weights that were kept: {:.3f}\n",
+             logs.at("accuracy"));
+  return 0;
+}
+
+int as_printed() {
+  const distribute::MirroredStrategy strategy;
+  const auto [x_train, y_train] =
+      prepared(keras::datasets::mnist::load_data().train);
+  const auto train_dataset =
+      data::Dataset::from_tensor_slices({x_train, y_train}).batch(64);
+  auto model = compiled(strategy);
+  const std::filesystem::path checkpoint_dir = "./training_checkpoints";
+  const auto checkpoint_prefix = checkpoint_dir / "ckpt_{epoch}";
+  const auto checkpoint_callback = keras::callbacks::ModelCheckpoint(
+      checkpoint_prefix.string(),
+      {.save_weights_only = true, .save_freq = "epoch"});
+  model.fit(train_dataset, {.epochs = 2, .callbacks = {checkpoint_callback}});
+  print_files(checkpoint_dir);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return article::main_of("article_003_3", argc, argv, sensible, as_printed);
+}
