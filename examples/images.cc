@@ -78,9 +78,9 @@ keras::Sequential network(int64_t side, int64_t classes) {
   return keras::Sequential({
       keras::InputLayer({side, side, 3}),
       keras::Rescaling(1 / 255.0),
-      keras::Conv2D(16, 3, {.strides = 2, .activation = "relu"}),
-      keras::Conv2D(32, 3, {.strides = 2, .activation = "relu"}),
-      keras::Conv2D(32, 3, {.strides = 2, .activation = "relu"}),
+      keras::Conv2D(16, 3, {.activation = "relu", .strides = 2}),
+      keras::Conv2D(32, 3, {.activation = "relu", .strides = 2}),
+      keras::Conv2D(32, 3, {.activation = "relu", .strides = 2}),
       keras::Flatten(),
       keras::Dense(64, {.activation = "relu"}),
       keras::Dense(classes),
