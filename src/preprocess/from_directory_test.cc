@@ -93,11 +93,13 @@ TEST(ImageDatasetFromDirectory, MakesLabelsColoursAndProportions) {
   EXPECT_EQ(first({.color_mode = "grayscale"})[0].shape(), (Shape{2, 4, 4, 1}));
   EXPECT_EQ(first({.color_mode = "rgba"})[0].to_vector<float>()[3], 255);
   EXPECT_EQ(first({.crop_to_aspect_ratio = true})[0].to_vector<float>()[0], 10);
-  // 12 x 20 becomes 2 x 4 with a black row above and below.
+  // 12 x 20 becomes 2 x 4 (2.4 high); of 1.6 rows half a row would be above.
   const auto padded =
       first({.pad_to_aspect_ratio = true})[0].to_vector<float>();
-  EXPECT_EQ(padded[0], 0);
-  EXPECT_EQ(padded[4 * 3], 10);
+  EXPECT_EQ(padded[0], 10);
+  EXPECT_EQ(padded[1 * 4 * 3], 10);
+  EXPECT_EQ(padded[2 * 4 * 3], 0);
+  EXPECT_EQ(padded[4 * 4 * 3 - 1], 0);
   EXPECT_EQ(first({.batch_size = 0})[0].shape(), (Shape{4, 4, 3}));
 }
 

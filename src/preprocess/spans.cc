@@ -86,6 +86,8 @@ Spans kernel_spans(int64_t in, int64_t out, const Kernel& kernel,
                    bool antialias) {
   const float inverse = static_cast<float>(in) / static_cast<float>(out);
   const float wide = antialias ? std::max(inverse, 1.0f) : 1.0f;
+  // A product, as in TensorFlow: taps at the very edge count alike.
+  const float narrow = 1 / wide;
   const float radius = kernel.radius * wide;
   Spans s;
   s.width =
@@ -106,7 +108,7 @@ Spans kernel_spans(int64_t in, int64_t out, const Kernel& kernel,
       float w = 0;
       if (k >= begin && k < end) {
         const float distance = static_cast<float>(k) + 0.5f - at;
-        w = kernel.weight(std::abs(distance / wide));
+        w = kernel.weight(std::abs(distance * narrow));
       }
       s.weights.push_back(w);
       total += w;
