@@ -84,9 +84,10 @@ Spans area_spans(int64_t in, int64_t out) {
 
 Spans kernel_spans(int64_t in, int64_t out, const Kernel& kernel,
                    bool antialias) {
-  const float inverse = static_cast<float>(in) / static_cast<float>(out);
+  // Rounded twice, and a product below, as in TensorFlow: so taps at the very
+  // edge of a kernel count alike.
+  const float inverse = 1 / (static_cast<float>(out) / static_cast<float>(in));
   const float wide = antialias ? std::max(inverse, 1.0f) : 1.0f;
-  // A product, as in TensorFlow: taps at the very edge count alike.
   const float narrow = 1 / wide;
   const float radius = kernel.radius * wide;
   Spans s;
