@@ -1,5 +1,7 @@
 #include "io/example_wire.h"
 
+#include <ostream>
+// Behind <ostream>, see CMakeLists.txt.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
