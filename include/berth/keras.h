@@ -27,6 +27,7 @@
 #include "berth/keras/layers.h"
 #include "berth/keras/losses.h"
 #include "berth/keras/metrics.h"
+#include "berth/keras/mixed_precision.h"
 #include "berth/keras/models.h"
 #include "berth/keras/more_datasets.h"
 #include "berth/keras/optimizers.h"

@@ -70,7 +70,8 @@ bool usual(const std::string& name, const Config& v) {
   }
   if (name == "dtype") {
     const std::string text = v.str();
-    return text.find("float32") != std::string::npos;
+    return text.find("float32") != std::string::npos ||
+           text.find("mixed_") != std::string::npos;
   }
   if (name == "ema_momentum" || name == "renorm_momentum") return true;
   if (name == "attention_axes") return v == Config(std::vector<int64_t>{1});

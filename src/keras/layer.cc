@@ -13,6 +13,7 @@
 #include "keras/lint_layers.h"
 #include "keras/masks.h"
 #include "keras/pending_weights.h"
+#include "keras/policy_scope.h"
 #include "op/device_scope.h"
 #include "ops/random_key.h"
 
@@ -25,6 +26,7 @@ LayerBase::LayerBase(const std::string& type, const std::string& name,
   state_->name = name.empty() ? next_layer_name(type) : name;
   state_->stable_name = intern(state_->name);
   state_->site = site;
+  state_->policy = PolicyScope::current();
   if (t_state.scope) state_->device = t_state.scope->name.str();
   lint_layer_made(*state_);
 }
@@ -102,6 +104,8 @@ void ensure_built(LayerBase& base, const Tensors& inputs) {
   std::vector<Shape> shapes;
   for (const Tensor& t : inputs) shapes.push_back(t.shape());
   const Lifted lifted;
+  const AutocastScope as_they_are(float32);
+  const PolicyScope of_parts(s.policy);
   const size_t losses = s.losses.size();  // the constructor's
   // First values that a checkpoint replaces were drawn in another process.
   std::optional<UncountedRandomKeys> uncounted;
@@ -197,11 +201,13 @@ Tensors Layer::operator()(const Tensors& x,
   const MaskScope scope;
   (tracing() ? s.traced_calls : s.eager_calls)
       .fetch_add(1, std::memory_order_relaxed);
-  Tensors y = base.call(x, call.training());
+  const Tensors in = inputs_for(s, x);
+  Tensors y = base.call(in, call.training());
+  cast_outputs(s, &y);
   if (s.activity_regularizer && CallLosses::wanted()) {
     for (const Tensor& t : y) CallLosses::add(s, penalty_of(s, t));
   }
-  if (masks) Masks::pass(base, x, y);
+  if (masks) Masks::pass(base, in, y);
   if (first) note_shapes(base.state(), x, y);
   call.report_scope(x, y);
   return y;

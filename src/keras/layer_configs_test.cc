@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "berth/berth.h"
+#include "keras/layer_state.h"
 
 namespace berth::keras {
 namespace {
@@ -189,6 +190,47 @@ TEST(LayerConfig, MakesEveryLayerAgain) {
     const Tensors got = read(c.inputs);
     ASSERT_EQ(got.size(), want.size());
     EXPECT_EQ(got[0].to_vector<float>(), want[0].to_vector<float>());
+  }
+}
+
+// What a layer that trains does under a policy; `full` computes in float32.
+void expect_16_bits(const ConfigCase& c, const ConfigCase& full) {
+  const Layer& layer = c.layer;
+  const LayerState& state = layer.base()->state();
+  // In training colours need pictures of three channels.
+  const bool training = state.type.rfind("Random", 0) != 0;
+  GradientTape tape;
+  const Tensors y = layer(c.inputs, training),
+                want = full.layer(c.inputs, training);
+  ASSERT_EQ(y.size(), want.size());
+  for (size_t k = 0; k < y.size(); ++k) {
+    // Integers and words stay what they are.
+    const bool casts = is_floating(want[k].dtype()) && !state.on_host &&
+                       state.type != "InputLayer";
+    EXPECT_EQ(y[k].dtype(), casts ? layer.compute_dtype() : want[k].dtype());
+    EXPECT_EQ(y[k].shape(), want[k].shape());
+  }
+  const Config config = layer.get_config();
+  EXPECT_EQ(layer.from_config(config).get_config(), config);
+  const std::vector<Variable> weights = layer.trainable_variables();
+  if (weights.empty()) return;
+  for (const Tensor& g : tape.gradient(y[0], weights)) {
+    if (!g.defined()) continue;
+    EXPECT_EQ(g.dtype(), float32);
+    EXPECT_TRUE(math::reduce_all(math::is_finite(g)).item<bool>());
+  }
+}
+
+TEST(MixedPrecision, EveryLayerComputesTrainsAndIsMadeAgain) {
+  const std::vector<ConfigCase> full = config_cases();
+  for (const char* policy : {"mixed_bfloat16", "mixed_float16"}) {
+    mixed_precision::set_global_policy(policy);
+    const std::vector<ConfigCase> cases = config_cases();
+    mixed_precision::set_global_policy("float32");
+    for (size_t i = 0; i < cases.size(); ++i) {
+      SCOPED_TRACE(class_name_of(cases[i].layer));
+      EXPECT_NO_THROW(expect_16_bits(cases[i], full[i]));
+    }
   }
 }
 

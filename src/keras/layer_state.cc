@@ -139,7 +139,8 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
       layer_(t_state.layer),
       site_(t_state.site),
       outer_training_(t_training),
-      training_(training.value_or(t_training)) {
+      training_(training.value_or(t_training)),
+      weights_(weights_dtype(state)) {
   if (!state.device.empty()) {
     const DeviceName own = DeviceName::parse(state.device);
     const DeviceScope* at = t_state.scope;

@@ -15,6 +15,7 @@
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "op/replica_scope.h"
+#include "ops/autocast.h"
 
 namespace berth::keras {
 
@@ -35,6 +36,9 @@ struct LayerState {
   std::atomic<bool> learns{true};  // false: its weights are frozen
   std::vector<Variable> trainable, other;
   std::vector<Layer> parts;
+  DTypePolicy policy;
+  // Under a mixed policy; see inputs_for().
+  bool casts_inputs = true, casts_weights = true, casts_outputs = true;
   bool on_host = false;  // computes with values at once; has no weights
   // What goes into the training loss, and what updates must keep.
   std::vector<std::pair<Variable, Regularizer>> regularized;
@@ -111,10 +115,20 @@ class LayerCall {
   const Site site_;
   const bool outer_training_;
   bool training_;
+  const AutocastScope weights_;
   // The user's scope, if it contradicts the layer's.
   const DeviceScope* clash_ = nullptr;
   DeviceScope scope_;  // open if the layer has one
 };
+
+// What the layer reads trainable weights as.
+DType weights_dtype(const LayerState& s);
+// Inputs as the layer computes with them; masks go along.
+Tensors inputs_for(const LayerState& s, const Tensors& x);
+// Makes what a layer of one part computed in float32 what its policy says.
+void cast_outputs(const LayerState& s, Tensors* y);
+// The layer or a part does.
+bool computes_in_float16(const LayerState& s);
 
 // Fails unless `loss`, which the layer adds to the training loss, is a scalar.
 void check_loss(const LayerState& from, const Tensor& loss);

@@ -12,6 +12,7 @@
 #include "keras/custom_objects.h"
 #include "keras/layer_state.h"
 #include "keras/optimizer_base.h"
+#include "keras/policy_scope.h"
 
 namespace berth::keras {
 
@@ -65,6 +66,17 @@ Config LayerBase::get_config() const {
 
 Config Layer::get_config() const {
   Config config({{"name", name()}, {"trainable", trainable()}});
+  const LayerState& s = base_->state();
+  // Absent: float32. Models have the policies of their layers.
+  if (!(s.policy == DTypePolicy()) && s.type != "Model" &&
+      s.type != "Sequential" && s.type != "InputLayer") {
+    Config named;
+    named.set("name", s.policy.name());
+    config.set("dtype", Config({{"module", "keras"},
+                                {"class_name", "DTypePolicy"},
+                                {"config", named},
+                                {"registered_name", nullptr}}));
+  }
   const Config own = base_->get_config();
   for (const std::string& field : own.names()) {
     if (!config.contains(field)) config.set(field, own.at(field));
@@ -169,7 +181,24 @@ Layer made_layer(const NamedConfig& named, Site site) {
   return it->second(f);
 }
 
+// The name alone or, as Keras writes it, in a config. A class of its own may
+// mean something else by "dtype".
+DTypePolicy policy_in(const Config& c) {
+  if (!c.contains("dtype")) return {};
+  Config dtype = c.at("dtype");
+  if (dtype.kind() == Config::Kind::kObject && dtype.contains("config")) {
+    dtype = dtype.at("config");
+    if (!dtype.contains("name")) return {};
+    dtype = dtype.at("name");
+    return dtype.as_string();
+  }
+  if (dtype.kind() != Config::Kind::kString) return {};
+  const std::string name = dtype.as_string();
+  return name.rfind("mixed_", 0) == 0 ? DTypePolicy(name) : DTypePolicy();
+}
+
 Layer layer_from(const NamedConfig& named, Site site) {
+  const PolicyScope policy(policy_in(named.config));
   const Layer layer = made_layer(named, site);
   Fields f(named.config, named.class_name, site);
   bool trainable = true;

@@ -8,7 +8,9 @@
 #include "berth/ops/math.h"
 #include "device/device_manager.h"
 #include "distribute/core_of.h"
+#include "keras/fields.h"
 #include "keras/layer_state.h"
+#include "keras/optimizer_base.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "ops/op_call.h"
@@ -73,6 +75,12 @@ void Model::Training::compile(CompileOptions given, Site site) {
         "compile of model \"{}\": {} slices for {} replicas{}; expected at "
         "least one slice for each, or 0",
         model.name(), given.slices, num_replicas(), where_text(nullptr, site)));
+  }
+  if (given.auto_scale_loss && computes_in_float16(model.base()->state())) {
+    const auto& how = given.optimizer.base()->description;
+    if (!how || how->class_name != "LossScaleOptimizer") {
+      given.optimizer = LossScaleOptimizer(given.optimizer);
+    }
   }
   // A new step: the old one was traced with other options.
   options = std::move(given);

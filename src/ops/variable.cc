@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include "berth/errors.h"
+#include "berth/ops/math.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
 #include "op/replica_scope.h"
+#include "ops/autocast.h"
 #include "ops/families.h"
 #include "ops/op_call.h"
 #include "tensor/variable_state.h"
@@ -85,6 +87,8 @@ Tensor aggregated(const Tensor& handle) {
              : sum;
 }
 
+constinit thread_local DType t_autocast = float32;
+
 // A new variable keeps its own copy of the value; it is written through the
 // op so that every kind of device does it the same way.
 Tensor new_variable(const Tensor& initial, VariableOptions options, Site site) {
@@ -150,6 +154,11 @@ std::vector<SplitSignature> split_assign(const InferContext& c) {
 
 }  // namespace
 
+AutocastScope::AutocastScope(DType dtype) : outer_(t_autocast) {
+  t_autocast = dtype;
+}
+AutocastScope::~AutocastScope() { t_autocast = outer_; }
+
 Variable::Variable(const Tensor& initial, VariableOptions options, Site site)
     : handle_(new_variable(initial, std::move(options), site)) {}
 
@@ -175,10 +184,12 @@ std::string Variable::device() const {
 Tensor Variable::value(Site site) const {
   static const OpDef& op = op_named("ReadVariableOp");
   set_site(site);
-  if (t_state.replica == nullptr && !variable_state(handle_).parts.empty()) {
-    return aggregated(handle_);
-  }
-  return call1(op, handle_);
+  const VariableState& v = variable_state(handle_);
+  const bool sum = t_state.replica == nullptr && !v.parts.empty();
+  const Tensor value = sum ? aggregated(handle_) : call1(op, handle_);
+  const DType to = t_autocast;
+  if (to == float32 || v.dtype != float32 || !v.trainable) return value;
+  return math::cast(value, to, site);
 }
 
 const Variable& Variable::assign(const Tensor& value, Site site) const {

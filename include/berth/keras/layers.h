@@ -21,6 +21,7 @@
 
 #include "berth/keras/constraints.h"
 #include "berth/keras/initializers.h"
+#include "berth/keras/mixed_precision.h"
 #include "berth/keras/regularizers.h"
 #include "berth/shape.h"
 #include "berth/tensor.h"
@@ -80,6 +81,12 @@ class LayerBase {
 
   const std::string& name() const;
   Site site() const;  // where it was made
+  // What it computes in (mixed_precision.h): the global policy when it was
+  // made. Setting it, before the first call, sets that of the parts, too.
+  const DTypePolicy& dtype_policy() const;
+  void set_dtype_policy(const DTypePolicy& policy);
+  DType compute_dtype() const { return dtype_policy().compute_dtype(); }
+  DType variable_dtype() const { return dtype_policy().variable_dtype(); }
   LayerState& state() const { return *state_; }
 
  protected:
@@ -100,6 +107,9 @@ class LayerBase {
   // Adds the penalty of each output of call(), over the number of examples, to
   // the training loss.
   void set_activity_regularizer(Regularizer regularizer);
+  // false: under a mixed policy call() gets inputs as they come and weights in
+  // float32, and nothing is cast for it; in the constructor.
+  void set_autocast(bool autocast);
   // Makes `layer` a part: its weights count as this layer's.
   Layer track(Layer layer);
   // Throws errors::InvalidArgument: `message`, the layer and its line.
@@ -151,6 +161,12 @@ class Layer {
   // reads it at compile().
   bool trainable() const;
   void set_trainable(bool trainable) const;
+  // As LayerBase's; returns the layer:
+  //   keras::Dense(10).set_dtype_policy("float32")
+  const DTypePolicy& dtype_policy() const { return base_->dtype_policy(); }
+  Layer set_dtype_policy(const DTypePolicy& policy) const;
+  DType compute_dtype() const { return base_->compute_dtype(); }
+  DType variable_dtype() const { return base_->variable_dtype(); }
   // The scope in which the layer was made, "" when there was none.
   const std::string& requested_device() const;
 

@@ -102,6 +102,9 @@ struct CompileOptions {
   // Steps run op by op, so that a debugger stops in layers; slow. Not for
   // strategies of several replicas.
   bool run_eagerly = false;
+  // Where layers compute in float16, the optimizer becomes a
+  // LossScaleOptimizer around the one that is given.
+  bool auto_scale_loss = true;
 };
 
 // What fit, evaluate and predict take: batches (dataset), or tensors.

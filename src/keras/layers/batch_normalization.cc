@@ -20,6 +20,7 @@ class BatchNormalizationBase final : public LayerBase {
   BatchNormalizationBase(BatchNormalizationOptions options, Site site)
       : LayerBase("BatchNormalization", options.name, site),
         o_(std::move(options)) {
+    state().casts_weights = false;
     if (!(o_.momentum >= 0 && o_.momentum <= 1) || !(o_.epsilon > 0)) {
       fail(
           fmt::format("BatchNormalization: momentum is {}, epsilon {}; "
@@ -58,10 +59,12 @@ class BatchNormalizationBase final : public LayerBase {
     const Tensor& x = one_input(state(), inputs);
     const bool training = in_training && state().learns.load();
     check_channels(state(), x, channels_);
-    const Tensor scale =
-        o_.scale ? gamma_.value(site()) : ones({channels_}, x.dtype(), site());
+    const Tensor scale = o_.scale
+                             ? gamma_.value(site())
+                             : ones({channels_}, weights_dtype_for(x), site());
     const Tensor offset =
-        o_.center ? beta_.value(site()) : zeros({channels_}, x.dtype(), site());
+        o_.center ? beta_.value(site())
+                  : zeros({channels_}, weights_dtype_for(x), site());
     nn::FusedBatchNormOptions options{.epsilon = o_.epsilon,
                                       .is_training = training,
                                       .statistics_groups = local_groups()};

@@ -116,6 +116,7 @@ class RMSNormalizationBase final : public LayerBase {
  public:
   RMSNormalizationBase(const RMSNormalizationOptions& o, Site site)
       : LayerBase("RMSNormalization", o.name, site), epsilon_(o.epsilon) {
+    state().casts_weights = false;
     if (!(epsilon_ > 0)) {
       fail(fmt::format("RMSNormalization: epsilon is {}; expected more than 0",
                        epsilon_));

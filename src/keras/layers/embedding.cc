@@ -18,6 +18,7 @@ class EmbeddingBase final : public LayerBase {
         in_(in),
         out_(out),
         options_(std::move(options)) {
+    state().casts_weights = false;
     check_positive(state(), "input_dim", in_);
     check_positive(state(), "output_dim", out_);
   }

@@ -11,6 +11,11 @@ const Tensor& one_input(const LayerState& s, const Tensors& x) {
   return x[0];
 }
 
+DType weights_dtype_for(const Tensor& x) {
+  const bool half = x.dtype() == bfloat16 || x.dtype() == float16;
+  return half ? float32 : x.dtype();
+}
+
 const Tensor& input_of_rank(const LayerState& s, const Tensors& x, int rank,
                             const char* form) {
   const Tensor& t = one_input(s, x);

@@ -31,6 +31,10 @@ void check_positive(const LayerState& s, const char* what, int64_t value);
 // Returns "SAME" or "VALID" for Keras' spelling.
 std::string padding_of(const LayerState& s, const std::string& padding);
 
+// Returns the dtype of what is told or drawn beside `x` where ops give none of
+// 16 bits: parameters of norms, normal numbers. Then it is float32.
+DType weights_dtype_for(const Tensor& x);
+
 void check_activation(const LayerState& s, const std::string& name);
 
 }  // namespace berth::keras

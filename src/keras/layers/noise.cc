@@ -77,12 +77,14 @@ class GaussianBase final : public NoiseBase {
     }
     const double stddev =
         factor_ ? std::sqrt(amount_ / (1 - amount_)) : amount_;
-    const Tensor noise = random::normal(x.shape(),
-                                        {.mean = factor_ ? 1.0 : 0.0,
-                                         .stddev = stddev,
-                                         .dtype = x.dtype(),
-                                         .seed = seed_},
-                                        site());
+    const DType drawn = weights_dtype_for(x);
+    Tensor noise = random::normal(x.shape(),
+                                  {.mean = factor_ ? 1.0 : 0.0,
+                                   .stddev = stddev,
+                                   .dtype = drawn,
+                                   .seed = seed_},
+                                  site());
+    if (drawn != x.dtype()) noise = math::cast(noise, x.dtype(), site());
     return factor_ ? x * noise : x + noise;
   }
 

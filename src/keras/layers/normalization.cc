@@ -19,6 +19,7 @@ class NormBase : public LayerBase {
  public:
   NormBase(const char* type, Options options, Site site)
       : LayerBase(type, options.name, site), o_(std::move(options)) {
+    state().casts_weights = false;
     if (!(o_.epsilon > 0)) {
       fail(fmt::format("{}: epsilon is {}; expected more than 0", type,
                        o_.epsilon));
@@ -42,10 +43,12 @@ class NormBase : public LayerBase {
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x = one_input(state(), inputs);
     check_channels(state(), x, channels_);
-    const Tensor scale =
-        o_.scale ? gamma_.value(site()) : ones({channels_}, x.dtype(), site());
+    const Tensor scale = o_.scale
+                             ? gamma_.value(site())
+                             : ones({channels_}, weights_dtype_for(x), site());
     const Tensor offset =
-        o_.center ? beta_.value(site()) : zeros({channels_}, x.dtype(), site());
+        o_.center ? beta_.value(site())
+                  : zeros({channels_}, weights_dtype_for(x), site());
     return {norm(x, scale, offset)};
   }
 

@@ -20,6 +20,7 @@ class NormalizationBase final : public LayerBase {
  public:
   NormalizationBase(NormalizationOptions o, Site site)
       : LayerBase("Normalization", o.name, site), o_(std::move(o)) {
+    state().casts_inputs = false;  // they may need more digits
     if (o_.mean.size() == o_.variance.size()) return;
     fail(
         fmt::format("Normalization: mean has {} numbers, variance {}; expected "

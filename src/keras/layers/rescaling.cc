@@ -10,9 +10,9 @@ namespace {
 class RescalingBase final : public LayerBase {
  public:
   RescalingBase(double scale, const RescalingOptions& o, Site site)
-      : LayerBase("Rescaling", o.name, site),
-        scale_(scale),
-        offset_(o.offset) {}
+      : LayerBase("Rescaling", o.name, site), scale_(scale), offset_(o.offset) {
+    state().casts_inputs = false;
+  }
 
   Tensors call(const Tensors& inputs, bool) override {
     Tensor x = one_input(state(), inputs);

@@ -31,6 +31,11 @@ Tensor zero_column(const Tensor& x, Site site) {
   return expand_dims(math::reduce_sum(zero, {.axis = all}, site), -1, site);
 }
 
+// What is kept between calls is float32.
+Tensor in_dtype(const Tensor& x, DType dtype, Site site) {
+  return x.dtype() == dtype ? x : math::cast(x, dtype, site);
+}
+
 }  // namespace
 
 // One call: the sequence, the states before it, the mask if any.
@@ -131,14 +136,16 @@ Tensors RnnBase::call(const Tensors& inputs, bool training) {
   const bool described = o_.stateful && c.x.shape()[0] < 0;
   if (o_.stateful && !described) make_states(c);
   if (c.states.empty() && o_.stateful && !described) {
-    for (const Variable& v : states_) c.states.push_back(v.value(site()));
+    for (const Variable& v : states_) {
+      c.states.push_back(in_dtype(v.value(site()), batch.dtype(), site()));
+    }
   }
   if (c.states.empty()) c.states = base_.get_initial_state(batch);
   c.constants = base_.get_constants(batch, training);
   const Tensors y = run(c, training);  // outputs, then states
   if (o_.stateful && !described) {
     for (size_t i = 0; i < states_.size(); ++i) {
-      states_[i].assign(y[i + 1], site());
+      states_[i].assign(in_dtype(y[i + 1], float32, site()), site());
     }
   }
   return o_.return_state ? y : Tensors{y[0]};
