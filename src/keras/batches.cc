@@ -1,10 +1,14 @@
 #include "keras/batches.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "device/device_manager.h"
+#include "keras/layer_state.h"
 #include "op/device_scope.h"
 #include "ops/random_key.h"
 
@@ -26,13 +30,80 @@ void join(const std::vector<distribute::PerReplica>& parts, Tensors& element) {
   }
 }
 
+// What a model calls its inputs and outputs.
+struct NamedParts {
+  const char* what;
+  std::string model;
+  data::Names inputs, outputs;
+  Site site;
+};
+
+size_t place_among(const data::Names& names, const std::string& name) {
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) -
+                             names.begin());
+}
+
+// The components in the order that steps take them; none: as they are.
+std::vector<size_t> order_of(const NamedParts& parts,
+                             const data::Names& names) {
+  std::vector<size_t> order, rest;
+  std::string missing;
+  for (const std::string& name : parts.inputs) {
+    const size_t at = place_among(names, name);
+    if (at == names.size()) {
+      missing = name;
+    } else {
+      order.push_back(at);
+    }
+  }
+  if (order.empty()) return {};
+  if (!missing.empty()) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: the dataset has components {}{}; model \"{}\" has an input "
+        "\"{}\", too: expected one for each of {}",
+        parts.what, fmt::join(names, ", "), where_text(nullptr, parts.site),
+        parts.model, missing, fmt::join(parts.inputs, ", ")));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (place_among(parts.inputs, names[i]) == parts.inputs.size()) {
+      rest.push_back(i);
+    }
+  }
+  std::stable_sort(rest.begin(), rest.end(), [&](size_t a, size_t b) {
+    return place_among(parts.outputs, names[a]) <
+           place_among(parts.outputs, names[b]);
+  });
+  order.insert(order.end(), rest.begin(), rest.end());
+  return order;
+}
+
 }  // namespace
 
-Batches::Batches(data::Dataset dataset)
-    : cardinality(dataset.cardinality()), begin([dataset] {
-        auto it = std::make_shared<data::Iterator>(dataset.make_iterator());
-        return Pass{[it](Tensors& element) { return it->next(element); }, it};
-      }) {}
+Batches::Batches(data::Dataset dataset, const LayerState& model,
+                 const char* what, Site site)
+    : cardinality(dataset.cardinality()) {
+  const NamedParts parts{what, model.name, model.input_names,
+                         model.output_names, site};
+  begin = [dataset, parts] {
+    auto it = std::make_shared<data::Iterator>(dataset.make_iterator());
+    auto next = [it, parts, named = data::Element(), first = true,
+                 order = std::vector<size_t>()](Tensors& element) mutable {
+      if (!it->next_named(named)) return false;
+      if (first) order = order_of(parts, named.names());
+      first = false;
+      if (order.empty()) {
+        element.swap(named);
+        return true;
+      }
+      element.resize(order.size());
+      for (size_t i = 0; i < order.size(); ++i) {
+        element[i] = std::move(static_cast<Tensors&>(named)[order[i]]);
+      }
+      return true;
+    };
+    return Pass{std::move(next), it};
+  };
+}
 
 Batches::Batches(const distribute::DistributedDataset& dataset)
     : cardinality(dataset.cardinality()), begin([dataset] {

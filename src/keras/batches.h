@@ -15,6 +15,8 @@
 
 namespace berth::keras {
 
+struct LayerState;  // keras/layer_state.h
+
 // Sets the list to the next element; false at the end.
 using NextBatch = std::function<bool(Tensors&)>;
 
@@ -25,7 +27,11 @@ struct Pass {
 };
 
 struct Batches {
-  Batches(data::Dataset dataset);  // NOLINT: of a dataset
+  // Elements whose components have names of the model's inputs are put into
+  // order: inputs, targets named like outputs, the rest. Passes throw
+  // errors::InvalidArgument, naming `what`, when an input is missing then.
+  Batches(data::Dataset dataset, const LayerState& model, const char* what,
+          Site site);
   // Joins the parts of replicas, on the host.
   explicit Batches(const distribute::DistributedDataset& dataset);
 

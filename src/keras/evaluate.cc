@@ -100,7 +100,8 @@ Logs Model::evaluate(const data::Dataset& dataset,
                      const EvaluateOptions& options, Site site) {
   training_->check_compiled("evaluate");
   check_positive("evaluate", "steps + 1", options.steps + 1, site);
-  run_tests(*this, *training_, dataset, options.steps,
+  run_tests(*this, *training_,
+            Batches(dataset, base()->state(), "evaluate", site), options.steps,
             CallbackList(options.callbacks), site);
   const NamedValues values = training_->results();
   if (options.verbose > 0) std::printf("%s\n", metrics_text(values).c_str());

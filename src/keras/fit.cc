@@ -285,15 +285,18 @@ void check_options(const FitOptions& o, Site site) {
 std::optional<Batches> validation_batches(const Model::Training& t,
                                           const FitOptions& o, Site site) {
   const ValidationData& v = o.validation_data;
-  if (v.dataset) return Batches(*v.dataset);
+  const LayerState& model = t.model.base()->state();
+  constexpr const char* kWhat = "fit, validation_data";
+  if (v.dataset) return Batches(*v.dataset, model, kWhat, site);
   if (!v.tensors) return std::nullopt;
   const int64_t size =
       o.validation_batch_size > 0 ? o.validation_batch_size : o.batch_size;
   return Batches(
-      batches_of("fit, validation_data",
-                 components_of("fit, validation_data", t, v.tensors->first,
-                               v.tensors->second, v.sample_weight, site),
-                 size, false, site));
+      batches_of(kWhat,
+                 components_of(kWhat, t, v.tensors->first, v.tensors->second,
+                               v.sample_weight, site),
+                 size, false, site),
+      model, kWhat, site);
 }
 
 History run_fit(Model& model, Model::Training& t, const Batches& batches,
@@ -350,7 +353,8 @@ void split_off(Tensors* components, double share, FitOptions* o,
 History Model::fit(const data::Dataset& dataset, const FitOptions& options,
                    Site site) {
   check_no_tensor_options(options, site);
-  return run_fit(*this, *training_, dataset, options, site);
+  return run_fit(*this, *training_,
+                 Batches(dataset, base()->state(), "fit", site), options, site);
 }
 
 History Model::fit(const distribute::DistributedDataset& dataset,
@@ -375,10 +379,11 @@ History Model::fit(const NamedTensors& x, const NamedTensors& y,
               base()->state().num_inputs, num_targets, site);
   }
   try {
-    return run_fit(
-        *this, t,
-        batches_of("fit", all, options.batch_size, options.shuffle, site),
-        options, site);
+    return run_fit(*this, t,
+                   Batches(batches_of("fit", all, options.batch_size,
+                                      options.shuffle, site),
+                           base()->state(), "fit", site),
+                   options, site);
   } catch (const errors::Error&) {
     raise_bad_label(t, "fit", targets_of(t, targets), "y", site);
     throw;

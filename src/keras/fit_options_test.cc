@@ -466,5 +466,49 @@ TEST(FitOptions, GoesOnInTheMiddleOfAnEpochAsIfItHadNotStopped) {
       "start_at(epoch 1, batch 0) after on_train_begin");
 }
 
+TEST(FitOptions, DatasetsWithNamesFindInputsAndOutputs) {
+  const Initializer one = initializers::Ones();
+  const KerasTensor a = Input({1}, {.name = "a"}),
+                    b = Input({1}, {.name = "b"});
+  const KerasTensor twice = Rescaling(2, {.name = "twice"})(a);
+  const KerasTensor price =
+      Dense(1, {.use_bias = false, .kernel_initializer = one, .name = "price"})(
+          Subtract()({twice, b}));
+  const KerasTensor sold = Rescaling(1, {.name = "sold"})(b);
+  Model model({a, b}, {price, sold});
+  model.compile(
+      {.optimizer = SGD(0), .losses = {{"sold", "mae"}, {"price", "mae"}}});
+  const auto column = [](float v) { return fill({2, 1}, v, float32); };
+  // 2 * 5 - 3 = 7 and 3.
+  const auto named = [&](std::vector<std::pair<std::string, Tensor>> list) {
+    Tensors all;
+    data::Names names;
+    for (const auto& [name, t] : list) {
+      all.push_back(t);
+      names.push_back(name);
+    }
+    return data::Dataset::from_tensor_slices(
+               data::Element(all, std::make_shared<const data::Names>(names)))
+        .batch(2);
+  };
+  const auto d = named({{"sold", column(2)},
+                        {"b", column(3)},
+                        {"price", column(4)},
+                        {"a", column(5)}});
+  const History h = model.fit(d, {.verbose = 0, .validation_data = d});
+  EXPECT_NEAR(h.history.at("price_loss")[0], 3, 1e-6);
+  EXPECT_NEAR(h.history.at("sold_loss")[0], 1, 1e-6);
+  EXPECT_NEAR(h.history.at("val_price_loss")[0], 3, 1e-6);
+  EXPECT_NEAR(model.evaluate(d).at("price_loss"), 3, 1e-6);
+  EXPECT_EQ(model.predict(d)[0].to_vector<float>(), (Vector{7, 7}));
+  // Names of other things: in order.
+  const auto other = named({{"left", column(5)}, {"right", column(3)}});
+  EXPECT_EQ(model.predict(other)[0].to_vector<float>(), (Vector{7, 7}));
+  expect_has(fit_error([&] {
+               model.predict(named({{"b", column(3)}, {"c", column(3)}}));
+             }),
+             "has an input \"a\", too");
+}
+
 }  // namespace
 }  // namespace berth::keras

@@ -40,9 +40,10 @@ Tensors run_predict(Model& model, Model::Training& t,
   list.call(&CallbackBase::on_predict_begin, model);
   Outputs outputs;
   int64_t done = 0;
-  data::Iterator it = dataset.make_iterator();
+  const Pass pass =
+      Batches(dataset, model.base()->state(), "predict", site).begin();
   Tensors x;
-  for (Tensors element; (o.steps == 0 || done < o.steps) && it.next(element);
+  for (Tensors element; (o.steps == 0 || done < o.steps) && pass.next(element);
        ++done) {
     if (element.size() < num_inputs) {
       throw errors::InvalidArgument(
@@ -69,7 +70,10 @@ Tensors run_predict(Model& model, Model::Training& t,
 Tensors Model::predict(const data::Dataset& dataset,
                        const PredictOptions& options, Site site) {
   check_positive("predict", "steps + 1", options.steps + 1, site);
-  if (options.steps == 0) check_finite("predict", dataset, site);
+  if (options.steps == 0) {
+    check_finite("predict", Batches(dataset, base()->state(), "predict", site),
+                 site);
+  }
   return run_predict(*this, *training_, dataset, base()->state().num_inputs,
                      options, site);
 }
