@@ -116,7 +116,8 @@ void run_records(const berth_bench::Args& args, int64_t count) {
   if (!fs::exists(path)) write_records(path, count);
   const data::TFRecordDataset records(path);
   for (bool batched : {true, false}) {
-    const data::Dataset d = batched ? records.batch(256) : records;
+    const data::Dataset d =
+        batched ? records.batch(256) : data::Dataset(records);
     int64_t n = 0;
     const auto t = berth_bench::measure_blocks(
         [&] {
