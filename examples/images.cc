@@ -135,9 +135,9 @@ int run(const example::Options& o, int64_t side, int drawn) {
 
 int main(int argc, char** argv) {
   example::Options o;
-  o.epochs = 8;
+  o.epochs = 15;
   int64_t side = 48;
-  int drawn = 100;
+  int drawn = 200;
   CLI::App app("Trains a network on a folder of pictures.", "images");
   example::add_flags(&app, &o);
   app.add_option("--size", side, "height and width that pictures get")

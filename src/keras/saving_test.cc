@@ -229,14 +229,22 @@ TEST(SerializedOptions, ComeBackOfEveryClass) {
     const Config full = optimizers::serialize(optimizer);
     EXPECT_EQ(optimizers::serialize(optimizers::deserialize(full)), full);
   }
+  const std::string classes = R"({"num_classes":3})",
+                    some = R"({"num_classes":3,"target_class_ids":[0,2]})";
+  const std::map<std::string, std::string> required = {
+      {"ConfusionMatrix", classes},
+      {"MeanIoU", classes},
+      {"OneHotMeanIoU", classes},
+      {"IoU", some},
+      {"OneHotIoU", some},
+      {"PrecisionAtRecall", R"({"recall":0.5})"},
+      {"RecallAtPrecision", R"({"precision":0.5})"},
+      {"SensitivityAtSpecificity", R"({"specificity":0.5})"},
+      {"SpecificityAtSensitivity", R"({"sensitivity":0.5})"}};
   for (const std::string& name : saving::metric_classes()) {
     Config c({{"class_name", name}});
-    const bool one = name == "IoU" || name == "OneHotIoU";
-    if (one || name == "ConfusionMatrix" || name == "MeanIoU" ||
-        name == "OneHotMeanIoU") {
-      c.set("config",
-            Config::parse(one ? R"({"num_classes":3,"target_class_ids":[0,2]})"
-                              : R"({"num_classes":3})"));
+    if (const auto it = required.find(name); it != required.end()) {
+      c.set("config", Config::parse(it->second));
     }
     const Config full = metrics::serialize(metrics::deserialize(c));
     EXPECT_EQ(metrics::serialize(metrics::deserialize(full)), full) << name;
