@@ -510,5 +510,25 @@ TEST(FitOptions, DatasetsWithNamesFindInputsAndOutputs) {
              "has an input \"a\", too");
 }
 
+TEST(FitOptions, WeightedMetricsCountSampleAndClassWeights) {
+  auto model = scale_model(
+      1, {.loss = "mse", .metrics = {"mse"}, .weighted_metrics = {"mse"}});
+  const Tensor x = constant(Vector{1.f, 2.f, 3.f}, {3, 1}), y = zeros({3, 1});
+  const Tensor w = constant(Vector{1.f, 0.f, 3.f});
+  // Squares 1, 4, 9.
+  const History h = model.fit(x, y, {.verbose = 0, .sample_weight = w});
+  EXPECT_NEAR(h.history.at("mse")[0], 14 / 3.0, 1e-5);
+  EXPECT_NEAR(h.history.at("weighted_mse")[0], 28 / 4.0, 1e-5);
+  EXPECT_NEAR(model.evaluate(x, y).at("weighted_mse"), 14 / 3.0, 1e-5);
+  EXPECT_NEAR(model.evaluate(x, y, {.sample_weight = w}).at("weighted_mse"), 7,
+              1e-5);
+  const Tensor classes = constant(Vector{0.f, 1.f, 1.f}, {3, 1});
+  // Errors 1, 1, 2, the last two twice.
+  const History c =
+      model.fit(x, classes, {.verbose = 0, .class_weight = {{1, 2.}}});
+  EXPECT_NEAR(c.history.at("weighted_mse")[0], 11 / 5.0, 1e-5);
+  EXPECT_NEAR(c.history.at("mse")[0], 2, 1e-5);
+}
+
 }  // namespace
 }  // namespace berth::keras

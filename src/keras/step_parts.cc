@@ -136,6 +136,12 @@ Model::Training::metrics_of(size_t n) const {
   std::vector<std::vector<std::pair<std::string, Metric>>> all(
       std::max<size_t>(n, 1));
   for (const Metric& m : options->metrics) all[0].emplace_back(m.name(), m);
+  for (const Metric& m : options->weighted_metrics) {
+    const bool taken =
+        std::any_of(all[0].begin(), all[0].end(),
+                    [&](const auto& row) { return row.first == m.name(); });
+    all[0].emplace_back(taken ? "weighted_" + m.name() : m.name(), m);
+  }
   for (const auto& [output, list] : options->metrics_by_output) {
     const size_t at = output_named(*this, "metrics", output);
     for (const Metric& m : list) {
@@ -304,8 +310,13 @@ void Model::Training::update_metrics(const StepData& data,
   set_site(compiled_at);
   const auto all = metrics_of(outputs.size());
   for (size_t i = 0; i < all.size(); ++i) {
-    for (const auto& [name, m] : all[i]) {
-      m.update_state(data.y.at(i), in_float(outputs.at(i)));
+    for (const auto& row : all[i]) {
+      const Metric& m = row.second;
+      const bool weighted = std::any_of(
+          options->weighted_metrics.begin(), options->weighted_metrics.end(),
+          [&](const Metric& w) { return w.base() == m.base(); });
+      m.update_state(data.y.at(i), in_float(outputs.at(i)),
+                     weighted ? weights_of(data, i, outputs.size()) : Tensor());
     }
   }
 }
@@ -367,6 +378,7 @@ std::vector<std::pair<std::string, Metric>> Model::Training::logged() const {
 void Model::Training::reset_metrics() {
   for (const auto& [name, m] : means_) m.reset_state();
   for (const Metric& m : options->metrics) m.reset_state();
+  for (const Metric& m : options->weighted_metrics) m.reset_state();
   for (const auto& [output, list] : options->metrics_by_output) {
     for (const Metric& m : list) m.reset_state();
   }

@@ -105,6 +105,9 @@ struct CompileOptions {
   // Where layers compute in float16, the optimizer becomes a
   // LossScaleOptimizer around the one that is given.
   bool auto_scale_loss = true;
+  // Of the first output, with sample and class weights; "weighted_mse" in logs
+  // where `metrics` has an "mse", too.
+  std::vector<Metric> weighted_metrics = {};
 };
 
 // What fit, evaluate and predict take: batches (dataset), or tensors.
