@@ -514,7 +514,7 @@ TEST(FitOptions, WeightedMetricsCountSampleAndClassWeights) {
   auto model = scale_model(
       1, {.loss = "mse", .metrics = {"mse"}, .weighted_metrics = {"mse"}});
   const Tensor x = constant(Vector{1.f, 2.f, 3.f}, {3, 1}), y = zeros({3, 1});
-  const Tensor w = constant(Vector{1.f, 0.f, 3.f});
+  const Tensor w = constant(Vector{1.f, 0.f, 3.f}, {3});
   // Squares 1, 4, 9.
   const History h = model.fit(x, y, {.verbose = 0, .sample_weight = w});
   EXPECT_NEAR(h.history.at("mse")[0], 14 / 3.0, 1e-5);
