@@ -485,6 +485,24 @@ Cases linalg_cases() {
   return cases;
 }
 
+Cases recurrent_cases() {
+  const Operand mask{{3, 4}, float32, {1, 1, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1}};
+  Cases cases;
+  for (const int64_t u : {5, 24}) {
+    const Operand parts{{3, 4, 4 * u}}, kernel{{u, 4 * u}}, state{{3, u}},
+        steps{{3, 4, u}};
+    cases.push_back({"LSTM", {parts, kernel, state, state}, {}, 1e-5});
+    cases.push_back({"LSTM", {parts, kernel, state, state, mask}, {}, 1e-5});
+    cases.push_back(
+        {"LSTMGrad", {steps, state, kernel, state, parts, steps}, {}, 1e-5});
+    cases.push_back({"LSTMGrad",
+                     {steps, state, kernel, state, parts, steps, mask},
+                     {},
+                     1e-5});
+  }
+  return cases;
+}
+
 using Family = Cases (*)();
 const std::vector<std::pair<const char*, Family>> kFamilies = {
     {"Elementwise", &elementwise_cases},
@@ -500,7 +518,8 @@ const std::vector<std::pair<const char*, Family>> kFamilies = {
     {"Cast", &cast_cases},
     {"Random", &random_cases},
     {"Gather", &gather_cases},
-    {"Linalg", &linalg_cases}};
+    {"Linalg", &linalg_cases},
+    {"Recurrent", &recurrent_cases}};
 
 class KernelFamily
     : public ::testing::TestWithParam<std::pair<const char*, Family>> {};
