@@ -23,6 +23,7 @@
 #include <optional>
 #include <string>
 
+#include "backup.h"
 #include "berth/berth.h"
 #include "cli/whole_number.h"
 #include "example.h"
@@ -42,9 +43,8 @@ struct Options {
   bool json = false;
   bool no_download = false;
   std::string devices, shares = "auto";
-  std::string checkpoint, save;
-  int64_t every = 0;  // steps; 0: an epoch
-  bool resume = false;
+  std::string save;
+  example::Backup backup;
 };
 
 struct Digits {
@@ -116,22 +116,6 @@ berth::distribute::MirroredStrategy make_strategy(const Options& o) {
       {.devices_per_replica = 1, .shares = distribute::Auto});
 }
 
-// What saves on the way, and goes on from what was saved.
-std::vector<keras::Callback> backup(const Options& o) {
-  if (o.checkpoint.empty()) return {};
-  if (!o.resume && berth::train::latest_checkpoint(o.checkpoint)) {
-    throw berth::errors::AlreadyExists(fmt::format(
-        "--checkpoint {} holds a checkpoint; give --resume to go on from it, "
-        "or another folder",
-        o.checkpoint));
-  }
-  namespace callbacks = keras::callbacks;
-  return {callbacks::BackupAndRestore(
-      o.checkpoint,
-      {.save_freq = o.every > 0 ? callbacks::SaveFreq(o.every) : "epoch",
-       .delete_checkpoint = false})};
-}
-
 int train(const Options& o) {
   if (!o.devices.empty()) berth::config::set_device_list(o.devices);
   berth::random::set_seed(o.seed);
@@ -171,7 +155,7 @@ int train(const Options& o) {
         if (!shown) example::print_plan(m.train_plan_info());
         shown = true;
       }};
-  std::vector<keras::Callback> callbacks = backup(o);
+  std::vector<keras::Callback> callbacks = example::callbacks_of(o.backup);
   callbacks.push_back(show_plan);
   const keras::History history = model.fit(
       x_train, y_train,
@@ -224,13 +208,7 @@ int main(int argc, char** argv) {
                  "of each batch: equal, or auto: by speed where devices differ")
       ->check(CLI::IsMember({"auto", "equal"}))
       ->capture_default_str();
-  auto* checkpoint = app.add_option("--checkpoint", o.checkpoint,
-                                    "folder for the state of the training");
-  app.add_option("--every", o.every, "saves it every N steps, not epochs")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
-      ->needs(checkpoint);
-  app.add_flag("--resume", o.resume, "goes on from what --checkpoint holds")
-      ->needs(checkpoint);
+  example::add_flags(&app, &o.backup);
   app.add_option("--save", o.save, "safetensors file for the weights");
   app.add_flag("--no-download", o.no_download, "never use the network");
   app.add_flag("--json", o.json, "end with one line of JSON");

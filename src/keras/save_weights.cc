@@ -22,6 +22,8 @@ namespace {
 
 constexpr const char* kEnding = ".safetensors";
 
+}  // namespace
+
 std::string weights_call(const char* what, const Layer& model, Site site) {
   return fmt::format("{} of model \"{}\"{}", what, model.name(),
                      where_text(nullptr, site));
@@ -42,7 +44,16 @@ std::vector<std::pair<std::string, Variable>> made_weights(
   return std::move(paths.weights);
 }
 
-}  // namespace
+void prepare_file(const std::string& path, bool overwrite,
+                  const std::string& call) {
+  if (!overwrite && io::is_regular_file(path)) {
+    throw errors::AlreadyExists(
+        fmt::format("{}: \"{}\" exists; expected a new name, or "
+                    "{{.overwrite = true}}",
+                    call, path));
+  }
+  io::make_folder(io::folder_of(path), call);
+}
 
 std::string weights_file(const std::string& path, const std::string& format,
                          const std::string& call) {
@@ -79,13 +90,7 @@ void Model::save_weights(const std::string& filepath,
   for (const auto& [name, v] : made_weights(*this, call)) {
     list.push_back({name, v.value(site)});
   }
-  if (!options.overwrite && io::is_regular_file(path)) {
-    throw errors::AlreadyExists(
-        fmt::format("{}: \"{}\" exists; expected a new name, or "
-                    "{{.overwrite = true}}",
-                    call, path));
-  }
-  io::make_folder(io::folder_of(path), call);
+  prepare_file(path, options.overwrite, call);
   const io::WriteLock lock(path, call);
   io::write_safetensors(path, std::move(list), {}, call);
 }
@@ -121,7 +126,9 @@ void Model::load_weights(const std::string& filepath,
                     name, info.type, info.shape.str(), name_of(v.dtype()),
                     v.shape().str()));
   }
+  const bool has_model = file.metadata().contains(kModelInFile);
   for (const auto& info : file.tensors()) {
+    if (has_model && info.name.starts_with(kOptimizerInFile)) continue;
     const bool known =
         std::any_of(weights.begin(), weights.end(),
                     [&](const auto& w) { return w.first == info.name; });

@@ -179,6 +179,16 @@ struct LoadWeightsOptions {
   bool skip_mismatch = false;
 };
 
+struct SaveOptions {
+  bool overwrite = true;  // false: a file that exists is an error
+  // With what compile() was given and the state of the optimizer, so that
+  // training goes on.
+  bool include_optimizer = true;
+};
+struct LoadModelOptions {
+  bool compile = true;  // false: the model alone, though the file has more
+};
+
 // Where the time of a training step under a strategy went, measured. Times are
 // of one step on a full batch; work of different devices overlaps.
 struct MeasuredSplit {
@@ -392,6 +402,14 @@ class Model : public Layer {
                     const LoadWeightsOptions& options = {},
                     Site site = Site::here()) const;
 
+  // Writes the whole model as one safetensors file: weights, and in its
+  // metadata to_json() and what compile() was given; load_model() makes it
+  // again, and load_weights() reads the file as well. Throws what
+  // save_weights() throws, and errors::FailedPrecondition for what no config
+  // can hold (saving.h).
+  void save(const std::string& filepath, const SaveOptions& options = {},
+            Site site = Site::here()) const;
+
   // Weights, optimizer, metrics, and what random layers draw next, for
   // checkpoints (train.h).
   std::shared_ptr<train::Tracked> tracked() const;
@@ -469,6 +487,14 @@ struct Sequential : Model {
 // errors::InvalidArgument for what is no such text, holds classes that are not
 // registered, or fields that they do not have.
 Model model_from_json(const std::string& json, Site site = Site::here());
+// The model of a file that Model::save() wrote, compiled if it was, with its
+// weights and the state of its optimizer; code of your own is found by the name
+// that it is registered under (saving.h). Contracts and placement are not part
+// of the file. Throws errors::NotFound, DataLoss (a damaged file), and
+// InvalidArgument for a file of weights alone or classes that are not known.
+Model load_model(const std::string& filepath,
+                 const LoadModelOptions& options = {},
+                 Site site = Site::here());
 // Another one like `model`, with weights of its own.
 Model clone_model(const Model& model, Site site = Site::here());
 
