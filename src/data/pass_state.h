@@ -101,8 +101,12 @@ class PassReader {
   void begin(const Node& node);
   // Each reads what the put() of its type wrote, and throws errors::DataLoss
   // where something else stands or a number is not in [low, high].
-  int64_t number(int64_t low = std::numeric_limits<int64_t>::min(),
-                 int64_t high = std::numeric_limits<int64_t>::max());
+  int64_t number() {
+    return number(std::numeric_limits<int64_t>::min(),
+                  std::numeric_limits<int64_t>::max());
+  }
+  // Without `high` it is one that can be counted on from.
+  int64_t number(int64_t low, int64_t high = int64_t{1} << 62);
   uint64_t word() { return static_cast<uint64_t>(number()); }
   bool flag() { return number(0, 1) == 1; }
   double real();

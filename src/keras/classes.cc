@@ -16,6 +16,7 @@ void add_stacked_classes(Classes& c);
 void add_depthwise_conv_classes(Classes& c);
 void add_dropout_classes(Classes& c);
 void add_embedding_classes(Classes& c);
+void add_text_embedding_classes(Classes& c);
 void add_functional_classes(Classes& c);
 void add_global_pooling_classes(Classes& c);
 void add_initializer_classes(Classes& c);
@@ -70,6 +71,7 @@ Classes all_classes() {
   add_depthwise_conv_classes(c);
   add_dropout_classes(c);
   add_embedding_classes(c);
+  add_text_embedding_classes(c);
   add_functional_classes(c);
   add_global_pooling_classes(c);
   add_initializer_classes(c);

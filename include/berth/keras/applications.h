@@ -35,6 +35,27 @@ Model MobileNetV2(const ImageOptions& options = {}, Site site = Site::here());
 // Simonyan and Zisserman 2014: 138,357,544 parameters.
 Model VGG16(const ImageOptions& options = {}, Site site = Site::here());
 
+// Of transformers of text. Ids are whole numbers below vocabulary_size.
+struct TextOptions {
+  int64_t vocabulary_size = 0;      // 0: the published one
+  int64_t sequence_length = 0;      // of the inputs; 0: the longest
+  int64_t max_sequence_length = 0;  // that positions are learnt for; 0: same
+  int64_t num_layers = 12;
+  int64_t num_heads = 12;
+  int64_t hidden_dim = 768;
+  int64_t intermediate_dim = 0;  // 0: 4 hidden_dim
+  double dropout = 0.1;
+  std::string name = {};
+};
+// Devlin et al. 2018, 109,482,240 parameters: inputs "token_ids" and
+// "segment_ids" [n, s]; outputs the sequence [n, s, hidden_dim] and the pooled
+// first position [n, hidden_dim]. Tokens with id 0 are padding that nobody
+// attends to.
+Model BERTBase(const TextOptions& options = {}, Site site = Site::here());
+// Radford et al. 2019, 124,439,808 parameters: token ids [n, s] to logits
+// [n, s, vocabulary_size]; position i sees positions 0 to i.
+Model GPT2Small(const TextOptions& options = {}, Site site = Site::here());
+
 }  // namespace berth::keras::applications
 
 #endif  // BERTH_KERAS_APPLICATIONS_H_

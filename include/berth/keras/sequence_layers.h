@@ -25,6 +25,27 @@ struct Embedding : Layer {
             EmbeddingOptions options = {}, Site site = Site::here());
 };
 
+// The same table in both directions: ids [n, ...] give rows as Embedding does,
+// and numbers [n, ..., output_dim] their products with all rows
+// [n, ..., input_dim], the logits of a language model whose weights are tied
+// (Press and Wolf 2017).
+struct ReversibleEmbedding : Layer {
+  ReversibleEmbedding(int64_t input_dim, int64_t output_dim,
+                      EmbeddingOptions options = {}, Site site = Site::here());
+};
+
+struct PositionEmbeddingOptions {
+  Initializer initializer = "glorot_uniform";
+  std::string name = {};
+};
+// A learnt row for each position, added to x: [n, s, d] -> [n, s, d], s at most
+// `sequence_length` (keras_hub.layers.PositionEmbedding and the sum).
+struct PositionEmbedding : Layer {
+  explicit PositionEmbedding(int64_t sequence_length,
+                             PositionEmbeddingOptions options = {},
+                             Site site = Site::here());
+};
+
 struct MultiHeadAttentionOptions {
   int64_t value_dim = 0;  // like key_dim when 0
   double dropout = 0;     // rate, of the weights, in training
@@ -97,6 +118,8 @@ using keras::Embedding;
 using keras::GroupNormalization;
 using keras::LayerNormalization;
 using keras::MultiHeadAttention;
+using keras::PositionEmbedding;
+using keras::ReversibleEmbedding;
 }  // namespace layers
 
 }  // namespace berth::keras

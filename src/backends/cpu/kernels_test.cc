@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels.h"
 
+#include <cmath>
 #include <set>
 
 #include "backends/cpu/kernel_check.h"
@@ -485,20 +486,31 @@ Cases linalg_cases() {
   return cases;
 }
 
+// Numbers around `middle`, as what activations give.
+Operand wave(const Shape& shape, float middle, float height) {
+  std::vector<float> values(static_cast<size_t>(shape.num_elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = middle + height * std::sin(static_cast<float>(i));
+  }
+  return {shape, float32, values};
+}
+
 Cases recurrent_cases() {
   const Operand mask{{3, 4}, float32, {1, 1, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1}};
   Cases cases;
   for (const int64_t u : {5, 24}) {
-    const Operand parts{{3, 4, 4 * u}}, kernel{{u, 4 * u}}, state{{3, u}},
-        steps{{3, 4, u}};
-    cases.push_back({"LSTM", {parts, kernel, state, state}, {}, 1e-5});
-    cases.push_back({"LSTM", {parts, kernel, state, state, mask}, {}, 1e-5});
-    cases.push_back(
-        {"LSTMGrad", {steps, state, kernel, state, parts, steps}, {}, 1e-5});
-    cases.push_back({"LSTMGrad",
-                     {steps, state, kernel, state, parts, steps, mask},
-                     {},
-                     1e-5});
+    const Operand parts{{3, 4, 4 * u}}, state{{3, u}}, steps{{3, 4, u}},
+        kernel = wave({u, 4 * u}, 0, 0.2f),
+        gates = wave({3, 4, 4 * u}, 0.5f, 0.4f),
+        cells = wave({3, 4, u}, 0, 0.9f);
+    for (const bool masked : {false, true}) {
+      std::vector<Operand> forward = {parts, kernel, state, state};
+      std::vector<Operand> back = {steps, state, kernel, state, gates, cells};
+      if (masked) forward.push_back(mask);
+      if (masked) back.push_back(mask);
+      cases.push_back({"LSTM", forward, {}, 1e-5});
+      cases.push_back({"LSTMGrad", back, {}, 1e-5});
+    }
   }
   return cases;
 }
