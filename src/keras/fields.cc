@@ -316,7 +316,12 @@ void Fields::one(const char* name, std::optional<int64_t>& v) {
 
 void Fields::fixed(const char* name, const Config& value) {
   if (!reading()) return put(name, value);
-  if (const auto c = get(name); c && !(*c == value)) {
+  const auto c = get(name);
+  if (!c || *c == value) return;
+  // Keras writes some axes as lists.
+  const bool one =
+      c->kind() == Config::Kind::kList && c->as_list() == std::vector{value};
+  if (!one) {
     fail(name, *c, value.str() + ": this version knows no other");
   }
 }

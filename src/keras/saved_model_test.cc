@@ -28,12 +28,13 @@ class SavedModel : public testing::Test {
   const Tensor x_ = random::normal({16, 4}), y_ = random::normal({16, 1});
 };
 
-Sequential small_model() {
+Sequential model_to_save() {
   return Sequential({InputLayer({4}), Dense(8, {.activation = "tanh"}),
                      Dropout(0.0), Dense(1)});
 }
 
-std::vector<float> losses_of(Model& model, const Tensor& x, const Tensor& y) {
+std::vector<float> losses_of_steps(Model& model, const Tensor& x,
+                                   const Tensor& y) {
   std::vector<float> all;
   for (int i = 0; i < 5; ++i) {
     all.push_back(model.train_on_batch(x, y).item<float>());
@@ -42,17 +43,17 @@ std::vector<float> losses_of(Model& model, const Tensor& x, const Tensor& y) {
 }
 
 TEST_F(SavedModel, GoesOnTrainingToTheBit) {
-  Model model = small_model();
+  Model model = model_to_save();
   model.compile({.optimizer = Adam(0.05, {.clipnorm = 1}),
                  .loss = "huber",
                  .metrics = {"mae"}});
-  losses_of(model, x_, y_);
+  losses_of_steps(model, x_, y_);
   model.save(path("model.safetensors"));
   Model again = load_model(path("model"));
   EXPECT_EQ(again.predict(x_).to_vector<float>(),
             model.predict(x_).to_vector<float>());
   EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 5);
-  EXPECT_EQ(losses_of(again, x_, y_), losses_of(model, x_, y_));
+  EXPECT_EQ(losses_of_steps(again, x_, y_), losses_of_steps(model, x_, y_));
   EXPECT_EQ(again.evaluate(x_, y_), model.evaluate(x_, y_));
   EXPECT_TRUE(again.metrics_result().contains("mae"));
 }
@@ -80,9 +81,9 @@ TEST_F(SavedModel, KeepsNamesOfOutputsAndTheirLosses) {
 }
 
 TEST_F(SavedModel, MayLeaveTheTrainingOut) {
-  Model model = small_model();
+  Model model = model_to_save();
   model.compile({.optimizer = "adam", .loss = "mse"});
-  losses_of(model, x_, y_);
+  losses_of_steps(model, x_, y_);
   model.save(path("bare.safetensors"), {.include_optimizer = false});
   Model bare = load_model(path("bare.safetensors"));
   EXPECT_THROW(bare.optimizer(), errors::FailedPrecondition);
@@ -93,13 +94,13 @@ TEST_F(SavedModel, MayLeaveTheTrainingOut) {
   EXPECT_EQ(bare.predict(x_).to_vector<float>(), want);
   EXPECT_EQ(alone.predict(x_).to_vector<float>(), want);
   // A model made by hand takes the weights out of the same file.
-  Model twin = small_model();
+  Model twin = model_to_save();
   twin.load_weights(path("whole.safetensors"));
   EXPECT_EQ(twin.predict(x_).to_vector<float>(), want);
 }
 
 TEST_F(SavedModel, RefusesWhatItCannotBe) {
-  Model model = small_model();
+  Model model = model_to_save();
   model.save(path("m.safetensors"));
   EXPECT_THROW(model.save(path("m.safetensors"), {.overwrite = false}),
                errors::AlreadyExists);
@@ -129,7 +130,7 @@ TEST_F(SavedModel, RefusesDamagedDescriptions) {
   with("{\"class_name\": \"Sequential\"}", "");
   with("{\"class_name\": \"Nothing\", \"config\": {}}", "");
   with(std::string(100000, '['), "");
-  const std::string good = small_model().to_json();
+  const std::string good = model_to_save().to_json();
   with(good, "");  // other weights
   with(good, "{}");
 }

@@ -115,7 +115,8 @@ Layer of_sequences(const char* type, bool transposed, int64_t filters,
 template <class Options>
 void conv_fields(Fields& f, Options& o) {
   f("padding", o.padding);
-  f("groups", o.groups);
+  // Transposed ones have none in Keras.
+  if (f.reading() || o.groups != 1) f("groups", o.groups);
   f.activation("activation", o.activation);
   f("use_bias", o.use_bias);
   f("kernel_initializer", o.kernel_initializer);

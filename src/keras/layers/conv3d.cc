@@ -111,7 +111,7 @@ struct Conv3DArgs {
     size_field(f, "strides", o.strides);
     size_field(f, "dilation_rate", o.dilation_rate);
     f("padding", o.padding);
-    f("groups", o.groups);
+    if (f.reading() || o.groups != 1) f("groups", o.groups);
     f.activation("activation", o.activation);
     f("use_bias", o.use_bias);
     f("kernel_initializer", o.kernel_initializer);
