@@ -2,8 +2,6 @@
 // one element, [element 0's components, element 1's, ..., how many, first
 // number], which a parallel map makes the batch of.
 
-#include <mutex>
-
 #include "data/collect.h"
 #include "data/pass_state.h"
 #include "data/stack.h"

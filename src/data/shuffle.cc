@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include <atomic>
-#include <random>
-
 #include "base/rng.h"
 #include "data/pass_state.h"
+#include "data/seeded_passes.h"
 
 namespace berth::data {
 
@@ -57,34 +55,18 @@ class ShuffleNode : public Selection<ShuffleNode> {
               const ShuffleOptions& options, Site site)
       : Selection("shuffle", site, parent),
         buffer_size_(static_cast<size_t>(buffer_size)),
-        seeded_(options.seed.has_value()),
-        reshuffle_(options.reshuffle_each_iteration),
-        seed_(options.seed ? *options.seed : any_seed()) {}
+        passes_(options.seed, options.reshuffle_each_iteration) {}
 
   template <class T>
   std::unique_ptr<Stream<T>> stream(const Pass& pass) const;
   size_t buffer_size() const { return buffer_size_; }
 
-  NodeMemory memory() const override {
-    return {static_cast<int64_t>(passes_.load()),
-            static_cast<int64_t>(seed_.load())};
-  }
-  void set_memory(const NodeMemory& memory) const override {
-    passes_ = static_cast<uint64_t>(memory.passes);
-    if (!seeded_) seed_ = static_cast<uint64_t>(memory.seed);
-  }
+  NodeMemory memory() const override { return passes_.memory(); }
+  void set_memory(const NodeMemory& m) const override { passes_.set(m); }
 
  private:
-  static uint64_t any_seed() {
-    std::random_device device;
-    return uint64_t{device()} << 32 | device();
-  }
-
   size_t buffer_size_;
-  bool seeded_;
-  bool reshuffle_;
-  mutable std::atomic<uint64_t> seed_;
-  mutable std::atomic<uint64_t> passes_{0};
+  SeededPasses passes_;
 };
 
 template <class T>
@@ -172,15 +154,8 @@ class ShuffleStream : public Stream<T> {
 
 template <class T>
 std::unique_ptr<Stream<T>> ShuffleNode::stream(const Pass& pass) const {
-  uint64_t number = 0;
-  if (reshuffle_) {
-    number = pass.peek ? passes_.load() : passes_.fetch_add(1);
-  }
-  return std::make_unique<ShuffleStream<T>>(
-      this, data::open<T>(parent(), pass),
-      NodeMemory{static_cast<int64_t>(number),
-                 static_cast<int64_t>(seed_.load())},
-      pass.stop);
+  return std::make_unique<ShuffleStream<T>>(this, data::open<T>(parent(), pass),
+                                            passes_.begin(pass), pass.stop);
 }
 
 }  // namespace
