@@ -15,7 +15,7 @@
 #include <filesystem>
 
 #include "berth/errors.h"
-#include "io/checksum.h"
+#include "io/record_format.h"
 
 namespace berth::keras {
 
@@ -196,13 +196,10 @@ void EventFile::write(WireMessage event) {
 // Length, its checksum, data, its checksum; little-endian, as the processors
 // are that this runs on.
 void EventFile::record(const std::string& data) {
-  const auto masked = [](const void* bytes, size_t size) {
-    const uint32_t crc = io::checksum(bytes, size);
-    return (crc >> 15 | crc << 17) + 0xa282ead8u;
-  };
   const uint64_t length = data.size();
-  const uint32_t of_length = masked(&length, sizeof length);
-  const uint32_t of_data = masked(data.data(), data.size());
+  const uint32_t of_length = io::record_checksum(
+      {reinterpret_cast<const char*>(&length), sizeof length});
+  const uint32_t of_data = io::record_checksum(data);
   const bool fine = std::fwrite(&length, sizeof length, 1, file_) == 1 &&
                     std::fwrite(&of_length, sizeof of_length, 1, file_) == 1 &&
                     std::fwrite(data.data(), data.size(), 1, file_) == 1 &&

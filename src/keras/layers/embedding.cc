@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "berth/keras/sequence_layers.h"
 #include "berth/ops/array.h"
+#include "berth/ops/contract.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/classes.h"
@@ -11,10 +14,11 @@ namespace berth::keras {
 
 namespace {
 
-class EmbeddingBase final : public LayerBase {
+class EmbeddingBase : public LayerBase {
  public:
-  EmbeddingBase(int64_t in, int64_t out, EmbeddingOptions options, Site site)
-      : LayerBase("Embedding", options.name, site),
+  EmbeddingBase(int64_t in, int64_t out, EmbeddingOptions options, Site site,
+                const char* type = "Embedding")
+      : LayerBase(type, options.name, site),
         in_(in),
         out_(out),
         options_(std::move(options)) {
@@ -42,12 +46,44 @@ class EmbeddingBase final : public LayerBase {
     return {math::not_equal(x[0], zeros_like(x[0], site()), site())};
   }
 
- private:
+ protected:
   const int64_t in_, out_;
   const EmbeddingOptions options_;
   Variable rows_;
 };
 
+class ReversibleEmbeddingBase final : public EmbeddingBase {
+ public:
+  ReversibleEmbeddingBase(int64_t in, int64_t out, EmbeddingOptions options,
+                          Site site)
+      : EmbeddingBase(in, out, std::move(options), site,
+                      "ReversibleEmbedding") {}
+
+  Tensors call(const Tensors& inputs, bool training) override {
+    const Tensor& x = one_input(state(), inputs);
+    if (!is_floating(x.dtype())) return EmbeddingBase::call(inputs, training);
+    const int rank = x.rank();
+    if (rank < 2 || (x.shape()[rank - 1] >= 0 && x.shape()[rank - 1] != out_)) {
+      fail(
+          fmt::format("ReversibleEmbedding: got numbers {}; expected "
+                      "[n, ..., {}], or whole numbers to look up",
+                      x.shape().str(), out_));
+    }
+    const Tensor rows = rows_.value(site());
+    const Tensor table =
+        x.dtype() == rows.dtype() ? rows : math::cast(rows, x.dtype(), site());
+    return {tensordot(x, table, {{rank - 1}, {1}}, site())};
+  }
+
+  // Numbers have no id that could be 0.
+  Tensors compute_mask(const Tensors& x, const Tensors& masks) override {
+    if (is_floating(x[0].dtype())) return LayerBase::compute_mask(x, masks);
+    return EmbeddingBase::compute_mask(x, masks);
+  }
+};
+
+// Of either layer.
+template <class L>
 struct EmbeddingArgs {
   int64_t input_dim = 0, output_dim = 0;
   EmbeddingOptions o;
@@ -60,9 +96,7 @@ struct EmbeddingArgs {
     f("embeddings_constraint", o.embeddings_constraint);
     f("name", o.name);
   }
-  Layer make(Site site) const {
-    return Embedding(input_dim, output_dim, o, site);
-  }
+  Layer make(Site site) const { return L(input_dim, output_dim, o, site); }
 };
 
 }  // namespace
@@ -71,12 +105,23 @@ Embedding::Embedding(int64_t input_dim, int64_t output_dim,
                      EmbeddingOptions options, Site site)
     : Layer(std::make_shared<EmbeddingBase>(input_dim, output_dim, options,
                                             site)) {
-  describe(*this, EmbeddingArgs{input_dim, output_dim, std::move(options)});
+  describe(*this,
+           EmbeddingArgs<Embedding>{input_dim, output_dim, std::move(options)});
+}
+
+ReversibleEmbedding::ReversibleEmbedding(int64_t input_dim, int64_t output_dim,
+                                         EmbeddingOptions options, Site site)
+    : Layer(std::make_shared<ReversibleEmbeddingBase>(input_dim, output_dim,
+                                                      options, site)) {
+  describe(*this, EmbeddingArgs<ReversibleEmbedding>{input_dim, output_dim,
+                                                     std::move(options)});
 }
 
 void add_embedding_classes(Classes& c);
 void add_embedding_classes(Classes& c) {
-  c.layers["Embedding"] = &layer_of<EmbeddingArgs>;
+  c.layers["Embedding"] = &layer_of<EmbeddingArgs<Embedding>>;
+  c.layers["ReversibleEmbedding"] =
+      &layer_of<EmbeddingArgs<ReversibleEmbedding>>;
 }
 
 }  // namespace berth::keras
