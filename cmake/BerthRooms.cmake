@@ -77,7 +77,7 @@ endfunction()
 # rules.cmake for files that need flags of their own; one with a CMakeLists.txt is a plug-in, built
 # by that file.
 function(berth_all_rooms target)
-  foreach(room base device tensor op program ops eager graph expr autodiff passes place place/planner exec function
+  foreach(room base device tensor cluster op program ops eager graph expr autodiff passes place place/planner exec function
       collective data io preprocess distribute keras keras/layers profiler)
     berth_room(${target} ${room})
   endforeach()

@@ -3,6 +3,7 @@
 #ifndef BERTH_BERTH_H_
 #define BERTH_BERTH_H_
 
+#include "berth/cluster.h"
 #include "berth/config.h"
 #include "berth/data.h"
 #include "berth/data_element.h"

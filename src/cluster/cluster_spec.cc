@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "berth/cluster.h"
+#include "berth/errors.h"
+
+namespace berth::distribute {
+
+ClusterSpec::ClusterSpec(std::map<std::string, std::vector<std::string>> jobs,
+                         Site) {
+  for (auto& [job, addresses] : jobs) {
+    int index = 0;
+    for (std::string& a : addresses) jobs_[job][index++] = std::move(a);
+  }
+}
+
+std::vector<std::string> ClusterSpec::jobs() const {
+  std::vector<std::string> names;
+  for (const auto& [job, tasks] : jobs_) names.push_back(job);
+  return names;
+}
+
+int ClusterSpec::num_tasks(const std::string& job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? 0 : static_cast<int>(found->second.size());
+}
+
+std::vector<int> ClusterSpec::task_indices(const std::string& job) const {
+  std::vector<int> indices;
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return indices;
+  for (const auto& [index, address] : found->second) indices.push_back(index);
+  return indices;
+}
+
+const std::string& ClusterSpec::task_address(const std::string& job,
+                                             int index) const {
+  const auto found = jobs_.find(job);
+  if (found != jobs_.end() && found->second.contains(index)) {
+    return found->second.at(index);
+  }
+  throw errors::InvalidArgument(
+      fmt::format("{}:{} is no task of the cluster {}", job, index, json()));
+}
+
+std::vector<TaskId> ClusterSpec::ranks() const {
+  std::vector<TaskId> tasks;
+  for (const char* job : {"chief", "worker"}) {
+    for (const int index : task_indices(job)) tasks.push_back({job, index});
+  }
+  return tasks;
+}
+
+std::vector<TaskId> ClusterSpec::tasks() const {
+  std::vector<TaskId> tasks = ranks();
+  for (const char* job : {"ps", "evaluator"}) {
+    for (const int index : task_indices(job)) tasks.push_back({job, index});
+  }
+  return tasks;
+}
+
+TaskId ClusterSpec::coordinator() const {
+  if (num_tasks("chief") > 0) return {"chief", 0};
+  const std::vector<TaskId> all = ranks();
+  return all.empty() ? TaskId{"worker", 0} : all[0];
+}
+
+uint64_t ClusterSpec::hash() const {
+  uint64_t h = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : json()) {
+    h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return h;
+}
+
+std::string ClusterSpec::json() const {
+  nlohmann::ordered_json all = nlohmann::ordered_json::object();
+  for (const auto& [job, tasks] : jobs_) {
+    nlohmann::ordered_json& of = all[job] = nlohmann::ordered_json::object();
+    for (const auto& [index, address] : tasks) {
+      of[std::to_string(index)] = address;
+    }
+  }
+  return all.dump();
+}
+
+}  // namespace berth::distribute

@@ -1,0 +1,123 @@
+// Member: this process as one task of a running cluster.
+//
+// join() opens the plug-in libberth_rpc.so, listens on the task's one port,
+// finds the coordinator and waits until all tasks are there. From then on the
+// member answers heartbeats until leave(). Whatever ends the cluster (a task
+// dies, is cut off, says abort()) becomes one Failure, the same text on every
+// task, within bounded time; every later call throws it. Thread-safe.
+
+#ifndef BERTH_CLUSTER_MEMBER_H_
+#define BERTH_CLUSTER_MEMBER_H_
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/cluster.h"
+#include "berth/errors.h"
+#include "cluster/exchange.h"
+#include "cluster/message.h"
+
+namespace berth::cluster {
+
+using distribute::ClusterResolver;
+using distribute::ClusterSpec;
+using distribute::TaskId;
+
+struct JoinOptions {
+  // Until all tasks are there; every 10 s a line says who is missing and why.
+  double join_timeout_seconds = 3600;
+  double heartbeat_seconds = 1;
+  double dead_after_seconds = 10;     // without a heartbeat
+  double call_timeout_seconds = 600;  // of calls and exchanges by default
+  // Proves that a task is of this cluster; "": BERTH_CLUSTER_SECRET, a file
+  // named by BERTH_CLUSTER_SECRET_FILE, else only loopback addresses are
+  // served and dialled.
+  std::string secret = {};
+  // "auto": tensors on own sockets of the same port, memfd on one host.
+  // "grpc": all traffic on gRPC.
+  std::string transport = "auto";
+  // Files in PEM; all three or none: gRPC by mutual TLS.
+  std::string tls_ca = {}, tls_certificate = {}, tls_key = {};
+  // Which tasks take part; empty: all of the cluster but evaluators.
+  std::vector<TaskId> tasks = {};
+};
+
+// Why a cluster ended.
+struct Failure {
+  errors::Code code = errors::Code::kUnavailable;
+  TaskId task;          // whose fault it is
+  std::string cause;    // "connection reset by peer"
+  int64_t step = -1;    // -1: not known
+  std::string message;  // all of it, as it is thrown
+};
+
+using Handler = std::function<Message(const TaskId& from, Message request)>;
+
+class Member {
+ public:
+  // Returns when all tasks are there. Throws errors::InvalidArgument for
+  // options and clusters that cannot work, errors::AlreadyExists for a port in
+  // use or an index that lives already, errors::PermissionDenied for a wrong
+  // secret or build, errors::DeadlineExceeded naming who is missing.
+  static std::shared_ptr<Member> join(const ClusterResolver& resolver,
+                                      JoinOptions options = {},
+                                      Site site = Site::here());
+  virtual ~Member() = default;
+
+  virtual const ClusterSpec& spec() const = 0;
+  virtual const TaskId& task() const = 0;
+  virtual const std::vector<TaskId>& tasks() const = 0;  // who take part
+  // Of the tasks that train; -1 for parameter servers and evaluators.
+  virtual int rank() const = 0;
+  virtual int num_ranks() const = 0;
+  virtual bool is_coordinator() const = 0;
+  // Counts from 1; each time all form anew it is one more.
+  virtual uint64_t generation() const = 0;
+  virtual bool same_host(const TaskId& task) const = 0;
+
+  // Waits until all tasks() called it with this name.
+  virtual void barrier(const std::string& name, double timeout_seconds = 0) = 0;
+  // A small store that all tasks see. get() waits for the key.
+  virtual void put(const std::string& key, const std::string& value) = 0;
+  virtual std::string get(const std::string& key,
+                          double timeout_seconds = 0) = 0;
+
+  // Ends the cluster on all tasks with this cause.
+  virtual void abort(errors::Code code, const std::string& cause,
+                     int64_t step = -1) = 0;
+  virtual std::optional<Failure> failure() const = 0;
+  // Throws the failure, if there is one.
+  virtual void check() const = 0;
+  // Called once, on a thread of the member's, when the cluster fails; at once
+  // when it has failed already. Must not block.
+  virtual void on_failure(std::function<void(const Failure&)> fn) = 0;
+  // Says that this task is done and waits until all are; then closes. What
+  // happens to others after that is no failure.
+  virtual void leave(double timeout_seconds = 60) = 0;
+
+  // Forms the cluster anew, as the next generation, after a failure: waits
+  // until every task is back (or, with `shrink`, goes on with those that are
+  // left; ranks() are then fewer).
+  virtual void form_again(double timeout_seconds, bool shrink = false) = 0;
+
+  // Services. Calls of one sender to one service run in the order in which they
+  // were made, one after another; all others side by side. A handler may
+  // block and may call. What it throws (errors::Error) the caller's call
+  // throws, with the task's name before it.
+  virtual void serve(const std::string& service, Handler handler) = 0;
+  virtual std::future<Message> call(const TaskId& to,
+                                    const std::string& service, Message request,
+                                    double timeout_seconds = 0) = 0;
+
+  // Of the tasks that train; throws errors::FailedPrecondition on others.
+  virtual Exchange& exchange() = 0;
+};
+
+}  // namespace berth::cluster
+
+#endif  // BERTH_CLUSTER_MEMBER_H_
