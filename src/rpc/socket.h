@@ -1,0 +1,91 @@
+// Socket: an owned file descriptor, addresses, and whole reads and writes with
+// deadlines. Distinct sockets may be used by distinct threads; one thread may
+// read while another writes.
+
+#ifndef BERTH_RPC_SOCKET_H_
+#define BERTH_RPC_SOCKET_H_
+
+#include <sys/uio.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace berth::rpc {
+
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+
+// `seconds` from now; for ever when they are more than a century.
+Deadline after(double seconds);
+double seconds_until(Deadline deadline);
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
+  Socket& operator=(Socket&& o) noexcept {
+    std::swap(fd_, o.fd_);
+    return *this;
+  }
+  ~Socket() { close(); }
+
+  int fd() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void close();
+  // Both ends read and write no more; the descriptor stays. Any thread.
+  void shutdown() const;
+
+ private:
+  int fd_ = -1;
+};
+
+// Reads or writes all of it; "" or what went wrong: "connection closed",
+// "connection reset by peer", "timed out". Never raises SIGPIPE.
+std::string read_all(int fd, void* data, size_t bytes,
+                     Deadline deadline = Deadline::max());
+std::string write_all(int fd, std::span<const iovec> parts,
+                      Deadline deadline = Deadline::max());
+std::string write_all(int fd, const void* data, size_t bytes,
+                      Deadline deadline = Deadline::max());
+
+// "host:port", "[ipv6]:port". Throws errors::InvalidArgument.
+struct Endpoint {
+  std::string host;
+  int port = 0;
+};
+Endpoint parse_endpoint(const std::string& address);
+
+// True when every address that the name has is of this machine alone
+// (127.0.0.0/8, ::1). `why`: set when the name does not resolve.
+bool is_loopback(const Endpoint& endpoint, std::string* why = nullptr);
+
+// Connects within the deadline, trying every address of the name; an empty
+// socket and `why` when that fails: "name does not resolve (...)", "connection
+// refused". Close-on-exec, without Nagle's delay, blocking.
+Socket connect_tcp(const Endpoint& endpoint, Deadline deadline,
+                   std::string* why);
+// An abstract Unix socket of this network namespace.
+Socket connect_unix(const std::string& name, std::string* why);
+
+// Listens on `port` (0: one that is free) of all interfaces, or on the loopback
+// address that the endpoint's host names. Throws errors::AlreadyExists when the
+// port is in use, errors::InvalidArgument for a host that is not loopback.
+Socket listen_tcp(const Endpoint& endpoint, bool all_interfaces);
+Socket listen_unix(const std::string& name);
+int port_of(int fd);
+// "127.0.0.1:43210", "unix", "?" of the other end.
+std::string peer_name(int fd);
+std::string own_host(int fd);  // without the port
+
+// Equal for processes that share memory files and Unix sockets.
+std::string host_id();
+
+}  // namespace berth::rpc
+
+#endif  // BERTH_RPC_SOCKET_H_
