@@ -45,6 +45,10 @@ struct JoinOptions {
   std::string tls_ca = {}, tls_certificate = {}, tls_key = {};
   // Which tasks take part; empty: all of the cluster but evaluators.
   std::vector<TaskId> tasks = {};
+  // A task of such a job that dies is no failure of the cluster: calls to it
+  // throw errors::Unavailable naming it, and it may join again at any time, in
+  // the same generation.
+  std::vector<std::string> elastic_jobs = {};
 };
 
 // Why a cluster ended.

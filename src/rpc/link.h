@@ -57,6 +57,8 @@ class Link {
   virtual uint64_t generation() const = 0;
   // One machine and one network namespace: memory and Unix sockets are shared.
   virtual bool same_host(const TaskId& task) const = 0;
+  // The task's host_id(): every task groups all others by host alike.
+  virtual std::string host_of(const TaskId& task) const = 0;
   // "worker:1 (10.0.0.2:2222)", for messages.
   virtual std::string name_of(const TaskId& task) const = 0;
   // JoinOptions::call_timeout_seconds.

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,26 +24,34 @@ using Deadline = Clock::time_point;
 Deadline after(double seconds);
 double seconds_until(Deadline deadline);
 
+class SocketSet;
+
 class Socket {
  public:
   Socket() = default;
   explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
+  Socket(Socket&& o) noexcept
+      : fd_(std::exchange(o.fd_, -1)), set_(std::move(o.set_)) {}
   Socket& operator=(Socket&& o) noexcept {
     std::swap(fd_, o.fd_);
+    std::swap(set_, o.set_);
     return *this;
   }
   ~Socket() { close(); }
 
   int fd() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
+  // Gives the descriptor away; only of a socket that is in no set.
   int release() { return std::exchange(fd_, -1); }
   void close();
   // Both ends read and write no more; the descriptor stays. Any thread.
   void shutdown() const;
+  // Is shut down with the others of `set` from now on.
+  void enter(std::shared_ptr<SocketSet> set);
 
  private:
   int fd_ = -1;
+  std::shared_ptr<SocketSet> set_;
 };
 
 // Reads or writes all of it; "" or what went wrong: "connection closed",
@@ -81,6 +90,7 @@ Socket listen_unix(const std::string& name);
 int port_of(int fd);
 // "127.0.0.1:43210", "unix", "?" of the other end.
 std::string peer_name(int fd);
+std::string own_name(int fd);
 std::string own_host(int fd);  // without the port
 
 // Equal for processes that share memory files and Unix sockets.

@@ -1,0 +1,193 @@
+#include "rpc/caller.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace berth::rpc {
+
+void Calls::Caller::start(Threads& threads) {
+  threads.start([self = shared_from_this(), &threads] {
+    self->connect();
+    if (!self->connected_) return;
+    threads.start([self] { self->run_reader(); });
+    self->run_sender();
+  });
+}
+
+// On the sender's thread, which alone sets `socket_`.
+void Calls::Caller::connect() {
+  try {
+    Socket s = link_.dial(to_, Purpose::kCall, service_, route_);
+    std::lock_guard lock(mutex_);
+    socket_ = std::move(s);
+    connected_ = true;
+    if (ended_) socket_.shutdown();
+  } catch (const errors::Unavailable& e) {
+    broken(e.what());
+  } catch (const std::exception&) {
+    end(std::current_exception());
+  }
+}
+
+std::future<Message> Calls::Caller::call(Message request, double seconds) {
+  Pending p{{}, after(seconds), seconds};
+  std::future<Message> result = p.promise.get_future();
+  std::unique_lock lock(mutex_);
+  const uint64_t id = ++next_id_;
+  lock.unlock();
+  OutgoingMessage out = pack(MessageKind::kRequest, id, 0, std::move(request));
+  lock.lock();
+  if (ended_) {
+    p.promise.set_exception(ended_);
+    return result;
+  }
+  pending_.emplace(id, std::move(p));
+  queue_.push_back(std::move(out));
+  if (connected_ && !sending_ && queue_.size() == 1) {
+    send_at_once(lock);
+  }
+  if (!queue_.empty()) changed_.notify_all();
+  return result;
+}
+
+void Calls::Caller::send_at_once(std::unique_lock<std::mutex>& lock) {
+  sending_ = true;
+  OutgoingMessage out = std::move(queue_.front());
+  queue_.pop_front();
+  lock.unlock();
+  size_t at = 0;
+  bool full = false;
+  while (at < out.parts.size() && !full) {
+    msghdr message{};
+    message.msg_iov = &out.parts[at];
+    message.msg_iovlen = std::min<size_t>(out.parts.size() - at, 64);
+    ssize_t n = ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    full = n < 0;  // or broken: the sender's thread will find that out
+    for (; at < out.parts.size() && !full; ++at) {
+      iovec& part = out.parts[at];
+      const size_t used = std::min(part.iov_len, static_cast<size_t>(n));
+      part.iov_base = static_cast<char*>(part.iov_base) + used;
+      part.iov_len -= used;
+      n -= static_cast<ssize_t>(used);
+      if (part.iov_len > 0) break;
+    }
+  }
+  if (full) out.parts.erase(out.parts.begin(), out.parts.begin() + at);
+  lock.lock();
+  sending_ = false;
+  if (full) queue_.push_front(std::move(out));
+  if (!queue_.empty()) changed_.notify_all();
+}
+
+void Calls::Caller::run_sender() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] {
+      return ended_ || broken_ || (!queue_.empty() && !sending_);
+    });
+    if (ended_ || broken_) break;
+    sending_ = true;
+    const OutgoingMessage out = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    const std::string why = write_all(socket_.fd(), out.parts);
+    lock.lock();
+    sending_ = false;
+    if (why.empty()) continue;
+    lock.unlock();
+    broken(why);
+    lock.lock();
+  }
+  queue_.clear();
+  socket_.shutdown();  // the reader ends; it closes with the last handle
+}
+
+void Calls::Caller::run_reader() {
+  for (;;) {
+    MessageHead head;
+    Message message;
+    std::string why;
+    try {
+      why = read_message(socket_.fd(), &head, &message);
+    } catch (const std::exception& e) {
+      why = e.what();
+    }
+    if (!why.empty()) return broken(why);
+    resolve(head, std::move(message));
+  }
+}
+
+void Calls::Caller::resolve(const MessageHead& head, Message message) {
+  std::unique_lock lock(mutex_);
+  const auto found = pending_.find(head.id);
+  if (found == pending_.end()) return;  // its time was over
+  std::promise<Message> promise = std::move(found->second.promise);
+  pending_.erase(found);
+  lock.unlock();
+  if (head.kind == MessageKind::kReply) {
+    promise.set_value(std::move(message));
+    return;
+  }
+  const auto code = head.code >= 1 && head.code <= 15
+                        ? static_cast<errors::Code>(head.code)
+                        : errors::Code::kUnknown;
+  try {
+    errors::raise(code, link_.name_of(to_) + ": " + message.text);
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+  }
+}
+
+void Calls::Caller::broken(const std::string& cause) {
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_ || broken_) return;
+    broken_ = true;
+    changed_.notify_all();
+  }
+  if (may_go_) {
+    end(std::make_exception_ptr(errors::Unavailable(
+        fmt::format("{} was lost: {}", link_.name_of(to_), cause))));
+  } else {
+    link_.lost(to_, cause);  // which ends the generation, and all open calls
+  }
+}
+
+void Calls::Caller::tick() {
+  const Deadline now = Clock::now();
+  std::vector<Pending> late;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto i = pending_.begin(); i != pending_.end();) {
+      if (i->second.deadline > now) {
+        ++i;
+        continue;
+      }
+      late.push_back(std::move(i->second));
+      i = pending_.erase(i);
+    }
+  }
+  for (Pending& p : late) {
+    p.promise.set_exception(std::make_exception_ptr(errors::DeadlineExceeded(
+        fmt::format("a call of '{}' at {} had no answer after {:g} s", service_,
+                    link_.name_of(to_), p.seconds))));
+  }
+}
+
+void Calls::Caller::end(std::exception_ptr why) {
+  std::map<uint64_t, Pending> open;
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+    ended_ = why;
+    open.swap(pending_);
+    socket_.shutdown();
+    changed_.notify_all();
+  }
+  for (auto& [id, p] : open) p.promise.set_exception(why);
+}
+
+}  // namespace berth::rpc

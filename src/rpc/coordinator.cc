@@ -1,0 +1,553 @@
+#include "rpc/coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace berth::rpc {
+
+namespace {
+
+// Two tasks may say different things of one event, and the one that it
+// happened to says it best: so long it is waited for.
+constexpr double kSuspicionSeconds = 0.02;
+constexpr size_t kMostStoreBytes = size_t{1} << 30;
+
+}  // namespace
+
+std::string named(const TaskId& task, const std::string& address) {
+  return address.empty() ? task.str()
+                         : fmt::format("{} ({})", task.str(), address);
+}
+
+std::string message_of(const Failure& f, const std::string& address) {
+  const char* what = f.code == errors::Code::kUnavailable        ? "was lost"
+                     : f.code == errors::Code::kDeadlineExceeded ? "is late"
+                                                                 : "failed";
+  return fmt::format("{} {}: {}{}", named(f.task, address), what, f.cause,
+                     f.step >= 0 ? fmt::format(", step {}", f.step) : "");
+}
+
+std::string cause_closed() {
+  return "its connection closed (the process ended, or was cut off)";
+}
+
+std::string cause_silent(double seconds) {
+  return fmt::format("no heartbeat for {:g} s", seconds);
+}
+
+Coordinator::Coordinator(Options options, Send send)
+    : options_(std::move(options)), send_(std::move(send)) {
+  for (const TaskId& id : options_.tasks) {
+    tasks_[id].address = options_.spec.task_address(id.job, id.index);
+    tasks_[id].why = "it has not connected";
+  }
+}
+
+double Coordinator::tick_seconds() const {
+  return std::clamp(options_.dead_after_seconds / 100, 0.005, 0.05);
+}
+
+void Coordinator::post(int connection, Frame frame, bool close) {
+  if (connection < 0) return;
+  frame.generation = generation_;
+  outgoing_.push_back(
+      {connection, std::make_shared<Frame>(std::move(frame)), close});
+}
+
+void Coordinator::post_inside(Frame frame) {
+  frame.generation = generation_;
+  const auto one = std::make_shared<Frame>(std::move(frame));
+  const auto give = [&](const Task& t) {
+    if (t.inside && t.connection >= 0) {
+      outgoing_.push_back({t.connection, one, false});
+    }
+  };
+  // This process is the last: it may end as soon as it has heard.
+  for (const auto& [id, t] : tasks_) {
+    if (id != options_.self) give(t);
+  }
+  const auto self = tasks_.find(options_.self);
+  if (self != tasks_.end()) give(self->second);
+}
+
+void Coordinator::deliver() {
+  std::unique_lock lock(mutex_);
+  if (delivering_) return;
+  delivering_ = true;
+  while (!outgoing_.empty()) {
+    const Outgoing out = std::move(outgoing_.front());
+    outgoing_.pop_front();
+    lock.unlock();
+    send_(out.connection, out.frame, out.close);
+    lock.lock();
+  }
+  delivering_ = false;
+}
+
+void Coordinator::connected(int connection, const TaskId& task) {
+  std::lock_guard lock(mutex_);
+  connections_[connection] = task;
+}
+
+void Coordinator::received(int connection, const Frame& frame) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = connections_.find(connection);
+    if (found == connections_.end()) return;
+    const TaskId from = found->second;
+    if (frame.type == FrameType::kRegister) {
+      enroll(connection, from, frame);
+    } else if (const auto t = tasks_.find(from);
+               t != tasks_.end() && t->second.connection == connection) {
+      t->second.silent = 0;
+      handle(connection, from, frame);
+    }
+  }
+  deliver();
+}
+
+void Coordinator::enroll(int connection, const TaskId& id, const Frame& f) {
+  const auto refuse = [&](errors::Code code, std::string why) {
+    Frame r{.type = FrameType::kRefused, .code = static_cast<int32_t>(code)};
+    r.text = std::move(why);
+    post(connection, std::move(r), true);
+  };
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end() || f.tasks.size() != 1 || f.tasks[0].task != id) {
+    return refuse(
+        errors::Code::kInvalidArgument,
+        fmt::format("{} does not take part in this cluster", id.str()));
+  }
+  Task& t = found->second;
+  const TaskEntry& entry = f.tasks[0];
+  const bool other = t.connection >= 0 && t.connection != connection;
+  if (other && t.entry.incarnation != entry.incarnation) {
+    if (t.silent > 3 * options_.heartbeat_seconds) {
+      held_.emplace_back(connection, f);  // until it speaks, or is dead
+      return;
+    }
+    return refuse(
+        errors::Code::kAlreadyExists,
+        fmt::format("{} is there already: {} at {}; this is {} at {}: two "
+                    "processes were started with one index, end one of them",
+                    id.str(), t.entry.process, t.entry.address, entry.process,
+                    entry.address));
+  }
+  if (other) {  // it dialled anew
+    connections_.erase(t.connection);
+    post(t.connection, Frame{.type = FrameType::kHeartbeat}, true);
+  }
+  if (t.inside && running_ && !failure_ && !t.done &&
+      t.entry.incarnation != entry.incarnation) {
+    lost(id, cause_closed());
+  }
+  t.connection = connection;
+  t.entry = entry;
+  t.last_generation = f.generation;
+  t.shrink = f.flag;
+  t.silent = 0;
+  t.ready = true;
+  t.why.clear();
+  if (running_ && !failure_ && !t.inside && elastic(id)) return admit(id);
+  if (running_ && !failure_ && !t.inside) {
+    Frame w{.type = FrameType::kWaiting};
+    w.text = "the cluster runs without this task, until it forms anew";
+    post(connection, std::move(w));
+  }
+  try_go();
+}
+
+void Coordinator::handle(int connection, const TaskId& from, const Frame& f) {
+  Task& t = tasks_.at(from);
+  const bool current = running_ && t.inside && f.generation == generation_;
+  switch (f.type) {
+    case FrameType::kHeartbeat:
+      t.step = f.step;
+      return;
+    case FrameType::kLeft:
+      t.done = true;
+      t.ready = false;
+      return check_done();
+    default:
+      break;
+  }
+  // What was sent before its sender heard of the failure.
+  if (!current || failure_) return;
+  switch (f.type) {
+    case FrameType::kBarrier: {
+      barriers_[{f.name, f.id}].arrived.insert(from);
+      return meet_barriers();
+    }
+    case FrameType::kLate:
+      return late(from, f);
+    case FrameType::kPut: {
+      const size_t bytes = f.name.size() + f.text.size();
+      if (store_bytes_ + bytes > kMostStoreBytes) {
+        return fail({.code = errors::Code::kResourceExhausted,
+                     .task = from,
+                     .cause = fmt::format("put('{}') fills the store: at most "
+                                          "1 GiB are kept per generation",
+                                          f.name)});
+      }
+      std::string& value = store_[f.name];
+      store_bytes_ += bytes - value.size();
+      value = f.text;
+      for (const auto& [to, id] : getters_[f.name]) {
+        Frame v{.type = FrameType::kValue, .id = id};
+        v.text = f.text;
+        post(to, std::move(v));
+      }
+      getters_.erase(f.name);
+      return;
+    }
+    case FrameType::kGet: {
+      const auto found = store_.find(f.name);
+      if (found == store_.end()) {
+        getters_[f.name].emplace_back(connection, f.id);
+        return;
+      }
+      Frame v{.type = FrameType::kValue, .id = f.id};
+      v.text = found->second;
+      return post(connection, std::move(v));
+    }
+    case FrameType::kFail: {
+      if (!tasks_.contains(f.task)) return;
+      if (f.flag && f.task != from) {
+        suspicions_.push_back({f.task, f.text, f.step, 0});
+        return;
+      }
+      auto code = errors::Code::kUnknown;
+      if (f.code >= 1 && f.code <= 15) code = static_cast<errors::Code>(f.code);
+      return fail(
+          {.code = code, .task = f.task, .cause = f.text, .step = f.step});
+    }
+    case FrameType::kDone:
+      t.done = true;
+      return check_done();
+    default:
+      return;
+  }
+}
+
+void Coordinator::late(const TaskId&, const Frame& f) {
+  const auto found = barriers_.find({f.name, f.id});
+  if (found == barriers_.end()) return;  // met meanwhile
+  const std::vector<std::string> missing = not_at(found->second);
+  TaskId first;
+  for (const auto& [id, t] : tasks_) {
+    if (t.inside && !found->second.arrived.contains(id)) {
+      first = id;
+      break;
+    }
+  }
+  fail({.code = errors::Code::kDeadlineExceeded,
+        .task = first,
+        .cause = fmt::format("the barrier '{}' waited {:g} s for {}", f.name,
+                             f.value, list(missing))});
+}
+
+void Coordinator::closed(int connection) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = connections_.find(connection);
+    if (found == connections_.end()) return;
+    const TaskId id = found->second;
+    connections_.erase(found);
+    std::erase_if(held_, [&](const auto& h) { return h.first == connection; });
+    const auto t = tasks_.find(id);
+    if (t != tasks_.end() && t->second.connection == connection) {
+      lost(id, cause_closed());
+      try_go();
+    }
+  }
+  deliver();
+}
+
+// The connection of a task is gone, or nothing came over it for too long.
+void Coordinator::lost(const TaskId& id, const std::string& cause) {
+  Task& t = tasks_.at(id);
+  if (running_ && !failure_ && t.inside && !t.done) {
+    if (elastic(id)) {
+      drop(id, cause);
+    } else {  // it too hears of it: one that was stopped reads it later
+      fail({.task = id, .cause = cause});
+    }
+  }
+  t.connection = -1;
+  t.ready = false;
+  t.why = cause;
+  check_done();
+}
+
+bool Coordinator::elastic(const TaskId& id) const {
+  return std::find(options_.elastic_jobs.begin(), options_.elastic_jobs.end(),
+                   id.job) != options_.elastic_jobs.end();
+}
+
+void Coordinator::drop(const TaskId& id, const std::string& cause) {
+  Task& t = tasks_.at(id);
+  Failure f{.task = id, .cause = cause, .step = t.step};
+  f.message = message_of(f, t.entry.address);
+  Frame abort{.type = FrameType::kAbort, .task = id, .step = f.step};
+  abort.code = static_cast<int32_t>(f.code);
+  abort.name = cause;
+  abort.text = f.message;
+  post(t.connection, std::move(abort));
+  t.inside = false;
+  for (auto& [key, barrier] : barriers_) barrier.arrived.erase(id);
+  Frame gone{.type = FrameType::kGone, .task = id};
+  gone.text = f.message;
+  post_inside(gone);
+  meet_barriers();
+}
+
+void Coordinator::admit(const TaskId& id) {
+  Task& t = tasks_.at(id);
+  Frame back{.type = FrameType::kBack};
+  back.tasks.push_back(t.entry);
+  post_inside(back);
+  t.inside = true;
+  t.ready = t.done = false;
+  t.step = -1;
+  post(t.connection, go_frame());
+}
+
+void Coordinator::meet_barriers() {
+  const auto inside =
+      std::count_if(tasks_.begin(), tasks_.end(),
+                    [](const auto& e) { return e.second.inside; });
+  for (auto b = barriers_.begin(); b != barriers_.end();) {
+    if (static_cast<int64_t>(b->second.arrived.size()) < inside) {
+      ++b;
+      continue;
+    }
+    Frame met{.type = FrameType::kBarrierMet, .id = b->first.second};
+    met.name = b->first.first;
+    post_inside(met);
+    b = barriers_.erase(b);
+  }
+}
+
+int64_t Coordinator::step_of(const TaskId& id) const {
+  const int64_t own = tasks_.at(id).step;
+  const auto self = tasks_.find(options_.self);
+  return own < 0 && self != tasks_.end() ? self->second.step : own;
+}
+
+void Coordinator::fail(Failure f) {
+  if (!running_ || failure_) return;
+  if (f.step < 0) f.step = step_of(f.task);
+  Task& t = tasks_.at(f.task);
+  const std::string& address =
+      t.entry.address.empty() ? t.address : t.entry.address;
+  f.message = message_of(f, address);
+  failure_ = f;
+  Frame abort{.type = FrameType::kAbort,
+              .task = f.task,
+              .code = static_cast<int32_t>(f.code),
+              .step = f.step};
+  abort.name = f.cause.substr(0, 32 << 10);
+  abort.text = f.message;
+  post_inside(abort);
+  barriers_.clear();
+  getters_.clear();
+  suspicions_.clear();
+}
+
+void Coordinator::check_done() {
+  if (!running_ || failure_) return;
+  for (const auto& [id, t] : tasks_) {
+    if (t.inside && !t.done) return;
+  }
+  post_inside(Frame{.type = FrameType::kAllDone});
+  running_ = false;
+}
+
+void Coordinator::try_go() {
+  if (running_ && !failure_) return;
+  bool all = true, shrink = true, any = false;
+  for (const auto& [id, t] : tasks_) {
+    if (t.connection < 0) {
+      all = false;
+    } else if (!t.ready) {
+      return;  // alive, and has not asked for it
+    } else {
+      any = true;
+      shrink = shrink && (t.shrink || !t.last_generation);
+    }
+  }
+  // Who shrinks goes on with those that were there.
+  const auto self = tasks_.find(options_.self);
+  const bool may_shrink = any && shrink && generation_ > 0 &&
+                          self != tasks_.end() && self->second.shrink;
+  if (all || may_shrink) go();
+}
+
+void Coordinator::go() {
+  for (const auto& [id, t] : tasks_) {
+    if (t.connection >= 0) {
+      generation_ = std::max(generation_, t.last_generation);
+    }
+  }
+  ++generation_;
+  running_ = true;
+  failure_.reset();
+  barriers_.clear();
+  store_.clear();
+  store_bytes_ = 0;
+  getters_.clear();
+  suspicions_.clear();
+  for (auto& [id, t] : tasks_) {
+    t.inside = t.connection >= 0;
+    t.ready = t.done = t.shrink = false;
+    t.silent = 0;
+    t.step = -1;
+  }
+  post_inside(go_frame());
+}
+
+Frame Coordinator::go_frame() const {
+  Frame go{.type = FrameType::kGo};
+  for (const auto& [id, t] : tasks_) {
+    if (!t.inside) continue;
+    go.tasks.push_back(t.entry);
+    go.tasks.back().process.clear();  // for messages here alone
+  }
+  return go;
+}
+
+std::string Coordinator::list(const std::vector<std::string>& names) const {
+  constexpr size_t kMost = 5;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMost; ++i) {
+    text += (i ? ", " : "") + names[i];
+  }
+  if (names.size() > kMost) {
+    text += fmt::format(" and {} more", names.size() - kMost);
+  }
+  return text;
+}
+
+std::vector<std::string> Coordinator::not_done() const {
+  std::vector<std::string> names;
+  for (const auto& [id, t] : tasks_) {
+    if (t.inside && !t.done) names.push_back(named(id, t.entry.address));
+  }
+  return names;
+}
+
+std::vector<std::string> Coordinator::not_at(const Barrier& barrier) const {
+  std::vector<std::string> names;
+  for (const auto& [id, t] : tasks_) {
+    if (t.inside && !barrier.arrived.contains(id)) {
+      names.push_back(named(id, t.entry.address));
+    }
+  }
+  return names;
+}
+
+std::string Coordinator::missing_for_go() const {
+  std::vector<std::string> names;
+  for (const auto& [id, t] : tasks_) {
+    if (t.ready) continue;
+    names.push_back(fmt::format(
+        "{}: {}", named(id, t.address),
+        t.connection >= 0 ? "it has not asked to form the cluster anew"
+                          : t.why));
+  }
+  return list(names);
+}
+
+// Tells those that wait for others, for whom.
+void Coordinator::tell_waiting() {
+  Frame w{.type = FrameType::kWaiting};
+  if (!running_ || failure_) {
+    w.text = missing_for_go();
+    for (const auto& [id, t] : tasks_) {
+      if (t.ready) post(t.connection, w);
+    }
+    return;
+  }
+  for (const auto& [key, barrier] : barriers_) {
+    w.text = fmt::format("at the barrier '{}': {}", key.first,
+                         list(not_at(barrier)));
+    for (const TaskId& id : barrier.arrived) {
+      post(tasks_.at(id).connection, w);
+    }
+  }
+  w.text = "to be done: " + list(not_done());
+  for (const auto& [id, t] : tasks_) {
+    if (t.inside && t.done) post(t.connection, w);
+  }
+}
+
+void Coordinator::turned_away(const TaskId& task, const std::string& reason) {
+  std::lock_guard lock(mutex_);
+  const auto found = tasks_.find(task);
+  if (found != tasks_.end() && found->second.connection < 0) {
+    found->second.why = "it was turned away: " + reason;
+  }
+}
+
+bool Coordinator::deserted() const {
+  std::lock_guard lock(mutex_);
+  return std::none_of(tasks_.begin(), tasks_.end(), [&](const auto& e) {
+    return e.first != options_.self && e.second.connection >= 0;
+  });
+}
+
+void Coordinator::tick(double now) {
+  {
+    std::lock_guard lock(mutex_);
+    const double passed =
+        last_tick_ < 0 ? 0 : std::clamp(now - last_tick_, 0.0, 0.25);
+    last_tick_ = now;
+    std::vector<TaskId> dead;
+    for (auto& [id, t] : tasks_) {
+      if (t.connection < 0 || id == options_.self) continue;
+      t.silent += passed;
+      if (t.silent > options_.dead_after_seconds) dead.push_back(id);
+    }
+    for (const TaskId& id : dead) {
+      // The abort still goes to it: a stopped process reads it when it goes on.
+      const int connection = tasks_.at(id).connection;
+      lost(id, cause_silent(options_.dead_after_seconds));
+      post(connection, Frame{.type = FrameType::kHeartbeat}, true);
+      connections_.erase(connection);
+    }
+    auto suspicions = std::move(suspicions_);
+    suspicions_.clear();
+    for (Suspicion& s : suspicions) {
+      s.age += passed;
+      const Task& t = tasks_.at(s.task);
+      if (!t.inside || t.done || elastic(s.task)) continue;
+      if (s.age < kSuspicionSeconds) {
+        suspicions_.push_back(s);
+      } else {
+        fail({.task = s.task, .cause = s.cause, .step = s.step});
+      }
+    }
+    for (auto& [connection, f] : std::exchange(held_, {})) {
+      const auto found = connections_.find(connection);
+      if (found == connections_.end()) continue;
+      enroll(connection, TaskId(found->second), f);
+    }
+    if (!dead.empty()) try_go();
+    since_heartbeat_ += passed;
+    if (since_heartbeat_ >= options_.heartbeat_seconds) {
+      since_heartbeat_ = 0;
+      for (const auto& [id, t] : tasks_) {
+        post(t.connection, Frame{.type = FrameType::kHeartbeat});
+      }
+    }
+    since_told_ += passed;
+    if (since_told_ >= std::min(1.0, options_.line_seconds / 2)) {
+      since_told_ = 0;
+      tell_waiting();
+    }
+  }
+  deliver();
+}
+
+}  // namespace berth::rpc

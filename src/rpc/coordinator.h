@@ -1,0 +1,149 @@
+// Coordinator: who is there, who is missing, barriers, a store, and the one
+// failure that ends a generation for all.
+//
+// A state machine: frames, ends of connections and the time go in; frames for
+// connections come out through `send`, in order, on the thread that called,
+// without a lock held. It runs in the chief, else in worker 0. Thread-safe.
+
+#ifndef BERTH_RPC_COORDINATOR_H_
+#define BERTH_RPC_COORDINATOR_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/member.h"
+#include "rpc/control.h"
+
+namespace berth::rpc {
+
+using cluster::Failure;
+using distribute::ClusterSpec;
+
+// "worker:1 (127.0.0.1:2222)".
+std::string named(const TaskId& task, const std::string& address);
+// What every task throws.
+std::string message_of(const Failure& failure, const std::string& address);
+// The causes that more than one task may say, in the same words.
+std::string cause_closed();
+std::string cause_silent(double seconds);
+
+class Coordinator {
+ public:
+  struct Options {
+    ClusterSpec spec;
+    std::vector<TaskId> tasks;  // who take part
+    TaskId self;
+    std::vector<std::string> elastic_jobs = {};
+    double heartbeat_seconds = 1;
+    double dead_after_seconds = 10;
+    double line_seconds = 10;  // between two lines that say who is missing
+  };
+  // A frame for a connection; `close`: the last. What goes to many is one.
+  using FramePtr = std::shared_ptr<const Frame>;
+  using Send = std::function<void(int connection, const FramePtr&, bool close)>;
+
+  Coordinator(Options options, Send send);
+
+  // A connection, of a task that proved itself. `now`: seconds of any clock.
+  void connected(int connection, const TaskId& task);
+  void received(int connection, const Frame& frame);
+  // It broke or was closed.
+  void closed(int connection);
+  // To be called every few hundredths of a second. Time that passed between two
+  // calls counts as little more than that: whoever was stopped blames nobody.
+  void tick(double now);
+  // A task tried to come and was turned away.
+  void turned_away(const TaskId& task, const std::string& reason);
+  // How often tick() should be called, in seconds.
+  double tick_seconds() const;
+
+  // No member is connected any more, apart from this process itself.
+  bool deserted() const;
+
+ private:
+  struct Task {
+    std::string address;
+    int connection = -1;
+    TaskEntry entry;
+    uint64_t last_generation = 0;
+    bool ready = false;  // for the next generation
+    bool shrink = false;
+    bool inside = false;  // of the generation that runs
+    bool done = false;
+    double silent = 0;  // seconds
+    int64_t step = -1;
+    std::string why;  // why it is missing
+  };
+  struct Barrier {
+    std::set<TaskId> arrived;
+  };
+  struct Suspicion {
+    TaskId task;
+    std::string cause;
+    int64_t step = -1;
+    double age = 0;  // seconds
+  };
+  struct Outgoing {
+    int connection;
+    FramePtr frame;
+    bool close;
+  };
+
+  // All with the lock held; what they send is queued.
+  void post(int connection, Frame frame, bool close = false);
+  void post_inside(Frame frame);
+  void handle(int connection, const TaskId& from, const Frame& f);
+  void enroll(int connection, const TaskId& id, const Frame& f);
+  void try_go();
+  void go();
+  void fail(Failure failure);
+  void late(const TaskId& from, const Frame& f);
+  void lost(const TaskId& id, const std::string& cause);
+  // An elastic task goes out of the generation that runs, or comes into it.
+  void drop(const TaskId& id, const std::string& cause);
+  void admit(const TaskId& id);
+  void meet_barriers();
+  bool elastic(const TaskId& id) const;
+  Frame go_frame() const;
+  void check_done();
+  void tell_waiting();
+  std::string missing_for_go() const;
+  std::string list(const std::vector<std::string>& names) const;
+  std::vector<std::string> not_done() const;
+  std::vector<std::string> not_at(const Barrier& barrier) const;
+  int64_t step_of(const TaskId& id) const;
+
+  // Sends what is queued, in order, whoever queued it.
+  void deliver();
+
+  const Options options_;
+  const Send send_;
+  mutable std::mutex mutex_;
+  std::map<TaskId, Task> tasks_;
+  std::map<int, TaskId> connections_;
+  std::vector<std::pair<int, Frame>> held_;  // registrations to be judged
+  uint64_t generation_ = 0;
+  bool running_ = false;
+  std::optional<Failure> failure_;
+  std::map<std::pair<std::string, uint64_t>, Barrier> barriers_;
+  std::map<std::string, std::string> store_;
+  size_t store_bytes_ = 0;
+  std::map<std::string, std::vector<std::pair<int, uint64_t>>> getters_;
+  std::vector<Suspicion> suspicions_;
+  double last_tick_ = -1, since_heartbeat_ = 0, since_told_ = 0;
+  std::deque<Outgoing> outgoing_;
+  bool delivering_ = false;
+};
+
+}  // namespace berth::rpc
+
+#endif  // BERTH_RPC_COORDINATOR_H_

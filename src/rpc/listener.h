@@ -1,0 +1,71 @@
+// Listener: the thread that takes connections, lets them prove themselves, and
+// keeps time for the member.
+//
+// Who has not proved itself within some seconds is closed, and so is the oldest
+// of too many. Whoever sends anything but a hello is closed with a line in the
+// log; of many such lines most are counted only.
+
+#ifndef BERTH_RPC_LISTENER_H_
+#define BERTH_RPC_LISTENER_H_
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <string>
+#include <thread>
+
+#include "rpc/hello.h"
+#include "rpc/link.h"
+#include "rpc/socket.h"
+
+namespace berth::rpc {
+
+class Listener {
+ public:
+  // All are called on the listener's thread and must not block.
+  struct Events {
+    std::function<void(Socket, const Hello&, Route)> on_admitted;
+    std::function<void(const TaskId&, const std::string& reason)> on_refused;
+    std::function<void(double now)> on_tick;
+  };
+  struct Limits {
+    double hello_seconds = 5;
+    int waiting = 1024;
+    double tick_seconds = 0.05;
+  };
+  // `tcp`, `local`: listening sockets, may be empty.
+  Listener(Socket tcp, Socket local, const Handshake::Gate& gate, Limits limits,
+           Events events);
+  ~Listener();
+
+ private:
+  struct Guest {
+    Socket socket;
+    Route route;
+    Handshake handshake;
+    std::string got;
+    Deadline deadline;
+  };
+
+  void run();
+  void take(int listening, Route route);
+  // False when the guest is gone, either way.
+  bool serve(Guest& guest);
+  void turn_away(Guest& guest, const std::string& reason);
+  void drop_late();
+  void log(const std::string& line);
+
+  Socket tcp_, local_, epoll_, wake_;
+  const Handshake::Gate& gate_;
+  const Limits limits_;
+  const Events events_;
+  std::list<Guest> guests_;  // the oldest first
+  double lines_left_ = 20;
+  int lines_lost_ = 0;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace berth::rpc
+
+#endif  // BERTH_RPC_LISTENER_H_

@@ -1,0 +1,183 @@
+// rpc_member: one task of a cluster for tests. It does what its arguments say,
+// one after another, and prints a line for each.
+//
+//   rpc_member TASK [KEY=VALUE...] COMMAND[:ARGUMENT]...
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "berth/errors.h"
+#include "cluster/member.h"
+
+namespace {
+
+using berth::Tensor;
+using berth::cluster::Member;
+using berth::cluster::Message;
+using berth::distribute::ClusterSpec;
+using berth::distribute::TaskId;
+
+void say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+TaskId task_of(const std::string& text) {
+  const size_t colon = text.find(':');
+  return {text.substr(0, colon), std::atoi(text.c_str() + colon + 1)};
+}
+
+Tensor numbers(int n, float first) {
+  auto* values = new std::vector<float>(n);
+  std::iota(values->begin(), values->end(), first);
+  return berth::wrap_memory(values->data(), berth::Shape({n}), berth::float32,
+                            [values] { delete values; });
+}
+
+struct Program {
+  std::map<std::string, std::string> options;
+  TaskId task;
+  std::shared_ptr<Member> member;
+
+  std::string option(const std::string& key, const std::string& otherwise) {
+    return options.contains(key) ? options[key] : otherwise;
+  }
+
+  void join() {
+    berth::distribute::ClusterResolver r;
+    std::map<std::string, std::vector<std::string>> jobs;
+    for (const auto& [key, value] : options) {
+      if (key != "worker" && key != "ps" && key != "chief") continue;
+      std::string all = value + ",";
+      for (size_t at = 0; at < all.size();) {
+        const size_t end = all.find(',', at);
+        jobs[key].push_back(all.substr(at, end - at));
+        at = end + 1;
+      }
+    }
+    r.spec = ClusterSpec(std::move(jobs));
+    r.task = task;
+    r.rendezvous = option("rendezvous", "");
+    berth::cluster::JoinOptions o;
+    o.secret = option("secret", "");
+    o.transport = option("transport", "auto");
+    o.dead_after_seconds = std::atof(option("dead", "10").c_str());
+    o.join_timeout_seconds = std::atof(option("timeout", "60").c_str());
+    if (options.contains("elastic")) o.elastic_jobs = {options["elastic"]};
+    if (options.contains("tls")) {
+      const std::string folder = options["tls"] + "/";
+      o.tls_ca = o.tls_certificate = folder + "cert.pem";
+      o.tls_key = folder + "key.pem";
+    }
+    member = Member::join(r, o);
+    member->serve("echo", [this](const TaskId& from, Message m) {
+      if (m.text == "throw") throw berth::errors::NotFound("no such thing");
+      if (m.text == "sleep") ::usleep(500'000);
+      m.text = task.str() + " hears " + from.str() + ": " + m.text;
+      return m;
+    });
+    say("joined " + std::to_string(member->generation()) + " rank " +
+        std::to_string(member->rank()) + " of " +
+        std::to_string(member->num_ranks()));
+  }
+
+  void call(const std::string& to, const std::string& text) {
+    const int n = text == "big" ? 3'000'000 : 5;
+    Message m{text, {numbers(n, 7)}};
+    const Message reply =
+        member->call(task_of(to), "echo", std::move(m), 20).get();
+    const auto values = reply.tensors.at(0).to_vector<float>();
+    bool same = static_cast<int>(values.size()) == n;
+    for (int i = 0; i < n && same; ++i) same = values[i] == 7.f + i;
+    say(std::string(same ? "" : "WRONG ") + reply.text);
+  }
+
+  void wait_failure() {
+    for (int i = 0; i < 20'000 && !member->failure(); ++i) ::usleep(1000);
+    const auto f = member->failure();
+    if (f) {
+      say("failed " + std::string(berth::errors::code_name(f->code)) + " " +
+          f->message);
+    } else {
+      say("no failure");
+    }
+  }
+
+  void run(const std::string& name, const std::string& argument) {
+    if (name == "join") return join();
+    if (name == "call") {
+      const size_t slash = argument.find('/');
+      return call(argument.substr(0, slash), argument.substr(slash + 1));
+    }
+    if (name == "wait") return wait_failure();
+    if (name == "sleep") {
+      ::usleep(static_cast<useconds_t>(std::atof(argument.c_str()) * 1e6));
+      return;
+    }
+    if (name == "input") {  // until the test says so
+      char c;
+      static_cast<void>(!::read(0, &c, 1));
+      return;
+    }
+    if (name == "barrier") {
+      const size_t slash = argument.find('/');
+      member->barrier(argument.substr(0, slash),
+                      slash == std::string::npos
+                          ? 0
+                          : std::atof(argument.c_str() + slash + 1));
+    } else if (name == "put") {
+      member->put(argument, argument + " of " + task.str());
+    } else if (name == "get") {
+      return say(member->get(argument, 20));
+    } else if (name == "abort") {
+      member->abort(berth::errors::Code::kInvalidArgument, argument, 17);
+    } else if (name == "again" || name == "shrink") {
+      member->form_again(20, name == "shrink");
+      return say("joined " + std::to_string(member->generation()) + " rank " +
+                 std::to_string(member->rank()) + " of " +
+                 std::to_string(member->num_ranks()));
+    } else if (name == "leave") {
+      member->leave(argument.empty() ? 20 : std::atof(argument.c_str()));
+    } else if (name == "die") {
+      ::raise(SIGKILL);
+    } else {
+      say("no such command");
+    }
+    say(name);
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Program program;
+  program.task = task_of(argv[1]);
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const size_t equals = word.find('=');
+    if (equals != std::string::npos) {
+      program.options[word.substr(0, equals)] = word.substr(equals + 1);
+      continue;
+    }
+    const size_t colon = word.find(':');
+    try {
+      program.run(word.substr(0, colon),
+                  colon == std::string::npos ? "" : word.substr(colon + 1));
+    } catch (const berth::errors::Error& e) {
+      say("error " + std::string(berth::errors::code_name(e.code())) + " " +
+          e.what());
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,50 @@
+// Threads: detached threads that somebody waits for in the end. Thread-safe.
+
+#ifndef BERTH_RPC_THREADS_H_
+#define BERTH_RPC_THREADS_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace berth::rpc {
+
+class Threads {
+ public:
+  void start(std::function<void()> run) {
+    {
+      std::lock_guard lock(state_->mutex);
+      ++state_->count;
+    }
+    std::thread([state = state_, run = std::move(run)]() mutable {
+      run();
+      run = nullptr;  // what it holds is let go first
+      std::lock_guard lock(state->mutex);
+      --state->count;
+      state->changed.notify_all();
+    }).detach();
+  }
+  // Until none is left; false when that takes longer.
+  bool wait(double seconds) {
+    std::unique_lock lock(state_->mutex);
+    return state_->changed.wait_for(lock,
+                                    std::chrono::duration<double>(seconds),
+                                    [&] { return state_->count == 0; });
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int count = 0;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+}  // namespace berth::rpc
+
+#endif  // BERTH_RPC_THREADS_H_

@@ -1,0 +1,80 @@
+// Wire: messages to and from one task over one stream of gRPC.
+//
+// GrpcHub is the only part of Berth that sees gRPC. Its server has no port of
+// its own: it gets connections that proved themselves already; with TLS it
+// listens itself. Streams carry a ticket (hello.h) on both. Thread-safe.
+
+#ifndef BERTH_RPC_WIRE_H_
+#define BERTH_RPC_WIRE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "rpc/hello.h"
+#include "rpc/socket.h"
+
+namespace berth::rpc {
+
+class Wire {
+ public:
+  struct Events {
+    // The other end took the stream.
+    std::function<void()> on_open;
+    // Each message; false: no more of them until resume().
+    std::function<bool(std::string)> on_message;
+    // What was queued is on its way.
+    std::function<void()> on_sent;
+    // Once, the last; nothing was refused: kUnavailable.
+    std::function<void(const Refusal&)> on_closed;
+  };
+  virtual ~Wire() = default;
+  // Queues a message; never blocks. Nothing happens after the end.
+  virtual void send(std::string bytes) = 0;
+  // How many bytes wait to be sent.
+  virtual size_t queued() const = 0;
+  virtual void resume() = 0;
+  // Ends it once what was queued is sent, or (`now`) at once.
+  virtual void close(bool now = false) = 0;
+};
+
+struct TlsFiles {
+  std::string ca, certificate, key;  // paths; all or none
+  explicit operator bool() const { return !ca.empty(); }
+};
+
+class GrpcHub {
+ public:
+  // Returns the events of a stream that another task opened.
+  using OnStream =
+      std::function<Wire::Events(std::shared_ptr<Wire>, const Hello&)>;
+
+  // `listen`: with TLS, "host:port" to listen on. Throws
+  // errors::InvalidArgument for files that cannot be read,
+  // errors::AlreadyExists for a port in use.
+  GrpcHub(const Handshake::Gate& gate, const TlsFiles& tls,
+          const std::string& listen, OnStream on_stream);
+  // Ends all streams and waits for their on_closed.
+  ~GrpcHub();
+
+  int port() const;  // that TLS listens on
+  // A connection that `from` dialled, after its hello.
+  void add(Socket socket, const TaskId& from);
+  // Opens a stream to a task. Without TLS, over a connection that `connect`
+  // makes where there is none to this task; what it throws is thrown.
+  std::shared_ptr<Wire> open(const std::string& address, const Hello& hello,
+                             const std::function<Socket()>& connect,
+                             Wire::Events events);
+  // No stream more over the connection to this task.
+  void forget(const TaskId& task);
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace berth::rpc
+
+#endif  // BERTH_RPC_WIRE_H_
