@@ -366,6 +366,7 @@ void Coordinator::check_done() {
 
 void Coordinator::try_go() {
   if (running_ && !failure_) return;
+  if (!held_.empty()) return;  // who of two is alive will be known soon
   bool all = true, shrink = true, any = false;
   for (const auto& [id, t] : tasks_) {
     if (t.connection < 0) {
@@ -401,7 +402,6 @@ void Coordinator::go() {
   for (auto& [id, t] : tasks_) {
     t.inside = t.connection >= 0;
     t.ready = t.done = t.shrink = false;
-    t.silent = 0;
     t.step = -1;
   }
   post_inside(go_frame());

@@ -215,7 +215,8 @@ void RpcMember::form(double timeout_seconds, bool shrink) {
   double pause = 0.01;
   bool enrolled = false;
   Lock lock(mutex_);
-  while (phase_ != Phase::kRunning) {
+  // It may have formed and failed since; then the next call says so.
+  while (phase_ == Phase::kForming) {
     if (refused_) {
       const Refusal why = *std::exchange(refused_, std::nullopt);
       lock.unlock();
