@@ -303,6 +303,12 @@ def all_reduce_row(runner):
     return 1 / share, {"share": share}
 
 
+def cluster_row(runner, line, value, reciprocal=False):
+    """Tasks on loopback; a share is shown as raw TCP over ours."""
+    measured = field(runner.ours("bench_cluster"), line, value)
+    return (1 / measured if reciprocal else measured), {}
+
+
 def replicas_row(runner, model, value):
     """A step on replicas of core sets, against one device or against no exchange."""
     if runner.allowed < 4:
@@ -517,6 +523,18 @@ ROWS += [
     # Of six nets, those that are not 1.2 times as fast.
     ("auto_plan_not_faster_by_a_fifth", "", 6, 3,
      lambda r: auto_plan_row(r, "faster_by_a_fifth", lambda n: 6 - n)),
+]
+ROWS += [
+    ("remote_call", "us", 400, 150, lambda r: cluster_row(r, "cluster_calls_auto", "call_us")),
+    ("remote_call_by_grpc", "us", 400, 150,
+     lambda r: cluster_row(r, "cluster_calls_grpc", "call_us")),
+    # Shares of 0.45 and 0.7.
+    ("tcp_over_4mb_tensors_by_grpc", "x", 2.22, 1.43,
+     lambda r: cluster_row(r, "cluster_calls_grpc", "share_of_raw", True)),
+    ("start_of_a_cluster_of_4", "s", 1.5, 0.5, lambda r: cluster_row(r, "cluster_of_4", "start_s")),
+    ("kill_to_error", "ms", 200, 50, lambda r: cluster_row(r, "cluster_of_4", "kill_ms")),
+    ("stop_to_error_with_2_s", "s", 2.2, 2.05, lambda r: cluster_row(r, "cluster_of_4", "stop_s")),
+    ("register_and_barrier_of_1000", "s", 1, 0.3, lambda r: cluster_row(r, "cluster_1000", "seconds")),
 ]
 ROWS += [
     ("opencl_launch_over_bare", "x", 1.3, 1.1,

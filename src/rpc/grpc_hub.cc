@@ -93,7 +93,11 @@ class Stream : public Wire, public Reactor {
   }
   void resume() override {
     std::lock_guard lock(mutex_);
-    if (ended_ || !paused_) return;
+    if (ended_) return;
+    if (!paused_) {  // on_message() has not returned yet
+      resumed_ = true;
+      return;
+    }
     paused_ = false;
     Reactor::StartRead(&incoming_);
   }
@@ -110,21 +114,15 @@ class Stream : public Wire, public Reactor {
 
   void OnReadDone(bool ok) override {
     std::unique_lock lock(mutex_);
-    if (!ok) {
-      reading_ = false;
-      return read_ended();
-    }
+    if (!ok) return read_ended();
     std::string bytes = bytes_of(incoming_);
     incoming_.Clear();
     const auto on_message = events_.on_message;
     lock.unlock();
     const bool more = !on_message || on_message(std::move(bytes));
     lock.lock();
-    if (more) {
-      Reactor::StartRead(&incoming_);
-    } else {
-      paused_ = true;
-    }
+    paused_ = !more && !std::exchange(resumed_, false);
+    if (!paused_) Reactor::StartRead(&incoming_);
   }
   void OnWriteDone(bool ok) override {
     std::unique_lock lock(mutex_);
@@ -177,8 +175,8 @@ class Stream : public Wire, public Reactor {
   grpc::ByteBuffer incoming_, outgoing_;
   std::deque<std::string> queue_;
   size_t queued_ = 0;
-  bool writing_ = false, paused_ = false, closing_ = false, ended_ = false,
-       reading_ = true;
+  bool writing_ = false, paused_ = false, resumed_ = false, closing_ = false,
+       ended_ = false;
 };
 
 class ClientStream final
