@@ -1,0 +1,63 @@
+// Between: hosts combine what each has, over sockets, on one channel. One
+// thread.
+
+#ifndef BERTH_RPC_EXCHANGE_BETWEEN_H_
+#define BERTH_RPC_EXCHANGE_BETWEEN_H_
+
+#include <span>
+#include <vector>
+
+#include "rpc/exchange/gloo_transport.h"
+#include "rpc/exchange/local.h"
+#include "rpc/exchange/sum.h"
+#include "rpc/exchange/wire.h"
+
+namespace berth::exchange {
+
+class Between {
+ public:
+  // `leaders`: a rank of each host; `me`: the own one's position.
+  Between(Peers& peers, std::vector<int> leaders, int me);
+
+  // In place.
+  void all_reduce(Wait& wait, void* data, int64_t count, DType dtype,
+                  Reduction reduction);
+  void ordered_sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
+                   void* out, int64_t count, DType dtype);
+  // `out` has the own bytes at their place.
+  void all_gather(Wait& wait, std::span<const int64_t> bytes, void* out);
+  void broadcast(Wait& wait, void* data, int64_t bytes, int root);
+  // Returns when all are in this call.
+  void meet(Wait& wait);
+
+ private:
+  struct Stretch;
+
+  Algorithm choose(int64_t bytes, DType dtype) const;
+  std::byte* scratch(size_t bytes);
+  void exchange_all(Wait& wait, std::span<const Input> inputs, int32_t slices,
+                    int64_t data_bytes);
+  void sum_all(Wait& wait, std::span<const Input> inputs, int32_t slices,
+               void* out, int64_t count, DType dtype, Reduction reduction);
+  void sum_parts(std::span<const Input> inputs, int32_t slices, void* out,
+                 int64_t count, DType dtype, Reduction reduction);
+  void add(int32_t slices, void* out, int64_t count, DType dtype,
+           Reduction reduction);
+
+  Peers& peers_;
+  Wire wire_;
+  Gloo gloo_;
+  const int size_, me_;
+  Sums sums_;
+  SliceCheck check_;
+  std::vector<std::byte> scratch_;
+  std::vector<Slices> parts_;         // of all, by host
+  std::vector<int> pieces_, starts_;  // how many a host has, and from where
+  std::vector<const void*> in_;
+  std::vector<std::byte> packed_;
+  Wire::Box sent_, met_, scattered_[2], gathered_;
+};
+
+}  // namespace berth::exchange
+
+#endif  // BERTH_RPC_EXCHANGE_BETWEEN_H_

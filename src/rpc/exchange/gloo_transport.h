@@ -1,0 +1,41 @@
+// Gloo's collectives over a Wire.
+//
+// Gloo's own devices open a port per pair to whoever connects; here its
+// algorithms send and receive on authenticated sockets alone. Gloo's headers
+// stay in the source. One thread.
+
+#ifndef BERTH_RPC_EXCHANGE_GLOO_TRANSPORT_H_
+#define BERTH_RPC_EXCHANGE_GLOO_TRANSPORT_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "rpc/exchange/sum.h"
+#include "rpc/exchange/wire.h"
+
+namespace berth::exchange {
+
+class Gloo {
+ public:
+  explicit Gloo(Wire& wire);
+  ~Gloo();
+
+  // In place. `tag`: another one for each call.
+  void all_reduce(void* data, int64_t count, DType dtype,
+                  cluster::Reduction reduction, Algorithm algorithm,
+                  uint32_t tag);
+  // `out` has the own bytes too, at their place.
+  void all_gather(std::span<const int64_t> bytes, void* out, uint32_t tag);
+  void broadcast(void* data, int64_t bytes, int root, uint32_t tag);
+
+ private:
+  class Context;
+  Wire& wire_;
+  std::shared_ptr<Context> context_;
+  Sums sums_;
+};
+
+}  // namespace berth::exchange
+
+#endif  // BERTH_RPC_EXCHANGE_GLOO_TRANSPORT_H_

@@ -1,0 +1,363 @@
+#include "rpc/exchange/local.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <ctime>
+
+#include "base/spin.h"
+#include "berth/errors.h"
+
+namespace berth::exchange {
+
+namespace {
+
+constexpr int64_t kSmallBytes = 64 << 10;
+constexpr int64_t kWindowBytes = 1 << 20;
+// Two windows of inputs and two of sums, which are at most half as large.
+constexpr int64_t kStageBytes = 4 * kWindowBytes;
+constexpr int64_t kBlock = 16 << 10;  // elements added before they are spread
+constexpr int64_t kPartAlign = 64;    // elements: no cache line has two writers
+constexpr int kSpinMicroseconds = 50;
+
+// Phases are compared in 31 bits, which wrap around.
+bool reached(uint32_t phase, uint32_t wanted) {
+  return ((phase - wanted) & ~kEndedBit) < (kEndedBit >> 1);
+}
+
+void futex_sleep(std::atomic<uint32_t>& word, uint32_t value, int ms) {
+  const timespec t{ms / 1000, (ms % 1000) * 1000000L};
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &t, nullptr, 0);
+}
+
+// Elements [begin, end) of member `m`.
+std::pair<int64_t, int64_t> part_of(int64_t count, int m, int size) {
+  const int64_t each =
+      ((count + size - 1) / size + kPartAlign - 1) / kPartAlign * kPartAlign;
+  return {std::min(count, m * each), std::min(count, (m + 1) * each)};
+}
+
+}  // namespace
+
+Local::Local(Host& host, std::shared_ptr<Segment> segment,
+             const std::string& channel)
+    : host_(host),
+      segment_(std::move(segment)),
+      channel_(segment_->channel(channel)),
+      size_(host.size()),
+      me_(host.member()) {}
+
+// Makes sure that `bytes` of the own arena are there; nobody reads the old
+// ones.
+int64_t Local::space(int64_t& offset, int64_t& have, int64_t bytes) {
+  if (have >= bytes) return offset;
+  if (have > 0) segment_->free(offset);
+  have = 0;
+  offset = segment_->allocate(bytes);
+  if (offset < 0) {
+    throw errors::ResourceExhausted(
+        "the memory that tasks of this host share is full of shared buffers");
+  }
+  have = bytes;
+  return offset;
+}
+
+void Local::await(Wait& wait, int member, uint32_t phase) {
+  Line& line = segment_->line(channel_, member);
+  const auto there = [&] {
+    return reached(line.phase.load(std::memory_order_acquire), phase);
+  };
+  if (there() || (spin_us_ > 0 && spin_until(spin_us_, there))) return;
+  const int rank = host_.ranks()[member];
+  line.sleepers.fetch_add(1);
+  try {
+    for (;;) {
+      const uint32_t now = line.phase.load();
+      if (reached(now, phase)) break;
+      if ((now & kEndedBit) != 0) wait.peers().raise_end();
+      wait.check(rank);
+      futex_sleep(line.phase, now, wait.slice_ms());
+      if (line.phase.load() == now) host_.check_alive(wait);
+    }
+  } catch (...) {
+    line.sleepers.fetch_sub(1);
+    throw;
+  }
+  line.sleepers.fetch_sub(1);
+  wait.done_waiting();
+}
+
+void Local::meet(Wait& wait) {
+  std::atomic<uint32_t>& mine = segment_->line(channel_, me_).phase;
+  phase_ = (phase_ + 1) & ~kEndedBit;
+  uint32_t was = mine.load(std::memory_order_relaxed);
+  do {
+    if ((was & kEndedBit) != 0) wait.peers().raise_end();
+  } while (!mine.compare_exchange_weak(was, phase_));
+  if (segment_->line(channel_, me_).sleepers.load() != 0) {
+    syscall(SYS_futex, &mine, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+  for (int m = 0; m < size_; ++m) {
+    if (m != me_) await(wait, m, phase_);
+  }
+  if (spin_us_ < 0) spin_us_ = segment_->has_cores() ? kSpinMicroseconds : 0;
+}
+
+void Local::offer(Wait& wait, Offer mine) {
+  mine.call = wait.call();
+  turn_ ^= 1;
+  segment_->line(channel_, me_).offers[turn_] = mine;
+  meet(wait);
+  for (int m = 0; m < size_; ++m) {
+    if (same(of(m).call, mine.call)) continue;
+    wait.peers().differ(wait.peers().rank(), mine.call, host_.ranks()[m],
+                        of(m).call, wait.channel().name);
+  }
+}
+
+std::byte* Local::need(int member, int64_t offset, int64_t bytes, Wait& wait) {
+  std::byte* p = segment_->at(member, offset, bytes);
+  if (p == nullptr) {
+    wait.peers().lost(host_.ranks()[member], "said nonsense of its memory",
+                      wait.call());
+  }
+  return p;
+}
+
+void Local::add(int32_t slices, void* out, int64_t count, DType dtype,
+                Reduction reduction) {
+  if (slices == 0) return sums_.chain(in_, out, count, dtype, reduction);
+  sums_.tree(in_, parts_, slices, out, count, dtype);
+}
+
+void Local::check(Wait& wait, int32_t slices, Slices root) {
+  if (slices > 0)
+    return check_(wait.peers(), wait.call(), parts_, root, slices);
+  if (static_cast<int>(parts_.size()) == size_) return;
+  wait.peers().invalid("a rank gave nothing to a sum", wait.call());
+}
+
+// Everybody adds everything: one meeting.
+void Local::small_sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
+                      void* out, int64_t count, DType dtype,
+                      Reduction reduction, Slices root) {
+  const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
+  const int64_t each = (bytes + 15) / 16 * 16 + sizeof(Piece);
+  Offer mine;
+  mine.small =
+      space(small_, small_bytes_, 2 * kSmallBytes) + (turn_ ^ 1) * kSmallBytes;
+  mine.pieces = static_cast<int64_t>(inputs.size());
+  std::byte* to = segment_->at(me_, mine.small, kSmallBytes);
+  for (const Input& input : inputs) {
+    const Piece piece{input.slices.first, input.slices.count};
+    std::memcpy(to, &piece, sizeof(piece));
+    if (bytes > 0) std::memcpy(to + sizeof(piece), input.data, bytes);
+    to += each;
+  }
+  offer(wait, mine);
+  in_.clear();
+  parts_.clear();
+  for (int m = 0; m < size_; ++m) {
+    const int64_t pieces = std::clamp<int64_t>(of(m).pieces, 0, kSmallBytes);
+    const std::byte* from = need(m, of(m).small, pieces * each, wait);
+    for (int64_t i = 0; i < pieces; ++i, from += each) {
+      Piece piece;
+      std::memcpy(&piece, from, sizeof(piece));
+      parts_.push_back({piece.first, piece.count});
+      in_.push_back(from + sizeof(piece));
+    }
+  }
+  check(wait, slices, root);
+  add(slices, out, count, dtype, reduction);
+}
+
+// All inputs and outputs lie in the segment: nothing is copied.
+void Local::in_place(std::span<const Source> sources, int32_t slices,
+                     int64_t count, DType dtype, Reduction reduction,
+                     Wait& wait) {
+  const auto size = static_cast<int64_t>(size_of(dtype));
+  const auto [begin, end] = part_of(count, me_, size_);
+  for (int64_t i = begin; i < end; i += kBlock) {
+    const int64_t n = std::min(kBlock, end - i);
+    in_.clear();
+    for (const Source& s : sources) in_.push_back(s.at + i * size);
+    add(slices, outs_[me_] + i * size, n, dtype, reduction);
+    for (int m = 0; m < size_; ++m) {
+      if (m == me_) continue;
+      std::memcpy(outs_[m] + i * size, outs_[me_] + i * size, n * size);
+    }
+  }
+  meet(wait);
+}
+
+void Local::sum(Wait& wait, std::span<const Input> inputs, int32_t slices,
+                void* out, int64_t count, DType dtype, Reduction reduction,
+                Slices root) {
+  const auto size = static_cast<int64_t>(size_of(dtype));
+  const int64_t bytes = count * size;
+  const int64_t most = std::max(slices, 1);  // inputs of a member
+  if (bytes + 32 <= (slices == 0 ? kSmallBytes / 2 : kSmallBytes / most)) {
+    return small_sum(wait, inputs, slices, out, count, dtype, reduction, root);
+  }
+
+  // Windows hold whole cache lines of each input where there is room. They are
+  // over half of kWindowBytes: what the next call writes first is never where
+  // sums of this one are still read.
+  int64_t window = kWindowBytes / (most * size);
+  if (window > kPartAlign) window = window / kPartAlign * kPartAlign;
+  const int64_t input_bytes = window * most * size;
+  const int64_t sum_bytes = (window / size_ + 2 * kPartAlign) * size;
+  const int64_t rounds = (count + window - 1) / window;
+
+  Offer mine;
+  mine.pieces = static_cast<int64_t>(inputs.size());
+  mine.out = segment_->offset_of(out, bytes);
+  mine.table = space(table_, table_bytes_,
+                     std::max<int64_t>(mine.pieces, 64) * sizeof(Piece));
+  mine.stage = space(stage_, stage_bytes_, kStageBytes);
+  auto* table = reinterpret_cast<Piece*>(
+      segment_->at(me_, table_, mine.pieces * sizeof(Piece)));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    table[i] = {inputs[i].slices.first, inputs[i].slices.count,
+                segment_->offset_of(inputs[i].data, bytes)};
+  }
+  const auto copy_in = [&](int64_t round) {
+    const int64_t at = round * window * size;
+    const int64_t n = std::min(window * size, bytes - at);
+    std::byte* to =
+        segment_->at(me_, stage_ + (round & 1) * input_bytes, input_bytes);
+    for (size_t i = 0; i < inputs.size(); ++i, to += window * size) {
+      if (table[i].at >= 0) continue;
+      std::memcpy(to, static_cast<const std::byte*>(inputs[i].data) + at, n);
+    }
+  };
+  copy_in(0);
+  offer(wait, mine);
+
+  sources_.clear();
+  parts_.clear();
+  outs_.assign(size_, nullptr);
+  bool all_there = true;
+  for (int m = 0; m < size_; ++m) {
+    const Offer o = of(m);
+    const int64_t pieces = std::clamp<int64_t>(o.pieces, 0, most);
+    const auto* t = reinterpret_cast<const Piece*>(
+        need(m, o.table, pieces * sizeof(Piece), wait));
+    for (int64_t i = 0; i < pieces; ++i) {
+      const Piece piece = t[i];
+      parts_.push_back({piece.first, piece.count});
+      Source s{nullptr, m, static_cast<int>(i)};
+      if (piece.at >= 0) s.at = need(m, piece.at, bytes, wait);
+      sources_.push_back(s);
+      all_there = all_there && piece.at >= 0;
+    }
+    if (o.out >= 0) outs_[m] = need(m, o.out, bytes, wait);
+    all_there = all_there && o.out >= 0;
+    need(m, o.stage, kStageBytes, wait);
+  }
+  check(wait, slices, root);
+  if (all_there) {
+    return in_place(sources_, slices, count, dtype, reduction, wait);
+  }
+
+  const auto sum_at = [&](int m, int64_t round) {
+    return segment_->at(
+        m, of(m).stage + 2 * input_bytes + (round & 1) * sum_bytes, sum_bytes);
+  };
+  for (int64_t round = 0; round < rounds; ++round) {
+    const int64_t first = round * window;
+    const int64_t n = std::min(window, count - first);
+    if (round + 1 < rounds) copy_in(round + 1);
+    const auto [begin, end] = part_of(n, me_, size_);
+    in_.clear();
+    for (const Source& s : sources_) {
+      const std::byte* from =
+          s.at != nullptr
+              ? s.at + first * size
+              : segment_->at(s.member,
+                             of(s.member).stage + (round & 1) * input_bytes,
+                             input_bytes) +
+                    s.index * window * size;
+      in_.push_back(from + begin * size);
+    }
+    add(slices, sum_at(me_, round), end - begin, dtype, reduction);
+    meet(wait);
+    auto* to = static_cast<std::byte*>(out) + first * size;
+    for (int m = 0; m < size_; ++m) {
+      const auto [b, e] = part_of(n, m, size_);
+      if (e > b) std::memcpy(to + b * size, sum_at(m, round), (e - b) * size);
+    }
+  }
+}
+
+std::vector<Slices> Local::slices_of_all(Wait& wait,
+                                         std::span<const Input> inputs) {
+  Offer mine;
+  mine.pieces = static_cast<int64_t>(inputs.size());
+  mine.table = space(table_, table_bytes_,
+                     std::max<int64_t>(mine.pieces, 64) * sizeof(Piece));
+  auto* table = reinterpret_cast<Piece*>(
+      segment_->at(me_, table_, mine.pieces * sizeof(Piece)));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    table[i] = {inputs[i].slices.first, inputs[i].slices.count};
+  }
+  offer(wait, mine);
+  std::vector<Slices> all;
+  for (int m = 0; m < size_; ++m) {
+    const int64_t pieces =
+        std::clamp<int64_t>(of(m).pieces, 0, wait.call().number);
+    const auto* t = reinterpret_cast<const Piece*>(
+        need(m, of(m).table, pieces * sizeof(Piece), wait));
+    for (int64_t i = 0; i < pieces; ++i)
+      all.push_back({t[i].first, t[i].count});
+  }
+  meet(wait);  // tables are written anew by the next call
+  return all;
+}
+
+void Local::all_gather(Wait& wait, const void* data,
+                       std::span<const int64_t> bytes,
+                       std::span<std::byte* const> out) {
+  int64_t most = 0;
+  for (const int64_t b : bytes) most = std::max(most, b);
+  Offer mine;
+  mine.stage = space(stage_, stage_bytes_, kStageBytes);
+  const auto copy_in = [&](int64_t at) {
+    const int64_t n = std::min(kWindowBytes, bytes[me_] - at);
+    if (n <= 0 || data == nullptr) return;
+    std::memcpy(
+        segment_->at(me_, stage_ + (at / kWindowBytes & 1) * kWindowBytes,
+                     kWindowBytes),
+        static_cast<const std::byte*>(data) + at, n);
+  };
+  copy_in(0);
+  offer(wait, mine);
+  for (int m = 0; m < size_; ++m) need(m, of(m).stage, 2 * kWindowBytes, wait);
+  for (int64_t at = 0; at < most; at += kWindowBytes) {
+    copy_in(at + kWindowBytes);
+    for (int m = 0; m < size_; ++m) {
+      const int64_t n = std::min(kWindowBytes, bytes[m] - at);
+      if (n <= 0 || out[m] == nullptr) continue;
+      const int64_t from = of(m).stage + (at / kWindowBytes & 1) * kWindowBytes;
+      std::memcpy(out[m] + at, segment_->at(m, from, kWindowBytes), n);
+    }
+    meet(wait);
+  }
+}
+
+void Local::broadcast(Wait& wait, void* data, int64_t bytes, int root) {
+  // A gather to which one gives something.
+  std::vector<int64_t> by_member(size_, 0);
+  std::vector<std::byte*> out(size_, nullptr);
+  by_member[root] = bytes;
+  if (me_ != root) out[root] = static_cast<std::byte*>(data);
+  all_gather(wait, me_ == root ? data : nullptr, by_member, out);
+}
+
+void Local::barrier(Wait& wait) { offer(wait, {}); }
+
+}  // namespace berth::exchange

@@ -1,0 +1,132 @@
+// Peers: the ranks of an exchange by number, sockets to them, and how a call
+// that cannot go on ends on all of them.
+//
+// Everything that waits does so through a Wait, which knows the deadline, says
+// for whom one waits, and hears that the generation has ended. Thread-safe;
+// a Wait belongs to one thread.
+
+#ifndef BERTH_RPC_EXCHANGE_PEERS_H_
+#define BERTH_RPC_EXCHANGE_PEERS_H_
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/exchange/call.h"
+#include "rpc/exchange/exchange_options.h"
+
+namespace berth::exchange {
+
+// Where a rank is on a channel, as it says to others.
+struct Standing {
+  uint64_t sequence = 0;   // of the last call that it began
+  int32_t waits_for = -1;  // the rank; -1: nobody
+  bool inside = false;     // of that call
+};
+
+struct ChannelState {
+  std::string name;
+  std::atomic<uint64_t> sequence{0};
+  std::atomic<int32_t> waits_for{-1};
+  std::atomic<bool> inside{false};
+};
+
+class Wait;
+
+class Peers {
+ public:
+  Peers(Link& link, ExchangeOptions options);
+  ~Peers();
+
+  Link& link() { return link_; }
+  const ExchangeOptions& options() const { return options_; }
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(tasks_.size()); }
+  // Ranks by host, in order; each host's first leads.
+  const std::vector<std::vector<int>>& hosts() const { return hosts_; }
+  int host() const { return host_; }
+  std::string name(int rank) const { return link_.name_of(tasks_[rank]); }
+
+  // The state that others may ask for; lives as long as this.
+  ChannelState& channel(const std::string& name);
+
+  // Sockets of a channel between two ranks: the lower one dials, the higher one
+  // finds it (an empty one: not yet).
+  Socket dial_wire(int rank, Wait& wait);
+  Socket find_wire(int rank, const std::string& channel);
+  // Dials the rank for a memory file.
+  Socket dial_memory(int rank, Deadline deadline);
+  // Who leads a host answers those who dial for memory; must not block.
+  void serve_memory(std::function<void(Socket, int rank)> fn);
+
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  // Readable once the generation has ended.
+  int end_fd() const { return end_fd_.fd(); }
+  void on_end(std::function<void()> fn);
+
+  // Each ends the generation and throws what all throw.
+  [[noreturn]] void differ(int a, const Call& call_a, int b, const Call& call_b,
+                           const std::string& channel);
+  [[noreturn]] void invalid(const std::string& cause, const Call& call);
+  [[noreturn]] void lost(int rank, const std::string& cause, const Call& call);
+  [[noreturn]] void late(int rank, const Call& call,
+                         const ChannelState& channel, double waited);
+  [[noreturn]] void raise_end();
+
+ private:
+  struct Shared;
+  void arrived(Accepted accepted);
+  [[noreturn]] void wait_for_failure(const std::string& cause);
+  std::optional<Standing> ask(int rank, const std::string& channel);
+
+  Link& link_;
+  const ExchangeOptions options_;
+  const std::vector<TaskId> tasks_;
+  int rank_ = 0, host_ = 0;
+  std::vector<std::vector<int>> hosts_;
+  std::atomic<bool> ended_{false};
+  Socket end_fd_;
+  std::shared_ptr<Shared> shared_;  // outlives this, for the link's callback
+  std::mutex mutex_;
+  std::map<std::pair<int, std::string>, Socket> inbox_;
+  std::map<std::string, std::unique_ptr<ChannelState>> channels_;
+  std::function<void(Socket, int)> memory_;
+  std::vector<std::pair<Socket, int>> memory_waiting_;
+  std::vector<std::function<void()>> ends_;
+};
+
+// One call of one thread, while it waits.
+class Wait {
+ public:
+  Wait(Peers& peers, ChannelState& channel, const Call& call, double seconds);
+  ~Wait() { channel_.inside.store(false, std::memory_order_relaxed); }
+  Peers& peers() { return peers_; }
+  ChannelState& channel() { return channel_; }
+  const Call& call() const { return call_; }
+  Deadline deadline() const { return deadline_; }
+  // Now and then while waiting for `rank`: throws when the generation has ended
+  // or the deadline is over, warns when it is time.
+  void check(int rank);
+  // The longest sleep until check() has something to do, in milliseconds.
+  int slice_ms() const;
+  void done_waiting() {
+    channel_.waits_for.store(-1, std::memory_order_relaxed);
+  }
+
+ private:
+  Peers& peers_;
+  ChannelState& channel_;
+  const Call call_;
+  const Deadline begin_, deadline_;
+  Deadline warn_at_;
+};
+
+}  // namespace berth::exchange
+
+#endif  // BERTH_RPC_EXCHANGE_PEERS_H_
