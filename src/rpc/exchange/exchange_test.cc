@@ -77,7 +77,7 @@ void check_sum(cluster::Exchange& x, DType dtype, int64_t count,
   EXPECT_EQ(wrong, 0) << name_of(dtype) << " " << count;
 }
 
-TEST(Exchange, AddsEveryDtypeOfEverySizeInEveryLayout) {
+TEST(Exchange, SlowAddsEveryDtypeOfEverySizeInEveryLayout) {
   for (const Hosts& hosts : kLayouts) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(hosts, ",")));
     expect_none(run_ranks({.hosts = hosts}, [](cluster::Exchange& x) {
@@ -159,7 +159,7 @@ TEST(Exchange, FindsSmallestAndLargestAndNan) {
   }
 }
 
-TEST(Exchange, RunsGloosAlgorithmsOverItsOwnSockets) {
+TEST(Exchange, SlowRunsGloosAlgorithmsOverItsOwnSockets) {
   for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kBcube}) {
     for (const Hosts& hosts :
          {Hosts{0, 1}, Hosts{0, 1, 2}, Hosts{0, 1, 2, 3}, Hosts{0, 0, 1, 2}}) {
@@ -232,7 +232,7 @@ void check_ordered(cluster::Exchange& x, T (*leaf)(int, int64_t), DType dtype,
   EXPECT_EQ(wrong, 0) << name_of(dtype) << " " << count;
 }
 
-TEST(Exchange, OrderedSumsHaveTheBitsOfTheTreeWhoeverHasTheSlices) {
+TEST(Exchange, SlowOrderedSumsHaveTheBitsOfTheTreeWhoeverHasTheSlices) {
   const std::vector<Held> ways = {
       {8, {{{0, 4}}, {{4, 4}}, {}}},
       {8, {{{0, 2}, {2, 1}}, {{3, 1}}, {{4, 4}}}},

@@ -122,18 +122,13 @@ void Host::attach(double seconds) {
   sockets_.emplace_back(std::move(socket), ranks_[0]);
 }
 
-void Host::check_alive(Wait& wait) {
-  int gone = -1;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [socket, rank] : sockets_) {
-      pollfd p{socket.fd(), POLLRDHUP, 0};
-      if (poll(&p, 1, 0) > 0) gone = rank;
-    }
+bool Host::gone(int rank) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [socket, whose] : sockets_) {
+    pollfd p{socket.fd(), POLLRDHUP, 0};
+    if (whose == rank && poll(&p, 1, 0) > 0) return true;
   }
-  if (gone < 0) return;
-  if (peers_.ended()) peers_.raise_end();
-  peers_.lost(gone, "connection closed", wait.call());
+  return false;
 }
 
 }  // namespace berth::exchange

@@ -27,8 +27,9 @@ class Host {
   // Throws the failure of the generation, errors::DeadlineExceeded.
   std::shared_ptr<Segment> segment(double seconds);
   std::shared_ptr<Segment> segment(Wait& wait);
-  // Ends the generation when the process of a member has gone.
-  void check_alive(Wait& wait);
+  // Whether the process of a rank has gone, as far as this one sees it: the
+  // leader sees all, others the leader.
+  bool gone(int rank);
 
  private:
   void send_file(Socket socket, int rank);

@@ -81,7 +81,11 @@ void Local::await(Wait& wait, int member, uint32_t phase) {
       if ((now & kEndedBit) != 0) wait.peers().raise_end();
       wait.check(rank);
       futex_sleep(line.phase, now, wait.slice_ms());
-      if (line.phase.load() == now) host_.check_alive(wait);
+      // Who has gone may have come before.
+      if (line.phase.load() == now && host_.gone(rank) &&
+          line.phase.load() == now) {
+        wait.peers().lost(rank, "connection closed", wait.call());
+      }
     }
   } catch (...) {
     line.sleepers.fetch_sub(1);

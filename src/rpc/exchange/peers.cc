@@ -241,15 +241,14 @@ void Peers::late(int rank, const Call& call, const ChannelState& channel,
   for (int i = 0; i < size(); ++i) {
     const std::optional<Standing> s = ask(rank, channel.name);
     if (!s) break;
-    const bool came = s->sequence >= call.sequence;
-    if (came && s->inside && s->waits_for >= 0 && s->waits_for != rank_ &&
+    if (s->inside && s->waits_for >= 0 && s->waits_for != rank_ &&
         s->waits_for < size() && s->waits_for != rank) {
       rank = s->waits_for;
       continue;
     }
-    why = came ? "is slow"
-               : fmt::format("has not come (it made {} of {} calls)",
-                             s->sequence, call.sequence);
+    const char* of = s->inside ? "is slow (it is in call {} of {})"
+                               : "has not come (it made {} of {} calls)";
+    why = fmt::format(fmt::runtime(of), s->sequence, call.sequence);
     break;
   }
   // Whoever waits for this task may know better.

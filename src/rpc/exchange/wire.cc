@@ -63,6 +63,7 @@ struct Wire::Stray {
 struct Wire::Pair {
   Socket socket;
   bool ready = false;
+  const char* over = nullptr;  // why nothing more comes
   std::deque<Outgoing> out;
   std::vector<std::byte> buffer = std::vector<std::byte>(kReadBytes);
   size_t begin = 0, end = 0;  // of what the buffer holds
@@ -207,6 +208,11 @@ bool Wire::take(Pair& p, void* data, size_t bytes) {
   return p.got == bytes;
 }
 
+bool Wire::wants(int rank) const {
+  return std::any_of(posted_.begin(), posted_.end(),
+                     [&](const Posted& r) { return r.is_for(rank); });
+}
+
 // Reads the header and finds the receive that waits for the message.
 bool Wire::begin_message(int rank, Pair& p) {
   if (!p.have_header) {
@@ -220,9 +226,7 @@ bool Wire::begin_message(int rank, Pair& p) {
   }
   const Call& theirs = p.header.call;
   const Call& mine = wait_->call();
-  const bool wanted =
-      std::any_of(posted_.begin(), posted_.end(),
-                  [&](const Posted& r) { return r.is_for(rank); });
+  const bool wanted = wants(rank);
   if (theirs.sequence > mine.sequence && !wanted) return false;  // is ahead
   if (!same(theirs, mine)) {
     peers_.differ(peers_.rank(), mine, ranks_[rank], theirs,
@@ -270,6 +274,11 @@ void Wire::finish_message(int rank, Pair& p) {
 bool Wire::read(int rank, Pair& p) {
   bool moved = false;
   if (!connected(rank, p)) return false;
+  if (p.over != nullptr) {
+    // A rank that has done all that is asked of it may go before others.
+    if (wants(rank)) closed(rank, p.over);
+    return false;
+  }
   for (;;) {
     if (!p.matched) {
       if (!begin_message(rank, p)) {
@@ -293,11 +302,12 @@ bool Wire::read(int rank, Pair& p) {
     m.msg_iov = parts;
     m.msg_iovlen = count;
     const ssize_t n = recvmsg(p.socket.fd(), &m, MSG_DONTWAIT);
-    if (n == 0) closed(rank, "connection closed");
-    if (n < 0) {
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return moved;
-      if (errno == EINTR) continue;
-      closed(rank, std::strerror(errno));
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return moved;
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      p.over = n == 0 ? "connection closed" : std::strerror(errno);
+      if (p.have_header || p.got > 0) closed(rank, p.over);
+      return moved;
     }
     moved = true;
     const size_t direct = std::min<size_t>(n, missing);
@@ -337,6 +347,7 @@ void Wire::sleep() {
   for (int r = 0; r < size() && count < kMost; ++r) {
     if (!pairs_[r]) continue;
     const Pair& p = *pairs_[r];
+    if (p.over != nullptr) continue;
     if (!p.ready) {
       slice_ms = 1;
       continue;
@@ -346,8 +357,8 @@ void Wire::sleep() {
     if (!p.out.empty()) events |= POLLOUT;
     fds[count++] = {p.socket.fd(), events, 0};
   }
-  poll(fds, count, slice_ms);
   wait_->check(awaited());
+  poll(fds, count, slice_ms);
 }
 
 template <class Done>

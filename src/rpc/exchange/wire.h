@@ -70,6 +70,7 @@ class Wire {
   void run_until(Done done);
   bool move();
   void sleep();
+  bool wants(int rank) const;
   int awaited() const;
 
   Peers& peers_;
