@@ -2,7 +2,8 @@
 //
 //   exchange_process BOARD RANK HOSTS ELEMENTS TIMEOUT CALLS
 //
-// HOSTS: the host of each rank, as "001". TIMEOUT: seconds of each call but the
+// HOSTS: the host of each rank, as "001"; or, of a real cluster of workers,
+// "TRANSPORT/ADDRESS,ADDRESS...". TIMEOUT: seconds of each call but the
 // first, for which all have to start. Adds ELEMENTS float32 CALLS times (0:
 // until something ends it) and says "ok", or the code and text of the error.
 
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cluster/member.h"
 #include "rpc/exchange/exchange_testing.h"
 
 using namespace berth;
@@ -19,22 +21,20 @@ using namespace berth::exchange;
 
 namespace {
 
-int run(Board& board, int rank, const std::vector<int>& hosts, int64_t count,
+int run(Board& board, int rank, cluster::Exchange& exchange, int64_t count,
         double timeout, int64_t calls) {
-  TestLink link(board, rank, hosts, 60);
-  const auto exchange = rpc::make_exchange(link, {});
-  const std::shared_ptr<void> shared = exchange->shared_buffer(count * 4);
+  const std::shared_ptr<void> shared = exchange.shared_buffer(count * 4);
   std::vector<float> own(count);
   for (int64_t call = 0; calls == 0 || call < calls; ++call) {
     float* v = call % 2 == 0 ? own.data() : static_cast<float*>(shared.get());
     for (int64_t i = 0; i < count; ++i) {
       v[i] = static_cast<float>((i + call) % 100 + rank);
     }
-    exchange->all_reduce(v, count, DType::kFloat32, Reduction::kSum,
-                         {.what = "the gradients",
-                          .step = call,
-                          .timeout_seconds = call == 0 ? 60 : timeout});
-    const int n = exchange->size();
+    exchange.all_reduce(v, count, DType::kFloat32, Reduction::kSum,
+                        {.what = "the gradients",
+                         .step = call,
+                         .timeout_seconds = call == 0 ? 60 : timeout});
+    const int n = exchange.size();
     for (int64_t i = 0; i < count; ++i) {
       const int64_t sum = (i + call) % 100 * n + n * (n - 1) / 2;
       if (v[i] == static_cast<float>(sum)) continue;
@@ -44,9 +44,29 @@ int run(Board& board, int rank, const std::vector<int>& hosts, int64_t count,
     }
     board.calls[rank] = call + 1;
   }
-  exchange->barrier({});
+  exchange.barrier({});
   std::printf("ok\n");
   return 0;
+}
+
+// The member of a real cluster: "TRANSPORT/ADDRESS,ADDRESS...".
+std::shared_ptr<cluster::Member> join(const std::string& text, int rank) {
+  const size_t slash = text.find('/');
+  const std::string transport = text.substr(0, slash);
+  setenv("BERTH_TRANSPORT", transport == "sockets" ? "sockets" : "auto", 1);
+  std::vector<std::string> addresses;
+  for (size_t at = slash; at != std::string::npos;) {
+    const size_t next = text.find(',', at + 1);
+    addresses.push_back(text.substr(at + 1, next - at - 1));
+    at = next;
+  }
+  distribute::ClusterResolver resolver;
+  resolver.spec = distribute::ClusterSpec({{"worker", addresses}});
+  resolver.task = {"worker", rank};
+  cluster::JoinOptions options;
+  options.join_timeout_seconds = options.call_timeout_seconds = 60;
+  if (transport == "grpc") options.transport = transport;
+  return cluster::Member::join(resolver, options);
 }
 
 }  // namespace
@@ -56,11 +76,23 @@ int main(int argc, char** argv) {
   if (argc != 7) return 2;
   Board* board = Board::map(std::atoi(argv[1]));
   if (board == nullptr) return 2;
-  std::vector<int> hosts;
-  for (const char* c = argv[3]; *c != '\0'; ++c) hosts.push_back(*c - '0');
+  const int rank = std::atoi(argv[2]);
+  const std::string hosts = argv[3];
+  const auto work = [&](cluster::Exchange& exchange) {
+    return run(*board, rank, exchange, std::atoll(argv[4]), std::atof(argv[5]),
+               std::atoll(argv[6]));
+  };
   try {
-    return run(*board, std::atoi(argv[2]), hosts, std::atoll(argv[4]),
-               std::atof(argv[5]), std::atoll(argv[6]));
+    if (hosts.find('/') != std::string::npos) {
+      const auto member = join(hosts, rank);
+      const int status = work(member->exchange());
+      member->leave();
+      return status;
+    }
+    std::vector<int> numbers;
+    for (const char c : hosts) numbers.push_back(c - '0');
+    TestLink link(*board, rank, numbers, 60);
+    return work(*rpc::make_exchange(link, {}));
   } catch (const errors::Error& e) {
     std::printf("%s %s\n", errors::code_name(e.code()), e.what());
     return 0;

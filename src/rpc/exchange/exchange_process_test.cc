@@ -16,9 +16,10 @@ namespace {
 class Processes {
  public:
   Processes(const std::string& hosts, int64_t elements, double timeout,
-            int64_t calls)
+            int64_t calls, int ranks = 0)
       : fd_(Board::make_file()), board_(Board::map(fd_.fd())) {
-    for (size_t r = 0; r < hosts.size(); ++r) {
+    if (ranks == 0) ranks = static_cast<int>(hosts.size());
+    for (int r = 0; r < ranks; ++r) {
       start({BERTH_EXCHANGE_PROCESS, std::to_string(fd_.fd()),
              std::to_string(r), hosts, std::to_string(elements),
              std::to_string(timeout), std::to_string(calls)});
@@ -140,6 +141,37 @@ TEST(ExchangeProcesses, SlowAStoppedRankIsNamedAtTheDeadline) {
         p, static_cast<int>(std::string(loss.hosts).size()), loss.rank,
         {"DEADLINE_EXCEEDED", name, "does not answer", "the gradients"});
   }
+}
+
+// Tasks that joined by the plug-in, at ports that the kernel chose.
+std::string cluster_of(const std::string& transport, int ranks) {
+  std::string text = transport;
+  std::vector<Socket> held;
+  for (int r = 0; r < ranks; ++r) {
+    held.push_back(rpc::listen_tcp({"127.0.0.1", 0}, false));
+    text += fmt::format("{}127.0.0.1:{}", r == 0 ? "/" : ",",
+                        rpc::port_of(held.back().fd()));
+  }
+  return text;
+}
+
+TEST(ExchangeProcesses, SlowMembersOfAClusterAddAndNameWhomTheyLose) {
+  for (const char* transport : {"auto", "sockets", "grpc"}) {
+    SCOPED_TRACE(transport);
+    {
+      Processes p(cluster_of(transport, 3), 70001, 30, 6, 3);
+      for (int r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), "ok\n");
+    }
+    Processes killed(cluster_of(transport, 3), 70001, 30, 0, 3);
+    killed.wait_for_calls(3);
+    killed.signal(2, SIGKILL);
+    expect_said(killed, 3, 2, {"UNAVAILABLE", "worker:2"});
+  }
+  Processes stopped(cluster_of("auto", 3), 500, 0.5, 0, 3);
+  stopped.wait_for_calls(3);
+  stopped.signal(1, SIGSTOP);
+  expect_said(stopped, 3, 1,
+              {"DEADLINE_EXCEEDED", "worker:1", "does not answer"});
 }
 
 }  // namespace
