@@ -5,17 +5,20 @@
 //   distribute::MultiWorkerMirroredStrategy strategy(resolver);
 //
 // A task is one process: a job and an index, "worker:1". Jobs are chief,
-// worker, ps and evaluator; "master" is read as chief. Reading opens no
-// connection. Values; thread-safe.
+// worker, ps and evaluator; "master" and "coordinator" are read as chief.
+// Reading opens no connection; `berth cluster --check` does, to say whom this
+// process can reach. Values; thread-safe.
 
 #ifndef BERTH_CLUSTER_H_
 #define BERTH_CLUSTER_H_
 
 #include <compare>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/site.h"
@@ -36,13 +39,23 @@ class ClusterSpec {
   ClusterSpec() = default;
   // Addresses "host:port" or "[ipv6]:port" by job, in order of indices. Throws
   // errors::InvalidArgument: an unknown job, an address without a port, one
-  // address twice, more than one chief; the message quotes the key.
+  // address twice, more than one chief, a loopback address beside others; the
+  // message quotes the key. A job without tasks is left out.
   explicit ClusterSpec(std::map<std::string, std::vector<std::string>> jobs,
                        Site site = Site::here());
+  ClusterSpec(std::initializer_list<
+                  std::pair<const std::string, std::vector<std::string>>>
+                  jobs,
+              Site site = Site::here())
+      : ClusterSpec(std::map<std::string, std::vector<std::string>>(jobs),
+                    site) {}
   // The same of a job whose indices have gaps.
   static ClusterSpec sparse(
       std::map<std::string, std::map<int, std::string>> jobs,
       Site site = Site::here());
+  // Workers whose addresses nobody knows yet, "", but the coordinator's.
+  static ClusterSpec of_workers(int count, std::string coordinator,
+                                Site site = Site::here());
 
   bool empty() const { return jobs_.empty(); }
   std::vector<std::string> jobs() const;
@@ -72,18 +85,20 @@ class ClusterSpec {
 // What a launcher says of the cluster and of this process
 // (tf.distribute.cluster_resolver.ClusterResolver).
 struct ClusterResolver {
-  ClusterSpec spec;  // empty: nobody said anything, this process is alone
-  TaskId task;
+  ClusterSpec spec = {};  // empty: nobody said anything, this process is alone
+  TaskId task = {};
   std::string rpc_layer = "grpc";
-  std::string environment;  // "cloud" on Vertex AI
+  std::string environment = {};  // "cloud" on Vertex AI
   // Which variables said so, as "TF_CONFIG"; "" of one made in code.
-  std::string source;
+  std::string source = {};
   // Where the addresses of the others are not known, as under torchrun and
   // MPI: the coordinator listens at this address and collects them. Then
   // `spec` has placeholders, "" as addresses, for all but the coordinator.
-  std::string rendezvous;
+  std::string rendezvous = {};
   int num_processes_of_host = 1;  // when the launcher says so
   int local_rank = 0;
+  // What was found and is not followed, a sentence each.
+  std::vector<std::string> notes = {};
 
   const ClusterSpec& cluster_spec() const { return spec; }
   const std::string& task_type() const { return task.job; }
@@ -93,34 +108,78 @@ struct ClusterResolver {
 
 // Each throws errors::InvalidArgument that quotes the variable and the key, for
 // every mistake that can be seen before anybody connects; the ones of a
-// launcher give an empty cluster when its variables are not set.
+// launcher give an empty cluster when its variables are not set. Parameter
+// servers need a chief, which coordinates, and a worker. An evaluator may be
+// outside of the cluster.
 namespace cluster_resolver {
+
+// What is set here wins over what the launcher says.
+struct ResolverOptions {
+  std::string task_type = {};
+  std::optional<int> task_id = {};
+  std::string rpc_layer = {};
+  std::string environment = {};
+};
 
 ClusterResolver SimpleClusterResolver(ClusterSpec spec, std::string task_type,
                                       int task_id, Site site = Site::here());
+ClusterResolver SimpleClusterResolver(ClusterSpec spec,
+                                      ResolverOptions options = {},
+                                      Site site = Site::here());
 // TF_CONFIG of TensorFlow, Vertex AI, AI Platform and Kubeflow (with
 // sparseCluster).
-ClusterResolver TFConfigClusterResolver(Site site = Site::here());
-// CLUSTER_SPEC of Vertex AI.
-ClusterResolver VertexClusterResolver(Site site = Site::here());
+ClusterResolver TFConfigClusterResolver(ResolverOptions options = {},
+                                        Site site = Site::here());
+// CLUSTER_SPEC of Vertex AI: pools 0 to 3 are chief, worker, ps and evaluator;
+// a pool of reduction servers is left out.
+ClusterResolver VertexClusterResolver(ResolverOptions options = {},
+                                      Site site = Site::here());
+// The clusters of all, one after another; the rest, and which task this is,
+// as the first says (tf.distribute.cluster_resolver.UnionResolver).
+ClusterResolver UnionResolver(std::vector<ClusterResolver> resolvers,
+                              ResolverOptions options = {},
+                              Site site = Site::here());
+
+struct HostListOptions {
+  // "node[1-4],gpu7", as Slurm writes lists; "": BERTH_HOSTS.
+  std::string hosts = {};
+  // Tasks per job in order of the hosts, "chief=1,worker=3"; "": BERTH_JOBS,
+  // else all are workers.
+  std::string jobs = {};
+  int port = 0;  // 0: BERTH_PORT, else 2222
+  // Which host this is, from 0; not set: BERTH_TASK_INDEX, else
+  // JOB_COMPLETION_INDEX of an indexed Job of Kubernetes.
+  std::optional<int> index = {};
+};
+// One task per host, where all tasks get the same variables but an index.
+ClusterResolver HostListClusterResolver(HostListOptions options = {},
+                                        Site site = Site::here());
+
 struct SlurmOptions {
   // Tasks per job in order of ranks; empty: all are workers.
   std::vector<std::pair<std::string, int>> jobs = {};
   int port_base = 8888;  // plus the local rank
+  // Tasks on each node; empty: SLURM_STEP_TASKS_PER_NODE.
+  std::vector<int> tasks_per_node = {};
+  std::string rpc_layer = "grpc";
 };
-// SLURM_STEP_* of srun, in the order of the node list.
+// SLURM_STEP_* of srun, in the order of the node list and, on a node, of the
+// local ranks; so with --distribution=cyclic a rank is not SLURM_PROCID.
 ClusterResolver SlurmClusterResolver(SlurmOptions options = {},
                                      Site site = Site::here());
 // RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT of torchrun; the coordinator
 // listens one port above MASTER_PORT, which the launcher's own store has.
 ClusterResolver TorchrunClusterResolver(Site site = Site::here());
 // OMPI_COMM_WORLD_* and PMI_* of mpirun; BERTH_COORDINATOR=host:port says where
-// rank 0 listens.
+// rank 0 listens. On one host, OpenMPI's tasks need none: the port is made of
+// the name of the job, between 20000 and 29999.
 ClusterResolver MPIClusterResolver(Site site = Site::here());
 
-// The first of TF_CONFIG, CLUSTER_SPEC, Slurm, torchrun and MPI that is set.
-// A single process when none is. Throws errors::InvalidArgument when two
-// that are set contradict each other.
+// The first of TF_CONFIG, CLUSTER_SPEC, BERTH_HOSTS, torchrun, MPI and Slurm
+// that is set: inner launchers before those that started them, and Slurm before
+// MPI when both say the same. A single process when none is. Throws
+// errors::InvalidArgument when TF_CONFIG and CLUSTER_SPEC contradict each
+// other; what else contradicts the one that is followed is in `notes`.
 ClusterResolver from_environment(Site site = Site::here());
 
 }  // namespace cluster_resolver

@@ -4,15 +4,43 @@
 
 #include "berth/cluster.h"
 #include "berth/errors.h"
+#include "cluster/checks.h"
 
 namespace berth::distribute {
 
 ClusterSpec::ClusterSpec(std::map<std::string, std::vector<std::string>> jobs,
-                         Site) {
+                         Site site) {
+  cluster::Jobs by_index;
   for (auto& [job, addresses] : jobs) {
+    std::map<int, std::string>& tasks = by_index[job];
     int index = 0;
-    for (std::string& a : addresses) jobs_[job][index++] = std::move(a);
+    for (std::string& a : addresses) {
+      tasks.emplace_hint(tasks.end(), index++, std::move(a));
+    }
   }
+  jobs_ = cluster::checked_jobs("ClusterSpec", by_index, site);
+}
+
+ClusterSpec ClusterSpec::sparse(
+    std::map<std::string, std::map<int, std::string>> jobs, Site site) {
+  ClusterSpec spec;
+  spec.jobs_ = cluster::checked_jobs("ClusterSpec", jobs, site);
+  return spec;
+}
+
+ClusterSpec ClusterSpec::of_workers(int count, std::string coordinator,
+                                    Site site) {
+  if (count < 1 || count > cluster::kMostTasks) {
+    cluster::refuse(fmt::format("ClusterSpec: {} workers; expected 1 to {}",
+                                count, cluster::kMostTasks),
+                    site);
+  }
+  cluster::parse_address("ClusterSpec: the coordinator", coordinator, site);
+  ClusterSpec spec;
+  std::map<int, std::string>& workers = spec.jobs_["worker"];
+  for (int i = 0; i < count; ++i) workers.emplace_hint(workers.end(), i, "");
+  workers[0] = std::move(coordinator);
+  return spec;
 }
 
 std::vector<std::string> ClusterSpec::jobs() const {

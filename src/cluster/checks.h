@@ -1,0 +1,54 @@
+// What can be seen to be wrong with a cluster before anybody connects.
+//
+// Every function throws errors::InvalidArgument that begins with `what`, such
+// as "TF_CONFIG: cluster", and quotes the key. Pure; thread-safe.
+
+#ifndef BERTH_CLUSTER_CHECKS_H_
+#define BERTH_CLUSTER_CHECKS_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "berth/cluster.h"
+
+namespace berth::cluster {
+
+using Jobs = std::map<std::string, std::map<int, std::string>>;
+
+inline constexpr int kMostTasks = 1 << 16;
+
+// [[noreturn]] errors::InvalidArgument with the user's line.
+[[noreturn]] void refuse(const std::string& text, Site site);
+
+// The text between quotes, cut and without control characters.
+std::string in_quotes(std::string_view text);
+
+// A decimal number without sign, blanks or leading zeros; false: none.
+bool whole_number(std::string_view text, int* number);
+
+// "chief" for "master" and "coordinator", jobs as they are. Unknown ones are
+// refused with the nearest name.
+std::string job_name(const std::string& what, const std::string& job,
+                     Site site);
+
+struct Address {
+  std::string host;  // lower case, without brackets
+  int port = 0;
+  bool loopback() const;
+};
+// "host:port" or "[ipv6]:port".
+Address parse_address(const std::string& what, const std::string& text,
+                      Site site);
+
+// Jobs under their names, addresses checked, empty jobs left out.
+Jobs checked_jobs(const std::string& what, const Jobs& jobs, Site site);
+
+// Aliases resolved, task and roles checked; `task_key` is how messages call
+// the task: "TF_CONFIG: task".
+void check_resolver(const std::string& what, const std::string& task_key,
+                    distribute::ClusterResolver* resolver, Site site);
+
+}  // namespace berth::cluster
+
+#endif  // BERTH_CLUSTER_CHECKS_H_
