@@ -19,7 +19,9 @@ class UsageError : public std::runtime_error {
 };
 
 void add_calibrate(CLI::App& program);
+void add_cluster(CLI::App& program);
 void add_devices(CLI::App& program);
+void add_launch(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_place(CLI::App& program);
 void add_plan(CLI::App& program);

@@ -1,7 +1,9 @@
 // berth: the command line.
 //
 //   berth calibrate [--json] [--quick] [--ops LIST]   how fast things are
+//   berth cluster [--check] [--json]                 which task this is
 //   berth devices [--why] [--json]                   what there is
+//   berth launch --workers N -- PROGRAM ARGS         a cluster, here
 //   berth ops [--device NAME] [--markdown | --json]   what computes what
 //   berth place GRAPH [--devices LIST] ...            what runs where
 //   berth plan FILE [--cluster FILE] ...              what would run best
@@ -18,7 +20,9 @@ int main(int argc, char** argv) {
   try {
     program.require_subcommand(1);
     berth::cli::add_calibrate(program);
+    berth::cli::add_cluster(program);
     berth::cli::add_devices(program);
+    berth::cli::add_launch(program);
     berth::cli::add_ops(program);
     berth::cli::add_place(program);
     berth::cli::add_plan(program);

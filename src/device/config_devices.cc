@@ -10,6 +10,7 @@
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "device/cpu_layout.h"
+#include "device/device_list.h"
 #include "device/device_manager.h"
 #include "device/opening.h"
 
@@ -261,7 +262,25 @@ std::vector<LogicalDeviceConfiguration> get_logical_device_configuration(
 
 void set_device_list(const std::string& device_list, Site site) {
   const char* what = "config::set_device_list";
+  const auto change =
+      device_list_change(what, device_list, DeviceManager::planned_config());
+  DeviceManager::configure(what, site, change);
+}
+
+void set_host_cores(const std::string& cores, Site site) {
   RuntimeConfig would = DeviceManager::planned_config();
+  would.host_cores = cores;
+  lay_out_cpus(would, CoreSet::allowed());
+  DeviceManager::configure("config::set_host_cores", site,
+                           [cores](RuntimeConfig& c) { c.host_cores = cores; });
+}
+
+}  // namespace berth::config
+
+namespace berth {
+
+std::function<void(RuntimeConfig&)> device_list_change(
+    const char* what, const std::string& device_list, RuntimeConfig would) {
   std::vector<DevicePart> cpus;
   int gpus = 0;
   for (const DeviceListEntry& e : parse_device_list(device_list)) {
@@ -280,28 +299,20 @@ void set_device_list(const std::string& device_list, Site site) {
   }
   would.cpu_parts = cpus;
   lay_out_cpus(would, CoreSet::allowed());
-  const int real = real_gpus(would);
+  const int real = config::real_gpus(would);
   if (real > 0 && gpus > real) {
     throw errors::InvalidArgument(fmt::format(
         "{}: '{}' asks for {} GPUs; expected at most the {} of this machine, "
         "or simulated ones alone (config::set_simulated_devices, BERTH_SIM)",
         what, device_list, gpus, real));
   }
-  DeviceManager::configure(what, site, [cpus, gpus, real](RuntimeConfig& c) {
+  return [cpus, gpus, real](RuntimeConfig& c) {
     c.cpu_parts = cpus;
     c.simulated_gpus = real > 0 ? 0 : gpus;
     if (real == 0) return;
     c.visible_gpus.emplace(static_cast<size_t>(gpus));
     std::iota(c.visible_gpus->begin(), c.visible_gpus->end(), 0);
-  });
+  };
 }
 
-void set_host_cores(const std::string& cores, Site site) {
-  RuntimeConfig would = DeviceManager::planned_config();
-  would.host_cores = cores;
-  lay_out_cpus(would, CoreSet::allowed());
-  DeviceManager::configure("config::set_host_cores", site,
-                           [cores](RuntimeConfig& c) { c.host_cores = cores; });
-}
-
-}  // namespace berth::config
+}  // namespace berth

@@ -7,8 +7,10 @@
 #include <mutex>
 #include <numeric>
 
+#include "base/environment.h"
 #include "base/immortal.h"
 #include "berth/errors.h"
+#include "device/device_list.h"
 #include "device/opening.h"
 
 namespace berth {
@@ -52,6 +54,12 @@ bool preferred(const Device* a, const Device* b) {
 
 RuntimeConfig configured() {
   RuntimeConfig config = runtime_config_from_environment();
+  if (const std::string list = environment("BERTH_DEVICES"); !list.empty()) {
+    // Once: finding GPUs opens drivers. Guarded by setup_mutex().
+    static const auto& change = immortal<std::function<void(RuntimeConfig&)>>(
+        device_list_change("environment variable BERTH_DEVICES", list, config));
+    change(config);
+  }
   for (const auto& change : changes()) change(config);
   return config;
 }
