@@ -8,6 +8,7 @@
 //   berth place GRAPH [--devices LIST] ...            what runs where
 //   berth plan FILE [--cluster FILE] ...              what would run best
 //   berth verify-plan FILE PLAN                       whether that is so
+//   berth worker [--devices LIST]                     devices for a cluster
 
 #include <cstdio>
 #include <exception>
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
     berth::cli::add_place(program);
     berth::cli::add_plan(program);
     berth::cli::add_verify_plan(program);
+    berth::cli::add_worker(program);
     program.parse(argc, argv);
     return 0;
   } catch (const CLI::RuntimeError& e) {

@@ -78,7 +78,7 @@ endfunction()
 # by that file.
 function(berth_all_rooms target)
   foreach(room base device tensor cluster op program ops eager graph expr autodiff passes place place/planner exec function
-      collective data io preprocess distribute keras keras/layers profiler)
+      remote collective data io preprocess distribute keras keras/layers profiler)
     berth_room(${target} ${room})
   endforeach()
   file(GLOB backends CONFIGURE_DEPENDS LIST_DIRECTORIES true RELATIVE

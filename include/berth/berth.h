@@ -34,6 +34,7 @@
 #include "berth/ops/recurrent.h"
 #include "berth/placement.h"
 #include "berth/placement_policy.h"
+#include "berth/remote.h"
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/strings.h"

@@ -131,7 +131,7 @@ void DeviceManager::add(std::unique_ptr<Device> device) {
                     kMaxDevices, kMaxDevices));
   }
   device->slot_ = static_cast<int>(devices_.size());
-  if (device->type() == "CPU" && *device->name().id == 0) {
+  if (host_ == nullptr && device->type() == "CPU" && *device->name().id == 0) {
     host_ = device.get();
   }
   devices_.push_back(device.get());
@@ -142,10 +142,29 @@ void DeviceManager::order() {
   preferred_ = devices_;
   std::stable_sort(preferred_.begin(), preferred_.end(), &preferred);
   default_ = preferred_.front();
-  position_.resize(devices_.size());
+  // Who looks at the lists while devices of other tasks come keeps its place.
+  for (auto* list : {&devices_, &preferred_}) list->reserve(kMaxDevices);
+  preferred_names_.reserve(kMaxDevices);
+  position_.resize(kMaxDevices);
   for (size_t i = 0; i < preferred_.size(); ++i) {
     preferred_names_.push_back(&preferred_[i]->name());
     position_[static_cast<size_t>(preferred_[i]->slot())] = static_cast<int>(i);
+  }
+}
+
+void DeviceManager::add_remote(std::vector<std::unique_ptr<Device>> devices) {
+  std::lock_guard lock(setup_mutex());
+  std::stable_sort(devices.begin(), devices.end(),
+                   [](const auto& a, const auto& b) {
+                     return preferred(a.get(), b.get());
+                   });
+  for (auto& device : devices) {
+    Device* d = device.get();
+    add(std::move(device));
+    position_[static_cast<size_t>(d->slot())] =
+        static_cast<int>(preferred_.size());
+    preferred_names_.push_back(&d->name());
+    preferred_.push_back(d);
   }
 }
 
@@ -179,7 +198,7 @@ std::string DeviceManager::list() const {
   std::string s;
   for (const Device* d : devices_) {
     if (!s.empty()) s += ", ";
-    s += d->short_name();
+    s += d->name().short_str();
     if (d->simulated()) s += " (simulated)";
   }
   return s;

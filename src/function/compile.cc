@@ -11,6 +11,7 @@
 #include "collective/lower.h"
 #include "device/placement_policy.h"
 #include "exec/deadline.h"
+#include "exec/plan_impl.h"
 #include "function/auto_place.h"
 #include "function/graph_rewrite.h"
 #include "function/lint_graph.h"
@@ -250,7 +251,9 @@ CompiledGraph compile_graph(const CompileJob& job) {
   options.steps = job.steps;
   options.body_steps = job.body_steps;
   if (options.body_steps) options.body_steps->next = 0;
+  c.parts = split_tasks(g, options);
   c.plan = Plan::build(std::move(g), options);
+  if (c.parts) c.parts->add_to(c.plan->impl().info);
   return c;
 }
 

@@ -13,6 +13,7 @@
 
 #include "berth/function.h"
 #include "exec/plan.h"
+#include "function/task_parts.h"
 #include "graph/graph.h"
 #include "place/contracts.h"
 #include "place/costs.h"
@@ -33,7 +34,8 @@ struct CompileJob {
 };
 
 struct CompiledGraph {
-  std::unique_ptr<Plan> plan;
+  std::unique_ptr<Plan> plan;  // of this task's part
+  std::unique_ptr<TaskParts> parts;  // null: that is all
   PlacedGraph placed;
   std::string certificate;  // of the planner; "": by rules
   CostTable planned_costs;  // of the placed graph, when it was planned

@@ -99,6 +99,7 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::compile(
     c->policy_key = policy_key();
     CompiledGraph compiled = compile_graph(job);
     c->plan = std::move(compiled.plan);
+    c->parts = std::move(compiled.parts);
     c->placed = std::move(compiled.placed);
     c->certificate = std::move(compiled.certificate);
     c->planned_costs = std::move(compiled.planned_costs);
@@ -280,7 +281,7 @@ void GraphCallable::call(std::span<const Tensor* const> in,
   if (compiled->has_contracts || open) {
     run_checked(*compiled, args, out, open);
   } else {
-    compiled->plan->run(args, out);
+    compiled->run(args, out);
   }
   if (options_.rewrite) options_.rewrite->ran(*compiled->plan);
 }
@@ -300,7 +301,7 @@ std::shared_ptr<GraphCallable::Compiled> GraphCallable::last() const {
 GraphCallable::Stages GraphCallable::stages() const {
   const auto c = last();
   return {print(traced_), print(graph_), print(c->plan->graph()),
-          c->plan->str()};
+          c->plan->str() + (c->parts ? c->parts->str() : "")};
 }
 
 FunctionPlanInfo GraphCallable::plan_info() const {

@@ -103,6 +103,7 @@ class GraphCallable final : public Callable {
     std::shared_ptr<std::atomic<uint64_t>> steps;  // of these shapes
     std::shared_ptr<BodySteps> body_steps;
     std::shared_ptr<Plan> plan;
+    std::unique_ptr<TaskParts> parts;  // of other tasks; null: none
     PlacedGraph placed;
     double seconds = 0;
     // Contracts of the options or of blocks in the graph.
@@ -113,6 +114,11 @@ class GraphCallable final : public Callable {
     std::vector<const Device*> checked;
     bool checked_once = false;
     double recorded_us = -1;  // measured, beside its prediction
+
+    void run(std::span<const Tensor* const> in, std::span<Tensor> out) {
+      if (parts) return parts->run(*plan, in, out);
+      plan->run(in, out);
+    }
   };
   // Counters of a new plan; the caller holds mutex_.
   void start_counts(Compiled& c) const;

@@ -369,9 +369,9 @@ void GraphCallable::run_checked(Compiled& c, std::span<const Tensor* const> in,
                                 const ContractChainRef& open) const {
   if (c.has_contracts) check_before(c, in);
   if (open) check_open(c, in, open.get());
-  if (!c.has_contracts || !c.counts_turns) return c.plan->run(in, out);
+  if (!c.has_contracts || !c.counts_turns) return c.run(in, out);
   const std::vector<int64_t> before = body_runs(*c.plan);
-  c.plan->run(in, out);
+  c.run(in, out);
   check_after(c, in, before);
 }
 

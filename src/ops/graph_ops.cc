@@ -189,9 +189,37 @@ void register_collective_ops(OpRegistry& r) {
   }
 }
 
+// An edge between processes: both ends name it by number. Made where a step is
+// cut by tasks (remote/).
+void register_task_ops(OpRegistry& r) {
+  r.op("_TaskSend")
+      .input("input")
+      .required_attr("link", int64_t{0})
+      .required_attr("edge", int64_t{0})
+      .required_attr("task", std::string())  // that gets it
+      .infer([](InferContext&) {})
+      .stateful()
+      .not_differentiable()
+      .doc("Made where a step is split over tasks (remote/).");
+  r.op("_TaskRecv")
+      .output("output")
+      .required_attr("link", int64_t{0})
+      .required_attr("edge", int64_t{0})
+      .required_attr("task", std::string())  // that sends it
+      .required_attr("dtype", float32)
+      .required_attr("shape", Shape{})
+      .infer([](InferContext& c) {
+        c.set_output(0, c.attr<DType>("dtype"), c.attr<Shape>("shape"));
+      })
+      .stateful()
+      .not_differentiable()
+      .doc("Made where a step is split over tasks (remote/).");
+}
+
 }  // namespace
 
 void register_graph_ops(OpRegistry& r) {
+  register_task_ops(r);
   r.op("_Arg")
       .output("output")
       .required_attr("index", int64_t{0})

@@ -2,6 +2,7 @@
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"
+#include "op/task_link.h"
 
 namespace berth::reference {
 
@@ -25,9 +26,22 @@ void assign_add(const KernelCall& c) {
   });
 }
 
+// The ends of an edge between tasks.
+void send_to_task(const KernelCall& c) {
+  task_links().at(c.attr<int64_t>("link"))
+      ->send(c.attr<int64_t>("edge"), c.attr<std::string>("task"), c.in[0]);
+}
+
+void receive_from_task(const KernelCall& c) {
+  task_links().at(c.attr<int64_t>("link"))
+      ->receive(c.attr<int64_t>("edge"), c.attr<std::string>("task"), c.out[0]);
+}
+
 }  // namespace
 
 void add_variable(KernelTable& t) {
+  t.direct("_TaskSend", kEveryType, &send_to_task, "reference");
+  t.direct("_TaskRecv", kEveryType, &receive_from_task, "reference");
   t.direct("AssignVariableOp", kEveryType, &assign, "reference");
   t.direct("AssignAddVariableOp", kRingTypes, &assign_add<1>, "reference");
   t.direct("AssignSubVariableOp", kRingTypes, &assign_add<-1>, "reference");

@@ -1,0 +1,72 @@
+// TaskLink: how a step hands values to the tasks that run its other parts.
+//
+// _TaskSend and _TaskRecv name a link by number; their kernels ask it. A link
+// belongs to one compiled part of one function (remote/). Thread-safe.
+
+#ifndef BERTH_OP_TASK_LINK_H_
+#define BERTH_OP_TASK_LINK_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "base/immortal.h"
+#include "berth/errors.h"
+#include "op/kernel.h"
+
+namespace berth {
+
+class TaskLink {
+ public:
+  virtual ~TaskLink() = default;
+  // Hands `value`, of the host, to a task ("worker:1"); does not wait.
+  virtual void send(int64_t edge, const std::string& to, const View& value) = 0;
+  // Waits for the value of an edge and writes it to `value`. Throws
+  // errors::Unavailable naming the task that was lost,
+  // errors::DeadlineExceeded naming the one that is late, and what failed
+  // there.
+  virtual void receive(int64_t edge, const std::string& from,
+                       const View& value) = 0;
+};
+
+// The links there are, by number. Thread-safe.
+class TaskLinks {
+ public:
+  // Gives a link a number, for as long as somebody keeps it.
+  int64_t add(const std::shared_ptr<TaskLink>& link) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(all_, [](const auto& l) { return l.second.expired(); });
+    all_[next_] = link;
+    return next_++;
+  }
+  // Throws errors::FailedPrecondition when there is none of that number.
+  std::shared_ptr<TaskLink> at(int64_t number) {
+    {
+      std::lock_guard lock(mutex_);
+      const auto found = all_.find(number);
+      if (found != all_.end()) {
+        if (auto link = found->second.lock()) return link;
+      }
+    }
+    throw errors::FailedPrecondition(
+        "a value for another task, and no link to it; expected a step that is "
+        "split over a cluster: config::connect_to_cluster()");
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t next_ = 1;
+  std::unordered_map<int64_t, std::weak_ptr<TaskLink>> all_;
+};
+
+// Those of this process.
+inline TaskLinks& task_links() {
+  static auto& links = immortal<TaskLinks>();
+  return links;
+}
+
+}  // namespace berth
+
+#endif  // BERTH_OP_TASK_LINK_H_
