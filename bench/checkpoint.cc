@@ -1,11 +1,14 @@
 // A checkpoint of 1 GB in 48 variables: writing it over what dd does with the
 // same bytes, asynchronous writing over a copy of them, and loading over
-// reading the file, in turns. Files go to the current folder.
+// reading the file, in turns. Files go to the current folder. "floor_over_read"
+// is what reading the file to as many bytes of memory takes, by as many
+// threads, where nothing is checked.
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "bench_common.h"
 #include "berth/berth.h"
@@ -15,7 +18,8 @@ using namespace berth_bench;
 
 namespace {
 
-constexpr int kRounds = 5;
+constexpr int kRounds = 7;
+constexpr int kStepsBesideSave = 4;
 
 std::vector<Variable> make_variables(int64_t megabytes) {
   std::vector<Variable> list;
@@ -55,6 +59,33 @@ double read_seconds(const std::string& file) {
   });
 }
 
+// The same bytes to where they stay.
+double read_floor_seconds(const std::string& file, std::vector<char>* to,
+                          int threads) {
+  return timed([&] {
+    const int fd = open(file.c_str(), O_RDONLY);
+    const size_t part = to->size() / static_cast<size_t>(threads);
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t) {
+      all.emplace_back([&, begin = part * static_cast<size_t>(t)] {
+        constexpr size_t kPiece = 1 << 19;
+        for (size_t at = begin; at < begin + part; at += kPiece) {
+          if (pread(fd, to->data() + at, kPiece, static_cast<off_t>(at)) <= 0) {
+            return;
+          }
+        }
+      });
+    }
+    for (std::thread& t : all) t.join();
+    close(fd);
+  });
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -68,7 +99,8 @@ int main(int argc, char** argv) {
   }
   train::Checkpoint checkpoint({{"list", list}});
   const std::string path = "bench_checkpoint", file = path + ".safetensors";
-  double dd = 1e9, write = 1e9, load = 1e9, read = 1e9;
+  double dd = 1e9, write = 1e9, load = 1e9, read = 1e9, floor = 1e9;
+  std::vector<char> to(bytes, 2);
   for (int i = 0; i < kRounds; ++i) {
     for (const char* name :
          {"bench_checkpoint.json", "bench_checkpoint.safetensors"}) {
@@ -79,6 +111,7 @@ int main(int argc, char** argv) {
     std::filesystem::remove("bench_checkpoint.dd");
     read_seconds(file);  // into the page cache
     read = std::min(read, read_seconds(file));
+    floor = std::min(floor, read_floor_seconds(file, &to, args.cores));
     load = std::min(load, timed([&] { checkpoint.read(path); }));
   }
   Line("checkpoint_write", args.cores)
@@ -90,6 +123,7 @@ int main(int argc, char** argv) {
       .add("over_read", load / read)
       .add("seconds", load)
       .add("read_seconds", read)
+      .add("floor_over_read", floor / read)
       .print();
 
   // Steps that write every variable, while saves go on beside them.
@@ -98,35 +132,41 @@ int main(int argc, char** argv) {
     return x;
   });
   const Tensor one = constant(1.f);
-  std::vector<char> from(bytes, 1), to(bytes, 2);
+  const std::vector<char> from(bytes, 1);
   double copy = 1e9;
-  std::vector<double> steps;
+  step(one);
+  checkpoint.write(path, {.enable_async = true});  // makes its memory
+  checkpoint.sync();
+  std::vector<double> plain, delays, calls;
   for (int i = 0; i < kRounds; ++i) {
     copy = std::min(copy,
                     timed([&] { std::memcpy(to.data(), from.data(), bytes); }));
-    steps.push_back(timed([&] { step(one); }));
-  }
-  std::sort(steps.begin(), steps.end());
-  const double plain = steps[steps.size() / 2];
-  checkpoint.write(path, {.enable_async = true});  // makes its memory
-  checkpoint.sync();
-  double delay = 0;
-  for (int i = 0; i < kRounds; ++i) {
-    double longest = timed([&] {
-      checkpoint.write(path, {.enable_async = true});
-      step(one);
-    });
-    for (int k = 0; k < 3; ++k) {
-      longest = std::max(longest, timed([&] { step(one); }));
+    double without = 0, with = 0;
+    for (int k = 0; k < kStepsBesideSave; ++k) {
+      plain.push_back(timed([&] { step(one); }));
+      without = std::max(without, plain.back());
+    }
+    for (int k = 0; k < kStepsBesideSave; ++k) {
+      with = std::max(with, timed([&] {
+                        if (k == 0) {
+                          calls.push_back(timed([&] {
+                            checkpoint.write(path, {.enable_async = true});
+                          }));
+                        }
+                        step(one);
+                      }));
     }
     checkpoint.sync();
-    delay = std::max(delay, longest - plain);
+    delays.push_back(with - without);
   }
   Line("checkpoint_async", args.cores)
-      .add("over_copy", delay / copy)
-      .add("delay_seconds", delay)
+      .add("over_copy", median(delays) / copy)
+      .add("delay_seconds", median(delays))
+      .add("longest_delay_seconds",
+           *std::max_element(delays.begin(), delays.end()))
+      .add("call_over_copy", median(calls) / copy)
       .add("copy_seconds", copy)
-      .add("step_seconds", plain)
+      .add("step_seconds", median(plain))
       .print();
   for (const auto& entry : std::filesystem::directory_iterator(".")) {
     const std::string name = entry.path().filename().string();

@@ -83,7 +83,7 @@ class Restore {
     const NamedValues now = checkpoint_.named_values();
     match(now);
     check();
-    for (const Target& t : targets_) read(t);
+    read_targets();
     for (const std::string& name : later_) put_off(name);
     restore_states();
     sort_names();
@@ -223,11 +223,14 @@ class Restore {
         subject_, found_->path, some_names(names)));
   }
 
-  void read(const Target& t) {
-    io::fill_variable(
-        t.variable, fmt::format("{} of \"{}\"", subject_, found_->path), site_,
-        [&](std::byte* target) { t.from.file->read(t.from.index, target); });
-    found_->restored.push_back(t.name);
+  void read_targets() {
+    std::vector<io::VariableToRead> list;
+    for (const Target& t : targets_) {
+      list.push_back({t.variable, t.from.file, t.from.index});
+      found_->restored.push_back(t.name);
+    }
+    io::read_variables(
+        list, fmt::format("{} of \"{}\"", subject_, found_->path), site_);
   }
 
   // A value of a variable that is not there yet.
@@ -272,7 +275,9 @@ class Restore {
       found_->unused.insert(found_->unused.end(), list.begin(), list.end());
     }
     for (const auto& [name, object] : manifest_.objects) {
-      const auto same = [&](const auto& o) { return o.first == name; };
+      const auto same = [&, &name = name](const auto& o) {
+        return o.first == name;
+      };
       if (std::none_of(checkpoint_.objects.begin(), checkpoint_.objects.end(),
                        same)) {
         found_->unused.push_back(name);

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "berth/errors.h"
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <optional>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "device/device_manager.h"
 #include "io/checksum.h"
 #include "io/new_file.h"
+#include "io/side_by_side.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -26,6 +28,9 @@ namespace {
 
 // Fits the second cache: checksum and copy read the same bytes.
 constexpr size_t kPieceBytes = size_t{512} << 10;
+// Tensors of so many bytes are read in parts, side by side.
+constexpr size_t kLargeTensor = size_t{32} << 20;
+constexpr size_t kPartBytes = size_t{8} << 20;
 constexpr const char* kCrc = "berth.crc32c";
 constexpr const char* kDtype = "berth.dtype:";
 
@@ -256,6 +261,10 @@ struct SafetensorsFile::State {
   }
   void open_file();
   void read_at(uint64_t at, std::byte* target, size_t size) const;
+  // Reads bytes [begin, end) of a tensor to the same place behind `target`,
+  // and adds them to the checksum. False: one is no bool.
+  bool read_part(const SafetensorsEntry& e, size_t begin, size_t end,
+                 std::byte* target, uint32_t* crc) const;
   void read_header();
   void note_dtype(size_t i);
   void note_crcs();
@@ -417,23 +426,43 @@ int SafetensorsFile::find(const std::string& name) const {
   return it == state_->places.end() ? -1 : it->second;
 }
 
-void SafetensorsFile::read(int i, std::byte* target) const {
-  const State& s = *state_;
-  const SafetensorsEntry& e = s.header.entries[static_cast<size_t>(i)];
-  const size_t size = e.end - e.begin;
+bool SafetensorsFile::State::read_part(const SafetensorsEntry& e, size_t begin,
+                                       size_t end, std::byte* target,
+                                       uint32_t* crc) const {
   const bool bools = e.type == "BOOL";
-  uint32_t crc = 0;
   bool valid = true;
-  for (size_t at = 0; at < size; at += kPieceBytes) {
-    const size_t n = std::min(kPieceBytes, size - at);
-    s.read_at(s.data_at + e.begin + at, target + at, n);
-    if (!s.crcs.empty()) crc = checksum(target + at, n, crc);
+  for (size_t at = begin; at < end; at += kPieceBytes) {
+    const size_t n = std::min(kPieceBytes, end - at);
+    read_at(data_at + e.begin + at, target + at, n);
+    if (!crcs.empty()) *crc = checksum(target + at, n, *crc);
     for (size_t k = at; bools && k < at + n; ++k) {
       valid = valid && target[k] <= std::byte{1};
       target[k] &= std::byte{1};
     }
   }
-  if (!s.crcs.empty()) valid = valid && crc == s.crcs[static_cast<size_t>(i)];
+  return valid;
+}
+
+void SafetensorsFile::read(int i, std::byte* target) const {
+  const State& s = *state_;
+  const SafetensorsEntry& e = s.header.entries[static_cast<size_t>(i)];
+  const size_t size = e.end - e.begin;
+  const size_t parts = size < kLargeTensor ? 1 : size / kPartBytes + 1;
+  const auto end_of = [&](size_t p) {
+    return p + 1 == parts ? size : (p + 1) * kPartBytes;
+  };
+  std::vector<uint32_t> found(parts, 0);
+  std::atomic<bool> valid{true};
+  side_by_side(parts, size, [&](size_t p) {
+    if (!s.read_part(e, p * kPartBytes, end_of(p), target, &found[p])) {
+      valid = false;
+    }
+  });
+  uint32_t crc = found[0];
+  for (size_t p = 1; p < parts; ++p) {
+    crc = joined_checksum(crc, found[p], end_of(p) - p * kPartBytes);
+  }
+  if (!s.crcs.empty() && crc != s.crcs[static_cast<size_t>(i)]) valid = false;
   if (valid) return;
   throw errors::DataLoss(fmt::format(
       "{}: the bytes of \"{}\" in \"{}\" are not those that were written{}; "

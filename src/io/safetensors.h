@@ -5,7 +5,7 @@
 // format has not, are stored as F64 [..., 2] and as U8, with a note in the
 // metadata ("berth.dtype:NAME"). "berth.crc32c" has the checksum
 // (io/checksum.h) of each tensor, 8 hexadecimal digits in the order of the
-// data; files without it are read unchecked. One thread per object.
+// data; files without it are read unchecked.
 
 #ifndef BERTH_IO_SAFETENSORS_H_
 #define BERTH_IO_SAFETENSORS_H_
@@ -67,7 +67,8 @@ class SafetensorsFile {
   int find(const std::string& name) const;
 
   // Reads the bytes of tensor i of numbers to `target`, which has room for
-  // them. Throws DataLoss when they are not what was written.
+  // them; what is large by several threads. Thread-safe. Throws DataLoss when
+  // they are not what was written.
   void read(int i, std::byte* target) const;
   // Reads tensor i to the host. Also throws Unimplemented for a dtype that
   // Berth has not.

@@ -75,11 +75,16 @@ TEST(Checksum, OfPartsIsThatOfTheWholeAtAnyLengthAndPlace) {
     }
     return ~crc;
   };
-  for (const size_t n : {0, 1, 7, 8, 4079, 4080, 4081, 8161, 19990}) {
+  for (const size_t n :
+       {0, 1, 7, 8, 1023, 1024, 1600, 4079, 4080, 4081, 8161, 19990}) {
     for (const size_t at : {0, 3}) {
       const size_t cut = n / 3;
       const uint32_t first = checksum(text.data() + at, cut);
       EXPECT_EQ(checksum(text.data() + at + cut, n - cut, first),
+                plain(text.data() + at, n))
+          << n << " at " << at;
+      EXPECT_EQ(joined_checksum(
+                    first, checksum(text.data() + at + cut, n - cut), n - cut),
                 plain(text.data() + at, n))
           << n << " at " << at;
     }
@@ -337,6 +342,30 @@ TEST(Safetensors, EveryFlippedBitAndEveryCutIsFound) {
       EXPECT_FALSE(same) << bit;
     }
   }
+}
+
+// Read by several threads, and in parts that have checksums of their own.
+TEST(Safetensors, ReadsLargeTensorsInParts) {
+  const TempDir dir;
+  const int64_t n = (int64_t{33} << 20) + 5;
+  std::string bytes(static_cast<size_t>(n), '\0');
+  for (size_t i = 0; i < bytes.size(); i += 997) {
+    bytes[i] = static_cast<char>(i / 997);
+  }
+  const std::string path = dir / "x.safetensors";
+  write_safetensors(
+      path,
+      {{"x", constant(std::span<const uint8_t>(
+                          reinterpret_cast<const uint8_t*>(bytes.data()),
+                          bytes.size()),
+                      {n})}},
+      {}, "test");
+  EXPECT_TRUE(bytes_of(SafetensorsFile(path, "test").tensor(0)) == bytes);
+  std::string file = read_file(path);
+  file[file.size() - (size_t{9} << 20)] ^= 1;
+  write_file(path, file);
+  expect_refused<errors::DataLoss>(
+      [&] { (void)SafetensorsFile(path, "test").tensor(0); }, "checksum");
 }
 
 TEST(Safetensors, NamesThatCannotBeWrittenAreRefused) {

@@ -4,13 +4,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
 
-#include "base/core_set.h"
 #include "berth/errors.h"
+#include "io/side_by_side.h"
 #include "tensor/tensor_impl.h"
 
 namespace berth::io {
@@ -18,8 +14,6 @@ namespace berth::io {
 namespace {
 
 constexpr size_t kLine = 64;
-constexpr size_t kBytesPerThread = size_t{4} << 20;
-constexpr size_t kMostThreads = 4;  // more are no faster than the memory
 
 size_t copied_bytes(const Tensor& t) {
   if (t.dtype() == string_) return 0;
@@ -69,28 +63,10 @@ void Staging::copy(std::vector<TensorToWrite>* tensors,
     return copied_bytes((*tensors)[a].value) >
            copied_bytes((*tensors)[b].value);
   });
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
-    try {
-      for (size_t i; (i = next.fetch_add(1)) < order.size();) {
-        const TensorToWrite& t = (*tensors)[order[i]];
-        copy_pieces(t.value, const_cast<std::byte*>(t.copied));
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  };
-  const size_t most =
-      std::min(kMostThreads, static_cast<size_t>(CoreSet::allowed().size()));
-  std::vector<std::thread> others;
-  const size_t count = std::min(most, bytes / kBytesPerThread + 1);
-  for (size_t i = 1; i < count; ++i) others.emplace_back(work);
-  work();
-  for (std::thread& t : others) t.join();
-  if (error) std::rethrow_exception(error);
+  side_by_side(order.size(), bytes, [&](size_t i) {
+    const TensorToWrite& t = (*tensors)[order[i]];
+    copy_pieces(t.value, const_cast<std::byte*>(t.copied));
+  });
   // Only what is said of them is needed from now on.
   for (TensorToWrite& t : *tensors) {
     if (t.copied == nullptr) continue;

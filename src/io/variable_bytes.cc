@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "device/device_manager.h"
+#include "io/side_by_side.h"
 #include "op/dispatcher.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/variable_state.h"
@@ -46,6 +47,28 @@ void fill_variable(const Variable& v, const std::string& why, Site site,
   fill(host.impl()->data());
   const DispatchGuard eager(nullptr);
   v.assign(host, site);
+}
+
+void read_variables(const std::vector<VariableToRead>& list,
+                    const std::string& why, Site site) {
+  // Large ones are read by all threads, one after the other.
+  constexpr size_t kLarge = size_t{32} << 20;
+  std::vector<const VariableToRead*> shared, alone;
+  size_t bytes = 0;
+  for (const VariableToRead& v : list) {
+    const VariableState& state = variable_state(v.variable.handle());
+    const bool here =
+        state.parts.empty() && state.device->memory().host_addressable;
+    const size_t size = state.size_bytes();
+    if (here && size < kLarge) bytes += size;
+    (here && size < kLarge ? shared : alone).push_back(&v);
+  }
+  const auto read = [&](const VariableToRead& v) {
+    fill_variable(v.variable, why, site,
+                  [&](std::byte* target) { v.file->read(v.index, target); });
+  };
+  side_by_side(shared.size(), bytes, [&](size_t i) { read(*shared[i]); });
+  for (const VariableToRead* v : alone) read(*v);
 }
 
 }  // namespace berth::io

@@ -108,7 +108,7 @@ void Model::load_weights(const std::string& filepath,
   const bool whole = file.find(weights[0].first) < 0 &&
                      file.find(in_checkpoint + weights[0].first) >= 0;
   std::vector<std::string> wrong;
-  std::vector<std::pair<int, Variable>> found;
+  std::vector<io::VariableToRead> found;
   for (const auto& [name, v] : weights) {
     const int i = file.find(whole ? in_checkpoint + name : name);
     if (i < 0) {
@@ -117,7 +117,7 @@ void Model::load_weights(const std::string& filepath,
     }
     const auto& info = file.tensors()[static_cast<size_t>(i)];
     if (info.shape == v.shape() && info.dtype == v.dtype()) {
-      found.emplace_back(i, v);
+      found.push_back({v, &file, i});
       continue;
     }
     wrong.push_back(
@@ -151,10 +151,7 @@ void Model::load_weights(const std::string& filepath,
                     "those of a model made alike, or {{.skip_mismatch = true}}",
                     call, path, text));
   }
-  for (const auto& [i, v] : found) {
-    io::fill_variable(v, call, site,
-                      [&, i = i](std::byte* target) { file.read(i, target); });
-  }
+  io::read_variables(found, call, site);
 }
 
 }  // namespace berth::keras
