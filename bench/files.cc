@@ -177,6 +177,9 @@ void run_jpegs(const berth_bench::Args& args, int64_t count) {
 
 int main(int argc, char** argv) {
   const auto args = berth_bench::parse_args(argc, argv);
+  if (!berth_bench::use_cores(args.cores)) {
+    return berth_bench::skip("files", args.cores, "fewer cores than asked for");
+  }
   const size_t colon = args.model.find(':');
   const std::string model = args.model.substr(0, colon);
   const int64_t size = colon == std::string::npos

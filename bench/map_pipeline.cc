@@ -67,6 +67,10 @@ int measure(const char* kind, const data::Dataset& mapped,
 
 int main(int argc, char** argv) {
   const auto args = berth_bench::parse_args(argc, argv);
+  if (!berth_bench::use_cores(args.cores)) {
+    return berth_bench::skip("map_pipeline", args.cores,
+                             "fewer cores than asked for");
+  }
   const auto compiled = function(
       std::function<Tensors(Tensors)>([](Tensors e) { return scale(e); }));
   return measure("map_pipeline",

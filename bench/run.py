@@ -122,6 +122,17 @@ class Runner:
         return self.memory[key]
 
 
+    def python_files(self, script, framework, *arguments):
+        """[line, ...] of a script of peers/python that reads what ours wrote."""
+        python = self.options.peers / framework / "bin/python"
+        command = [str(python), str(ROOT / "bench/peers/python" / script), "--seconds",
+                   str(self.options.seconds)] + [str(a) for a in arguments]
+        try:
+            return json_lines(execute(command, KEEP_MEMORY, PEER_LIMIT_S))
+        except (Skipped, Failed):
+            return []
+
+
 def field(lines, bench, name):
     value = lines.get(bench, {}).get(name)
     if not isinstance(value, (int, float)):
@@ -410,6 +421,48 @@ def busy_row(runner, model, cores):
     return loaded / quiet, {"quiet_us": quiet, "loaded_us": loaded}
 
 
+def elements_row(runner, cores, program, bench, arguments, peers):
+    """Elements per second of the fastest peer over ours, in turns."""
+    if cores > runner.allowed:
+        raise Skipped(f"needs {cores} cores, {runner.allowed} allowed")
+
+    def best():
+        lines = runner.ours(program, "--cores", cores, *arguments, fresh=True)
+        return field(lines, bench, "elements_per_second")
+    ours = best()
+    lines = [line for script, framework, *more in peers
+             for line in runner.python_files(script, framework, "--cores", cores, *more)]
+    if not lines:
+        raise Skipped("no Python peer is installed (bench/peers/python/setup)")
+    ours = max(ours, best())
+    theirs = {f'{line.get("framework", "")} {line["version"]} {line["variant"]}'.strip():
+              line["elements_per_second"] for line in lines}
+    return max(theirs.values()) / ours, {"elements_per_second": ours, "peers": theirs}
+
+
+def files_row(runner, cores, model, bench, frameworks):
+    peers = [(f"{f}_files.py", f, "--model", model) for f in frameworks]
+    return elements_row(runner, cores, "bench_files", bench, ("--model", model), peers)
+
+
+def map_pipeline_row(runner, cores):
+    peers = [("data_pipeline.py", "tensorflow", "--framework", "tf"),
+             ("data_pipeline.py", "torch", "--framework", "torch")]
+    return elements_row(runner, cores, "bench_map_pipeline", "map_pipeline", (), peers)
+
+
+def jpeg_loop_row(runner):
+    """The decoder and the resize in one loop over the dataset, on one core."""
+    lines = runner.ours("bench_files", "--cores", 1, "--model", "jpeg", fresh=True)
+    loop = field(lines, "files_jpeg_loop", "elements_per_second")
+    return loop / field(lines, "files_jpeg", "elements_per_second"), {"elements_per_second": loop}
+
+
+def fit_overhead_row(runner):
+    return min(field(runner.ours("bench_fit_overhead", fresh=True), "fit_overhead", "overhead_us")
+               for _ in range(runner.options.rounds)), {}
+
+
 def checkpoint_row(runner, bench, name):
     """A checkpoint of 1 GB against dd, a copy and reading the file."""
     lines = runner.ours("bench_checkpoint", "--cores", min(2, runner.allowed))
@@ -458,6 +511,16 @@ ROWS += [
      lambda r: checkpoint_row(r, "checkpoint_async", "over_copy")),
     ("checkpoint_1gb_load_over_read", "x", 1.43, 1.11,
      lambda r: checkpoint_row(r, "checkpoint_load", "over_read")),
+    # 3 and 10 times the fastest peer's speed; then 1 and 1.5, and 2 and 5 times.
+    ("map_pipeline_peers_over_ours", "x", 1 / 3, 1 / 10, lambda r: map_pipeline_row(r, 2)),
+    ("jpeg_records_peers_over_ours", "x", 1, 1 / 1.5,
+     lambda r: files_row(r, 1, "jpeg", "files_jpeg", ("tensorflow", "torch"))),
+    ("jpeg_loop_over_records", "x", 1.25, 1.053, jpeg_loop_row),
+    ("csv_1gb_peers_over_ours", "x", 1 / 2, 1 / 5,
+     lambda r: files_row(r, 2, "csv", "files_csv", ("tensorflow",))),
+    ("tfrecord_1m_peers_over_ours", "x", 1 / 2, 1 / 5,
+     lambda r: files_row(r, 2, "tfrecord", "files_tfrecord", ("tensorflow",))),
+    ("fit_overhead", "us", 5, 1, fit_overhead_row),
 ]
 MODELS = ("mlp", "cnn", "resnet18", "gpt")
 for _model in ("mlp", "cnn"):
