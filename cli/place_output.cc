@@ -105,14 +105,15 @@ const char* kind_name(PlaceConstraint::Kind kind) {
   return "none";
 }
 
-Json conflict_json(const std::exception& error, const Graph* graph) {
+Json conflict_json(const std::exception& error) {
   Json list = Json::array();
   const auto* failure = dynamic_cast<const PlaceFailure*>(&error);
-  if (failure == nullptr || graph == nullptr) return list;
+  if (failure == nullptr) return list;
   for (const PlaceConstraint& c : failure->conflict().constraints) {
     Json one = {{"kind", kind_name(c.kind)}, {"text", c.text}};
-    if (c.node >= 0) one["node"] = (*graph)[c.node].name;
-    if (c.other >= 0) one["other"] = (*graph)[c.other].name;
+    if (!c.node_name.empty()) one["node"] = c.node_name;
+    if (!c.other_name.empty()) one["other"] = c.other_name;
+    if (!c.function.empty()) one["function"] = c.function;
     if (c.site.file != nullptr) {
       one["file"] = c.site.file;
       one["line"] = c.site.line;
@@ -190,7 +191,7 @@ void print_error(const char* kind, const std::exception& error,
   print({{"error",
           {{"kind", kind},
            {"message", error.what()},
-           {"conflict", conflict_json(error, graph)}}}});
+           {"conflict", conflict_json(error)}}}});
 }
 
 }  // namespace berth::cli

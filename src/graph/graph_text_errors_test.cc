@@ -87,6 +87,9 @@ TEST(GraphTextErrors, OfNodes) {
        "function 'g' is not declared"},
       {"node y = Neg(x:0) -> float32[2] |near x", "expected '->', on, at"},
       {"node y = Neg(x:0) -> float32[2] on a |on b", "expected '->', on, at"},
+      {"node y = Neg(x:0) -> float32[2] on |/GPU:0",
+       "device name /GPU:... without quotes"},
+      {"node y = Neg(x:0) -> float32[2] at |job:x", "without quotes"},
       {"node y = Neg(x:0) -> float32[2] follows |z", "node 'z'"},
       {"node y = Neg(x:0) -> float32[2] follows |y", "follows itself"},
       {"node y = Neg(x:0) -> float32[2] follows x |follows x", "each once"},
@@ -275,6 +278,7 @@ TEST(GraphTextErrors, OfFunctions) {
       text("node b = Neg(a:0) -> float32[2] time CPU 1\nreturn b:0\n|}"),
       text("node b = Neg(a:0) -> float32[2] follows |x\nreturn b:0\n}"),
       "function |\"\" () -> ()",
+      text("node b = PartitionedCall(a:0) {f = @|f} -> float32[2]"),
       "function f () |{",
   };
   expect_errors({
@@ -291,7 +295,8 @@ TEST(GraphTextErrors, OfFunctions) {
       {c[10].c_str(), "time or bytes in a function"},
       {c[11].c_str(), "node 'x' is not there"},
       {c[12].c_str(), "a function without name"},
-      {c[13].c_str(), "expected '->'"},
+      {c[13].c_str(), "function 'f' calls itself"},
+      {c[14].c_str(), "expected '->'"},
   });
   EXPECT_EQ(error_of("berth-graph 1\n" + f),
             "line 4, column 1: the body of function 'f' does not end, "

@@ -159,6 +159,7 @@ class Parser {
   void declare_function(TextLine& line) {
     auto f = parse_function(line, names_);
     if (line.take("{")) {
+      names_.open_function(f->name());
       open_ = std::move(f);
       body_.emplace(names_);
       return;
@@ -187,6 +188,7 @@ class Parser {
           open_->name()));
     }
     open_ = nullptr;
+    names_.open_function("");
     add_function(std::move(f));
   }
 

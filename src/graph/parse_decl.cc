@@ -25,6 +25,12 @@ const TextNames::Function& TextNames::function(TextLine& line,
                                                const std::string& name) const {
   const auto it = functions_.find(name);
   if (it != functions_.end()) return it->second;
+  if (name == open_) {
+    line.fail(
+        fmt::format("function '{}' calls itself, expected one that is "
+                    "complete above: a graph has no recursion",
+                    name));
+  }
   line.fail(
       fmt::format("function '{}' is not declared, expected a line "
                   "'function {} (...) -> (...)' above",

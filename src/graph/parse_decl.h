@@ -39,8 +39,11 @@ class TextNames {
   void add_op(TextLine& line, int64_t column, const OpDef& op);
   void check_new_function(TextLine& line, const std::string& name) const;
   void add_function(Function f);
+  // The function whose body is being read; "": none.
+  void open_function(std::string name) { open_ = std::move(name); }
 
  private:
+  std::string open_;
   std::unordered_map<std::string, const OpDef*> ops_;
   std::unordered_map<std::string, Function> functions_;
 };

@@ -257,13 +257,25 @@ void GraphReader::check_call(TextLine& line, const Node& node) const {
   }
 }
 
+// Words end at a ':', which every device name has behind its type.
+static std::string read_device_name(TextLine& line) {
+  const int64_t column = line.column();
+  std::string name = line.name("a device name");
+  if (line.take(":")) {
+    line.fail_at(column, fmt::format("device name {}:... without quotes, "
+                                     "expected one like \"/device:GPU:0\"",
+                                     name));
+  }
+  return name;
+}
+
 void GraphReader::read_clauses(TextLine& line, Node& node, NodeCost& cost) {
   bool follows = false;
   while (!line.at_end()) {
     if (node.requested.empty() && line.take_word("on")) {
-      node.requested = line.name("a device name");
+      node.requested = read_device_name(line);
     } else if (node.assigned.empty() && line.take_word("at")) {
-      node.assigned = line.name("a device name");
+      node.assigned = read_device_name(line);
     } else if (node.colocated.empty() && line.take_word("with")) {
       do {
         node.colocated.push_back(line.name("the name of a node or group"));

@@ -32,7 +32,7 @@ std::vector<PlaceConstraint> ConstraintSets::own_constraints(int32_t element) {
   const auto add = [&](Kind kind, std::string what, DeviceSet mask,
                        std::string text) {
     own.push_back({kind, i, -1, std::move(what), mask, site_of(graph_, i),
-                   std::move(text)});
+                   std::move(text), graph_[i].name});
   };
   if (element >= graph_.size()) {
     const CallValue& v = call_values_[element - graph_.size()];
@@ -88,6 +88,8 @@ PlaceConstraint ConstraintSets::text_of(const Link& l) const {
   c.other = node_of(l.from);
   c.site = site_of(graph_, c.node);
   const Node &to = graph_[c.node], &from = graph_[c.other];
+  c.node_name = to.name;
+  c.other_name = from.name;
   const std::string to_op = fmt::format("{} \"{}\"", to.op->name(), to.name);
   switch (l.kind) {
     case Kind::kResourceEdge:

@@ -36,12 +36,15 @@ struct PlaceConstraint {
     kCall,   // value `other` passes through, or comes out of, the call `node`
   };
   Kind kind = Kind::kAssigned;
-  int32_t node = -1;
+  int32_t node = -1;  // of the graph, or of the body of `function`
   int32_t other = -1;
   std::string what;
   DeviceSet mask = ~DeviceSet();  // by position in PlaceOptions::devices
   Site site = {};                 // of `node`
   std::string text;               // `"w" was asked for on "/GPU:1"`
+  std::string node_name = {}, other_name = {};
+  // The function whose body has the nodes; "" when the graph has them.
+  std::string function = {};
 
   bool binary() const { return kind >= Kind::kResourceEdge; }
 };

@@ -412,5 +412,26 @@ TEST(Conflict, OfALargeGroupIsFoundAmongTenThousandMembers) {
   EXPECT_EQ(conflict.constraints.size(), 4u);
 }
 
+// The nodes of the conflict are the body's: names of the graph would be wrong.
+TEST(Conflict, InABodyNamesTheFunctionAndItsNodes) {
+  const Graph graph =
+      parse_graph(std::string(kHead) + kMore +
+                  "function f () -> (resource(float32)[4]) {\n" +
+                  handle("v", "on \"/GPU:1\"") + node("t", "CpuTouch(v:0)") +
+                  "return v:0\n}\nop Call () -> (r)\n"
+                  "node c = Call() {f = @f} -> resource(float32)[4]\n");
+  PlaceConflict conflict;
+  const std::string message =
+      places(graph, options_of(config::SoftPlacement::kError), &conflict);
+  EXPECT_NE(message.find("Call \"c\": inside function \"f\": "),
+            std::string::npos)
+      << message;
+  ASSERT_EQ(conflict.constraints.size(), 3);
+  for (const PlaceConstraint& c : conflict.constraints) {
+    EXPECT_EQ(c.function, "f");
+    EXPECT_TRUE(c.node_name == "v" || c.node_name == "t") << c.node_name;
+  }
+}
+
 }  // namespace
 }  // namespace berth

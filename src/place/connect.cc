@@ -103,6 +103,21 @@ bool ConstraintSets::host_only(ValueRef v) const {
                             reads_host_variants_.end(), v.node);
 }
 
+// Names of groups with one member: likely misspelt.
+void ConstraintSets::find_lone_groups(
+    const std::unordered_map<std::string_view, int32_t>& heads) {
+  std::unordered_map<std::string_view, int> members;
+  for (const Node& n : graph_.nodes) {
+    for (const std::string& g : n.colocated) ++members[group_name(g)];
+    if (heads.contains(n.name)) ++members[n.name];
+  }
+  for (int32_t i = 0; i < graph_.size(); ++i) {
+    for (const std::string& g : graph_[i].colocated) {
+      if (members[group_name(g)] == 1) lone_groups.push_back({i, i, g});
+    }
+  }
+}
+
 void ConstraintSets::connect_groups() {
   std::unordered_map<std::string_view, int32_t> heads;  // -1: nobody yet
   for (const Node& n : graph_.nodes) {
@@ -130,6 +145,7 @@ void ConstraintSets::connect_groups() {
     for (const std::string& g : graph_[i].colocated) join(group_name(g), i);
     join(graph_[i].name, i);
   }
+  find_lone_groups(heads);
 }
 
 void ConstraintSets::restrict_to_host(int32_t i) {

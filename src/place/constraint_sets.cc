@@ -54,6 +54,32 @@ bool ConstraintSets::handle(int32_t i) const {
   return n.outputs[0].dtype == resource || n.op->output_is_ref(0);
 }
 
+// The one device that a node was assigned to, which must have a kernel of it.
+DeviceSet ConstraintSets::assigned_to(int32_t i) {
+  const Node& n = graph_[i];
+  const DeviceSet at = devices_.mask(devices_.parse(n.assigned));
+  const auto refuse = [&](const std::string& why) {
+    throw errors::InvalidArgument(
+        fmt::format("{}: its assigned device \"{}\" {}", describe(graph_, i),
+                    n.assigned.text(), why));
+  };
+  if (at == 0) {
+    refuse(fmt::format("does not match any device; expected one of {}",
+                       devices_.list()));
+  }
+  if (at.count() > 1) {
+    refuse(fmt::format("matches several devices: {}; expected a full name",
+                       devices_.list(at)));
+  }
+  const DeviceSet can = kernels_.of(graph_, n).devices;
+  if ((at & can) == 0) {
+    refuse(fmt::format("has no kernel of {} for {}; devices that have one: {}",
+                       n.op->name(), name_of(node_dtype(graph_, n)),
+                       can ? devices_.list(can) : "none"));
+  }
+  return at;
+}
+
 void ConstraintSets::init(int32_t i) {
   const Node& n = graph_[i];
   const NodeKernels::Class& kernels = kernels_.of(graph_, n);
@@ -64,13 +90,7 @@ void ConstraintSets::init(int32_t i) {
   const bool stays = !n.assigned.empty() && options_.keep_assigned;
   if (!n.requested.empty() && !stays) read_request(i);
   if (stays) {
-    const DeviceSet at = devices_.mask(devices_.parse(n.assigned));
-    if (at == 0) {
-      throw errors::InvalidArgument(fmt::format(
-          "{}: its assigned device \"{}\" does not match any device; expected "
-          "one of {}",
-          describe(graph_, i), n.assigned.text(), devices_.list()));
-    }
+    const DeviceSet at = assigned_to(i);
     s.allowed = device_bit(at.first());
     s.pinned = true;
     s.requested = devices_.only(s.allowed);
@@ -138,7 +158,11 @@ bool ConstraintSets::merge(const Set& a, const Set& b, Kind kind, Set* both) {
   }
   both->pinned = a.pinned || b.pinned;
   both->resource = devices_.merge(a.resource, b.resource);
-  if (both->pinned && (both->allowed & devices_.mask(both->resource)) == 0) {
+  // In a group TensorFlow, if soft, lets a variable go with an assigned node.
+  const bool moves = options_.policy == PlacePolicy::kTensorFlow &&
+                     kind == Kind::kGroup && !hard();
+  if (both->pinned && !moves &&
+      (both->allowed & devices_.mask(both->resource)) == 0) {
     return false;
   }
   NameId asked;

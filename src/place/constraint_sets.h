@@ -12,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -75,6 +77,7 @@ class ConstraintSets {
     std::string name;
   };
   std::vector<IgnoredGroup> ignored_groups;
+  std::vector<IgnoredGroup> lone_groups;  // nobody else is in them
 
   // What an element allows by itself, without what does not matter.
   std::vector<PlaceConstraint> own_constraints(int32_t element);
@@ -103,6 +106,7 @@ class ConstraintSets {
   };
 
   void init(int32_t i);
+  DeviceSet assigned_to(int32_t i);
   void read_request(int32_t i);
   NameId resource_of(int32_t i);
   void connect_edges();
@@ -119,10 +123,16 @@ class ConstraintSets {
   };
   using BodyCache = std::map<std::pair<const Callable*, DeviceId>, BodyFacts>;
   const BodyFacts& facts_of(const Callable& callee, DeviceId request);
+  const BodyFacts& facts_in_call(int32_t call, const Callable& callee);
+  template <class Failure>
+  [[noreturn]] void fail_in_body(int32_t call, const Callable& callee,
+                                 const Failure& inside);
   void connect_call(int32_t i);
   void connect_callee(int32_t i, const Callable& callee);
   int32_t add_call_value(const CallValue& value, int32_t after);
   void connect_groups();
+  void find_lone_groups(
+      const std::unordered_map<std::string_view, int32_t>& heads);
   bool host_only(ValueRef variant) const;
   bool shares_memory(ValueRef variable, int32_t range);
   void restrict_to_host(int32_t i);

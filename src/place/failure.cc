@@ -43,6 +43,11 @@ class Failure {
   }
 
  private:
+  // Advice that helps where it is off.
+  const char* or_soft() const {
+    return s_.hard() ? ", or allow soft placement" : "";
+  }
+
   bool same_node() const { return kernels_->node == request_->node; }
 
   std::string no_device() const {
@@ -53,11 +58,12 @@ class Failure {
     }
     return fmt::format(
         "{} was asked to run on \"{}\", but no such device exists; expected "
-        "one of {}{}; ask for one of these, or allow soft placement",
+        "one of {}{}; ask for one of these{}",
         describe(s_.graph(), node_), request_->what, s_.devices().list(),
         have_type ? ""
                   : fmt::format(" (there is no {} at all)",
-                                name.type.value_or("device")));
+                                name.type.value_or("device")),
+        or_soft());
   }
 
   std::string no_kernel() {
@@ -68,6 +74,9 @@ class Failure {
       const DeviceSet asked = s_.devices().mask(s_.request(node_));
       on = s_.devices().list(asked ? device_bit(asked.first()) : asked);
       why = fmt::format("asked for by \"{}\"", request_->what);
+    } else if (!n.requested.empty()) {
+      why = fmt::format("its request, \"{}\", does not matter",
+                        n.requested.text());
     }
     if (can == 0) {
       return fmt::format(
@@ -78,10 +87,10 @@ class Failure {
     }
     return fmt::format(
         "{}: no kernel for {} on {} ({}); these devices have one: {}; ask for "
-        "\"/{}\", or allow soft placement",
+        "\"/{}\"{}",
         describe(s_.graph(), node_), name_of(node_dtype(s_.graph(), n)), on,
-        why, s_.devices().list(can),
-        s_.devices().list(device_bit(can.first())));
+        why, s_.devices().list(can), s_.devices().list(device_bit(can.first())),
+        or_soft());
   }
 
   std::string contradiction() const {

@@ -99,9 +99,34 @@ void ConstraintSets::connect_call(int32_t i) {
   }
 }
 
+// What contradicts itself inside a body is said with the call; innermost first.
+template <class Failure>
+void ConstraintSets::fail_in_body(int32_t call, const Callable& callee,
+                                  const Failure& inside) {
+  PlaceConflict conflict = inside.conflict();
+  for (PlaceConstraint& c : conflict.constraints) {
+    if (c.function.empty()) c.function = callee.body()->name;
+  }
+  throw Failure(
+      fmt::format("{}: inside function \"{}\": {}", describe(graph_, call),
+                  callee.body()->name, inside.what()),
+      std::move(conflict));
+}
+
+const ConstraintSets::BodyFacts& ConstraintSets::facts_in_call(
+    int32_t call, const Callable& callee) {
+  try {
+    return facts_of(callee, graph_[call].requested);
+  } catch (const PlaceInvalid& e) {
+    fail_in_body(call, callee, e);
+  } catch (const PlaceNoKernel& e) {
+    fail_in_body(call, callee, e);
+  }
+}
+
 void ConstraintSets::connect_callee(int32_t i, const Callable& callee) {
   const Node& n = graph_[i];
-  const BodyFacts& facts = facts_of(callee, n.requested);
+  const BodyFacts& facts = facts_in_call(i, callee);
   // Per set of the body, the element here that stands for it.
   std::unordered_map<int32_t, int32_t> known;
   for (size_t k = 0; k < facts.results.size() && k < n.outputs.size(); ++k) {

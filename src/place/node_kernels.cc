@@ -35,10 +35,11 @@ const NodeKernels::Class& NodeKernels::of(const Graph& graph,
 NodeKernels::Class NodeKernels::make(const OpDef& op, DType dtype) {
   Class c;
   std::vector<int> priorities(static_cast<size_t>(devices_.num_types()), 0);
-  const bool computes = op.kind() == OpKind::kCompute;
   DeviceSet typed = 0;
   for (int32_t d = 0; d < devices_.size(); ++d) {
     const PlaceDevice& p = *devices_[d].given;
+    const bool computes =
+        op.kind() == OpKind::kCompute || (p.declares && p.declares(op));
     const bool runs = p.runs ? !computes || p.runs(op, dtype)
                              : !p.kernels || can_run(*p.kernels, op, dtype);
     if (!runs) continue;

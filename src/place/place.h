@@ -31,6 +31,9 @@ struct PlaceDevice {
   // Priority of this device type's kernel of the op; null: 0. A higher one is
   // preferred to all else.
   std::function<int(const OpDef& op, DType dtype)> priority = nullptr;
+  // Ops for which `runs` is asked though they are of another kind: an Identity,
+  // a call or an argument that runs only where somebody says so. Null: none.
+  std::function<bool(const OpDef& op)> declares = nullptr;
 };
 
 // Whose rules: Berth's, or TensorFlow's word for word (docs/placement.md lists

@@ -90,6 +90,16 @@ TEST(Place, AColocationWithoutKernelFallsBackAndSaysSo) {
   EXPECT_EQ(r.placement.notes[0].node, 2);
 }
 
+TEST(Place, AGroupOfOneIsSaid) {
+  const Result r = placed(arg("x") + node("f", "One(x:0)") +
+                          node("g", "One(f:0)", "with f") +
+                          node("h", "One(g:0)", "with TYPO"));
+  ASSERT_EQ(r.placement.notes.size(), 1u);
+  EXPECT_EQ(r.placement.notes[0].id, "colocation-alone");
+  EXPECT_EQ(r.placement.notes[0].node, 3);
+  EXPECT_PRED2(has, r.placement.notes[0].text, "\"TYPO\"");
+}
+
 TEST(Place, SumsOfGradientsOfAnArgumentFollowTheArgument) {
   // x is used on GPU:1 alone, so it goes there, and `sum` with it.
   EXPECT_EQ(placed(arg("x") + node("f", "One(x:0)", "on \"/GPU:1\"") +

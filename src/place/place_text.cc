@@ -168,6 +168,7 @@ PlaceOptions place_options(const GraphText& text,
       if (op.id() == kDetachedOp) return false;
       return all || (table && can_run(*table, op, dtype));
     };
+    d.declares = [declared](const OpDef& op) { return declared->declares(op); };
     d.priority = [declared](const OpDef& op, DType dtype) {
       return declared->priority(op, dtype);
     };

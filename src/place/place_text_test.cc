@@ -5,6 +5,7 @@
 
 #include "berth/errors.h"
 #include "op/kernel.h"
+#include "place/place.h"
 
 namespace berth {
 namespace {
@@ -61,6 +62,19 @@ GraphText declared() {
       "kernel OnGpu on gpu priority 3 types float32|int32\n"
       "kernel OnGpu on GPU priority -2 types int32|int64\n"
       "kernel Neg on NPU, CPU priority -1\n");
+}
+
+TEST(PlaceText, KernelLinesHoldForIdentityToo) {
+  GraphText text = parse_text(
+      "berth-graph 1\n"
+      "kernel Identity on CPU\n"
+      "node x = _Arg() {dtype = float32, index = 0, shape = shape[2]} -> "
+      "float32[2] on \"/device:GPU:0\"\n"
+      "node y = Identity(x:0) -> float32[2] on \"/device:GPU:0\"\n");
+  PlaceOptions o = place_options(text, {local("GPU:0"), local("CPU:0")});
+  place(text.graph, o);
+  EXPECT_EQ(text.graph[0].assigned, local("GPU:0"));
+  EXPECT_EQ(text.graph[1].assigned, local("CPU:0"));
 }
 
 TEST(PlaceText, DeclaredKernelsSayWhereAnOpRuns) {

@@ -17,6 +17,13 @@ Placer::Placer(Graph& g, const PlaceOptions& o)
                      "device suits both; it is placed by itself",
                      describe(graph, c.node), c.name, graph[c.with].name)});
   }
+  for (const auto& c : sets.lone_groups) {
+    notes_.push_back(
+        {"colocation-alone", c.node,
+         fmt::format("{} shares a device with \"{}\", but no node has this "
+                     "name and no other node names it; is it misspelt?",
+                     describe(graph, c.node), c.name)});
+  }
   const size_t n = static_cast<size_t>(sets.num_elements());
   device_of.assign(n, -1);
   decisions_.resize(n);

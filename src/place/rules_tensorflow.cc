@@ -21,15 +21,12 @@ class TensorFlowRules {
   void run() {
     count_edges();
     const Graph& g = p_.graph;
-    std::vector<bool> later(g.nodes.size(), false);
     for (int32_t i = 0; i < g.size(); ++i) {
-      const bool stays = !g[i].assigned.empty() && p_.options.keep_assigned;
-      later[i] = makes_one_value(g[i]) && !stays;
-      if (!later[i] && !p_.decided(p_.root(i))) first_pass(i);
+      if (!later(i) && !p_.decided(p_.root(i))) first_pass(i);
     }
-    for (int32_t i = 0; i < g.size(); ++i) ask_consumer(i, later[i]);
+    for (int32_t i = 0; i < g.size(); ++i) ask_consumer(i, later(i));
     for (int32_t i = 0; i < g.size(); ++i) {
-      if (later[i] && !p_.decided(p_.root(i))) second_pass(i);
+      if (later(i) && !p_.decided(p_.root(i))) second_pass(i);
     }
   }
 
@@ -42,6 +39,13 @@ class TensorFlowRules {
     int32_t user = -1;
     int32_t device = kNobody;  // of all users
   };
+
+  // Generators get their device in the second pass, unless they have one.
+  bool later(int32_t i) const {
+    const Node& n = p_.graph[i];
+    const bool stays = !n.assigned.empty() && p_.options.keep_assigned;
+    return makes_one_value(n) && !stays;
+  }
 
   void count_edges() {
     const Graph& g = p_.graph;
@@ -71,9 +75,7 @@ class TensorFlowRules {
     if (!n.inputs.empty() && (n.op->metadata() || passes_on(i))) {
       const int32_t in = n.inputs[0].node;
       const int32_t there = p_.device_of[p_.root(in)];
-      // A generator gets its device in the second pass.
-      const bool known = there >= 0 && !makes_one_value(p_.graph[in]);
-      if (known && devices.has(there)) {
+      if (there >= 0 && !later(in) && devices.has(there)) {
         return p_.decide(root, there, PlaceRule::kInput, i, in);
       }
     }

@@ -52,6 +52,7 @@ std::string failure(const std::string& body,
 }
 
 const char kCpu[] = "at \"/job:localhost/replica:0/task:0/device:CPU:0\"";
+const std::string kGpu = "at \"/job:localhost/replica:0/task:0/device:GPU:0\"";
 
 TEST(TensorFlowRules, Rule1AssignedNodesStayAndKernelsMustExist) {
   EXPECT_EQ(placed_text(arg("x") + node("a", "One(x:0)", kCpu) +
@@ -64,6 +65,28 @@ TEST(TensorFlowRules, Rule1AssignedNodesStayAndKernelsMustExist) {
                                        "at \"/job:localhost/replica:0/task:0/"
                                        "device:GPU:9\"")),
                "does not match any device");
+  EXPECT_PRED2(has, failure(handle("v") + node("a", "CpuTouch(v:0)", kGpu)),
+               "has no kernel of CpuTouch for float32; devices that have one: "
+               "CPU:0");
+  EXPECT_PRED2(has,
+               failure(arg("x") + node("a", "One(x:0)", "at \"/device:GPU\"")),
+               "matches several devices");
+}
+
+TEST(TensorFlowRules, MetadataFollowsAnAssignedGenerator) {
+  // Make is placed in the second pass, unless somebody assigned it.
+  EXPECT_EQ(placed_text(node("m", "Make()", kCpu) + node("s", "Size2(m:0)")),
+            "m CPU:0\ns CPU:0\n");
+  EXPECT_EQ(placed_text(node("m", "Make()", kCpu) + node("s", "Identity(m:0)") +
+                        node("o", "One(s:0)")),
+            "m CPU:0\ns CPU:0\no GPU:0\n");
+}
+
+TEST(TensorFlowRules, SoftGroupsMoveVariablesToAssignedNodes) {
+  const std::string group = handle("v", "on CPU with g") + arg("x") +
+                            node("a", "One(x:0)", kGpu + " with g");
+  EXPECT_EQ(placed_text(group), "v GPU:0\nx GPU:0\na GPU:0\n");
+  EXPECT_PRED2(has, failure(group, tf(kError)), "contradict each other");
 }
 
 TEST(TensorFlowRules, Rule2RequestsOfGeneratorsOfResourcesAreNotOverridden) {
