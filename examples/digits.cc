@@ -55,8 +55,9 @@ struct Digits {
 Digits load(const Options& o) {
   namespace mnist = keras::datasets::mnist;
   if (o.images.empty()) {
-    const mnist::Data d = mnist::load_data(
-        {.data_dir = o.data, .allow_download = !o.no_download});
+    const mnist::Data d = mnist::load_data({.data_dir = o.data,
+                                            .allow_download = !o.no_download,
+                                            .draw_if_missing = true});
     return {d.train, d.test, d.source};
   }
   const keras::datasets::Split all = mnist::load_files(o.images, o.labels);

@@ -24,7 +24,7 @@ Tensor classes(const Tensor& labels) {
 int run(const example::Options& o) {
   berth::random::set_seed(o.seed);
   const auto d = keras::datasets::mnist::load_data(
-      {.data_dir = o.data, .allow_download = false});
+      {.data_dir = o.data, .allow_download = false, .draw_if_missing = true});
   fmt::print("devices: {}\ndata: {}\n", example::devices_text(), d.source);
   const example::Sets sets{pixels(d.train.x), classes(d.train.y),
                            pixels(d.test.x), classes(d.test.y), d.source};

@@ -56,7 +56,8 @@ keras::Model make_model(int64_t width) {
 
 int run(const example::Options& o, int64_t width) {
   berth::random::set_seed(o.seed);
-  const auto d = keras::datasets::cifar10::load_data({.data_dir = o.data});
+  const auto d = keras::datasets::cifar10::load_data(
+      {.data_dir = o.data, .draw_if_missing = true});
   fmt::print("devices: {}\ndata: {}\n", example::devices_text(), d.source);
   const example::Sets sets{pixels(d.train.x), classes(d.train.y),
                            pixels(d.test.x), classes(d.test.y), d.source};

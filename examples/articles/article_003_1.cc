@@ -36,7 +36,8 @@ int sensible() {
                     .loss = "sparse_categorical_crossentropy",
                     .metrics = {"accuracy"}});
   }
-  const auto mnist = keras::datasets::mnist::load_data();
+  const auto mnist =
+      keras::datasets::mnist::load_data({.draw_if_missing = true});
   const auto [x_train, y_train] = prepared(mnist.train);
   const auto [x_test, y_test] = prepared(mnist.test);
   const auto train_dataset =
@@ -64,7 +65,7 @@ int as_printed() {
       names.push_back(gpu.name);
     }
     // The names of physical devices, which these are, are accepted.
-    const distribute::MirroredStrategy strategy(names);
+    const distribute::MirroredStrategy strategy({.devices = names});
     fmt::print("Number of devices: {}\n", strategy.num_replicas_in_sync());
     std::optional<keras::Sequential> model;
     {
@@ -74,8 +75,8 @@ int as_printed() {
                       .loss = "sparse_categorical_crossentropy",
                       .metrics = {"accuracy"}});
     }
-    const auto [x_train, y_train] =
-        prepared(keras::datasets::mnist::load_data().train);
+    const auto [x_train, y_train] = prepared(
+        keras::datasets::mnist::load_data({.draw_if_missing = true}).train);
     const auto train_dataset =
         data::Dataset::from_tensor_slices({x_train, y_train}).batch(64);
     model->fit(train_dataset, {.epochs = 2});

@@ -48,7 +48,8 @@ void print_files(const std::filesystem::path& folder) {
 // accuracy that validation saw.
 int sensible() {
   article::print_devices();
-  const auto mnist = keras::datasets::mnist::load_data();
+  const auto mnist =
+      keras::datasets::mnist::load_data({.draw_if_missing = true});
   const auto [x_train, y_train] = prepared(mnist.train);
   const auto [x_test, y_test] = prepared(mnist.test);
   auto train_dataset = data::Dataset::from_tensor_slices({x_train, y_train})
@@ -78,8 +79,8 @@ int sensible() {
 
 int as_printed() {
   const distribute::MirroredStrategy strategy;
-  const auto [x_train, y_train] =
-      prepared(keras::datasets::mnist::load_data().train);
+  const auto [x_train, y_train] = prepared(
+      keras::datasets::mnist::load_data({.draw_if_missing = true}).train);
   const auto train_dataset =
       data::Dataset::from_tensor_slices({x_train, y_train}).batch(64);
   auto model = compiled(strategy);

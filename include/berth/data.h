@@ -145,7 +145,7 @@ struct RandomOptions {
   bool rerandomize_each_iteration = false;
 };
 struct ShuffleOptions {
-  std::optional<uint64_t> seed = std::nullopt;  // none: a new one each time
+  std::optional<uint64_t> seed = std::nullopt;  // none: by random::set_seed()
   // Each iteration has its own order, which follows from the seed and the
   // number of iterations before; false: all have that of the first.
   bool reshuffle_each_iteration = true;

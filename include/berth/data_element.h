@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,25 @@ class Element : public Tensors {
   std::shared_ptr<const Names> names_;
 };
 
+void check_is_pair(const Element& element);
+
+// for (const auto& [x, y] : dataset): the components of a pair. Throws
+// errors::InvalidArgument for elements that are no pairs.
+template <size_t I>
+const Tensor& get(const Element& pair) {
+  static_assert(I < 2);
+  check_is_pair(pair);
+  return pair[I];
+}
+
 }  // namespace berth::data
+
+template <>
+struct std::tuple_size<berth::data::Element>
+    : std::integral_constant<size_t, 2> {};
+template <size_t I>
+struct std::tuple_element<I, berth::data::Element> {
+  using type = const berth::Tensor;
+};
 
 #endif  // BERTH_DATA_ELEMENT_H_

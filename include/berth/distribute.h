@@ -318,12 +318,11 @@ struct MirroredStrategy : Strategy {
   explicit MirroredStrategy(std::initializer_list<std::string> devices,
                             StrategyOptions options = {},
                             Site site = Site::here());
-  // A vector. (Deduced: braces with names of options then mean options.)
-  template <std::same_as<std::vector<std::string>> Names>
-  explicit MirroredStrategy(const Names& devices, StrategyOptions options = {},
-                            Site site = Site::here())
-      : MirroredStrategy(with_devices(devices, std::move(options), site),
-                         site) {}
+  // A vector; of a vector alone it is MirroredStrategy({.devices = names}).
+  explicit MirroredStrategy(std::vector<std::string> devices,
+                            StrategyOptions options, Site site = Site::here())
+      : MirroredStrategy(
+            with_devices(std::move(devices), std::move(options), site), site) {}
 
  private:
   static StrategyOptions with_devices(std::vector<std::string> devices,

@@ -10,6 +10,8 @@
 #define BERTH_TENSOR_H_
 
 #include <atomic>
+#include <concepts>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <iosfwd>
@@ -30,10 +32,10 @@ using Tensors = std::vector<Tensor>;
 
 // One subscript: an index (drops the axis) or a range with a step.
 struct Index {
-  Index(int64_t at) : begin(at), is_index(true) {}    // NOLINT: x[{0, 1}]
-  Index(int at) : Index(static_cast<int64_t>(at)) {}  // NOLINT
-  Index(std::optional<int64_t> begin, std::optional<int64_t> end,
-        int64_t stride)
+  constexpr Index(std::integral auto at)  // NOLINT: x[{0, 1}]
+      : begin(static_cast<int64_t>(at)), is_index(true) {}
+  constexpr Index(std::optional<int64_t> begin, std::optional<int64_t> end,
+                  int64_t stride)
       : begin(begin), end(end), stride(stride) {}
 
   std::optional<int64_t> begin, end;
@@ -42,11 +44,17 @@ struct Index {
 };
 
 // Python's begin:end:stride; std::nullopt leaves a side open.
-inline Index slice(std::optional<int64_t> begin = std::nullopt,
-                   std::optional<int64_t> end = std::nullopt,
-                   int64_t stride = 1) {
+constexpr Index slice(std::optional<int64_t> begin = std::nullopt,
+                      std::optional<int64_t> end = std::nullopt,
+                      int64_t stride = 1) {
   return Index(begin, end, stride);
 }
+
+// All of an axis: x(All, 0).
+inline constexpr Index All = slice();
+
+template <class I>
+concept Subscript = std::integral<I> || std::same_as<I, Index>;
 
 class Tensor {
  public:
@@ -101,6 +109,16 @@ class Tensor {
   // Returns a part as NumPy does: x[{0}], x[{slice(0, 10), slice()}],
   // x[{slice(i, {}, n)}].
   Tensor operator[](std::initializer_list<Index> subscripts) const;
+  // The same of the first axis alone, x[0], x[slice(1, 3)], and of several as
+  // a call, x(slice(1, 3), All, 0).
+  template <Subscript I>
+  Tensor operator[](const I& first) const {
+    return (*this)[{Index(first)}];
+  }
+  template <Subscript... I>
+  Tensor operator()(const I&... subscripts) const {
+    return (*this)[{Index(subscripts)...}];
+  }
 
   // "Tensor(shape=[2], dtype=float32, device=CPU:0, [1, 2])", long ones
   // abbreviated.

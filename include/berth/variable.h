@@ -78,6 +78,23 @@ class Variable {
   const Variable& assign_sub(const Tensor& delta,
                              Site site = Site::here()) const;
 
+  // A number, or the value that all elements get.
+  const Variable& assign(double value, Site site = Site::here()) const;
+  // The same as assign_add(), assign_sub() and assign() of products; they know
+  // no line.
+  const Variable& operator+=(const Tensor& delta) const {
+    return assign_add(delta, {});
+  }
+  const Variable& operator-=(const Tensor& delta) const {
+    return assign_sub(delta, {});
+  }
+  const Variable& operator*=(const Tensor& factor) const;
+  const Variable& operator/=(const Tensor& divisor) const;
+  const Variable& operator+=(double delta) const;
+  const Variable& operator-=(double delta) const;
+  const Variable& operator*=(double factor) const;
+  const Variable& operator/=(double divisor) const;
+
   // Combine the rows at indices with values; equal indices one after the
   // other. Throw errors::InvalidArgument for an index out of range, which
   // leaves the variable torn.

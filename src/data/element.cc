@@ -53,6 +53,14 @@ Element::Element(
   if (!names.empty()) names_ = std::make_shared<const Names>(std::move(names));
 }
 
+void check_is_pair(const Element& element) {
+  if (element.size() == 2) return;
+  throw errors::InvalidArgument(fmt::format(
+      "an element of {} component{} was taken apart into two, as in [x, y]; "
+      "expected a pair: read the components by element[0], element[1], ...",
+      element.size(), element.size() == 1 ? "" : "s"));
+}
+
 const Names& Element::names() const {
   static const Names& none = immortal<Names>();
   return names_ && names_->size() == size() ? *names_ : none;

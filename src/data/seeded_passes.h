@@ -11,12 +11,13 @@
 #include <random>
 
 #include "data/node.h"
+#include "ops/random_key.h"
 
 namespace berth::data {
 
 class SeededPasses {
  public:
-  // No seed: one that nobody knows.
+  // No seed: one that follows from random::set_seed(), else nobody knows.
   SeededPasses(std::optional<uint64_t> seed, bool anew)
       : seeded_(seed.has_value()), anew_(anew), seed_(seed ? *seed : drawn()) {}
 
@@ -38,6 +39,7 @@ class SeededPasses {
 
  private:
   static uint64_t drawn() {
+    if (const std::optional<uint64_t> seed = next_host_seed()) return *seed;
     std::random_device device;
     return uint64_t{device()} << 32 | device();
   }

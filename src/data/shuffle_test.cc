@@ -4,6 +4,7 @@
 #include <map>
 
 #include "berth/errors.h"
+#include "berth/ops/random.h"
 #include "data/testing.h"
 
 namespace berth::data {
@@ -33,6 +34,18 @@ TEST(Shuffle, FollowsFromTheSeed) {
   EXPECT_NE(make(5), counting(1000));
   EXPECT_NE(numbers(Dataset::range(1000).shuffle(1000)),
             numbers(Dataset::range(1000).shuffle(1000)));
+}
+
+TEST(Shuffle, FollowsFromTheSeedOfTheProcess) {
+  const auto two = [](int64_t seed) {
+    random::set_seed(seed);
+    const Numbers first = numbers(Dataset::range(100).shuffle(100));
+    return std::pair(first, numbers(Dataset::range(100).shuffle(100)));
+  };
+  const auto a = two(3);
+  EXPECT_EQ(a, two(3));
+  EXPECT_NE(a, two(4));
+  EXPECT_NE(a.first, a.second);
 }
 
 TEST(Shuffle, OrdersRowNumbersAndElementsAlike) {

@@ -689,7 +689,7 @@ TEST(Run, StepsLeaveMirrorsFresh) {
     for (const auto& devices :
          {std::vector<std::string>{"GPU:0", "GPU:1", "GPU:2"},
           std::vector<std::string>{"GPU:0", "CPU:0"}}) {
-      const MirroredStrategy strategy(devices);
+      const MirroredStrategy strategy({.devices = devices});
       const auto scope = strategy.scope();
       keras::Sequential model({keras::Dense(64), keras::Dense(1)});
       model.build({-1, 300});

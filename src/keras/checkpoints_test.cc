@@ -448,7 +448,7 @@ TEST(BackupAndRestore, ResumesFromEpochs) {
 TEST(BackupAndRestore, ResumesUnderAMirroredStrategySlow) {
   IN_A_FRESH_PROCESS({
     const auto names = cpus(2);
-    const distribute::MirroredStrategy strategy(names);
+    const distribute::MirroredStrategy strategy({.devices = names});
     Job job;
     job.make = small_cnn;
     job.slices = 4;

@@ -35,6 +35,14 @@ Data load_data(const LoadOptions& options) {
   if (!files.train.empty()) {
     return {load_files(files.train), load_files(files.test), files.why, false};
   }
+  if (!options.draw_if_missing) {
+    throw errors::NotFound(fmt::format(
+        "CIFAR-10 was not found: {}; unpack "
+        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz into data_dir "
+        "or $BERTH_DATA, or ask for gratings that the program draws: "
+        "load_data({{.draw_if_missing = true}})",
+        files.why));
+  }
   return {split_of(io::draw_gratings(options.drawn_train, kTrainSeries)),
           split_of(io::draw_gratings(options.drawn_test, kTestSeries)),
           "gratings drawn by this program, since CIFAR-10 was not found: " +

@@ -56,6 +56,13 @@ Data load_data(const LoadOptions& options) {
     return {load_files(files.train_images, files.train_labels),
             load_files(files.test_images, files.test_labels), files.why, false};
   }
+  if (!options.draw_if_missing) {
+    throw errors::NotFound(fmt::format(
+        "MNIST was not found: {}; put its four IDX files into data_dir or "
+        "$BERTH_DATA, allow the download, or ask for digits that the program "
+        "draws: load_data({{.draw_if_missing = true}})",
+        files.why));
+  }
   return {
       drawn(options.drawn_train, kTrainSeries),
       drawn(options.drawn_test, kTestSeries),

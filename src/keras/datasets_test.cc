@@ -45,12 +45,29 @@ TEST(Mnist, RefusesFilesThatDoNotFit) {
   EXPECT_THROW(load_files(images, labels), errors::DataLoss);
 }
 
+TEST(Mnist, IsNotFoundUnlessDrawnDigitsAreAskedFor) {
+  const io::testing::TempDir dir;
+  const io::testing::ScopedEnv home("HOME", dir.path());
+  const io::testing::ScopedEnv data("BERTH_DATA", "");
+  try {
+    load_data({.allow_download = false});
+    FAIL();
+  } catch (const errors::NotFound& e) {
+    const std::string what = e.what();
+    EXPECT_NE(what.find("BERTH_DATA"), std::string::npos) << what;
+    EXPECT_NE(what.find("draw_if_missing"), std::string::npos) << what;
+  }
+  EXPECT_THROW(cifar10::load_data(), errors::NotFound);
+}
+
 TEST(Mnist, DrawsDigitsWhenThereAreNone) {
   const io::testing::TempDir dir;
   const io::testing::ScopedEnv home("HOME", dir.path());
   const io::testing::ScopedEnv data("BERTH_DATA", "");
-  const Data d =
-      load_data({.allow_download = false, .drawn_train = 20, .drawn_test = 10});
+  const Data d = load_data({.allow_download = false,
+                            .draw_if_missing = true,
+                            .drawn_train = 20,
+                            .drawn_test = 10});
   EXPECT_TRUE(d.drawn);
   EXPECT_NE(d.source.find("drawn"), std::string::npos) << d.source;
   EXPECT_EQ(d.train.x.shape(), (Shape{20, 28, 28}));

@@ -351,7 +351,7 @@ void strategy_equals_one_device() {
     };
     std::vector<float> one = weights_after_fit(optimizer()), two;
     {
-      const distribute::MirroredStrategy strategy(devices);
+      const distribute::MirroredStrategy strategy({.devices = devices});
       const auto scope = strategy.scope();
       two = weights_after_fit(optimizer());
     }

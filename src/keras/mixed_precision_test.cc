@@ -308,7 +308,7 @@ void replicas_equal_one(const char* policy,
     return all;
   };
   const Halves one = run(distribute::OneDeviceStrategy(names[0]));
-  const Halves two = run(distribute::MirroredStrategy(names));
+  const Halves two = run(distribute::MirroredStrategy({.devices = names}));
   fresh_process::check(one == two, "weights differ");
 }
 

@@ -78,6 +78,10 @@ std::vector<Variable> Optimizer::variables() const {
 }
 const std::string& Optimizer::name() const { return base_->name(); }
 
+void Optimizer::build(const std::vector<Variable>& variables) const {
+  base_->make_slots(variables);
+}
+
 void Optimizer::set_learning_rate(double rate, Site site) const {
   if (schedule()) {
     throw errors::FailedPrecondition(fmt::format(

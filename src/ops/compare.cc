@@ -91,7 +91,23 @@ Tensor operator>=(const Tensor& a, const Tensor& b) {
   return math::greater_equal(a, b, {});
 }
 Tensor operator<(const Tensor& a, double b) { return a < scalar_like(a, b); }
+Tensor operator<(double a, const Tensor& b) { return scalar_like(b, a) < b; }
+Tensor operator<=(const Tensor& a, double b) { return a <= scalar_like(a, b); }
+Tensor operator<=(double a, const Tensor& b) { return scalar_like(b, a) <= b; }
 Tensor operator>(const Tensor& a, double b) { return a > scalar_like(a, b); }
+Tensor operator>(double a, const Tensor& b) { return scalar_like(b, a) > b; }
+Tensor operator>=(const Tensor& a, double b) { return a >= scalar_like(a, b); }
+Tensor operator>=(double a, const Tensor& b) { return scalar_like(b, a) >= b; }
+Tensor operator==(const Tensor& a, const Tensor& b) {
+  return math::equal(a, b, {});
+}
+Tensor operator==(const Tensor& a, double b) { return a == scalar_like(a, b); }
+Tensor operator==(double a, const Tensor& b) { return scalar_like(b, a) == b; }
+Tensor operator!=(const Tensor& a, const Tensor& b) {
+  return math::not_equal(a, b, {});
+}
+Tensor operator!=(const Tensor& a, double b) { return a != scalar_like(a, b); }
+Tensor operator!=(double a, const Tensor& b) { return scalar_like(b, a) != b; }
 
 void register_compare_ops(OpRegistry& r) {
   comparison(r, "Equal", kEveryType | kStringType, true);

@@ -27,6 +27,8 @@ namespace {
 // Seed of the process and calls since it was set.
 std::atomic<int64_t> g_seed{0};
 std::atomic<uint32_t> g_next_id{0};
+std::atomic<bool> g_seeded{false};
+std::atomic<uint64_t> g_next_host_seed{0};
 
 // The seed of a call: SplitMix64 of both, so that (1, 2) and (2, 1) differ.
 int64_t mixed_seed(int64_t of_process, std::optional<int64_t> own) {
@@ -79,6 +81,12 @@ RandomKey next_random_key(std::optional<int64_t> own) {
   if (t_traced_ids) return t_traced_ids->take(own);
   const uint32_t id = random::g_next_id.fetch_add(1);
   return {random::mixed_seed(seed, own), int64_t{id}};
+}
+
+std::optional<uint64_t> next_host_seed() {
+  if (!random::g_seeded) return std::nullopt;
+  return mixed(mixed(static_cast<uint64_t>(random::g_seed.load())) +
+               random::g_next_host_seed.fetch_add(1));
 }
 
 RandomState random_state() {
@@ -161,6 +169,8 @@ int64_t whole_number(double value, const char* what, Site site) {
 void set_seed(int64_t seed) {
   g_seed = seed;
   g_next_id = 0;
+  g_next_host_seed = 0;
+  g_seeded = true;
 }
 
 namespace {

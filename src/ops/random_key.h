@@ -19,6 +19,11 @@ struct RandomKey {
 // Thread-safe.
 RandomKey next_random_key(std::optional<int64_t> own);
 
+// Returns a seed for what draws outside of tensors, as a shuffle: after
+// random::set_seed() the next of those that follow from it, else none.
+// Thread-safe.
+std::optional<uint64_t> next_host_seed();
+
 // What random calls of the process draw from next. Thread-safe.
 struct RandomState {
   int64_t seed = 0;

@@ -62,9 +62,7 @@ Tensor zero_fraction(const Tensor& x, Site s) {
   return reduce_mean(cast(none, float32, s), {}, s);
 }
 
-Tensor l2_normalize(const Tensor& x,
-                    const std::optional<std::vector<int64_t>>& axis,
-                    double epsilon, Site s) {
+Tensor l2_normalize(const Tensor& x, const Axes& axis, double epsilon, Site s) {
   const Tensor sum =
       reduce_sum(square(x, s), {.axis = axis, .keepdims = true}, s);
   return multiply(x, rsqrt(maximum(sum, scalar_like(x, epsilon), s), s), s);

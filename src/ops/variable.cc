@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "berth/errors.h"
+#include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
@@ -209,6 +210,27 @@ const Variable& Variable::assign_sub(const Tensor& delta, Site site) const {
   set_site(site);
   berth::assign(op, handle_, delta, "assign_sub");
   return *this;
+}
+const Variable& Variable::assign(double value, Site site) const {
+  return assign(fill(shape(), value, dtype(), site), site);
+}
+const Variable& Variable::operator+=(double delta) const {
+  return assign_add(fill(shape(), delta, dtype(), {}), {});
+}
+const Variable& Variable::operator-=(double delta) const {
+  return assign_sub(fill(shape(), delta, dtype(), {}), {});
+}
+const Variable& Variable::operator*=(const Tensor& factor) const {
+  return assign(value({}) * factor, {});
+}
+const Variable& Variable::operator/=(const Tensor& divisor) const {
+  return assign(value({}) / divisor, {});
+}
+const Variable& Variable::operator*=(double factor) const {
+  return assign(value({}) * factor, {});
+}
+const Variable& Variable::operator/=(double divisor) const {
+  return assign(value({}) / divisor, {});
 }
 
 void register_variable_ops(OpRegistry& r) {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "berth/errors.h"
@@ -46,13 +48,40 @@ void refuse_strings(const Tensor& t, const char* what, Site site) {
                   what, site.file ? site.file : "?", site.line));
 }
 
+// False for a number that the whole numbers To do not hold.
+template <class To, class From>
+bool fits(const From& v) {
+  if constexpr (!std::is_integral_v<To> || std::is_same_v<To, bool>) {
+    return true;
+  } else if constexpr (std::is_same_v<From, bool>) {
+    return true;
+  } else if constexpr (std::is_integral_v<From>) {
+    return std::in_range<To>(v);
+  } else if constexpr (is_complex_type<From>) {
+    return fits<To>(v.real());
+  } else {
+    const double x = static_cast<double>(v);
+    return x > static_cast<double>(std::numeric_limits<To>::min()) - 1 &&
+           x < static_cast<double>(std::numeric_limits<To>::max()) + 1;
+  }
+}
+
 template <class To, class From>
 std::vector<To> convert(const Tensor& t, Site site) {
   const size_t n = static_cast<size_t>(t.num_elements());
   std::unique_ptr<From[]> raw(new From[n]);
   t.copy_to(raw.get(), site);
   std::vector<To> out(n);
-  for (size_t i = 0; i < n; ++i) out[i] = convert_element<To>(raw[i]);
+  for (size_t i = 0; i < n; ++i) {
+    if (!fits<To>(raw[i])) {
+      throw errors::InvalidArgument(fmt::format(
+          "{} cannot be read as {} bits of a whole number ({}:{}); expected a "
+          "type that holds it, as int64_t or double",
+          convert_element<double>(raw[i]), 8 * sizeof(To),
+          site.file ? site.file : "?", site.line));
+    }
+    out[i] = convert_element<To>(raw[i]);
+  }
   return out;
 }
 

@@ -25,6 +25,7 @@ struct LoadOptions {
   std::string data_dir = {};
   bool allow_download = true;
   // Without the files, digits that the program draws itself take their place.
+  bool draw_if_missing = false;
   int64_t drawn_train = 10'000;
   int64_t drawn_test = 2'000;
 };
@@ -36,6 +37,8 @@ struct Data {
   bool drawn = false;
 };
 
+// Throws errors::NotFound, which says where it looked and what to do, unless
+// `draw_if_missing`.
 Data load_data(const LoadOptions& options = {});
 
 // Reads one pair of IDX files, plain or gzip. Throws errors::NotFound,
@@ -54,6 +57,7 @@ struct LoadOptions {
   std::string data_dir = {};
   // Without the files, gratings of ten directions that the program draws
   // itself take their place.
+  bool draw_if_missing = false;
   int64_t drawn_train = 10'000;
   int64_t drawn_test = 2'000;
 };
@@ -64,6 +68,8 @@ struct Data {
   bool drawn = false;
 };
 
+// Throws errors::NotFound, which says where it looked and what to do, unless
+// `draw_if_missing`.
 Data load_data(const LoadOptions& options = {});
 
 // Reads files of records of a label and 32 x 32 pixels, one after the other.

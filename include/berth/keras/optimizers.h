@@ -39,6 +39,8 @@ class Optimizer {
   void apply_gradients(const Tensors& grads,
                        const std::vector<Variable>& variables,
                        Site site = Site::here()) const;
+  // Makes slots and counters of these variables now, not at the first step.
+  void build(const std::vector<Variable>& variables) const;
   // What gradients are to be taken of: the loss times loss_scale_factor, or
   // times the scale of a LossScaleOptimizer, by which apply_gradients()
   // divides. fit does this itself.

@@ -80,6 +80,9 @@ Tensor ones_like(const Tensor& x, Site site = Site::here());
 // 0, 1, ... : start, start + delta, ... below limit (tf.range).
 Tensor range(int64_t start, int64_t limit, int64_t delta = 1,
              DType dtype = int64, Site site = Site::here());
+inline Tensor range(int64_t limit, Site site = Site::here()) {
+  return range(0, limit, 1, int64, site);
+}
 // The same for steps that are not whole.
 Tensor float_range(double start, double limit, double delta = 1,
                    DType dtype = float32, Site site = Site::here());

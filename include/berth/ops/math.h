@@ -7,7 +7,11 @@
 #ifndef BERTH_OPS_MATH_H_
 #define BERTH_OPS_MATH_H_
 
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "berth/tensor.h"
@@ -153,8 +157,29 @@ Tensor logical_xor(const Tensor& a, const Tensor& b, Site site = Site::here());
 // integers wrap around; what is too large for a float type becomes infinite.
 Tensor cast(const Tensor& x, DType dtype, Site site = Site::here());
 
+// Axes of a tensor: 1, {1}, {0, 1} or a vector; all of them when absent.
+// Negative ones count from the end.
+class Axes : public std::optional<std::vector<int64_t>> {
+ public:
+  using List = std::vector<int64_t>;
+  Axes() = default;
+  Axes(std::nullopt_t) {}        // NOLINT: .axis = ...
+  Axes(std::integral auto axis)  // NOLINT
+      : optional(List{static_cast<int64_t>(axis)}) {}
+  Axes(std::initializer_list<int64_t> axes)  // NOLINT
+      : optional(List(axes)) {}
+  Axes(List axes) : optional(std::move(axes)) {}                 // NOLINT
+  Axes(std::optional<List> axes) : optional(std::move(axes)) {}  // NOLINT
+};
+
+// The one axis of ops that take no more: argmax(x, {.axis = 1}), which is
+// argmax(x, 1).
+struct AxisOptions {
+  int64_t axis;
+};
+
 struct ReduceOptions {
-  std::optional<std::vector<int64_t>> axis = {};  // all axes when absent
+  Axes axis = {};
   bool keepdims = false;
 };
 
@@ -179,6 +204,14 @@ Tensor reduce_any(const Tensor& x, const ReduceOptions& options = {},
 // int64 [x without axis].
 Tensor argmax(const Tensor& x, int64_t axis, Site site = Site::here());
 Tensor argmin(const Tensor& x, int64_t axis, Site site = Site::here());
+inline Tensor argmax(const Tensor& x, const AxisOptions& options,
+                     Site site = Site::here()) {
+  return argmax(x, options.axis, site);
+}
+inline Tensor argmin(const Tensor& x, const AxisOptions& options,
+                     Site site = Site::here()) {
+  return argmin(x, options.axis, site);
+}
 
 // log(sum(exp(x))) without overflow; -inf of nothing.
 Tensor reduce_logsumexp(const Tensor& x, const ReduceOptions& options = {},
@@ -212,8 +245,7 @@ Tensor cumulative_logsumexp(const Tensor& x, const ScanOptions& options = {},
                             Site site = Site::here());
 
 // x / sqrt(max(sum(x^2), epsilon)) over `axis` (all when absent).
-Tensor l2_normalize(const Tensor& x,
-                    const std::optional<std::vector<int64_t>>& axis = {},
+Tensor l2_normalize(const Tensor& x, const Axes& axis = {},
                     double epsilon = 1e-12, Site site = Site::here());
 
 }  // namespace math
@@ -230,6 +262,9 @@ Tensor matmul(const Tensor& a, const Tensor& b,
 namespace linalg {
 using berth::matmul;
 }  // namespace linalg
+namespace math {
+using berth::matmul;
+}  // namespace math
 
 // Operators report the enclosing layer or scope in errors, not a line.
 Tensor operator+(const Tensor& a, const Tensor& b);
@@ -250,7 +285,20 @@ Tensor operator<=(const Tensor& a, const Tensor& b);
 Tensor operator>(const Tensor& a, const Tensor& b);
 Tensor operator>=(const Tensor& a, const Tensor& b);
 Tensor operator<(const Tensor& a, double b);
+Tensor operator<=(const Tensor& a, double b);
 Tensor operator>(const Tensor& a, double b);
+Tensor operator>=(const Tensor& a, double b);
+Tensor operator<(double a, const Tensor& b);
+Tensor operator<=(double a, const Tensor& b);
+Tensor operator>(double a, const Tensor& b);
+Tensor operator>=(double a, const Tensor& b);
+// Elementwise, as in TensorFlow 2: a bool tensor, no bool.
+Tensor operator==(const Tensor& a, const Tensor& b);
+Tensor operator!=(const Tensor& a, const Tensor& b);
+Tensor operator==(const Tensor& a, double b);
+Tensor operator!=(const Tensor& a, double b);
+Tensor operator==(double a, const Tensor& b);
+Tensor operator!=(double a, const Tensor& b);
 
 }  // namespace berth
 

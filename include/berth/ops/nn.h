@@ -90,8 +90,16 @@ Tensor log_poisson_loss(const Tensor& targets, const Tensor& log_input,
 
 // exp(x) / sum(exp(x)) along `axis`, and its logarithm; [shape of x].
 Tensor softmax(const Tensor& x, int64_t axis = -1, Site site = Site::here());
+inline Tensor softmax(const Tensor& x, const math::AxisOptions& options,
+                      Site site = Site::here()) {
+  return softmax(x, options.axis, site);
+}
 Tensor log_softmax(const Tensor& x, int64_t axis = -1,
                    Site site = Site::here());
+inline Tensor log_softmax(const Tensor& x, const math::AxisOptions& options,
+                          Site site = Site::here()) {
+  return log_softmax(x, options.axis, site);
+}
 
 // -sum(labels * log_softmax(logits)) over the last axis: labels, logits
 // [..., c] -> [...]. Labels are probabilities.

@@ -1,0 +1,122 @@
+// Operators, subscripts and numbers as TensorFlow's users write them.
+
+#include <gtest/gtest.h>
+
+#include "berth/data.h"
+#include "berth/errors.h"
+#include "berth/ops/aliases.h"
+#include "berth/ops/array.h"
+#include "berth/ops/nn.h"
+#include "berth/variable.h"
+
+namespace berth {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Tensor grid() { return reshape(range(12), {3, 4}); }
+
+TEST(Operators, OneSubscriptDropsOrCutsTheFirstAxis) {
+  const Tensor x = grid();
+  EXPECT_EQ(x[1].to_vector<int64_t>(), (Ints{4, 5, 6, 7}));
+  EXPECT_EQ(x[1][2].item<int64_t>(), 6);
+  EXPECT_EQ(x[-1][-1].item<int64_t>(), 11);
+  EXPECT_EQ(x[slice(1, 3)].shape(), (Shape{2, 4}));
+}
+
+TEST(Operators, CallsTakeSeveralSubscripts) {
+  const Tensor x = grid();
+  EXPECT_EQ(x(slice(1, 3), 0).to_vector<int64_t>(), (Ints{4, 8}));
+  EXPECT_EQ(x(All, 3).to_vector<int64_t>(), (Ints{3, 7, 11}));
+  EXPECT_EQ(x(2, slice({}, {}, 2)).to_vector<int64_t>(), (Ints{8, 10}));
+}
+
+TEST(Operators, ComparisonsWithNumbersAreElementwise) {
+  const Tensor x = constant({1.f, 2.f, 3.f});
+  const auto bits = [](const Tensor& t) {
+    EXPECT_EQ(t.dtype(), DType::kBool);
+    return t.to_vector<int64_t>();
+  };
+  EXPECT_EQ(bits(x >= 2), (Ints{0, 1, 1}));
+  EXPECT_EQ(bits(x <= 2), (Ints{1, 1, 0}));
+  EXPECT_EQ(bits(x < 2), (Ints{1, 0, 0}));
+  EXPECT_EQ(bits(x > 2), (Ints{0, 0, 1}));
+  EXPECT_EQ(bits(x == 2), (Ints{0, 1, 0}));
+  EXPECT_EQ(bits(x != 2), (Ints{1, 0, 1}));
+  EXPECT_EQ(bits(2 > x), (Ints{1, 0, 0}));
+  EXPECT_EQ(bits(2 >= x), (Ints{1, 1, 0}));
+  EXPECT_EQ(bits(2 < x), (Ints{0, 0, 1}));
+  EXPECT_EQ(bits(2 <= x), (Ints{0, 1, 1}));
+  EXPECT_EQ(bits(2 == x), (Ints{0, 1, 0}));
+  EXPECT_EQ(bits(2 != x), (Ints{1, 0, 1}));
+  EXPECT_EQ(bits(x == constant({1.f, 0.f, 3.f})), (Ints{1, 0, 1}));
+  EXPECT_EQ(bits(x != constant({1.f, 0.f, 3.f})), (Ints{0, 1, 0}));
+}
+
+TEST(Operators, AxesAreANumberOrAList) {
+  const Tensor x = cast(grid(), float32);
+  const Ints rows = {6, 22, 38};
+  EXPECT_EQ(reduce_sum(x, {.axis = 1}).to_vector<int64_t>(), rows);
+  EXPECT_EQ(reduce_sum(x, {.axis = {1}}).to_vector<int64_t>(), rows);
+  EXPECT_EQ(reduce_sum(x, {.axis = {{1}}}).to_vector<int64_t>(), rows);
+  EXPECT_EQ(reduce_sum(x, {.axis = -1}).to_vector<int64_t>(), rows);
+  EXPECT_EQ(reduce_sum(x, {.axis = {0, 1}}).item<int>(), 66);
+  EXPECT_EQ(reduce_sum(x, {.axis = std::vector<int64_t>{}}).shape(), x.shape());
+  EXPECT_EQ(reduce_sum(x).item<int>(), 66);
+  EXPECT_EQ(argmax(x, {.axis = 1}).to_vector<int64_t>(), (Ints{3, 3, 3}));
+  EXPECT_EQ(argmin(x, {.axis = 0}).to_vector<int64_t>(), (Ints{0, 0, 0, 0}));
+  EXPECT_NEAR(reduce_sum(nn::softmax(x, {.axis = 0})).item<float>(), 4, 1e-5);
+  EXPECT_EQ(math::matmul(x, x, {.transpose_b = true}).shape(), (Shape{3, 3}));
+}
+
+TEST(Operators, VariablesChangeInPlace) {
+  const Variable v(constant({2.f, 4.f}));
+  v += constant({1.f, 1.f});
+  v -= 0.5;
+  v *= 2;
+  EXPECT_EQ(v.value().to_vector<double>(), (std::vector<double>{5, 9}));
+  v /= constant({5.f, 3.f});
+  v += 1;
+  EXPECT_EQ(v.value().to_vector<double>(), (std::vector<double>{2, 4}));
+  v.assign(0.25);
+  EXPECT_EQ(v.value().to_vector<double>(), (std::vector<double>{0.25, 0.25}));
+  const Variable whole(constant(int64_t{3}));
+  whole.assign(7);
+  EXPECT_EQ(whole.value().item<int64_t>(), 7);
+}
+
+TEST(Operators, NumbersThatDoNotFitAreRefused) {
+  EXPECT_THROW(constant(int64_t{1} << 60).item<int>(), errors::InvalidArgument);
+  EXPECT_THROW(constant(-1).item<uint8_t>(), errors::InvalidArgument);
+  EXPECT_THROW(constant(3e9f).item<int>(), errors::InvalidArgument);
+  EXPECT_THROW(constant(std::nanf("")).item<int>(), errors::InvalidArgument);
+  EXPECT_EQ(constant(int64_t{1} << 60).item<int64_t>(), int64_t{1} << 60);
+  EXPECT_EQ(constant(2147483647.0).item<int>(), 2147483647);
+  EXPECT_EQ(constant(-0.5f).item<uint8_t>(), 0);
+  const Tensor bytes = cast(constant({255, 51}), uint8);
+  try {
+    bytes / 255.0;
+    FAIL();
+  } catch (const errors::Error& e) {
+    EXPECT_NE(std::string(e.what()).find("cast"), std::string::npos)
+        << e.what();
+  }
+}
+
+TEST(Operators, PairsOfADatasetComeApart) {
+  const Tensor x = constant({1.f, 2.f}), y = constant({3, 4});
+  int64_t sum = 0;
+  for (const auto& [a, b] : data::Dataset::from_tensor_slices({x, y})) {
+    sum += a.item<int64_t>() * b.item<int64_t>();
+  }
+  EXPECT_EQ(sum, 11);
+  for (auto& [a, b] : data::Dataset::from_tensor_slices({x, y})) {
+    EXPECT_EQ(a.dtype(), float32);
+    EXPECT_EQ(b.dtype(), int32);
+  }
+  const data::Element three{{x, y, x}, nullptr};
+  EXPECT_THROW(data::get<0>(three), errors::InvalidArgument);
+}
+
+}  // namespace
+}  // namespace berth
