@@ -213,6 +213,10 @@ class Dataset {
   // equal, errors::FailedPrecondition inside a trace.
   static Dataset from_tensor_slices(const Tensors& components,
                                     Site site = Site::here());
+  static Dataset from_tensor_slices(const Tensor& component,
+                                    Site site = Site::here()) {
+    return from_tensor_slices(Tensors{component}, site);
+  }
   // The same with names: from_tensor_slices({{"x", x}, {"y", y}}).
   static Dataset from_tensor_slices(const Element& components,
                                     Site site = Site::here());

@@ -51,8 +51,12 @@ class [[nodiscard]] DeviceGuard {
 template <class Fn>
 decltype(auto) with_device(std::string_view name, Fn&& fn,
                            Site site = Site::here()) {
-  const DeviceGuard on(name, site);
-  return std::forward<Fn>(fn)();
+  static_assert(std::is_invocable_v<Fn>,
+                "with_device(name, fn): fn is called without arguments");
+  if constexpr (std::is_invocable_v<Fn>) {
+    const DeviceGuard on(name, site);
+    return std::forward<Fn>(fn)();
+  }
 }
 
 }  // namespace berth

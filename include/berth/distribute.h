@@ -308,6 +308,9 @@ class Strategy {
   const std::shared_ptr<StrategyCore>& core() const { return core_; }
 
  private:
+  template <class F, class... Args>
+  auto run_in_replicas(F& fn, const Args&... args) const;
+
   std::shared_ptr<StrategyCore> core_;
 };
 

@@ -140,6 +140,17 @@ namespace berth::distribute {
 
 template <class F, class... Args>
 auto Strategy::run(F&& fn, const Args&... args) const {
+  constexpr bool kTakes = std::is_invocable_v<
+      F&, typename internal::Swap<PerReplica, Tensor,
+                                  std::decay_t<Args>>::Type&...>;
+  static_assert(kTakes,
+                "strategy.run(fn, args...): fn does not take these arguments, "
+                "with a Tensor in the place of each PerReplica");
+  if constexpr (kTakes) return run_in_replicas(fn, args...);
+}
+
+template <class F, class... Args>
+auto Strategy::run_in_replicas(F& fn, const Args&... args) const {
   using namespace internal;  // NOLINT: of this header
   using Locals = std::tuple<
       typename Swap<PerReplica, Tensor, std::decay_t<Args>>::Type...>;

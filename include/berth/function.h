@@ -242,15 +242,28 @@ template <class C, class R, class... A>
 struct SignatureOf<R (C::*)(A...)> {
   using type = R(A...);
 };
+template <class F>
+inline constexpr bool has_one_signature = false;
+template <class F>
+requires requires {
+  &F::operator();
+} || std::is_function_v<F> || std::is_function_v<std::remove_pointer_t<F>> ||
+    std::is_member_function_pointer_v<F>
+inline constexpr bool has_one_signature<F> = true;
 }  // namespace internal
 
 // Makes a Function of a callable that is not overloaded.
 //   auto step = berth::function([&](const Tensor& x) { return model(x); });
 template <class F>
 auto function(F&& fn, FunctionOptions options = {}) {
-  using Signature =
-      typename internal::SignatureOf<std::remove_cvref_t<F>>::type;
-  return Function<Signature>(std::forward<F>(fn), std::move(options));
+  using Plain = std::remove_cvref_t<F>;
+  static_assert(internal::has_one_signature<Plain>,
+                "berth::function takes a callable with one signature: a "
+                "function, or a lambda whose parameters are not `auto`");
+  if constexpr (internal::has_one_signature<Plain>) {
+    using Signature = typename internal::SignatureOf<Plain>::type;
+    return Function<Signature>(std::forward<F>(fn), std::move(options));
+  }
 }
 
 }  // namespace berth

@@ -10,6 +10,7 @@
 #define BERTH_TENSOR_H_
 
 #include <atomic>
+#include <complex>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -26,6 +27,8 @@
 
 namespace berth {
 
+struct bfloat16_t;  // half.h
+struct float16_t;
 struct TensorImpl;  // tensor/tensor_impl.h
 class Tensor;
 using Tensors = std::vector<Tensor>;
@@ -49,6 +52,16 @@ constexpr Index slice(std::optional<int64_t> begin = std::nullopt,
                       int64_t stride = 1) {
   return Index(begin, end, stride);
 }
+
+// What item() and to_vector() convert elements to.
+template <class T>
+concept ElementType = std::same_as<T, float> || std::same_as<T, double> ||
+    std::same_as<T, int32_t> || std::same_as<T, int64_t> ||
+    std::same_as<T, uint8_t> || std::same_as<T, int8_t> ||
+    std::same_as<T, bool> || std::same_as<T, std::string> ||
+    std::same_as<T, bfloat16_t> || std::same_as<T, float16_t> ||
+    std::same_as<T, std::complex<float>> ||
+    std::same_as<T, std::complex<double>>;
 
 // All of an axis: x(All, 0).
 inline constexpr Index All = slice();
@@ -95,11 +108,11 @@ class Tensor {
   // errors::InvalidArgument unless there is exactly one element,
   // errors::FailedPrecondition inside a trace, and what the op that computes
   // it threw.
-  template <class T>
+  template <ElementType T>
   T item(Site site = Site::here()) const;
 
   // Returns the elements in row-major order, converted to T; waits for them.
-  template <class T>
+  template <ElementType T>
   std::vector<T> to_vector(Site site = Site::here()) const;
 
   // Copies the elements, in row-major order and in this dtype, to `target`,

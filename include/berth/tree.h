@@ -36,9 +36,22 @@ class TreeVisitor {
 template <class T, class Enable = void>
 struct Tree;
 
+// A type that Tree knows; what it holds is looked at when it is visited.
+template <class T>
+concept Nested = requires {
+  sizeof(Tree<std::remove_cv_t<T>>);
+};
+
 template <class T>
 void visit_tree(T& value, TreeVisitor& visitor) {
-  Tree<std::remove_cv_t<T>>::visit(value, visitor);
+  static_assert(Nested<T>,
+                "a traced function takes and returns Tensors, Variables, "
+                "numbers, strings, and vectors, arrays, pairs, tuples, "
+                "optionals and string maps of these; for a struct of your own, "
+                "specialise berth::Tree (berth/tree.h)");
+  if constexpr (Nested<T>) {
+    Tree<std::remove_cv_t<T>>::visit(value, visitor);
+  }
 }
 
 template <>

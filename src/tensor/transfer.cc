@@ -104,7 +104,7 @@ void Tensor::copy_to(void* target, Site site) const {
   if (bytes > 0) t.block->device->copy_to_host(target, t.data(), bytes);
 }
 
-template <class T>
+template <ElementType T>
 std::vector<T> Tensor::to_vector(Site site) const {
   check_readable(*this, "to_vector", site);
   refuse_strings(*this, "to_vector", site);
@@ -123,7 +123,7 @@ std::vector<std::string> Tensor::to_vector<std::string>(Site site) const {
       name_of(dtype()), site.file ? site.file : "?", site.line));
 }
 
-template <class T>
+template <ElementType T>
 T Tensor::item(Site site) const {
   check_readable(*this, "item", site);
   if (num_elements() != 1) {
