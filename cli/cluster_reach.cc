@@ -113,8 +113,11 @@ Reached reach_one(Reached r, bool dials, Clock::time_point deadline) {
   const int error = getaddrinfo(a.host.c_str(), std::to_string(a.port).c_str(),
                                 &hints, &found);
   if (error != 0) {
-    r.state = Reach::kNoName;
-    r.why = fmt::format("the name does not resolve: {}", gai_strerror(error));
+    const bool self = r.state == Reach::kSelf;
+    if (!self) r.state = Reach::kNoName;
+    r.why = fmt::format("{}the name does not resolve{}: {}",
+                        self ? "this task; " : "", self ? " here" : "",
+                        gai_strerror(error));
     return r;
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found,

@@ -139,6 +139,7 @@ TEST(TfConfig, RefusesEveryMistakeThatCanBeSeen) {
       {R"({"cluster": {"worker": ["a:1"]}, "environment": 3})",
        {"environment is 3"}},
       {std::string(1000, '['), {"nests too deep"}},
+      {R"({"task": {"index": 5e999999}})", {"is not JSON", "5e999999"}},
   };
   for (const Case& c : cases) {
     expect_refused({{"TF_CONFIG", c.text}}, c.parts);

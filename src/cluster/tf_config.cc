@@ -46,6 +46,8 @@ class JsonVariable {
                        text.find('\'') != std::string::npos
                            ? "; JSON has double quotes"
                            : ""));
+    } catch (const Json::exception& e) {  // a number that none can hold
+      fail(fmt::format(" is not JSON: {}", in_quotes(e.what())));
     }
     if (!json_.is_object())
       fail(" is " + json_text(json_) +
