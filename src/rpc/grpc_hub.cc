@@ -29,6 +29,8 @@ namespace berth::rpc {
 namespace {
 
 constexpr const char* kTicket = "berth-hello-bin";
+constexpr int kFrameBytes = 1 << 20;  // of HTTP/2; its default is 16 KiB
+constexpr int kWindowBytes = 8 << 20;
 constexpr const char* kMethod = "/berth.Cluster/Stream";
 
 // Takes the string along, without a copy.
@@ -38,6 +40,27 @@ grpc::ByteBuffer buffer_of(std::string bytes) {
       owned->data(), owned->size(),
       [](void* s) { delete static_cast<std::string*>(s); }, owned);
   return grpc::ByteBuffer(&slice, 1);
+}
+
+grpc::ByteBuffer buffer_of(std::shared_ptr<char[]> bytes, size_t size) {
+  char* at = bytes.get();
+  using Owner = std::shared_ptr<char[]>;
+  auto* owned = new Owner(std::move(bytes));  // NOLINT: gRPC frees it
+  const grpc::Slice slice(
+      at, size, [](void* o) { delete static_cast<Owner*>(o); }, owned);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+WireBytes pieces_of(const grpc::ByteBuffer& buffer) {
+  auto slices = std::make_shared<std::vector<grpc::Slice>>();
+  WireBytes bytes;
+  if (!buffer.Dump(slices.get()).ok()) return bytes;
+  for (const grpc::Slice& s : *slices) {
+    bytes.parts.push_back({const_cast<uint8_t*>(s.begin()), s.size()});
+    bytes.size += s.size();
+  }
+  bytes.owner = std::move(slices);
+  return bytes;
 }
 
 std::string bytes_of(const grpc::ByteBuffer& buffer) {
@@ -81,11 +104,11 @@ template <class Reactor>
 class Stream : public Wire, public Reactor {
  public:
   void send(std::string bytes) override {
-    std::lock_guard lock(mutex_);
-    if (ended_ || closing_) return;
-    queued_ += bytes.size();
-    queue_.push_back(std::move(bytes));
-    write_next();
+    const size_t size = bytes.size();
+    enqueue({buffer_of(std::move(bytes)), size});
+  }
+  void send_bytes(std::shared_ptr<char[]> owner, size_t size) override {
+    enqueue({buffer_of(std::move(owner), size), size});
   }
   size_t queued() const override {
     std::lock_guard lock(mutex_);
@@ -115,11 +138,19 @@ class Stream : public Wire, public Reactor {
   void OnReadDone(bool ok) override {
     std::unique_lock lock(mutex_);
     if (!ok) return read_ended();
-    std::string bytes = bytes_of(incoming_);
-    incoming_.Clear();
     const auto on_message = events_.on_message;
-    lock.unlock();
-    const bool more = !on_message || on_message(std::move(bytes));
+    const auto on_bytes = events_.on_bytes;
+    bool more = true;
+    lock.unlock();  // of `incoming_` gRPC has nothing until the next read
+    if (on_bytes) {
+      WireBytes bytes = pieces_of(incoming_);
+      incoming_.Clear();
+      more = on_bytes(std::move(bytes));
+    } else if (on_message) {
+      std::string bytes = bytes_of(incoming_);
+      incoming_.Clear();
+      more = on_message(std::move(bytes));
+    }
     lock.lock();
     paused_ = !more && !std::exchange(resumed_, false);
     if (!paused_) Reactor::StartRead(&incoming_);
@@ -130,10 +161,6 @@ class Stream : public Wire, public Reactor {
     if (!ok) {
       queue_.clear();
       return write_failed();
-    }
-    if (!queue_.empty()) {
-      queued_ -= queue_.front().size();
-      queue_.pop_front();
     }
     write_next();
     if (closing_ && !writing_) finish_writing();
@@ -149,14 +176,23 @@ class Stream : public Wire, public Reactor {
   virtual void read_ended() = 0;
   virtual void write_failed() {}
 
+  struct Item {
+    grpc::ByteBuffer buffer;
+    size_t size;
+  };
+  void enqueue(Item item) {
+    std::lock_guard lock(mutex_);
+    if (ended_ || closing_) return;
+    queued_ += item.size;
+    queue_.push_back(std::move(item));
+    write_next();
+  }
   void write_next() {
     if (writing_ || queue_.empty()) return;
     writing_ = true;
-    // The size is still asked for when it is sent.
-    const size_t size = queue_.front().size();
-    outgoing_ = buffer_of(std::move(queue_.front()));
-    queue_.front().assign(0, '\0');
-    queued_ -= size;
+    outgoing_ = std::move(queue_.front().buffer);
+    queued_ -= queue_.front().size;
+    queue_.pop_front();
     Reactor::StartWrite(&outgoing_);
   }
   void end(const Refusal& why) {
@@ -173,7 +209,7 @@ class Stream : public Wire, public Reactor {
   Events events_;
   std::shared_ptr<Wire> self_;  // until gRPC is done with it
   grpc::ByteBuffer incoming_, outgoing_;
-  std::deque<std::string> queue_;
+  std::deque<Item> queue_;
   size_t queued_ = 0;
   bool writing_ = false, paused_ = false, resumed_ = false, closing_ = false,
        ended_ = false;
@@ -261,7 +297,7 @@ class ServerStream final : public Stream<grpc::ServerGenericBidiReactor> {
   void finish_writing() override { finish(); }
   void read_ended() override {
     closing_ = true;
-    queue_.resize(writing_ ? 1 : 0);
+    queue_.clear();
     if (!writing_) finish();
   }
   void write_failed() override {
@@ -304,6 +340,8 @@ grpc::ChannelArguments channel_arguments() {
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   args.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+  args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   return args;
 }
 
@@ -365,6 +403,9 @@ GrpcHub::GrpcHub(const Handshake::Gate& gate, const TlsFiles& tls,
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+                             kWindowBytes);
   if (tls) {
     impl_->ca = file_text(tls.ca);
     impl_->certificate = file_text(tls.certificate);

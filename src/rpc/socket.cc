@@ -329,6 +329,7 @@ Socket listen_tcp(const Endpoint& endpoint, bool all_interfaces) {
     std::string why;
     const Addresses found = resolve(endpoint, true, &why);
     if (!found) throw errors::InvalidArgument(why);
+    errno = EADDRNOTAVAIL;
     for (const addrinfo* a = found.get(); a && !s; a = a->ai_next) {
       if (!is_loopback_address(a->ai_addr)) continue;
       s = listen_on(a->ai_addr, a->ai_addrlen, false);

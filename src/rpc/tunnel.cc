@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace berth::rpc {
 
@@ -38,9 +39,9 @@ Wire::Events Tunnel::events() {
     self->open_ = true;
     self->changed_.notify_all();
   };
-  e.on_message = [self](std::string bytes) {
+  e.on_bytes = [self](WireBytes bytes) {
     std::lock_guard lock(self->mutex_);
-    self->incoming_bytes_ += bytes.size();
+    self->incoming_bytes_ += bytes.size;
     self->incoming_.push_back(std::move(bytes));
     self->changed_.notify_all();
     self->paused_ = self->incoming_bytes_ > kMostWaiting;
@@ -86,15 +87,14 @@ void Tunnel::pump_in() {
   for (;;) {
     changed_.wait(lock, [this] { return closed_ || !incoming_.empty(); });
     if (incoming_.empty()) break;
-    const std::string bytes = std::move(incoming_.front());
+    const WireBytes bytes = std::move(incoming_.front());
     incoming_.pop_front();
-    incoming_bytes_ -= bytes.size();
+    incoming_bytes_ -= bytes.size;
     const bool resume = paused_ && incoming_bytes_ < kMostWaiting / 2;
     if (resume) paused_ = false;
     lock.unlock();
     if (resume) wire_->resume();
-    const bool gone =
-        !write_all(inner_.fd(), bytes.data(), bytes.size()).empty();
+    const bool gone = !write_all(inner_.fd(), bytes.parts).empty();
     lock.lock();
     if (gone) break;
   }
@@ -104,13 +104,18 @@ void Tunnel::pump_in() {
 }
 
 void Tunnel::pump_out() {
+  std::shared_ptr<char[]> piece;
   for (;;) {
-    std::string piece(kPiece, '\0');
-    const ssize_t n = ::recv(inner_.fd(), piece.data(), piece.size(), 0);
+    // What is small is copied, so that it does not hold much memory.
+    if (!piece) piece = std::shared_ptr<char[]>(new char[kPiece]);
+    const ssize_t n = ::recv(inner_.fd(), piece.get(), kPiece, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
-    piece.resize(static_cast<size_t>(n));
-    wire_->send(std::move(piece));
+    if (n < 4096) {
+      wire_->send(std::string(piece.get(), static_cast<size_t>(n)));
+    } else {
+      wire_->send_bytes(std::exchange(piece, nullptr), static_cast<size_t>(n));
+    }
     std::unique_lock lock(mutex_);
     changed_.wait(lock,
                   [this] { return closed_ || wire_->queued() < kMostWaiting; });

@@ -38,7 +38,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   std::shared_ptr<Wire> wire_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::string> incoming_;
+  std::deque<WireBytes> incoming_;
   size_t incoming_bytes_ = 0;
   bool paused_ = false, open_ = false, closed_ = false;
   Refusal why_;

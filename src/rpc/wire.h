@@ -11,11 +11,19 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rpc/hello.h"
 #include "rpc/socket.h"
 
 namespace berth::rpc {
+
+// Bytes that somebody else owns, in pieces.
+struct WireBytes {
+  std::vector<iovec> parts;
+  size_t size = 0;
+  std::shared_ptr<void> owner;
+};
 
 class Wire {
  public:
@@ -24,6 +32,8 @@ class Wire {
     std::function<void()> on_open;
     // Each message; false: no more of them until resume().
     std::function<bool(std::string)> on_message;
+    // The same without a copy, instead.
+    std::function<bool(WireBytes)> on_bytes;
     // What was queued is on its way.
     std::function<void()> on_sent;
     // Once, the last; nothing was refused: kUnavailable.
@@ -32,6 +42,8 @@ class Wire {
   virtual ~Wire() = default;
   // Queues a message; never blocks. Nothing happens after the end.
   virtual void send(std::string bytes) = 0;
+  // The same without a copy; `owner` lives until gRPC has sent them.
+  virtual void send_bytes(std::shared_ptr<char[]> owner, size_t size) = 0;
   // How many bytes wait to be sent.
   virtual size_t queued() const = 0;
   virtual void resume() = 0;

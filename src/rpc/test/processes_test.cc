@@ -108,14 +108,14 @@ TEST(Processes, OneThatIsKilledEndsAllOthersWithOneText) {
 
 TEST(Processes, OneThatIsStoppedIsGivenUpAndHearsSo) {
   for (const int stopped : {1, 0}) {
-    const Workers cluster(3, {"secret=s", "dead=0.5"});
+    const Workers cluster(3, {"secret=s", "dead=0.7"});
     std::vector<Process> all;
     for (int i = 0; i < 3; ++i)
       all.push_back(cluster.start(i, {"join", "wait"}));
     for (Process& p : all) p.line("joined");
     all[stopped].signal(SIGSTOP);
     const std::string text = "failed UNAVAILABLE " + cluster.name(stopped) +
-                             " was lost: no heartbeat for 0.5 s";
+                             " was lost: no heartbeat for 0.7 s";
     for (int i = 0; i < 3; ++i) {
       if (i == stopped) continue;
       EXPECT_EQ(all[i].line("failed"), text);
@@ -155,7 +155,7 @@ TEST(Processes, SayWhoNeverCame) {
 }
 
 TEST(Processes, RefuseAWrongSecretAndAnotherCluster) {
-  const Workers cluster(2, {"timeout=1.5"});
+  const Workers cluster(2, {"timeout=1.2"});
   Process first = cluster.start(0, {"secret=right", "join"});
   Process wrong = cluster.start(1, {"secret=wrong", "join"});
   const std::string text =
@@ -194,8 +194,7 @@ TEST(Processes, RefuseAPortInUse) {
 
 TEST(Processes, FindEachOtherAndRefuseASecondOfOneIndex) {
   const std::string address = free_addresses(1)[0];
-  const Words common{"worker=" + address + ",,", "rendezvous=" + address,
-                     "secret=s"};
+  const Words common{"workers=3", "rendezvous=" + address, "secret=s"};
   const auto start = [&](int index, Words words) {
     Words all{"worker:" + std::to_string(index)};
     all.insert(all.end(), common.begin(), common.end());
