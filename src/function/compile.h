@@ -34,7 +34,7 @@ struct CompileJob {
 };
 
 struct CompiledGraph {
-  std::unique_ptr<Plan> plan;  // of this task's part
+  std::unique_ptr<Plan> plan;        // of this task's part
   std::unique_ptr<TaskParts> parts;  // null: that is all
   PlacedGraph placed;
   std::string certificate;  // of the planner; "": by rules

@@ -136,6 +136,9 @@ class GraphCallable final : public Callable {
   void keep(std::shared_ptr<Compiled> c, bool use);
   std::shared_ptr<Compiled> last() const;
   // placement.cc
+  // What all tasks do; see exec/report.h.
+  static StepWork work(Compiled& c, std::span<const Tensor* const> next = {},
+                       const std::vector<int64_t>* since = nullptr);
   placement::Report report(Compiled& c) const;
   static void record(Compiled& c, const placement::Report& report);
   // The variant for tapes when it alone was called; else null.

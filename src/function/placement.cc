@@ -169,8 +169,18 @@ void GraphCallable::record(Compiled& c, const placement::Report& report) {
   if (std::filesystem::exists(store.path(), ignored)) store.save();
 }
 
+StepWork GraphCallable::work(Compiled& c, std::span<const Tensor* const> next,
+                             const std::vector<int64_t>* since) {
+  if (!c.parts) return work_of(*c.plan, c.placed, next, since);
+  std::vector<const Tensor*> near;
+  if (!next.empty()) near = c.parts->near_args(next);
+  StepWork work = work_of(*c.plan, c.placed, near, since);
+  c.parts->add_to(work, *c.plan, next);
+  return work;
+}
+
 placement::Report GraphCallable::report(Compiled& c) const {
-  placement::Report report = work_of(*c.plan, c.placed).report;
+  placement::Report report = work(c).report;
   add_estimates(*c.plan, report);
   record(c, report);
   if (!c.certificate.empty()) {
@@ -296,7 +306,7 @@ void GraphCallable::note_contracts(Compiled& c) const {
     }
   });
   if (!limits || c.placed.bodies.empty()) return;
-  for (const StepWork::Edge& e : work_of(*c.plan, c.placed).edges) {
+  for (const StepWork::Edge& e : work(c).edges) {
     c.counts_turns |= e.nested;
   }
 }
@@ -319,7 +329,7 @@ void GraphCallable::check_before(Compiled& c,
     return true;
   };
   if (c.checked_once && same()) return;
-  check_work(work_of(*c.plan, c.placed, in));
+  check_work(work(c, in));
   c.checked_once = true;
   c.checked.clear();
   for (const Tensor* t : in) c.checked.push_back(t->impl()->block->device);
@@ -328,13 +338,13 @@ void GraphCallable::check_before(Compiled& c,
 // Turns of loops are known only now.
 void GraphCallable::check_after(Compiled& c, std::span<const Tensor* const> in,
                                 const std::vector<int64_t>& bodies) const {
-  check_work(work_of(*c.plan, c.placed, in, &bodies));
+  check_work(work(c, in, &bodies));
 }
 
 // Blocks around the call: bytes add up over them.
 void GraphCallable::check_open(Compiled& c, std::span<const Tensor* const> in,
                                const ContractChain* open) const {
-  const StepWork work = work_of(*c.plan, c.placed, in);
+  const StepWork work = GraphCallable::work(c, in);
   const std::string what = function_text(name());
   std::vector<std::string> names;
   for (const placement::OpRow& op : work.report.ops) {

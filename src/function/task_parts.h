@@ -10,9 +10,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "exec/plan.h"
 #include "graph/graph.h"
+#include "place/contracts.h"
 
 namespace berth {
 
@@ -22,8 +24,15 @@ class TaskParts {
   // Runs the whole step, as Plan::run() does; `local` is this task's part.
   virtual void run(Plan& local, std::span<const Tensor* const> in,
                    std::span<Tensor> out) = 0;
+  // Those of the arguments that the plan of this task takes.
+  virtual std::vector<const Tensor*> near_args(
+      std::span<const Tensor* const> in) const = 0;
   // The figures of the other parts, added to those of the plan.
   virtual void add_to(PlanInfo& info) const = 0;
+  // Their ops, and what goes from task to task, added to what `local` does.
+  // `in`: the arguments of a call, or none.
+  virtual void add_to(StepWork& work, const Plan& local,
+                      std::span<const Tensor* const> in) const = 0;
   // Their graphs and plans as text.
   virtual std::string str() const = 0;
 };

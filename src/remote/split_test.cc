@@ -1,4 +1,9 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
 
 #include "remote/remote_testing.h"
 
@@ -207,6 +212,92 @@ TEST_F(RemoteFunctions, KerasModelsTrainOverTasks) {
         .history.at("loss");
   };
   EXPECT_EQ(losses(kWorker0, kWorker1), losses("/CPU:0", "/CPU:0"));
+}
+
+TEST_F(RemoteFunctions, ContractsHoldForOtherTasks) {
+  const auto make = [](const char* where, const char* stays) {
+    auto fn = function(
+        [where](const Tensor& x) {
+          const auto on = device(where);
+          return math::tanh(x);
+        },
+        {.name = "kept", .contract = placement::Contract{.stays_on = stays}});
+    fn(constant({1.f}));
+  };
+  EXPECT_NO_THROW(make(kWorker0, kWorker0));
+  EXPECT_THROW(make(kWorker0, kWorker1), errors::FailedPrecondition);
+}
+
+TEST_F(RemoteFunctions, EffectsOnOtherTasksKeepTheirOrder) {
+  Variable v = with_device(kWorker0, [] { return Variable(constant({1.f})); });
+  Variable w = with_device(kWorker1, [] { return Variable(constant({1.f})); });
+  auto fn = function([&](const Tensor& x) {
+    const Tensor before = v.value();
+    w.assign_add(before);  // reads v before it is written
+    v.assign(w.value() * x);
+    w.assign_add(v.value());
+    return before + w.value();
+  });
+  float a = 1, b = 1;
+  for (int i = 0; i < 5; ++i) {
+    const float before = a;
+    b += before;
+    a = b * 0.5f;
+    b += a;
+    EXPECT_EQ(fn(constant({0.5f})).to_vector<float>(), (Floats{before + b}));
+  }
+  EXPECT_EQ(v.value().to_vector<float>(), (Floats{a}));
+  EXPECT_EQ(w.value().to_vector<float>(), (Floats{b}));
+}
+
+TEST_F(RemoteFunctions, CheckpointsHaveVariablesOfOtherTasks) {
+  Variable v = with_device(
+      kWorker1, [] { return Variable(fill({300}, 1.5f), {.name = "v"}); });
+  train::Checkpoint checkpoint({{"v", v}});
+  const std::string path =
+      checkpoint.save((std::filesystem::temp_directory_path() /
+                       ("remote_checkpoint_" + std::to_string(getpid())))
+                          .string());
+  v.assign(fill({300}, 9.0f));
+  checkpoint.restore(path);
+  EXPECT_EQ(v.value().to_vector<float>(), Floats(300, 1.5f));
+  EXPECT_NE(v.device().find("task:1"), std::string::npos);
+  std::filesystem::remove_all(path);
+}
+
+TEST_F(RemoteFunctions, ThePlannerMayUseThem) {
+  auto fn = function(
+      [](const Tensor& x) {
+        const Tensor y = with_device(kWorker0, [&] { return math::exp(x); });
+        return math::reduce_sum(y * y);
+      },
+      {.placement = placement::Auto{.measure = false}});
+  EXPECT_EQ(fn(fill({4}, 0.0f)).item<float>(), 4.0f);
+}
+
+TEST_F(RemoteFunctions, SeveralThreadsMayRunSplitSteps) {
+  auto fn = function([](const Tensor& x) {
+    const Tensor y = with_device(kWorker0, [&] { return x + 1.0f; });
+    const Tensor z = with_device(kWorker1, [&] { return y * 2.0f; });
+    return with_device("/CPU:0", [&] { return z - x; });
+  });
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        const float x = static_cast<float>(t * 100 + i);
+        good += fn(constant({x})).to_vector<float>()[0] == x + 2;
+        const Tensor far =
+            with_device(kWorker1, [&] { return constant({x}) * 2.0f; });
+        good += with_device(kWorker0, [&] {
+                  return far + 1.0f;
+                }).to_vector<float>()[0] == 2 * x + 1;
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(good, 160);
 }
 
 // Last: it ends the cluster of the tests before.

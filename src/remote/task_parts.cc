@@ -11,6 +11,7 @@
 #include "graph/body.h"
 #include "program/program.h"
 #include "remote/connection.h"
+#include "remote/far_work.h"
 #include "remote/op_text.h"
 #include "remote/part_link.h"
 #include "remote/session_part.h"
@@ -169,6 +170,24 @@ class FarPart {
     info.bound_bytes += info_.bound_bytes;
     info.output_bytes += info_.output_bytes;
   }
+  // What the call would bring there.
+  void add_arguments(StepWork& work, std::span<const Tensor* const> in) const {
+    for (size_t i = 0; i < arg_devices_.size() && !in.empty(); ++i) {
+      const TensorImpl& t = *in[static_cast<size_t>(part_.args[i])]->impl();
+      if (t.block->device == arg_devices_[i]) continue;
+      placement::TransferRow row;
+      row.value = part_.graph[part_.graph.args[i]].name + ":0";
+      row.from = t.block->device->str();
+      row.to = arg_devices_[i]->str();
+      row.bytes = static_cast<int64_t>(t.size_bytes());
+      row.runs_per_step = 1;
+      row.cause = "an argument that is elsewhere";
+      StepWork::Edge edge;
+      edge.argument = true;
+      work.report.transfers.push_back(std::move(row));
+      work.edges.push_back(std::move(edge));
+    }
+  }
   std::string str() const {
     return fmt::format("\n# {}\n{}\n{}", part_.task->str(), text_, plan_text_);
   }
@@ -288,8 +307,7 @@ class SplitStep final : public TaskParts {
       f->prepare(owner_name(*member_));
       f->bind(in);
     }
-    std::vector<const Tensor*> args;
-    for (const int k : near_.args) args.push_back(in[static_cast<size_t>(k)]);
+    const std::vector<const Tensor*> args = near_args(in);
     std::vector<Tensor> results(near_.outputs.size());
     RunLocks locks(variables_);
     const uint64_t run = next_run(), step = *steps_;
@@ -316,6 +334,19 @@ class SplitStep final : public TaskParts {
 
   void add_to(PlanInfo& info) const override {
     for (const auto& f : far_) f->add_to(info);
+  }
+  std::vector<const Tensor*> near_args(
+      std::span<const Tensor* const> in) const override {
+    std::vector<const Tensor*> args;
+    for (const int k : near_.args) args.push_back(in[static_cast<size_t>(k)]);
+    return args;
+  }
+  void add_to(StepWork& work, const Plan& local,
+              std::span<const Tensor* const> in) const override {
+    std::vector<const TaskGraph*> parts;
+    for (const auto& f : far_) parts.push_back(&f->part());
+    add_far_work(work, local.graph(), parts);
+    for (const auto& f : far_) f->add_arguments(work, in);
   }
   std::string str() const override {
     std::string all;
