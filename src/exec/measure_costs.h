@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "device/device.h"
 #include "graph/graph.h"
 #include "place/costs.h"
 
@@ -32,6 +33,11 @@ struct MeasureOptions {
 // there are any, else assumed ones. Simulated devices have the rates that they
 // declare.
 Machine this_machine();
+
+// What the CostStore knows by it: the link between two tasks. A device of
+// another task is a class of its own there, by its full name: that task says
+// how fast it is, and nothing is measured from here.
+std::string task_link_key(const Device& from, const Device& to);
 
 // Measures rates of every class and links of every pair of classes, and keeps
 // them. `quick`: a quarter of the time.

@@ -44,6 +44,8 @@ double speed_of(const Device& d) {
   return sim_speed(static_cast<int>(d.name().id.value_or(0)));
 }
 
+bool is_far(const Device& d) { return d.name().job != "localhost"; }
+
 // Everything that the speed of the device depends on.
 std::string class_name(const Device& d, const RuntimeConfig& config) {
   if (d.simulated()) {
@@ -74,6 +76,10 @@ std::string class_name(const Device& d, const RuntimeConfig& config) {
 // What is known without measuring.
 DeviceClass class_of_device(Device& d, const RuntimeConfig& config) {
   DeviceClass c = assumed_machine({d.str()}).classes[0];
+  if (is_far(d)) {
+    c.name = d.str();
+    return CostStore::get().find_class(c.name).value_or(c);
+  }
   c.name = class_name(d, config);
   if (d.simulated()) {
     c.flops_per_us = speed_of(d) * config.sim_flops_per_second * 1e-6;
@@ -89,6 +95,12 @@ DeviceClass class_of_device(Device& d, const RuntimeConfig& config) {
 LinkCost link_between(Device& from, Device& to, const Machine& m,
                       const RuntimeConfig& config) {
   LinkCost link;
+  if (from.name().job != to.name().job || from.name().task != to.name().task) {
+    link.latency_us = 100;  // a network, until it was measured
+    link.bytes_per_us = 1e3;
+    const auto kept = CostStore::get().find_link(task_link_key(from, to));
+    return kept.value_or(link);
+  }
   if (from.simulated() || to.simulated()) {
     link.latency_us = kSimLaunchUs;
     link.bytes_per_us = config.sim_link_bytes_per_second * 1e-6;
@@ -226,6 +238,13 @@ SizedTime measure_large_enough(int64_t first, int64_t factor, int64_t most,
     best = {size, us};
   }
   return best;
+}
+
+std::string task_link_key(const Device& from, const Device& to) {
+  const auto task = [](const Device& d) {
+    return fmt::format("{}:{}", *d.name().job, *d.name().task);
+  };
+  return fmt::format("task {} -> task {}", task(from), task(to));
 }
 
 std::string link_key(const DeviceClass& from, const DeviceClass& to) {

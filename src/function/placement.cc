@@ -153,6 +153,7 @@ void add_estimates(Plan& plan, placement::Report& report) {
 // Keeps how wrong the estimate was: in the file of the calibration when there
 // is one. Simulated devices say nothing about this machine.
 void GraphCallable::record(Compiled& c, const placement::Report& report) {
+  if (c.parts) return;  // its time is that of others, too
   for (const placement::DeviceRow& d : report.devices) {
     const DeviceName name = DeviceName::parse(d.device);
     if (DeviceManager::get().lookup(name).simulated()) return;

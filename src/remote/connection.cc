@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
+#include "base/clock.h"
 #include "base/immortal.h"
 #include "berth/device/build_id.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "exec/measure_costs.h"
+#include "place/cost_store.h"
 #include "remote/mailbox.h"
 #include "remote/task_parts.h"
 
@@ -48,6 +52,12 @@ std::vector<DeviceReport> ask_for_devices(cluster::Member& member,
     d.description = std::string(r.text());
     d.limit_bytes = r.number();
     d.simulated = r.number() != 0;
+    for (double* rate :
+         {&d.flops_per_us, &d.bytes_per_us, &d.cached_bytes_per_us,
+          &d.cache_bytes, &d.launch_us}) {
+      *rate = r.real();
+    }
+    d.measured = r.number() != 0;
     d.kernels.resize(r.count());
     for (auto& [op, dtypes] : d.kernels) {
       op = std::string(r.text());
@@ -55,6 +65,52 @@ std::vector<DeviceReport> ask_for_devices(cluster::Member& member,
     }
   }
   return all;
+}
+
+// What the planner reckons with: rates as the task says, the link as it is now.
+void keep_costs(cluster::Member& member, const cluster::TaskId& task,
+                const std::vector<RemoteDevice*>& devices) {
+  CostStore& store = CostStore::get();
+  for (const RemoteDevice* d : devices) {
+    const DeviceReport& said = d->report();
+    if (!(said.flops_per_us > 0 && said.bytes_per_us > 0 &&
+          said.cached_bytes_per_us > 0 && said.launch_us >= 0)) {
+      continue;
+    }
+    DeviceClass c;
+    c.name = d->str();
+    c.type = said.type;
+    c.flops_per_us = said.flops_per_us;
+    c.bytes_per_us = said.bytes_per_us;
+    c.cached_bytes_per_us = said.cached_bytes_per_us;
+    c.cache_bytes = said.cache_bytes;
+    c.launch_us = said.launch_us;
+    c.origin = said.measured ? CostOrigin::kMeasured : CostOrigin::kEstimated;
+    store.add_class(c);
+  }
+  if (devices.empty()) return;
+  const auto there_and_back_us = [&](size_t bytes) {
+    double best = -1;
+    for (int k = 0; k < 3; ++k) {
+      cluster::Message ping;
+      ping.text = "ping";
+      ping.tensors.push_back(tensor_of(std::string(bytes, '\0')));
+      const double begin = host_clock_us();
+      member.call(task, kDevices, std::move(ping)).get();
+      const double us = host_clock_us() - begin;
+      if (best < 0 || us < best) best = us;
+    }
+    return best;
+  };
+  constexpr size_t kLarge = 1 << 20;
+  LinkCost link;
+  link.latency_us = there_and_back_us(8) / 2;
+  const double us = there_and_back_us(kLarge) / 2 - link.latency_us;
+  link.bytes_per_us = static_cast<double>(kLarge) / std::max(us, 1.0);
+  link.origin = CostOrigin::kMeasured;
+  const Device& here = DeviceManager::get().host();
+  store.add_link(task_link_key(here, *devices[0]), link);
+  store.add_link(task_link_key(*devices[0], here), link);
 }
 
 bool same_devices(const std::vector<RemoteDevice*>& known,
@@ -113,6 +169,7 @@ void connect(std::shared_ptr<cluster::Member> member,
       devices.push_back(std::move(device));
     }
     manager.add_remote(std::move(devices));
+    keep_costs(*member, task, known.devices);
   }
   set_task_splitter(&split_over_tasks);
 }

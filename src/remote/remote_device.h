@@ -28,7 +28,10 @@ struct DeviceReport {
   bool simulated = false;
   // The ops that it has kernels of, with their dtypes.
   std::vector<std::pair<std::string, DTypeSet>> kernels;
-  bool operator==(const DeviceReport&) const = default;
+  // How fast it is, as that task knows.
+  double flops_per_us = 0, bytes_per_us = 0, cached_bytes_per_us = 0,
+         cache_bytes = 0, launch_us = 0;
+  bool measured = false;
 };
 
 class RemoteStream final : public Stream {

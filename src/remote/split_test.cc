@@ -170,8 +170,6 @@ TEST_F(RemoteFunctions, AFailureNamesTaskOpAndLineAndPartsGoOn) {
     EXPECT_NE(message.find("GatherV2"), std::string::npos) << message;
     EXPECT_NE(message.find("split_test.cc:"), std::string::npos) << message;
   }
-  config::reset_device_error(kWorker0);
-  config::reset_device_error(kWorker1);
   EXPECT_EQ(fn(x, constant({0})).to_vector<float>(), (Floats{3}));
 }
 

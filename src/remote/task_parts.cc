@@ -321,6 +321,7 @@ class SplitStep final : public TaskParts {
     } catch (const std::exception& e) {
       fail(e);
       locks.tear(e.what());
+      work_again(e);
       throw;
     }
     if (draws_ && local.program().random_calls.empty()) ++*steps_;
@@ -368,6 +369,23 @@ class SplitStep final : public TaskParts {
     if (link_->failed()) return;
     link_->fail(error ? error->code() : errors::Code::kInternal,
                 fmt::format("{}: {}", member_->task().str(), e.what()));
+  }
+
+  // The caller is told what failed: the tasks need not tell it again. One that
+  // is late, or lost, is not waited for.
+  void work_again(const std::exception& e) {
+    const auto* error = dynamic_cast<const errors::Error*>(&e);
+    if (error && (error->code() == errors::Code::kUnavailable ||
+                  error->code() == errors::Code::kDeadlineExceeded)) {
+      return;
+    }
+    for (const auto& f : far_) {
+      try {
+        f->line().reset();
+      } catch (const std::exception&) {
+        // Its next use says so.
+      }
+    }
   }
 
   void written_by_device() {

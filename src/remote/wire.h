@@ -7,6 +7,7 @@
 #ifndef BERTH_REMOTE_WIRE_H_
 #define BERTH_REMOTE_WIRE_H_
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -27,6 +28,7 @@ class Writer {
   }
   Writer& number(int64_t n) { return number(static_cast<uint64_t>(n)); }
   Writer& number(int n) { return number(static_cast<uint64_t>(int64_t{n})); }
+  Writer& real(double x) { return number(std::bit_cast<uint64_t>(x)); }
   Writer& address(const void* p) {
     return number(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(p)));
   }
@@ -63,6 +65,7 @@ class Reader {
     return n;
   }
   int64_t signed_number() { return static_cast<int64_t>(number()); }
+  double real() { return std::bit_cast<double>(number()); }
   // A count of things of at least `least` bytes each that follow.
   size_t count(size_t least = sizeof(uint64_t)) {
     const uint64_t n = number();

@@ -8,6 +8,7 @@
 #include "berth/device/build_id.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "exec/measure_costs.h"
 #include "op/kernel.h"
 #include "remote/session.h"
 
@@ -35,6 +36,7 @@ class Worker::Impl {
     }
     const Tensor commands = message.tensors[0];
     const std::string_view bytes = bytes_of(commands);
+    if (message.text == "ping") return message;
     if (message.text == "hello") return hello(from, Reader(bytes));
     std::shared_ptr<Session> session;
     {
@@ -67,15 +69,23 @@ class Worker::Impl {
     Writer w;
     w.number(uint64_t{devices_.size()});
     std::map<std::string, int> next;
+    const Machine machine = this_machine();
     for (Device* d : devices_) {
       w.text(d->type()).number(next[d->type()]++).text(d->description());
       w.number(uint64_t{d->allocator().info().limit_bytes});
       w.number(d->simulated() ? 1 : 0);
+      add_rates(machine.class_of(machine.find(d->str())), w);
       add_kernels(d->kernels(), w);
     }
     cluster::Message answer;
     answer.tensors.push_back(tensor_of(w.bytes()));
     return answer;
+  }
+
+  static void add_rates(const DeviceClass& c, Writer& w) {
+    w.real(c.flops_per_us).real(c.bytes_per_us).real(c.cached_bytes_per_us);
+    w.real(c.cache_bytes).real(c.launch_us);
+    w.number(c.origin == CostOrigin::kEstimated ? 0 : 1);
   }
 
   static void add_kernels(const KernelTable& table, Writer& w) {
