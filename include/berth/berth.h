@@ -32,6 +32,7 @@
 #include "berth/ops/nn.h"
 #include "berth/ops/random.h"
 #include "berth/ops/recurrent.h"
+#include "berth/parameter_server.h"
 #include "berth/placement.h"
 #include "berth/placement_policy.h"
 #include "berth/remote.h"

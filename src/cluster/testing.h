@@ -48,6 +48,11 @@ class FakeCluster {
   }
   // Ends the cluster as if the task had died.
   void lose(const TaskId& task, const std::string& cause = "killed");
+  // The same of a task whose job is elastic: calls from and to it throw, what
+  // it answers is lost, and the others go on. It may come back, also with
+  // handlers that are new.
+  void drop(const TaskId& task);
+  void come_back(const TaskId& task);
 
  private:
   struct State;
@@ -108,7 +113,16 @@ struct FakeCluster::State {
   std::map<std::string, Meeting> meetings;
   std::map<std::pair<TaskId, std::string>, Handler> handlers;
   std::vector<std::function<void(const Failure&)>> listeners;
+  std::set<TaskId> dropped;
 
+  // With the lock held.
+  void check_reachable(const TaskId& from, const TaskId& to) const {
+    for (const TaskId& t : {from, to}) {
+      if (dropped.contains(t)) {
+        throw errors::Unavailable(t.str() + " died: connection reset by peer");
+      }
+    }
+  }
   void fail(Failure f) {
     std::vector<std::function<void(const Failure&)>> told;
     {
@@ -366,11 +380,16 @@ class FakeCluster::FakeMember final : public Member {
         std::unique_lock lock(state.mutex);
         state.check();
         state.wait(lock, [&] {
-          return state.handlers.contains({to_, service_});
+          return state.handlers.contains({to_, service_}) ||
+                 state.dropped.contains(to_);
         });
+        state.check_reachable(self_.task_, to_);
         handler = state.handlers[{to_, service_}];
       }
-      return handler(self_.task_, request);
+      Message answer = handler(self_.task_, request);
+      std::lock_guard lock(self_.state_->mutex);
+      self_.state_->check_reachable(self_.task_, to_);
+      return answer;
     }
     void run() {
       for (;;) {
@@ -432,6 +451,17 @@ inline void FakeCluster::lose(const TaskId& task, const std::string& cause) {
             .cause = cause,
             .message = fmt::format("{} died: {}", task.str(), cause)};
   state_->fail(std::move(f));
+}
+
+inline void FakeCluster::drop(const TaskId& task) {
+  std::lock_guard lock(state_->mutex);
+  state_->dropped.insert(task);
+  state_->changed.notify_all();
+}
+
+inline void FakeCluster::come_back(const TaskId& task) {
+  std::lock_guard lock(state_->mutex);
+  state_->dropped.erase(task);
 }
 
 }  // namespace berth::cluster

@@ -31,6 +31,8 @@ const char* name_of(StrategyKind kind) {
       return "MirroredStrategy";
     case StrategyKind::kCentralStorage:
       return "CentralStorageStrategy";
+    case StrategyKind::kParameterServer:
+      return "ParameterServerStrategy";
   }
   return "";
 }
@@ -155,6 +157,14 @@ StrategyCore::StrategyCore(StrategyKind kind, StrategyOptions options,
     shares_ = slices_by_weight(weights, slices_);
   }
   key_ = hash_of(shares_);
+}
+
+std::shared_ptr<ParameterServers> StrategyCore::servers() const {
+  if (kind_ != StrategyKind::kParameterServer) return nullptr;
+  if (auto servers = servers_.lock()) return servers;
+  throw errors::FailedPrecondition(
+      "a ParameterServerStrategy that has ended is asked to run a step; "
+      "expected the strategy to live as long as its model trains");
 }
 
 Device& StrategyCore::home(const DeviceScope* scope) const {

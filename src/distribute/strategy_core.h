@@ -18,7 +18,14 @@
 
 namespace berth::distribute {
 
-enum class StrategyKind : uint8_t { kOneDevice, kMirrored, kCentralStorage };
+enum class StrategyKind : uint8_t {
+  kOneDevice,
+  kMirrored,
+  kCentralStorage,
+  kParameterServer,
+};
+
+class ParameterServers;  // distribute/parameter_servers.h
 
 class StrategyCore final : public StrategyScope,
                            public std::enable_shared_from_this<StrategyCore> {
@@ -58,6 +65,13 @@ class StrategyCore final : public StrategyScope,
   // The same as a description for the rewrite of a step.
   SplitPlan split_plan() const;
 
+  // Who has the variables and runs the steps; null: this process. Throws
+  // errors::FailedPrecondition when a ParameterServerStrategy has ended.
+  std::shared_ptr<ParameterServers> servers() const;
+  void set_servers(const std::shared_ptr<ParameterServers>& servers) {
+    servers_ = servers;
+  }
+
  private:
   const uint64_t serial_;
   StrategyKind kind_;
@@ -68,6 +82,7 @@ class StrategyCore final : public StrategyScope,
   mutable std::mutex mutex_;
   std::vector<int> shares_;
   std::atomic<uint64_t> key_{0};
+  std::weak_ptr<ParameterServers> servers_;
 };
 
 }  // namespace berth::distribute

@@ -22,6 +22,11 @@ void run_tests(Model& model, Model::Training& training, const Batches& batches,
   const bool needs_targets = training.own_steps() == nullptr;
   callbacks.call(&CallbackBase::on_test_begin, model);
   training.reset_metrics();
+  struct InTests {
+    explicit InTests(bool* flag) : flag(flag) { *flag = true; }
+    ~InTests() { *flag = false; }
+    bool* flag;
+  } const in_tests(&training.in_tests);
   int64_t done = 0;
   const Pass pass = batches.begin();
   Batch b;
@@ -42,6 +47,7 @@ void run_tests(Model& model, Model::Training& training, const Batches& batches,
     throw errors::InvalidArgument(fmt::format(
         "evaluate: the dataset is empty{}", where_text(nullptr, site)));
   }
+  training.settle(site);
   if (callbacks.empty()) return;
   const NamedValues values = training.results();
   callbacks.call(&CallbackBase::on_test_end, model,

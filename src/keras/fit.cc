@@ -208,6 +208,7 @@ void FitRun::run_epoch() {
   bar_.begin_epoch(epoch_, steps_);
   if (o_.steps_per_epoch == 0 || !pass_.next) begin_pass();
   while (!t_.stop && next()) step();
+  t_.settle(site_);
   if (done_ == 0 && !t_.stop) {
     throw errors::InvalidArgument(
         fmt::format("fit: the dataset is empty{}", where_text(nullptr, site_)));
@@ -261,7 +262,7 @@ History FitRun::run() {
   for (; epoch_ < o_.epochs && !t_.stop; ++epoch_) run_epoch();
   history_.split = watch_.split();
   report_shares(t_, o_.verbose, &history_);
-  if (total_ > 0 && !t_.options->run_eagerly) {
+  if (total_ > 0 && !t_.options->run_eagerly && !t_.servers()) {
     report_placement(model_.placement(), o_.verbose, &history_);
   }
   if (total_ > 0) {

@@ -386,6 +386,13 @@ void Model::Training::reset_metrics() {
 
 std::vector<std::pair<std::string, double>> Model::Training::results() const {
   std::vector<std::pair<std::string, double>> list;
+  if (const auto elsewhere = servers()) {
+    std::vector<Variable> states;
+    for (const auto& [name, m] : logged()) {
+      for (const Variable& v : m.variables()) states.push_back(v);
+    }
+    elsewhere->refresh(states);
+  }
   for (const auto& [name, m] : logged()) list.emplace_back(name, m.result());
   return list;
 }

@@ -8,6 +8,7 @@
 #include "berth/ops/math.h"
 #include "device/device_manager.h"
 #include "distribute/core_of.h"
+#include "distribute/parameter_servers.h"
 #include "keras/fields.h"
 #include "keras/layer_state.h"
 #include "keras/optimizer_base.h"
@@ -118,7 +119,7 @@ FunctionOptions Model::Training::step_options(
     std::shared_ptr<const distribute::FitRewrite>* rewrite) const {
   FunctionOptions o{.name = name, .slices = options ? options->slices : 0};
   if (options) o.placement = options->placement;
-  if (core) {
+  if (core && core->kind() != distribute::StrategyKind::kParameterServer) {
     // Training alone is timed: shares follow it.
     auto split = distribute::fit_rewrite(
         core, {.slices = o.slices, .balances = rewrite != nullptr});
@@ -188,6 +189,10 @@ Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& rest,
     set_site(site);
     return step_of(inputs, rest, true);
   }
+  if (const auto elsewhere = servers()) {
+    return run_elsewhere(*elsewhere, train_step("train_on_batch"), inputs, rest,
+                         site);
+  }
   return train_step("train_on_batch")(inputs, rest, site);
 }
 
@@ -198,7 +203,31 @@ Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& rest,
     set_site(site);
     return step_of(inputs, rest, false);
   }
+  if (const auto elsewhere = servers()) {
+    return run_elsewhere(*elsewhere, test_step("test_on_batch"), inputs, rest,
+                         site);
+  }
   return test_step("test_on_batch")(inputs, rest, site);
+}
+
+std::shared_ptr<distribute::ParameterServers> Model::Training::servers() const {
+  return core ? core->servers() : nullptr;
+}
+
+void Model::Training::settle(Site site) {
+  if (const auto elsewhere = servers()) elsewhere->join(site);
+}
+
+Tensor Model::Training::run_elsewhere(distribute::ParameterServers& servers,
+                                      const Step& step, const Tensors& inputs,
+                                      const Tensors& rest, Site site) {
+  using Call = distribute::internal::Scheduler<Tensor(const Tensors&,
+                                                      const Tensors&)>;
+  set_site(site);
+  const auto closure = servers.schedule(Call::call(step, inputs, rest), site);
+  if (loop != nullptr || in_tests) return {};
+  servers.join(site);
+  return closure->wait()[0];
 }
 
 Tensors Model::Training::run_forward(const Tensors& inputs, Site site) {

@@ -18,6 +18,12 @@
 namespace berth::keras {
 
 struct Model::Training {
+  // Who runs the steps; null: this process. Throws errors::FailedPrecondition
+  // when they have ended.
+  std::shared_ptr<distribute::ParameterServers> servers() const;
+  // Waits for steps that run elsewhere.
+  void settle(Site site);
+
   // Of inputs, and targets with weights behind them.
   using Step = Function<Tensor(const Tensors&, const Tensors&)>;
   using Forward = Function<Tensors(const Tensors&)>;
@@ -99,12 +105,17 @@ struct Model::Training {
   Site compiled_at = {};
   bool stop = false;
   FitLoop* loop = nullptr;
+  bool in_tests = false;  // of evaluate
   // Of a training step on so many examples, as planned last; -1: never.
   double predicted_us = -1;
   int64_t predicted_batch = 0;
 
  private:
   class StepScope;
+  // Schedules a step. Inside of fit and evaluate it may not be done yet, and
+  // there is no loss.
+  Tensor run_elsewhere(distribute::ParameterServers& servers, const Step& step,
+                       const Tensors& inputs, const Tensors& rest, Site site);
   void find_strategy(Site site);
   FunctionOptions step_options(
       const char* name,
