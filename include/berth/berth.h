@@ -35,6 +35,7 @@
 #include "berth/parameter_server.h"
 #include "berth/placement.h"
 #include "berth/placement_policy.h"
+#include "berth/recompute_grad.h"
 #include "berth/remote.h"
 #include "berth/shape.h"
 #include "berth/site.h"

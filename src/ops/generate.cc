@@ -138,6 +138,16 @@ std::vector<SplitSignature> split_reshape_like(const InferContext& c) {
   return {{{cut(0), cut(0)}, {cut(0)}}};
 }
 
+std::vector<SplitSignature> split_behind(const InferContext& c) {
+  std::vector<SplitSignature> all;
+  for (int i = 0; i < c.shape(0).rank(); ++i) {
+    for (int k = 0; k < c.shape(1).rank(); ++k) {
+      all.push_back({{cut(i), cut(k)}, {cut(i)}});
+    }
+  }
+  return all;
+}
+
 void register_like_ops(OpRegistry& r) {
   r.op("SumLike")
       .input("value", kEveryNumber)
@@ -169,6 +179,19 @@ void register_like_ops(OpRegistry& r) {
       .split(&split_reshape_like)
       .gradient([](const GradCall& g) {
         return Tensors{reshape_like(g.dy(), g.x(0)), {}};
+      });
+  // The value of `input` once `after` is known: a point that no common
+  // subexpression and no reordering crosses.
+  r.op("_Behind")
+      .input("input", kAnyType)
+      .free_input("after")
+      .output("output")
+      .kind(OpKind::kAlias)
+      .infer(&infer_same_as_0)
+      .cost(&cost_nothing)
+      .split(&split_behind)
+      .gradient([](const GradCall& g) {
+        return Tensors{g.dy(), {}};
       });
   r.op("SizeRatio")
       .input("a", kInexactTypes)
