@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,6 +75,7 @@ class Launcher {
 
   // The exit status of the launcher.
   int run() {
+    raise_limit_of_files(all_.size());
     begin_ = LaunchClock::now();
     if (!plan_.cores_note.empty() && o_.cores == "even") {
       say(plan_.cores_note);
@@ -90,6 +92,17 @@ class Launcher {
   }
 
  private:
+  // Two pipes per task, and some more.
+  static void raise_limit_of_files(size_t tasks) {
+    rlimit limit{};
+    const rlim_t wanted = 2 * tasks + 64;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
+      return;
+    }
+    limit.rlim_cur = std::min(wanted, limit.rlim_max);
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+
   static int catch_signals() {
     signal(SIGPIPE, SIG_IGN);
     sigset_t set;

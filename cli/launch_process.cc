@@ -143,7 +143,9 @@ namespace {
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
     signal(s, SIG_IGN);
   }
-  for (int i = 0; i < 3; ++i) close(i);
+  // Nobody shall wait for the end of a file that the guard alone has open.
+  fd = dup2(fd, 0);
+  close_range(1, ~0u, 0);
   std::set<pid_t> groups;
   pid_t told = 0;
   for (;;) {
