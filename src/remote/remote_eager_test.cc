@@ -2,6 +2,7 @@
 
 #include "berth/device/build_id.h"
 #include "device/device_manager.h"
+#include "exec/measure_costs.h"
 #include "remote/mailbox.h"
 #include "remote/protocol.h"
 #include "remote/remote_testing.h"
@@ -149,6 +150,20 @@ TEST_F(RemoteEager, ErrorsNameOpLineAndTaskAndStayUntilReset) {
   config::reset_device_error(kWorker0);
   EXPECT_EQ((a + 1.0f).to_vector<float>(), Floats(6, 2.0f));
   EXPECT_EQ(message_of([&] { bad.to_vector<float>(); }), message);
+}
+
+TEST_F(RemoteEager, ThePlannerKnowsTheirRatesAndTheNetworkBetween) {
+  const Machine m = this_machine();
+  const int32_t here = m.find("/job:localhost/replica:0/task:0/device:CPU:0");
+  const int32_t there = m.find("/job:worker/replica:0/task:0/device:CPU:0");
+  const int32_t other = m.find("/job:worker/replica:0/task:1/device:CPU:0");
+  ASSERT_GE(there, 0);
+  const int32_t served = m.find("/job:localhost/replica:0/task:0/device:CPU:1");
+  EXPECT_EQ(m.class_of(there).flops_per_us, m.class_of(served).flops_per_us);
+  EXPECT_EQ(m.link(here, there).origin, CostOrigin::kMeasured);
+  EXPECT_GT(m.link(here, there).latency_us, 0);
+  // No memory is shared: a megabyte takes its time.
+  EXPECT_GT(m.link(there, other).time_us(1 << 20), 100);
 }
 
 TEST_F(RemoteEager, AnOpThatTheTaskLacksIsRefusedByName) {
