@@ -107,6 +107,12 @@ void serve(const ClusterResolver& resolver, ParameterServerOptions options,
 
 void serve(const std::shared_ptr<cluster::Member>& member) {
   const bool is_server = member->task().job == "ps";
+  if (!is_server && member->task().job != "worker") {
+    throw errors::InvalidArgument(fmt::format(
+        "distribute::serve() in {}; expected it in workers and parameter "
+        "servers, and a ParameterServerStrategy in the chief",
+        member->task().str()));
+  }
   auto server = std::make_shared<PsServer>();
   auto worker = std::make_shared<PsWorker>(member);
   struct End {

@@ -8,50 +8,14 @@
 #include <thread>
 
 #include "berth/berth.h"
-#include "cluster/testing.h"
+#include "distribute/parameter_server_testing.h"
 #include "distribute/ps_program.h"
-#include "distribute/ps_service.h"
 
 namespace berth::distribute {
 namespace {
 
 using cluster::FakeCluster;
-using cluster::TaskId;
 using Floats = std::vector<float>;
-
-// Workers and servers, each on a thread of its own; the test is the chief.
-class Tasks {
- public:
-  Tasks(int workers, int ps, ParameterServerOptions options = {})
-      : cluster_({.workers = workers, .ps = ps, .chief = true}) {
-    for (const TaskId& t : cluster_.spec().tasks()) {
-      if (t.job != "chief") begin(t);
-    }
-    strategy_.emplace(cluster_.member({"chief", 0}), std::move(options));
-  }
-  ~Tasks() { end(); }
-  void end() {
-    strategy_.reset();
-    for (std::thread& t : threads_) t.join();
-    threads_.clear();
-  }
-  void begin(const TaskId& t) {
-    threads_.emplace_back([m = cluster_.member(t)] { serve(m); });
-  }
-  // As if its process had died; begin() starts another.
-  void kill(const TaskId& t) {
-    const char* service = t.job == "ps" ? kServerService : kWorkerService;
-    cluster_.member({"chief", 0})->call(t, service, {"end", {}}).get();
-    cluster_.drop(t);
-  }
-  const ParameterServerStrategy& strategy() const { return *strategy_; }
-  FakeCluster& cluster() { return cluster_; }
-
- private:
-  FakeCluster cluster_;
-  std::vector<std::thread> threads_;
-  std::optional<ParameterServerStrategy> strategy_;
-};
 
 Tensor numbers_of(const Shape& shape, float scale) {
   Floats v(static_cast<size_t>(shape.num_elements()));
@@ -93,7 +57,7 @@ TEST(Partitioners, AreTheClosedForms) {
 }
 
 TEST(ParameterServer, CountsEveryScheduledFunctionOnce) {
-  Tasks tasks(3, 2);
+  ServerTasks tasks(3, 2);
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable sum(zeros({4}), {.name = "sum"});
   const Variable calls(constant(int64_t{0}),
@@ -111,7 +75,7 @@ TEST(ParameterServer, CountsEveryScheduledFunctionOnce) {
 }
 
 TEST(ParameterServer, FetchesWhatAFunctionReturns) {
-  Tasks tasks(2, 1);
+  ServerTasks tasks(2, 1);
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable v(constant(2.0f), {.name = "v"});
   const auto both = [&](const Tensor& x, const std::vector<Tensor>& more) {
@@ -131,7 +95,7 @@ TEST(ParameterServer, FetchesWhatAFunctionReturns) {
 }
 
 TEST(ParameterServer, ReadsWhatWasWrittenBefore) {
-  Tasks tasks(1, 2);
+  ServerTasks tasks(1, 2);
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable a(constant({1.0f, 2.0f}), {.name = "a"});
   const Variable b(constant({0.0f, 0.0f}), {.name = "b"});
@@ -212,7 +176,7 @@ void equals_one_device(ParameterServerOptions options) {
     Floats losses;
     for (int i = 0; i < 6; ++i) losses.push_back(local(x, y).item<float>());
 
-    Tasks tasks(1, 2, options);
+    ServerTasks tasks(1, 2, options);
     const ClusterCoordinator coordinator(tasks.strategy());
     const Mlp remote(rule.make());
     const auto step = function(
@@ -249,7 +213,7 @@ TEST(ParameterServer, ShardsGiveTheBitsOfOneDevice) {
 }
 
 TEST(ParameterServer, DealsOutShardsInTurn) {
-  Tasks tasks(
+  ServerTasks tasks(
       1, 2, {.variable_partitioner = partitioners::FixedShardsPartitioner(3)});
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable v(numbers_of({7, 2}, 1), {.name = "v"});
@@ -272,7 +236,7 @@ TEST(ParameterServer, DealsOutShardsInTurn) {
 
 // y = 3 x - 1, found by many who do not wait for each other.
 TEST(ParameterServer, ManyWorkersFindTheClosedForm) {
-  Tasks tasks(3, 2);
+  ServerTasks tasks(3, 2);
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable w(constant({0.0f}), {.name = "w"});
   const Variable b(constant({0.0f}), {.name = "b"});
@@ -322,7 +286,7 @@ TEST(ParameterServer, RowsOfATableGiveWhatTheWholeTableGives) {
     };
     Floats alone, served;
     train(nullptr, &alone);
-    Tasks tasks(
+    ServerTasks tasks(
         1, 2,
         {.variable_partitioner = partitioners::FixedShardsPartitioner(shards)});
     const ClusterCoordinator coordinator(tasks.strategy());
@@ -332,7 +296,7 @@ TEST(ParameterServer, RowsOfATableGiveWhatTheWholeTableGives) {
 }
 
 TEST(ParameterServer, ScattersReachTheirShards) {
-  Tasks tasks(
+  ServerTasks tasks(
       1, 2, {.variable_partitioner = partitioners::FixedShardsPartitioner(3)});
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable table(zeros({10, 2}), {.name = "table"});
@@ -353,7 +317,7 @@ TEST(ParameterServer, ScattersReachTheirShards) {
 
 TEST(ParameterServer, StalenessIsBounded) {
   for (const int64_t bound : {0, 2}) {
-    Tasks tasks(4, 1, {.max_staleness = bound});
+    ServerTasks tasks(4, 1, {.max_staleness = bound});
     const ClusterCoordinator coordinator(tasks.strategy());
     const Variable v(constant(1.0), {.name = "v"});
     const auto step = function([&](const Tensor& x) {
@@ -374,7 +338,7 @@ TEST(ParameterServer, StalenessIsBounded) {
 }
 
 TEST(ParameterServer, TheFirstErrorIsRaisedOnceAndTheRestIsCancelled) {
-  Tasks tasks(1, 1, {.max_staleness = 0});
+  ServerTasks tasks(1, 1, {.max_staleness = 0});
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable table(zeros({3, 2}), {.name = "table"});
   const auto rows =
@@ -399,7 +363,7 @@ TEST(ParameterServer, TheFirstErrorIsRaisedOnceAndTheRestIsCancelled) {
 }
 
 TEST(ParameterServer, WhatAWorkerLosesRunsAgain) {
-  Tasks tasks(2, 1);
+  ServerTasks tasks(2, 1);
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable calls(constant({0.0f}), {.name = "calls"});
   const auto step = function([&](const Tensor& x) { calls.assign_add(x); });
@@ -421,7 +385,7 @@ TEST(ParameterServer, WhatAWorkerLosesRunsAgain) {
 }
 
 TEST(ParameterServer, ALostServerIsNamedWithWhatItHad) {
-  Tasks tasks(1, 2);
+  ServerTasks tasks(1, 2);
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable a(zeros({8}), {.name = "a"}), b(zeros({8}), {.name = "b"});
   const auto step = function([&](const Tensor& x) {
@@ -470,7 +434,7 @@ TEST(ParameterServer, CheckpointsDoNotKnowShards) {
     return [v](const Tensor& x) { v.assign_add(x); };
   };
   {
-    Tasks tasks(
+    ServerTasks tasks(
         1, 2,
         {.variable_partitioner = partitioners::FixedShardsPartitioner(3)});
     const ClusterCoordinator coordinator(tasks.strategy());
@@ -479,7 +443,7 @@ TEST(ParameterServer, CheckpointsDoNotKnowShards) {
     coordinator.join();
     path = train::Checkpoint({{"v", v}}).save((folder / "ckpt").string());
   }
-  Tasks tasks(
+  ServerTasks tasks(
       1, 2, {.variable_partitioner = partitioners::FixedShardsPartitioner(2)});
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable v(zeros({7, 2}), {.name = "v"});
@@ -501,7 +465,7 @@ TEST(ParameterServer, EachWorkerHasItsOwnDataset) {
                {constant({first, first + 1, first + 2})})
         .batch(1);
   });
-  Tasks tasks(2, 1);
+  ServerTasks tasks(2, 1);
   const ClusterCoordinator coordinator(tasks.strategy());
   const auto take = function([](const Tensors& e) { return e[0]; });
   const auto on_chief = [](const InputContext& c) {
@@ -532,8 +496,22 @@ TEST(ParameterServer, EachWorkerHasItsOwnDataset) {
   EXPECT_EQ(coordinator.schedule(take, resource).fetch().item<float>(), 21);
 }
 
+TEST(ParameterServer, RunsReplicasInsideOfFunctions) {
+  ServerTasks tasks(1, 1);
+  const ClusterCoordinator coordinator(tasks.strategy());
+  const Variable v(constant(2.0f), {.name = "v"});
+  const auto replica = function([&](const Tensor& x) { return x * v; });
+  const auto r = coordinator.schedule(
+      [&](const Tensor& x) {
+        return tasks.strategy().reduce(ReduceOp::kSum,
+                                       tasks.strategy().run(replica, x));
+      },
+      constant(3.0f));
+  EXPECT_EQ(r.fetch().item<float>(), 6);
+}
+
 TEST(ParameterServer, WhatCannotBeCutIsNamed) {
-  Tasks tasks(1, 1);
+  ServerTasks tasks(1, 1);
   const ClusterCoordinator coordinator(tasks.strategy());
   const Variable v(constant(1.0f), {.name = "v"});
   try {

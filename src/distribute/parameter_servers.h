@@ -7,6 +7,7 @@
 #define BERTH_DISTRIBUTE_PARAMETER_SERVERS_H_
 
 #include <any>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -157,7 +158,7 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   std::exception_ptr restarted_server();
   void form_again();
   void put_back(const std::shared_ptr<Closure>& closure);
-  void settle(const std::shared_ptr<Closure>& closure);
+  void settle(const std::shared_ptr<Closure>& closure, bool failed);
   void fail_all(std::exception_ptr error);
   void raise_first_error(std::unique_lock<std::mutex>& lock);
   std::exception_ptr loss_of(const TaskLost& lost);
@@ -183,8 +184,10 @@ class ParameterServers : public std::enable_shared_from_this<ParameterServers> {
   int running_ = 0;
   int64_t next_number_ = 0, next_source_ = 0;
   std::exception_ptr first_error_;
+  std::exception_ptr broken_;  // nothing can be scheduled any more
   bool started_ = false, stopping_ = false;
   CoordinatorStatistics statistics_;
+  std::atomic<int> lost_workers_{0};
   std::mutex forming_;
 };
 

@@ -274,7 +274,12 @@ std::vector<cluster::Message> ParameterServers::ask_all(
 }
 
 // The error of a server that was lost; notes that it was.
-std::exception_ptr ParameterServers::loss_of(const TaskLost& lost) {
+std::exception_ptr ParameterServers::loss_of(const TaskLost& error) {
+  // Whoever it was, when it ended the cluster.
+  const auto failure = member_->failure();
+  const bool ended = failure && failure->task.job == "ps";
+  const TaskLost lost =
+      ended ? TaskLost(failure->task, failure->message) : error;
   std::string names;
   int64_t bytes = 0, count = 0;
   for (Server& s : servers_) {

@@ -21,6 +21,15 @@ std::exception_ptr cancelled(const std::string& why) {
       "cancelled, since another scheduled function failed: {}", why)));
 }
 
+// One worker more that is waited for.
+struct Waiting {
+  explicit Waiting(std::atomic<int>& count) : count(count) { ++count; }
+  ~Waiting() { --count; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  std::atomic<int>& count;
+};
+
 std::string text_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -66,6 +75,13 @@ ParameterServers::ParameterServers(std::shared_ptr<cluster::Member> chief,
         "ParameterServerStrategy: this task is {}{}; expected the chief, which "
         "coordinates; workers and servers call distribute::serve()",
         member_->task().str(), where_text(nullptr, site)));
+  }
+  if (options_.max_staleness.value_or(0) < 0 || options_.queue_length < 1) {
+    throw errors::InvalidArgument(fmt::format(
+        "ParameterServerStrategy: max_staleness is {}, queue_length {}{}; "
+        "expected at least 0 and 1",
+        options_.max_staleness.value_or(0), options_.queue_length,
+        where_text(nullptr, site)));
   }
   for (const cluster::TaskId& t : member_->tasks()) {
     if (t.job == "worker") workers_.emplace_back().task = t;
@@ -124,6 +140,7 @@ void ParameterServers::start() {
 
 // After the first error nothing else begins; what runs is waited for.
 void ParameterServers::raise_first_error(std::unique_lock<std::mutex>& lock) {
+  if (broken_) std::rethrow_exception(broken_);
   if (!first_error_) return;
   changed_.wait(lock, [&] { return running_ == 0; });
   const std::exception_ptr error = std::exchange(first_error_, nullptr);
@@ -166,7 +183,7 @@ std::shared_ptr<Closure> ParameterServers::schedule(const ClosureCall& call,
   std::unique_lock lock(mutex_);
   start();
   changed_.wait(lock, [&] {
-    return first_error_ ||
+    return broken_ || first_error_ ||
            static_cast<int64_t>(unfinished_.size()) < options_.queue_length;
   });
   raise_first_error(lock);
@@ -181,7 +198,8 @@ std::shared_ptr<Closure> ParameterServers::schedule(const ClosureCall& call,
 void ParameterServers::join(Site) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return first_error_ || unfinished_.empty(); });
+    changed_.wait(
+        lock, [&] { return broken_ || first_error_ || unfinished_.empty(); });
     raise_first_error(lock);
   }
   std::lock_guard placing(placing_);
@@ -223,11 +241,12 @@ std::shared_ptr<Closure> ParameterServers::take() {
   }
 }
 
-void ParameterServers::settle(const std::shared_ptr<Closure>& closure) {
+void ParameterServers::settle(const std::shared_ptr<Closure>& closure,
+                              bool failed) {
   std::lock_guard lock(mutex_);
   --running_;
   unfinished_.erase(closure->number);
-  ++statistics_.done;
+  ++(failed ? statistics_.failed : statistics_.done);
   changed_.notify_all();
 }
 
@@ -270,9 +289,12 @@ void ParameterServers::serve_worker(int w) {
     try {
       closure->finish(run_on(worker, w, *closure));
     } catch (const TaskLost& e) {
-      if (e.task() == worker.task && !stopping_now()) {
+      const auto failure = member_->failure();
+      const bool server =
+          e.task().job == "ps" || (failure && failure->task.job == "ps");
+      if (e.task() == worker.task && !server && !stopping_now()) {
         lost = true;
-      } else if (e.task().job == "ps") {
+      } else if (server) {
         std::lock_guard placing(placing_);
         error = loss_of(e);
       } else {
@@ -294,12 +316,9 @@ void ParameterServers::serve_worker(int w) {
     } else if (error) {
       fail_all(error);
       closure->fail(error);
-      settle(closure);
-      std::lock_guard lock(mutex_);
-      --statistics_.done;
-      ++statistics_.failed;
+      settle(closure, true);
     } else {
-      settle(closure);
+      settle(closure, false);
     }
   }
 }
@@ -349,8 +368,9 @@ std::exception_ptr ParameterServers::restarted_server() {
 // Until it answers again; false: all is over.
 bool ParameterServers::wait_for_worker(Worker& worker) {
   using Clock = std::chrono::steady_clock;
-  const auto since = Clock::now();
+  auto since = Clock::now();
   auto said = since;
+  const Waiting waiting(lost_workers_);
   for (;;) {
     {
       std::unique_lock lock(mutex_);
@@ -369,6 +389,9 @@ bool ParameterServers::wait_for_worker(Worker& worker) {
     } catch (const errors::Error&) {
       // The cluster cannot be formed again.
       fail_all(std::current_exception());
+      std::lock_guard lock(mutex_);
+      broken_ = std::current_exception();
+      changed_.notify_all();
       return false;
     }
     const auto now = Clock::now();
@@ -378,12 +401,12 @@ bool ParameterServers::wait_for_worker(Worker& worker) {
       std::fprintf(stderr, "ParameterServerStrategy: waiting for %s, %.0f s\n",
                    worker.task.str().c_str(), waited);
     }
-    if (waited > options_.worker_timeout_seconds) {
-      fail_all(std::make_exception_ptr(errors::Unavailable(
-          fmt::format("{} was lost and did not come back within {} s",
-                      worker.task.str(), options_.worker_timeout_seconds))));
-      return false;
-    }
+    if (waited < options_.worker_timeout_seconds) continue;
+    since = now;
+    if (lost_workers_ < num_workers()) continue;  // the others go on
+    fail_all(std::make_exception_ptr(errors::Unavailable(
+        fmt::format("all workers were lost, and none came back within {} s",
+                    options_.worker_timeout_seconds))));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "berth/ops/array.h"
 #include "berth/ops/clip.h"
 #include "berth/ops/math.h"
+#include "distribute/parameter_servers.h"
 #include "keras/layer_state.h"
 #include "keras/training.h"
 #include "op/device_scope.h"
