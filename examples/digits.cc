@@ -13,6 +13,11 @@
 //                                            --resume as well, it goes on
 //   digits --save FILE.safetensors           writes the weights at the end
 //
+//   digits --strategy parameter-server       workers and parameter servers:
+//                                            berth launch --workers 2 --ps 1
+//                                            -- digits --strategy
+//                                            parameter-server
+//
 // With more than one device it trains under a MirroredStrategy.
 
 #include <fmt/format.h>
@@ -42,7 +47,7 @@ struct Options {
   int64_t batch_size = 32;
   bool json = false;
   bool no_download = false;
-  std::string devices, shares = "auto";
+  std::string devices, shares = "auto", strategy = "mirrored";
   std::string save;
   example::Backup backup;
 };
@@ -119,6 +124,9 @@ berth::distribute::MirroredStrategy make_strategy(const Options& o) {
 
 int train(const Options& o) {
   if (!o.devices.empty()) berth::config::set_device_list(o.devices);
+  // Workers and parameter servers stay in here.
+  std::optional<berth::distribute::ParameterServerStrategy> served;
+  if (o.strategy == "parameter-server") served.emplace();
   berth::random::set_seed(o.seed);
   const std::string devices = example::devices_text();
   fmt::print("devices: {}\n", devices);
@@ -132,10 +140,12 @@ int train(const Options& o) {
   const Tensor x_test = pixels(digits.test.x);
   const Tensor y_test = classes(digits.test.y);
 
-  const auto strategy = make_strategy(o);
+  using berth::distribute::Strategy;
+  const Strategy strategy = served ? Strategy(*served) : make_strategy(o);
   const int replicas = strategy.num_replicas_in_sync();
   std::optional<berth::distribute::StrategyGuard> scope;
-  if (replicas > 1) scope.emplace(strategy.core(), berth::Site::here());
+  if (replicas > 1 || served)
+    scope.emplace(strategy.core(), berth::Site::here());
   auto model = make_model(shape[1], shape[2]);
   model.compile({.optimizer = keras::Adam(1e-3),
                  .loss = keras::losses::SparseCategoricalCrossentropy(
@@ -153,7 +163,7 @@ int train(const Options& o) {
   bool shown = false;
   const keras::Callback show_plan{
       .on_train_batch_end = [&](keras::Model& m, int64_t) {
-        if (!shown) example::print_plan(m.train_plan_info());
+        if (!shown && !served) example::print_plan(m.train_plan_info());
         shown = true;
       }};
   std::vector<keras::Callback> callbacks = example::callbacks_of(o.backup);
@@ -205,6 +215,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--devices", o.devices,
                  "device list: CPUx2, CPU[0],CPU[1-3], GPUx2");
+  app.add_option("--strategy", o.strategy,
+                 "mirrored: this process; parameter-server: a cluster")
+      ->check(CLI::IsMember({"mirrored", "parameter-server"}))
+      ->capture_default_str();
   app.add_option("--shares", o.shares,
                  "of each batch: equal, or auto: by speed where devices differ")
       ->check(CLI::IsMember({"auto", "equal"}))
