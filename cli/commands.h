@@ -25,6 +25,7 @@ void add_launch(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_place(CLI::App& program);
 void add_plan(CLI::App& program);
+void add_run(CLI::App& program);
 void add_verify_plan(CLI::App& program);
 void add_worker(CLI::App& program);
 

@@ -7,6 +7,7 @@
 //   berth ops [--device NAME] [--markdown | --json]   what computes what
 //   berth place GRAPH [--devices LIST] ...            what runs where
 //   berth plan FILE [--cluster FILE] ...              what would run best
+//   berth run FILE [--inputs FILE] ...                what a saved function gives
 //   berth verify-plan FILE PLAN                       whether that is so
 //   berth worker [--devices LIST]                     devices for a cluster
 
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
     berth::cli::add_ops(program);
     berth::cli::add_place(program);
     berth::cli::add_plan(program);
+    berth::cli::add_run(program);
     berth::cli::add_verify_plan(program);
     berth::cli::add_worker(program);
     program.parse(argc, argv);

@@ -11,6 +11,7 @@
 #include "berth/errors.h"
 #include "cli/commands.h"
 #include "device/device_manager.h"
+#include "io/written_function.h"
 #include "place/place_text.h"
 
 namespace berth::cli {
@@ -68,6 +69,15 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+std::string read_graph_file(const std::string& path) {
+  try {
+    if (auto text = io::read_function_text(path, path)) return *text;
+  } catch (const errors::Error& e) {
+    throw UsageError(e.what());
+  }
+  return read_file(path);
+}
+
 std::vector<std::string> devices_of_option(const std::string& list) {
   try {
     return devices_of_list(list);
@@ -106,7 +116,7 @@ PlaceInput parse_place_input(const std::string& path, const std::string& bytes,
 
 PlaceInput read_place_input(const std::string& path,
                             const std::string& device_list) {
-  const std::string bytes = read_file(path);
+  const std::string bytes = read_graph_file(path);
   if (device_list.empty()) return parse_place_input(path, bytes);
   return parse_place_input(path, bytes, [&](const GraphText&) {
     return devices_of_option(device_list);

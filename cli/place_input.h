@@ -18,6 +18,10 @@ inline constexpr size_t kMaxGraphBytes = size_t{1} << 30;
 // Returns the contents of a file; "-" is standard input. Throws UsageError.
 std::string read_file(const std::string& path);
 
+// The same of a graph text, which may stand in a file of
+// ConcreteFunction::save(). Throws UsageError.
+std::string read_graph_file(const std::string& path);
+
 struct PlaceInput {
   GraphText text;
   std::vector<std::string> devices;  // full names, in order of preference

@@ -153,7 +153,7 @@ void PlanInputOptions::add_to(CLI::App& command) {
 }
 
 void read_plan_input(const PlanInputOptions& o, PlanInput& input) {
-  const std::string text = read_file(o.file);
+  const std::string text = read_graph_file(o.file);
   const std::string format =
       o.format == "auto" ? guess_format(o.file, text) : o.format;
   if (format == "berth") {

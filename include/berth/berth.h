@@ -37,6 +37,7 @@
 #include "berth/placement_policy.h"
 #include "berth/recompute_grad.h"
 #include "berth/remote.h"
+#include "berth/saved_function.h"
 #include "berth/shape.h"
 #include "berth/site.h"
 #include "berth/strings.h"

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "berth/errors.h"
 #include "io/sha256.h"
 #include "io/testing/loopback_server.h"
 #include "io/testing/temp_dir.h"
