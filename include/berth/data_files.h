@@ -51,6 +51,9 @@ struct FileOptions {
   // A longer record is an error: neither damage nor a small file that inflates
   // to a large one fills the memory.
   int64_t max_record_bytes = int64_t{1} << 28;
+  // Files that are read at once, on threads of their own, a record of each in
+  // turn; 0, 1: one file after the other; AUTOTUNE: as interleave() chooses.
+  int64_t num_parallel_reads = 0;
 };
 
 // Records of TFRecord files: scalar strings. Both checksums are verified.
@@ -71,6 +74,7 @@ struct FixedLengthOptions {
   int64_t header_bytes = 0;  // left out at the start of each file
   int64_t footer_bytes = 0;  // left out at its end
   std::string compression_type = {};
+  int64_t num_parallel_reads = 0;  // as in FileOptions
 };
 
 // Records of `record_bytes` bytes: scalar strings, for io::decode_raw. A file
@@ -141,10 +145,12 @@ struct MakeCsvOptions {
   int64_t prefetch_buffer_size = AUTOTUNE;
   int64_t num_rows_for_inference = 100;  // of the first file; 0: all
   std::string compression_type = {};
+  int64_t num_parallel_reads = 1;  // as in FileOptions
 };
 
 // Batches of CSV files with a header (tf.data.experimental.make_csv_dataset):
-// components are the columns in their order in the file, the label last.
+// components are the columns in their order in the file, the label last, and
+// have their names: element["age"].
 // Columns without defaults get the first dtype that fits the first rows:
 // int32, int64, float32, float64, string_; their empty fields are 0 or "".
 struct CsvBatches {

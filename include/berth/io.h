@@ -174,6 +174,9 @@ struct DecodeOptions {
 struct DecodePngOptions {
   int64_t channels = 0;  // 2: grey with alpha
   int64_t max_pixels = kMostPixels;
+  // uint8; or int32, which has no counterpart in TensorFlow but its uint16:
+  // values from 0 to 65535, those of 8-bit files times 257.
+  DType dtype = uint8;
 };
 struct DecodeJpegOptions {
   int64_t channels = 0;  // 0, 1, 3
@@ -186,7 +189,8 @@ struct DecodeJpegOptions {
   int64_t max_pixels = kMostPixels;    // of the file's picture
 };
 
-// Return uint8 [height, width, channels]. 16-bit PNGs keep their upper bytes.
+// Return uint8 [height, width, channels]. 16-bit PNGs keep their upper bytes,
+// unless dtype says otherwise.
 Tensor decode_png(const Tensor& contents, const DecodePngOptions& options = {},
                   Site site = Site::here());
 Tensor decode_jpeg(const Tensor& contents,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "data/pass_state.h"
 #include "data/row_map.h"
 #include "data/user_call.h"
@@ -111,13 +113,37 @@ std::unique_ptr<ElementStream> MapNode::elements(const Pass& pass) const {
   return parallel_map(*this, pass);
 }
 
+namespace {
+
+constexpr int kLooksAt = 4;  // elements, where lengths may vary
+
+bool any_unknown(const std::vector<TensorSpec>& specs) {
+  return std::any_of(specs.begin(), specs.end(), [](const TensorSpec& s) {
+    return !s.shape.is_fully_defined();
+  });
+}
+
+void open_where_different(const Tensors& element,
+                          std::vector<TensorSpec>* specs) {
+  for (size_t c = 0; c < std::min(element.size(), specs->size()); ++c) {
+    Shape& shape = (*specs)[c].shape;
+    const Shape& other = element[c].shape();
+    for (int d = 0; d < shape.rank() && shape.rank() == other.rank(); ++d) {
+      if (shape[d] != other[d]) shape[d] = kUnknownDim;
+    }
+  }
+}
+
+}  // namespace
+
 const std::vector<TensorSpec>& MapNode::specs() const {
   std::lock_guard lock(mutex_);
   if (specs_) return *specs_;
   auto specs = std::make_unique<std::vector<TensorSpec>>();
   std::stop_source stop;
   Tensors element;
-  if (open({.stop = stop.get_token(), .peek = true})->next(&element)) {
+  const auto pass = open({.stop = stop.get_token(), .peek = true});
+  if (pass->next(&element)) {
     // Batches of unknown size stay so.
     const auto& before = parent().specs();
     const bool unknown =
@@ -126,6 +152,11 @@ const std::vector<TensorSpec>& MapNode::specs() const {
       TensorSpec spec = t.spec();
       if (unknown && spec.shape.rank() > 0) spec.shape[0] = kUnknownDim;
       specs->push_back(std::move(spec));
+    }
+    // Of elements that differ, a few say where.
+    for (int i = 1; i < kLooksAt && any_unknown(before); ++i) {
+      if (!pass->next(&element)) break;
+      open_where_different(element, specs.get());
     }
   }
   specs_ = std::move(specs);

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
 #include "berth/ops/math.h"
 #include "data/collect.h"
+#include "data/map.h"
 #include "data/stack.h"
 #include "data/user_call.h"
 #include "tensor/string_tensor.h"
@@ -188,6 +190,14 @@ void PaddedNode::make(std::span<const Tensors> elements, int64_t first,
   }
 }
 
+// Its shapes are those of the first element.
+bool has_map(const Node& node) {
+  if (dynamic_cast<const MapNode*>(&node)) return true;
+  const auto inputs = node.inputs();
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const Node* n) { return has_map(*n); });
+}
+
 const std::vector<TensorSpec>& PaddedNode::specs() const {
   std::call_once(once_, [&] {
     const auto& before = parent().specs();
@@ -198,6 +208,10 @@ const std::vector<TensorSpec>& PaddedNode::specs() const {
         spec.shape = shapes_[c];
         for (int d = 0; d < spec.shape.rank(); ++d) {
           if (spec.shape[d] < 0) spec.shape[d] = kUnknownDim;
+        }
+      } else if (has_map(parent())) {
+        for (int d = 0; d < spec.shape.rank(); ++d) {
+          spec.shape[d] = kUnknownDim;
         }
       }
       spec.shape = batched(spec.shape, known_size());

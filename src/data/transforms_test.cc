@@ -326,6 +326,38 @@ TEST(Bucket, BatchesSimilarLengths) {
   EXPECT_EQ(shapes, (std::vector<Shape>{{2, 2}, {2, 4}, {2, 7}, {1, 1}}));
 }
 
+// A source whose lengths vary says so; a map of it, too.
+TEST(Map, KnowsWhichLengthsVary) {
+  const auto make = [] {
+    return [i = int64_t{0}]() mutable -> std::optional<Tensors> {
+      if (++i > 4) return std::nullopt;
+      return Tensors{fill({2, i % 3 + 1}, static_cast<double>(i))};
+    };
+  };
+  const Dataset mapped =
+      Dataset::from_generator(make, {{Shape{2, -1}, float32}})
+          .map([](const Tensors& e) -> Tensors {
+            return {e[0] * 2.0, ones({7})};
+          });
+  const auto& specs = mapped.element_spec();
+  EXPECT_EQ(specs[0].shape[0], 2);
+  EXPECT_LT(specs[0].shape[1], 0);
+  EXPECT_EQ(specs[1].shape[0], 7);
+  std::vector<Shape> shapes;
+  for (const Tensors& batch : mapped.bucket_by_sequence_length(
+           [](const Tensors& e) { return e[0].shape()[1]; }, {3, 6}, {2, 2, 2},
+           {.pad_to_bucket_boundary = true})) {
+    shapes.push_back(batch[0].shape());
+    EXPECT_EQ(batch[1].shape()[1], 7);
+  }
+  // Lengths are 2, 3, 1, 2.
+  EXPECT_TRUE(shapes == (std::vector<Shape>{{2, 2, 2}, {1, 2, 2}, {1, 2, 5}}));
+  // What a map of other rows gives may vary: the spec says nothing wrong.
+  const auto padded = lengths({1, 2, 3}).padded_batch(3);
+  EXPECT_LT(padded.element_spec()[0].shape[1], 0);
+  EXPECT_EQ(padded.get_single_element()[0].shape(), (Shape{3, 3}));
+}
+
 TEST(Bucket, PadsToItsBoundary) {
   const auto padded = [](const Numbers& all) {
     std::vector<Shape> shapes;

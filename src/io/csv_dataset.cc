@@ -196,6 +196,9 @@ CsvNode::CsvNode(const char* what, Site site, data::FileNames files,
     if (i < names.size()) format_.fields.back().name = names[i];
     specs_.push_back({Shape{}, columns[i].dtype, {}});
   }
+  if (!names.empty()) {
+    names_ = std::make_shared<const data::Names>(names);
+  }
   select(columns.size(), o);
 }
 

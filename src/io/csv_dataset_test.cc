@@ -193,6 +193,31 @@ TEST(MakeCsvDataset, FindsNamesAndTypes) {
   EXPECT_EQ(column<int>(d.dataset, 5), (std::vector<int>{1, 2, 3}));
 }
 
+TEST(MakeCsvDataset, ElementsHaveTheNamesOfTheColumns) {
+  const TempDir dir;
+  write_file(dir / "a.csv", "age,sold,price\n1,0,2.5\n2,1,3.5\n");
+  write_file(dir / "b.csv", "age,sold,price\n3,1,4.5\n4,0,5.5\n");
+  const data::MakeCsvOptions options{
+      .label_name = "sold", .num_epochs = 1, .shuffle = false};
+  const data::CsvBatches d =
+      data::make_csv_dataset({dir / "*.csv"}, 4, options);
+  EXPECT_EQ(d.dataset.component_names(), d.names);
+  int batches = 0;
+  for (const data::Element& e : d.dataset) {
+    ++batches;
+    EXPECT_EQ(e["age"].to_vector<int>(), (std::vector<int>{1, 2, 3, 4}));
+    EXPECT_EQ(e["sold"].to_vector<int>(), (std::vector<int>{0, 1, 1, 0}));
+    EXPECT_EQ(e.names().back(), "sold");
+  }
+  EXPECT_EQ(batches, 1);
+  data::MakeCsvOptions both = options;
+  both.num_parallel_reads = 2;
+  for (const data::Element& e :
+       data::make_csv_dataset({dir / "*.csv"}, 4, both).dataset) {
+    EXPECT_EQ(e["age"].to_vector<int>(), (std::vector<int>{1, 3, 2, 4}));
+  }
+}
+
 TEST(MakeCsvDataset, ShufflesRepeatsAndSelects) {
   const TempDir dir;
   write_file(dir / "f", "a,b\n1,2\n3,4\n5,6\n");

@@ -24,6 +24,7 @@ class CsvNode : public FileNode {
   std::unique_ptr<data::ElementStream> batches(
       const data::Pass& pass, size_t size, bool drop_remainder) const override;
   const std::vector<TensorSpec>& specs() const override { return specs_; }
+  data::NamesRef names() const override { return names_; }
 
   const CsvFormat& format() const { return format_; }
   bool header() const { return header_; }
@@ -34,6 +35,7 @@ class CsvNode : public FileNode {
   CsvFormat format_;
   bool header_;
   std::vector<TensorSpec> specs_;
+  data::NamesRef names_;
 };
 
 }  // namespace berth::io

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "data/pass_state.h"
+#include "io/text_input.h"
 #include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/text_block.h"
@@ -29,6 +30,36 @@ FileNode::FileNode(const char* what, Site site, data::FileNames files,
                                       "{}",
                                       max_record_bytes, kMostRecordBytes));
   }
+}
+
+data::Dataset read_in_parallel(
+    const char* what, data::FileNames files, int64_t num_parallel_reads,
+    Site site, const std::function<data::Dataset(data::FileNames)>& make) {
+  if (num_parallel_reads == 0 || num_parallel_reads == 1) {
+    return make(std::move(files));
+  }
+  if (num_parallel_reads != data::AUTOTUNE &&
+      (num_parallel_reads < 0 || num_parallel_reads > 4096)) {
+    data::refuse(fmt::format("{} ({}:{})", what, site.file, site.line),
+                 fmt::format("num_parallel_reads is {}; expected 0 to 4096, or "
+                             "data::AUTOTUNE",
+                             num_parallel_reads));
+  }
+  make({});  // refuses options that cannot be
+  const data::Dataset names =
+      files.dataset()
+          ? *files.dataset()
+          : data::Dataset::from_tensor_slices(
+                {make_strings(files.names(),
+                              {static_cast<int64_t>(files.names().size())})},
+                site);
+  return names.interleave(
+      [make, what, site](const Tensors& e) {
+        return make(std::string(scalar_text(e.at(0), what, site)));
+      },
+      {.cycle_length = num_parallel_reads,
+       .num_parallel_calls = num_parallel_reads},
+      site);
 }
 
 FileCursor::FileCursor(const FileNode* node, const data::Pass& pass,

@@ -5,6 +5,7 @@
 #ifndef BERTH_IO_FILE_CURSOR_H_
 #define BERTH_IO_FILE_CURSOR_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,13 @@ class FileCursor {
   std::string name_;                            // of the open file
   std::unique_ptr<WindowReader> reader_;
 };
+
+// What `make` makes of the files, or, with several at once, of each file, a
+// record of each in turn. Throws errors::InvalidArgument, naming `what`, for a
+// number that cannot be.
+data::Dataset read_in_parallel(
+    const char* what, data::FileNames files, int64_t num_parallel_reads,
+    Site site, const std::function<data::Dataset(data::FileNames)>& make);
 
 // Rethrows an error of reading as one of `node`, unless it is that already.
 [[noreturn]] void raise_of(const FileNode& node, const errors::Error& e);

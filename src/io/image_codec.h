@@ -27,8 +27,9 @@ bool looks_like_png(std::string_view bytes);
 bool looks_like_jpeg(std::string_view bytes);
 
 // channels: 0 (the file's) to 4.
+// `wide`: samples are two bytes each, and the room is twice as large.
 void read_png(std::string_view bytes, int channels, int64_t max_pixels,
-              const MakeRoom& room);
+              const MakeRoom& room, bool wide = false);
 
 struct JpegRead {
   int channels = 0;  // 0, 1, 3

@@ -82,6 +82,31 @@ TEST(DecodePng, ReadsEveryColourType) {
             (Pixels{1, 2, 3}));
 }
 
+TEST(DecodePng, GivesSixteenBitsAsInt32) {
+  using namespace std::string_literals;
+  const DecodePngOptions wide{.dtype = int32};
+  const auto values = [&](const std::string& bytes, const DecodePngOptions& o) {
+    const Tensor t = decode_png(constant(bytes), o);
+    EXPECT_EQ(t.dtype(), int32);
+    return t.to_vector<int>();
+  };
+  EXPECT_EQ(values(png(1, 1, 16, 0, "\0\xab\xcd"s), wide),
+            (std::vector<int>{0xabcd}));
+  EXPECT_EQ(values(png(1, 1, 16, 2, "\0\0\x01\xff\xff\x80\0"s), wide),
+            (std::vector<int>{1, 0xffff, 0x8000}));
+  EXPECT_EQ(
+      values(png(1, 1, 16, 0, "\0\xab\xcd"s), {.channels = 4, .dtype = int32}),
+      (std::vector<int>{0xabcd, 0xabcd, 0xabcd, 0xffff}));
+  // Of 8 bits: times 257.
+  EXPECT_EQ(values(png(1, 1, 8, 0, "\0\x12"s), wide),
+            (std::vector<int>{0x1212}));
+  EXPECT_EQ(values(png(1, 1, 8, 0, "\0\x12"s), {.channels = 2, .dtype = int32}),
+            (std::vector<int>{0x1212, 0xffff}));
+  EXPECT_THROW(
+      decode_png(constant(png(1, 1, 8, 0, "\0\x12"s)), {.dtype = float32}),
+      errors::InvalidArgument);
+}
+
 TEST(DecodePng, RefusesDamageAndBombs) {
   const std::string good = png(3, 1, 8, 0, std::string("\0\1\2\3", 4));
   for (size_t n = 0; n < good.size() - 12; ++n) {

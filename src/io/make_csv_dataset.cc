@@ -153,16 +153,16 @@ namespace berth::data {
 
 namespace {
 
-// Moves component `at` to the end.
-Dataset with_last(const Dataset& d, size_t at, size_t count, Site site) {
-  if (at + 1 == count) return d;
+// Moves component `at` to the end; `names` are those of the result.
+Dataset with_last(const Dataset& d, size_t at, NamesRef names, Site site) {
+  if (at + 1 == names->size()) return d;
   return d.map(
-      [at](const Tensors& e) {
+      [at, names = std::move(names)](const Element& e) {
         Tensors out = e;
         std::rotate(out.begin() + static_cast<std::ptrdiff_t>(at),
                     out.begin() + static_cast<std::ptrdiff_t>(at) + 1,
                     out.end());
-        return out;
+        return Element(std::move(out), names);
       },
       {}, site);
 }
@@ -207,8 +207,14 @@ CsvBatches make_csv_dataset(const std::vector<std::string>& file_patterns,
                        .use_quote_delim = o.use_quote_delim,
                        .na_value = o.na_value};
     if (chosen.size() < table.names.size()) options.select_cols = chosen;
-    Dataset rows = make_dataset<io::CsvNode>("make_csv_dataset", site, files,
-                                             columns, options, names);
+    const Dataset rows_of_files =
+        io::read_in_parallel("make_csv_dataset", files, o.num_parallel_reads,
+                             site, [=](FileNames some) {
+                               return make_dataset<io::CsvNode>(
+                                   "make_csv_dataset", site, std::move(some),
+                                   columns, options, names);
+                             });
+    Dataset rows = rows_of_files;
     if (o.shuffle) {
       rows =
           rows.shuffle(o.shuffle_buffer_size, {.seed = o.shuffle_seed}, site);
@@ -217,10 +223,11 @@ CsvBatches make_csv_dataset(const std::vector<std::string>& file_patterns,
     Dataset batches =
         rows.batch(batch_size, {.drop_remainder = o.num_epochs < 0}, site);
     if (label < names.size()) {
-      batches = with_last(batches, label, names.size(), site);
       std::rotate(names.begin() + static_cast<std::ptrdiff_t>(label),
                   names.begin() + static_cast<std::ptrdiff_t>(label) + 1,
                   names.end());
+      batches =
+          with_last(batches, label, std::make_shared<const Names>(names), site);
     }
     if (o.prefetch_buffer_size != 0) {
       batches = batches.prefetch(o.prefetch_buffer_size, site);

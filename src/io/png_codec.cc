@@ -5,6 +5,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 #include <csetjmp>
 #include <cstring>
@@ -30,6 +31,7 @@ struct PngJob {
   png_infop info = nullptr;
   png_uint_32 width = 0, height = 0;
   int channels = 0;
+  bool wide = false;           // 16 bits a sample
   std::string* out = nullptr;  // of a writer
   bool no_memory = false;
 };
@@ -89,9 +91,17 @@ void choose_channels(PngJob* job, int wanted) {
   } else if (!has_alpha && transparent) {
     png_set_tRNS_to_alpha(png);
   } else if (!has_alpha) {
-    png_set_add_alpha(png, depth == 16 ? 0xffff : 0xff, PNG_FILLER_AFTER);
+    png_set_add_alpha(png, depth == 16 || job->wide ? 0xffff : 0xff,
+                      PNG_FILLER_AFTER);
   }
-  if (depth == 16) png_set_strip_16(png);
+  if (job->wide) {
+    png_set_expand_16(png);
+    if constexpr (std::endian::native == std::endian::little) {
+      png_set_swap(png);
+    }
+  } else if (depth == 16) {
+    png_set_strip_16(png);
+  }
   if (job->channels < 3 && !grey) png_set_rgb_to_gray(png, 1, 0.299, 0.587);
   if (job->channels >= 3 && grey) png_set_gray_to_rgb(png);
 }
@@ -114,7 +124,8 @@ bool png_head(PngJob* job, int wanted, int64_t max_pixels) {
   png_set_interlace_handling(job->png);
   png_read_update_info(job->png, job->info);
   const size_t bytes = png_get_rowbytes(job->png, job->info);
-  if (bytes != size_t{job->width} * static_cast<size_t>(job->channels)) {
+  if (bytes != size_t{job->width} * static_cast<size_t>(job->channels) *
+                   (job->wide ? 2 : 1)) {
     png_error(job->png, "its colour type is not supported");
   }
   return true;
@@ -168,14 +179,14 @@ bool looks_like_png(std::string_view bytes) {
 }
 
 void read_png(std::string_view bytes, int channels, int64_t max_pixels,
-              const MakeRoom& room) {
+              const MakeRoom& room, bool wide) {
   if (!looks_like_png(bytes)) {
     throw errors::InvalidArgument(fmt::format(
         "{} bytes do not begin as a PNG does; expected the contents of a PNG "
         "file",
         bytes.size()));
   }
-  PngJob job{.bytes = bytes.data(), .size = bytes.size()};
+  PngJob job{.bytes = bytes.data(), .size = bytes.size(), .wide = wide};
   job.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &job, png_problem,
                                    png_ignore);
   if (job.png == nullptr) throw std::bad_alloc();
@@ -190,7 +201,8 @@ void read_png(std::string_view bytes, int channels, int64_t max_pixels,
   }
   uint8_t* to = room({job.height, job.width, job.channels});
   std::vector<png_bytep> rows(job.height);
-  const size_t stride = size_t{job.width} * static_cast<size_t>(job.channels);
+  const size_t stride =
+      size_t{job.width} * static_cast<size_t>(job.channels) * (wide ? 2 : 1);
   // What libpng leaves out after an error must not be another's memory.
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = to + i * stride;
   if (!png_pixels(&job, rows.data())) png_damaged(job);

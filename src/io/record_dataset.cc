@@ -126,12 +126,18 @@ data::Dataset fixed_length(data::FileNames files, int64_t record_bytes,
   check("record_bytes", record_bytes, 1);
   check("header_bytes", o.header_bytes, 0);
   check("footer_bytes", o.footer_bytes, 0);
-  return data::make_dataset<RecordNode>(
-      "FixedLengthRecordDataset", site, std::move(files),
-      data::FileOptions{o.compression_type, record_bytes},
-      std::make_unique<FixedLengthFormat>(static_cast<size_t>(o.header_bytes),
-                                          static_cast<size_t>(record_bytes),
-                                          static_cast<size_t>(o.footer_bytes)));
+  const char* what = "FixedLengthRecordDataset";
+  return read_in_parallel(
+      what, std::move(files), o.num_parallel_reads, site,
+      [=](data::FileNames some) {
+        return data::make_dataset<RecordNode>(
+            what, site, std::move(some),
+            data::FileOptions{o.compression_type, record_bytes},
+            std::make_unique<FixedLengthFormat>(
+                static_cast<size_t>(o.header_bytes),
+                static_cast<size_t>(record_bytes),
+                static_cast<size_t>(o.footer_bytes)));
+      });
 }
 
 }  // namespace
@@ -141,16 +147,24 @@ namespace berth::data {
 
 TFRecordDataset::TFRecordDataset(FileNames filenames,
                                  const FileOptions& options, Site site)
-    : Dataset(make_dataset<io::RecordNode>(
-          "TFRecordDataset", site, std::move(filenames), options,
-          std::make_unique<io::TFRecordFormat>(
-              static_cast<size_t>(options.max_record_bytes)))) {}
+    : Dataset(io::read_in_parallel(
+          "TFRecordDataset", std::move(filenames), options.num_parallel_reads,
+          site, [=](FileNames some) {
+            return make_dataset<io::RecordNode>(
+                "TFRecordDataset", site, std::move(some), options,
+                std::make_unique<io::TFRecordFormat>(
+                    static_cast<size_t>(options.max_record_bytes)));
+          })) {}
 
 TextLineDataset::TextLineDataset(FileNames filenames,
                                  const FileOptions& options, Site site)
-    : Dataset(make_dataset<io::RecordNode>(
-          "TextLineDataset", site, std::move(filenames), options,
-          std::make_unique<io::TextLineFormat>())) {}
+    : Dataset(io::read_in_parallel(
+          "TextLineDataset", std::move(filenames), options.num_parallel_reads,
+          site, [=](FileNames some) {
+            return make_dataset<io::RecordNode>(
+                "TextLineDataset", site, std::move(some), options,
+                std::make_unique<io::TextLineFormat>());
+          })) {}
 
 FixedLengthRecordDataset::FixedLengthRecordDataset(
     FileNames filenames, int64_t record_bytes,

@@ -185,6 +185,51 @@ TEST(TextLineDataset, CutsAtEveryKindOfLineEnd) {
       errors::ResourceExhausted);
 }
 
+TEST(FileDatasets, ReadSeveralFilesInTurn) {
+  const TempDir dir;
+  write_file(dir / "a", "a1\na2\na3\n");
+  write_file(dir / "b", "b1\n");
+  write_file(dir / "c", "c1\nc2\n");
+  const std::vector<std::string> files{dir / "a", dir / "b", dir / "c"};
+  const Texts one_by_one{"a1", "a2", "a3", "b1", "c1", "c2"};
+  for (const int64_t n : {0, 1}) {
+    EXPECT_EQ(texts(data::TextLineDataset(files, {.num_parallel_reads = n})),
+              one_by_one);
+  }
+  // Two at once: a and b in turn. b ends in a turn of its own, then c takes its
+  // place, as in TensorFlow.
+  const Texts two{"a1", "b1", "a2", "a3", "c1", "c2"};
+  data::TextLineDataset lines(files, {.num_parallel_reads = 2});
+  EXPECT_EQ(texts(lines), two);
+  EXPECT_EQ(texts(lines), two);
+  const auto names = Dataset::from_tensor_slices(
+      {constant(std::vector<std::string>(files), {3})});
+  EXPECT_EQ(texts(data::TextLineDataset(names, {.num_parallel_reads = 2})),
+            two);
+  Texts all = texts(
+      data::TextLineDataset(files, {.num_parallel_reads = data::AUTOTUNE}));
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, one_by_one);
+  write_file(dir / "r", record("x") + record("y"));
+  write_file(dir / "s", record("z"));
+  EXPECT_EQ(texts(data::TFRecordDataset({dir / "r", dir / "s"},
+                                        {.num_parallel_reads = 2})),
+            (Texts{"x", "z", "y"}));
+  write_file(dir / "t", "1234");
+  write_file(dir / "u", "56");
+  EXPECT_EQ(texts(data::FixedLengthRecordDataset({dir / "t", dir / "u"}, 2,
+                                                 {.num_parallel_reads = 2})),
+            (Texts{"12", "56", "34"}));
+  EXPECT_THROW(data::TextLineDataset(files, {.num_parallel_reads = -7}),
+               errors::InvalidArgument);
+  EXPECT_THROW(data::TextLineDataset(
+                   files, {.compression_type = "zip", .num_parallel_reads = 2}),
+               errors::InvalidArgument);
+  EXPECT_TRUE(texts(data::TextLineDataset(std::vector<std::string>{},
+                                          {.num_parallel_reads = 2}))
+                  .empty());
+}
+
 TEST(FixedLengthRecordDataset, LeavesHeaderAndFooterOut) {
   const TempDir dir;
   write_file(dir / "f", "HHabcdefghiF");
