@@ -19,6 +19,7 @@
 #include "berth/image.h"
 #include "berth/io.h"
 #include "berth/keras.h"
+#include "berth/multi_worker.h"
 #include "berth/ops/aliases.h"
 #include "berth/ops/array.h"
 #include "berth/ops/bitwise.h"

@@ -106,6 +106,30 @@ struct ClusterResolver {
   bool alone() const { return spec.tasks().size() <= 1; }
 };
 
+// How a task joins its cluster.
+struct JoinOptions {
+  // Until all tasks are there; every 10 s a line says who is missing and why.
+  double join_timeout_seconds = 3600;
+  double heartbeat_seconds = 1;
+  double dead_after_seconds = 10;     // without a heartbeat
+  double call_timeout_seconds = 600;  // of calls and exchanges by default
+  // Proves that a task is of this cluster; "": BERTH_CLUSTER_SECRET, a file
+  // named by BERTH_CLUSTER_SECRET_FILE, else only loopback addresses are
+  // served and dialled.
+  std::string secret = {};
+  // "auto": tensors on own sockets of the same port, memfd on one host.
+  // "grpc": all traffic on gRPC.
+  std::string transport = "auto";
+  // Files in PEM; all three or none: gRPC by mutual TLS.
+  std::string tls_ca = {}, tls_certificate = {}, tls_key = {};
+  // Which tasks take part; empty: all of the cluster but evaluators.
+  std::vector<TaskId> tasks = {};
+  // A task of such a job that dies is no failure of the cluster: calls to it
+  // throw errors::Unavailable naming it, and it may join again at any time, in
+  // the same generation.
+  std::vector<std::string> elastic_jobs = {};
+};
+
 // Each throws errors::InvalidArgument that quotes the variable and the key, for
 // every mistake that can be seen before anybody connects; the ones of a
 // launcher give an empty cluster when its variables are not set. Parameter

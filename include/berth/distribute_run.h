@@ -125,6 +125,8 @@ struct TracesOf<Function<Signature>> {
   static FunctionCore* get(const Function<Signature>& f) { return &f.core(); }
 };
 
+// Replicas of this task.
+size_t replicas_here(const StrategyCore& core);
 // Throws errors::InvalidArgument unless `value` has one tensor per replica.
 const Tensor& value_of(const PerReplica& value, size_t replica,
                        size_t replicas);
@@ -158,7 +160,7 @@ auto Strategy::run_in_replicas(F& fn, const Args&... args) const {
   constexpr bool kVoid = std::is_void_v<R>;
   using Result = std::conditional_t<kVoid, bool, R>;
 
-  const auto replicas = static_cast<size_t>(num_replicas_in_sync());
+  const size_t replicas = replicas_here(*core());
   ReplicaCall call;
   std::vector<Locals> locals;
   for (size_t r = 0; r < replicas; ++r) {

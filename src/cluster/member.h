@@ -26,30 +26,8 @@ namespace berth::cluster {
 
 using distribute::ClusterResolver;
 using distribute::ClusterSpec;
+using distribute::JoinOptions;
 using distribute::TaskId;
-
-struct JoinOptions {
-  // Until all tasks are there; every 10 s a line says who is missing and why.
-  double join_timeout_seconds = 3600;
-  double heartbeat_seconds = 1;
-  double dead_after_seconds = 10;     // without a heartbeat
-  double call_timeout_seconds = 600;  // of calls and exchanges by default
-  // Proves that a task is of this cluster; "": BERTH_CLUSTER_SECRET, a file
-  // named by BERTH_CLUSTER_SECRET_FILE, else only loopback addresses are
-  // served and dialled.
-  std::string secret = {};
-  // "auto": tensors on own sockets of the same port, memfd on one host.
-  // "grpc": all traffic on gRPC.
-  std::string transport = "auto";
-  // Files in PEM; all three or none: gRPC by mutual TLS.
-  std::string tls_ca = {}, tls_certificate = {}, tls_key = {};
-  // Which tasks take part; empty: all of the cluster but evaluators.
-  std::vector<TaskId> tasks = {};
-  // A task of such a job that dies is no failure of the cluster: calls to it
-  // throw errors::Unavailable naming it, and it may join again at any time, in
-  // the same generation.
-  std::vector<std::string> elastic_jobs = {};
-};
 
 // Why a cluster ended.
 struct Failure {

@@ -114,6 +114,8 @@ struct FakeCluster::State {
   std::map<std::pair<TaskId, std::string>, Handler> handlers;
   std::vector<std::function<void(const Failure&)>> listeners;
   std::set<TaskId> dropped;
+  uint64_t generation = 1;
+  int forming = 0;  // tasks that wait for the next generation
 
   // With the lock held.
   void check_reachable(const TaskId& from, const TaskId& to) const {
@@ -219,6 +221,10 @@ class FakeCluster::FakeExchange final : public Exchange {
   std::map<int, fake::Bytes> meet(const void* data, size_t bytes,
                                   const Tag& tag) {
     std::unique_lock lock(state_.mutex);
+    state_.check();
+    if (std::exchange(generation_, state_.generation) != state_.generation) {
+      sequence_.clear();
+    }
     const std::string key =
         fmt::format("{}/{}", tag.channel, sequence_[tag.channel]++);
     State::Meeting& m = state_.meetings[key];
@@ -244,6 +250,7 @@ class FakeCluster::FakeExchange final : public Exchange {
   State& state_;
   const int rank_, size_;
   std::map<std::string, int64_t> sequence_;
+  uint64_t generation_ = 1;
 };
 
 class FakeCluster::FakeMember final : public Member {
@@ -275,7 +282,10 @@ class FakeCluster::FakeMember final : public Member {
   int rank() const override { return rank_; }
   int num_ranks() const override { return num_ranks_; }
   bool is_coordinator() const override { return task_ == spec_.coordinator(); }
-  uint64_t generation() const override { return 1; }
+  uint64_t generation() const override {
+    std::lock_guard lock(state_->mutex);
+    return state_->generation;
+  }
   bool same_host(const TaskId&) const override { return true; }
 
   void barrier(const std::string& name, double) override {
@@ -324,8 +334,20 @@ class FakeCluster::FakeMember final : public Member {
     fn(f);
   }
   void leave(double) override {}
+  // When all tasks have called it.
   void form_again(double, bool) override {
-    throw errors::Unimplemented("FakeCluster does not form anew");
+    std::unique_lock lock(state_->mutex);
+    const uint64_t before = state_->generation;
+    if (++state_->forming == static_cast<int>(tasks_.size())) {
+      state_->forming = 0;
+      ++state_->generation;
+      state_->failure.reset();
+      state_->meetings.clear();
+      state_->arrived.clear();
+      state_->changed.notify_all();
+    }
+    state_->changed.wait(lock, [&] { return state_->generation != before; });
+    rounds_.clear();
   }
 
   void serve(const std::string& service, Handler handler) override {

@@ -7,6 +7,7 @@
 
 #include "berth/errors.h"
 #include "collective/between.h"
+#include "collective/between_tasks.h"
 #include "collective/shared_memory.h"
 #include "device/memory_space.h"
 #include "tensor/variable_state.h"
@@ -249,6 +250,7 @@ void lower_in_turn(Emit& emit, std::vector<Packer::Packed*> list) {
 }  // namespace
 
 void lower_collectives(Graph& graph, double timeout_seconds) {
+  lower_between_tasks(graph, timeout_seconds);
   Packer packer(graph);
   auto packed = packer.run();
   if (packed.empty()) return;

@@ -9,6 +9,7 @@
 #include "berth/ops/math.h"
 #include "device/device_manager.h"
 #include "distribute/strategy_core.h"
+#include "distribute/task_meetings.h"
 #include "function/control_flow.h"
 #include "op/device_scope.h"
 #include "ops/op_call.h"
@@ -39,10 +40,11 @@ void check_outside(const char* what, const char* instead) {
 
 void check_count(const PerReplica& value, const StrategyCore& core,
                  const char* what) {
-  if (static_cast<int>(value.size()) == core.num_replicas()) return;
+  if (static_cast<int>(value.size()) == core.num_here()) return;
   throw errors::InvalidArgument(fmt::format(
-      "{}: values of {} replicas, the {} has {}{}; expected one per replica",
-      what, value.size(), core.name(), core.num_replicas(), where_text()));
+      "{}: values of {} replicas, the {} has {}{}{}; expected one per replica",
+      what, value.size(), core.name(), core.num_here(),
+      core.link() ? " in this task" : "", where_text()));
 }
 
 // Of equal shapes, which are not broadcast: the last, smaller batch of a
@@ -79,14 +81,21 @@ Tensor length_of(const Tensor& t, int64_t axis, const Tensor& like, Site site) {
   return math::cast(berth::shape(t, int32, site)[{axis}], like.dtype(), site);
 }
 
-// `replicas`: by value, the devices where each is.
+// `values` are those of the replicas of this task; null core: there is one
+// value, not one per replica.
 Tensor reduced(ReduceOp op, const Tensors& values, std::optional<int64_t> axis,
+               StrategyCore* core,
                const std::vector<std::vector<Device*>>& replicas, Site site) {
+  const auto over_tasks = [&](const Tensor& t) {
+    return core != nullptr ? sum_over_tasks(*core, t) : t;
+  };
   if (!axis) {
-    const Tensor sum = summed(values);
+    const Tensor sum = over_tasks(summed(values));
     if (op == ReduceOp::kSum) return sum;
-    return math::divide(
-        sum, scalar_like(sum, static_cast<double>(values.size())), site);
+    const double count = core != nullptr && core->link()
+                             ? core->num_replicas()
+                             : static_cast<double>(values.size());
+    return math::divide(sum, scalar_like(sum, count), site);
   }
   Tensors sums, lengths;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -104,8 +113,9 @@ Tensor reduced(ReduceOp op, const Tensors& values, std::optional<int64_t> axis,
           length_of(v, *axis < 0 ? *axis + rank : *axis, sums[0], site));
     }
   }
-  const Tensor sum = summed(sums);
-  return op == ReduceOp::kSum ? sum : math::divide(sum, summed(lengths), site);
+  const Tensor sum = over_tasks(summed(sums));
+  if (op == ReduceOp::kSum) return sum;
+  return math::divide(sum, over_tasks(summed(lengths)), site);
 }
 
 }  // namespace
@@ -116,7 +126,8 @@ Tensor Strategy::reduce(ReduceOp op, const PerReplica& value,
   check_outside("reduce", "all_reduce");
   check_count(value, *core_, "reduce");
   const OnDevice on(&meeting_place(*core_));
-  return reduced(op, value.values(), axis, core_->replicas(), site);
+  return reduced(op, value.values(), axis, core_.get(), core_->replicas(),
+                 site);
 }
 
 Tensor Strategy::reduce(ReduceOp op, const Tensor& value,
@@ -131,7 +142,7 @@ Tensor Strategy::reduce(ReduceOp op, const Tensor& value,
         n, where_text()));
   }
   if (!axis) return value;
-  return reduced(op, {value}, axis, core_->replicas(), site);
+  return reduced(op, {value}, axis, nullptr, core_->replicas(), site);
 }
 
 Tensor Strategy::gather(const PerReplica& value, int64_t axis,
@@ -148,7 +159,9 @@ Tensor Strategy::gather(const PerReplica& value, int64_t axis,
     }
     parts.push_back(fetched(v));
   }
-  return concat(parts, axis, site);
+  const Tensor mine = concat(parts, axis, site);
+  if (!core_->link()) return mine;
+  return gather_over_tasks(*core_, mine, axis < 0 ? axis + mine.rank() : axis);
 }
 
 void Strategy::update(const Variable& v, const std::function<void(Tensor)>& fn,

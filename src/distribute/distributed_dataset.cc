@@ -26,7 +26,7 @@ struct DistributedDataset::Iterator::Impl {
   bool begun = false, ended = false;
 
   size_t replicas() const {
-    return static_cast<size_t>(state->core->num_replicas());
+    return static_cast<size_t>(state->core->num_here());
   }
   std::optional<std::vector<Tensors>> cut();
   std::optional<std::vector<Tensors>> collect();
@@ -81,18 +81,21 @@ std::optional<std::vector<Tensors>> DistributedDataset::Iterator::Impl::cut() {
   Tensors element;
   if (!source.next(element)) return std::nullopt;
   const int64_t batch = examples_in(element);
-  if (!begun && batch < static_cast<int64_t>(replicas())) {
+  if (!begun && batch < int64_t{state->core->num_replicas()}) {
     throw errors::InvalidArgument(fmt::format(
         "a distributed dataset{}: the first batch has {} examples for {} "
         "replicas; expected at least one each: its batch size is that of all "
         "replicas together",
-        where_text(nullptr, state->site), batch, replicas()));
+        where_text(nullptr, state->site), batch, state->core->num_replicas()));
   }
   std::vector<Tensors> parts;
   int64_t begin = 0;
+  int replica = 0;
   for (const int64_t count : state->core->examples(batch)) {
-    Tensors& part = parts.emplace_back();
-    for (const Tensor& t : element) part.push_back(rows(t, begin, count));
+    if (state->core->tasks().is_here(replica++)) {
+      Tensors& part = parts.emplace_back();
+      for (const Tensor& t : element) part.push_back(rows(t, begin, count));
+    }
     begin += count;
   }
   return parts;
@@ -160,7 +163,11 @@ DistributedDataset Strategy::experimental_distribute_dataset(
 DistributedDataset Strategy::distribute_datasets_from_function(
     const std::function<data::Dataset(const InputContext&)>& fn,
     Site site) const {
-  const InputContext context{.num_replicas_in_sync = num_replicas_in_sync()};
+  const TaskPart& tasks = core_->tasks();
+  const InputContext context{
+      .num_replicas_in_sync = num_replicas_in_sync(),
+      .num_input_pipelines = tasks.several() ? tasks.ranks() : 1,
+      .input_pipeline_id = tasks.rank};
   return DistributedDataset(std::make_shared<DistributedDataset::State>(
       DistributedDataset::State{core_, fn(context), false, site}));
 }

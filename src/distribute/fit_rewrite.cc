@@ -6,6 +6,7 @@
 
 #include "base/diagnostics.h"
 #include "distribute/share_mover.h"
+#include "distribute/task_agreement.h"
 
 namespace berth::distribute {
 
@@ -44,12 +45,13 @@ FitRewrite::FitRewrite(std::shared_ptr<StrategyCore> core,
     : core_(std::move(core)),
       options_(options),
       mover_(options.balances && core_->options().shares.automatic() &&
-                     core_->num_replicas() > 1
+                     core_->num_replicas() > 1 && !core_->link()
                  ? std::make_unique<ShareMover>(core_)
                  : nullptr) {}
 FitRewrite::~FitRewrite() = default;
 
 void FitRewrite::apply(Graph& graph) const {
+  if (core_->link() && options_.agrees) agree_on_step(*core_->link(), graph);
   SplitReport report = split_batch(graph, plan());
   const auto busy =
       std::count_if(report.examples.begin(), report.examples.end(),
@@ -67,6 +69,7 @@ SplitReport FitRewrite::report() const {
 SplitPlan FitRewrite::plan() const {
   SplitPlan plan = core_->split_plan();
   if (options_.slices > 0) plan.slices = options_.slices;
+  if (core_->link() && !options_.agrees) plan.tasks.link = TaskPart::kNoLink;
   return plan;
 }
 

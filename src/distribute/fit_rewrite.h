@@ -21,6 +21,9 @@ class ShareMover;  // distribute/share_mover.h
 struct FitRewriteOptions {
   int slices = 0;         // of the model; 0: as the strategy says
   bool balances = false;  // of automatic shares, moves slices between runs
+  // Of several tasks: they compile at the same time, and agree on the step.
+  // False: nothing will run.
+  bool agrees = false;
 };
 
 class FitRewrite final : public GraphRewrite {

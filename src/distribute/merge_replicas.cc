@@ -13,6 +13,7 @@
 #include "berth/ops/array.h"
 #include "device/device_manager.h"
 #include "distribute/replica_places.h"
+#include "distribute/task_meetings.h"
 #include "function/control_flow.h"
 #include "graph/body.h"
 #include "graph/replay.h"
@@ -61,8 +62,11 @@ struct Cursor {
 
 class Merger {
  public:
-  Merger(const std::vector<ReplicaTrace>& traces, const SplitPlan& plan)
-      : plan_(plan), places_(plan) {
+  Merger(const std::vector<ReplicaTrace>& traces, StrategyCore& core,
+         const std::vector<int64_t>& examples)
+      : plan_(core.plan_here()),
+        places_(plan_),
+        tasks_(core, traces.front().graph, examples) {
     for (const ReplicaTrace& t : traces) {
       cursors_.emplace_back(t, static_cast<int>(cursors_.size()));
     }
@@ -199,6 +203,10 @@ class Merger {
     as.replica = -1;
     as.requested.clear();
     const NodeContext context(as, -1);
+    if (tasks_.several()) {
+      return tasks_.reduce(cursors_.front().at, pieces,
+                           input(cursors_.front(), i).spec(), attrs.get());
+    }
     return call_list(op, pieces, attrs.get());
   }
 
@@ -225,6 +233,14 @@ class Merger {
   void all_gather() {
     Tensors parts;
     for (const Cursor& c : cursors_) parts.push_back(input(c, 0));
+    if (tasks_.several()) {
+      const NodeContext context(like(cursors_.front(), 0), -1);
+      const Tensor mine =
+          parts.size() == 1 ? parts[0] : concat(parts, axis(), t_state.site);
+      const Tensor all = tasks_.gather(cursors_.front().at, mine, axis());
+      for (Cursor& c : cursors_) c.replay.values(c.at) = {all};
+      return;
+    }
     std::vector<Tensor> gathered(cursors_.size());
     for (const int r : places_.firsts()) {
       const NodeContext context(like(cursors_.front(), r), -1);
@@ -242,6 +258,7 @@ class Merger {
     const Tensors sums = reduced(0);
     Tensors parts;
     for (const Cursor& c : cursors_) parts.push_back(input(c, 1));
+    if (tasks_.several()) return cut_of_gathered(sums, parts);
     for (Cursor& c : cursors_) {
       Tensors in = {sums[static_cast<size_t>(c.replica)]};
       in.insert(in.end(), parts.begin(), parts.end());
@@ -252,10 +269,41 @@ class Merger {
     }
   }
 
+  // Each replica's rows of the gradient of what all tasks gathered.
+  void cut_of_gathered(const Tensors& sums, const Tensors& parts) {
+    static const OpDef& slice = op_named("Slice");
+    const auto along = static_cast<int>(axis());
+    int64_t at = tasks_.rows_before(parts, along);
+    for (Cursor& c : cursors_) {
+      const auto r = static_cast<size_t>(c.replica);
+      const Shape& shape = parts[r].shape();
+      std::vector<int64_t> begin(static_cast<size_t>(shape.rank()), 0);
+      begin[static_cast<size_t>(along)] = at;
+      const AttrsRef attrs(
+          {{"begin", begin},
+           {"size", std::vector<int64_t>(shape.begin(), shape.end())}});
+      const NodeContext context(like(c, c.replica), -1);
+      c.replay.values(c.at) = {call1(slice, sums[r], attrs.get())};
+      at += shape[along];
+    }
+  }
+
   void first_value() {
     const Cursor* first = &cursors_.front();
     for (const Cursor& c : cursors_) {
       if (first->trace.empty && !c.trace.empty) first = &c;
+    }
+    if (tasks_.several()) {
+      const Cursor& mine = cursors_.front();
+      const NodeContext context(like(mine, 0), -1);
+      Tensors pieces;
+      if (tasks_.has_first()) pieces = {input(*first, 0)};
+      const Tensors values =
+          tasks_.reduce(mine.at, pieces, input(mine, 0).spec(), nullptr);
+      for (Cursor& c : cursors_) {
+        c.replay.values(c.at) = {values[static_cast<size_t>(c.replica)]};
+      }
+      return;
     }
     for (Cursor& c : cursors_) c.replay.values(c.at) = {input(*first, 0)};
   }
@@ -287,7 +335,13 @@ class Merger {
       }
     }
     Replay replay(graph, args);
-    for (int32_t i = 0; i < graph.size(); ++i) run_in_call(graph, i, replay);
+    for (int32_t i = 0; i < graph.size(); ++i) {
+      if (tasks_.several() && TaskMeetings::is_meeting(graph[i])) {
+        replay.run(i, tasks_.in_call(cursors_.front().at, graph[i]));
+      } else {
+        run_in_call(graph, i, replay);
+      }
+    }
     for (Cursor& c : cursors_) c.replay.values(c.at) = replay.outputs();
   }
 
@@ -341,16 +395,18 @@ class Merger {
     return t;
   }
 
-  const SplitPlan& plan_;
+  const SplitPlan plan_;  // of this task
   const ReplicaPlaces places_;
+  TaskMeetings tasks_;
   std::list<Cursor> cursors_;
 };
 
 }  // namespace
 
 std::vector<Tensors> merge_replicas(std::vector<ReplicaTrace> replicas,
-                                    const SplitPlan& plan) {
-  return Merger(replicas, plan).run();
+                                    StrategyCore& core,
+                                    const std::vector<int64_t>& examples) {
+  return Merger(replicas, core, examples).run();
 }
 
 }  // namespace berth::distribute

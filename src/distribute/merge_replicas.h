@@ -13,7 +13,7 @@
 
 #include <vector>
 
-#include "distribute/split_batch.h"
+#include "distribute/strategy_core.h"
 #include "graph/graph.h"
 
 namespace berth::distribute {
@@ -31,8 +31,12 @@ struct ReplicaTrace {
 // lines, when replicas meet in different order or write different variables,
 // errors::Unimplemented for a write of a shared variable in cond() or
 // while_loop().
+// `replicas` are those of this task; where replicas of others take part come
+// _TaskReduce and _TaskGather, numbered alike in all tasks. `examples`: of the
+// replicas of all tasks, empty when nobody says.
 std::vector<Tensors> merge_replicas(std::vector<ReplicaTrace> replicas,
-                                    const SplitPlan& plan);
+                                    StrategyCore& core,
+                                    const std::vector<int64_t>& examples);
 
 }  // namespace berth::distribute
 

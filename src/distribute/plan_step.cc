@@ -123,10 +123,23 @@ double adding_us(const Plan& plan, const PlanPrediction& p, int32_t device) {
   return us;
 }
 
+constexpr const char* kBetweenTasks = "between tasks";
+
+// What a task sends in an exchange, at least: a ring's volume.
+int64_t task_bytes(const Node& n) {
+  const auto ranks = n.op->attr<int64_t>(n.attrs.get(), "ranks");
+  int64_t bytes = 0;
+  for (const OutSpec& o : n.outputs) {
+    bytes += o.shape.num_elements() * static_cast<int64_t>(size_of(o.dtype));
+  }
+  return 2 * (ranks - 1) * bytes / ranks;
+}
+
 // What devices send each other where a library of theirs adds (between.h).
 int64_t library_bytes(const Graph& graph) {
   int64_t bytes = 0;
   for (const Node& n : graph.nodes) {
+    if (n.op->name() == "_TaskEnd") bytes += task_bytes(n);
     if (n.op->name() != "_AllReduceStart") continue;
     const auto ranks = n.op->attr<int64_t>(n.attrs.get(), "ranks");
     bytes += 2 * (ranks - 1) * n.outputs[0].shape.num_elements() *
@@ -178,9 +191,12 @@ class Planner {
     const auto rows = work_of(*made.plan, *made.placed).report.devices;
     for (size_t r = 0; r < core_->replicas().size(); ++r) {
       StrategyPlan::ReplicaShare share;
-      share.replica = static_cast<int>(r);
-      if (r < report.examples.size()) share.examples = report.examples[r];
-      if (r < shares.size()) share.slices = shares[r];
+      const size_t of_all = r + static_cast<size_t>(core_->first_here());
+      share.replica = static_cast<int>(of_all);
+      if (of_all < report.examples.size()) {
+        share.examples = report.examples[of_all];
+      }
+      if (of_all < shares.size()) share.slices = shares[of_all];
       for (const Device* d : core_->replicas()[r]) {
         share.devices.push_back(d->str());
         if (known) add_times(*made.plan, p, d->str(), share);
@@ -280,20 +296,23 @@ std::vector<StrategyPlan::Bucket> buckets_of(
   size_t replicas = 0;
   for (int32_t i = 0; i < graph.size(); ++i) {
     const Node& n = graph[i];
-    if (n.op->name() != "_AllReduce") continue;
+    const bool tasks = n.op->name() == "_TaskReduce";
+    if (n.op->name() != "_AllReduce" && !tasks) continue;
     // Other results update the mirrors of the same variables.
     const std::vector<std::string> names = updates({i, 0});
     if (names.empty()) continue;
     const OutSpec& spec = n.outputs[0];
     const int64_t bytes =
         spec.shape.num_elements() * static_cast<int64_t>(size_of(spec.dtype));
-    std::string algorithm = n.op->attr<std::string>(n.attrs.get(), "algorithm");
+    std::string algorithm =
+        tasks ? kBetweenTasks
+              : n.op->attr<std::string>(n.attrs.get(), "algorithm");
     ordered =
         !n.op->attr<std::vector<int64_t>>(n.attrs.get(), "starts").empty();
     replicas = n.outputs.size();
     library = library && replicas == devices.size() &&
               share_library(devices, spec.dtype);
-    if (one_memory) algorithm = "shared memory";
+    if (one_memory && !tasks) algorithm = "shared memory";
     if (buckets.empty() || buckets.back().algorithm != algorithm ||
         buckets.back().bytes + bytes > pack_bytes) {
       buckets.push_back({{}, 0, algorithm});
@@ -303,7 +322,7 @@ std::vector<StrategyPlan::Bucket> buckets_of(
                                     names.begin(), names.end());
   }
   for (StrategyPlan::Bucket& b : buckets) {
-    if (one_memory) continue;
+    if (one_memory || b.algorithm == kBetweenTasks) continue;
     b.algorithm = choose_algorithm(b.algorithm, {.bytes = b.bytes,
                                                  .givers = replicas,
                                                  .takers = replicas,

@@ -174,7 +174,7 @@ std::shared_ptr<Callable> Replica::traced_merge(const MergeFn& fn,
   const std::vector<int64_t>& n = group_.examples;
   const bool equal =
       std::equal(n.begin() + (n.empty() ? 0 : 1), n.end(), n.begin());
-  for (int r = 0; r < group_.size(); ++r) {
+  for (int r = 0; r < group_.num_here(); ++r) {
     for (size_t a = 0; a < args.size(); ++a) {
       TensorSpec spec = args[a].spec();
       for (int d = 0; d < spec.shape.rank(); ++d) {
@@ -196,17 +196,17 @@ Tensors Replica::merge_call(const MergeFn& fn, const Tensors& args) {
   if (group_.size() == 1) return call_here(fn, args);
   const size_t number = merges_++;
   if (number == group_.merges.size()) {
-    if (id_ > 0) {
+    if (id_ > group_.first_here()) {
       throw errors::InvalidArgument(fmt::format(
-          "replica {} calls merge_call(){} more often than replica 0, {} "
+          "replica {} calls merge_call(){} more often than replica {}, {} "
           "times; expected the same calls in all replicas",
-          id_, where_text(), number));
+          id_, where_text(), group_.first_here(), number));
     }
     group_.merges.push_back(traced_merge(fn, args));
   }
   const std::shared_ptr<Callable>& f = group_.merges[number];
   const size_t wanted =
-      f->input_specs().size() / static_cast<size_t>(group_.size());
+      f->input_specs().size() / static_cast<size_t>(group_.num_here());
   if (args.size() != wanted) {
     throw errors::InvalidArgument(fmt::format(
         "replica {} calls merge_call(){} with {} values, replica 0 with {}; "

@@ -29,14 +29,18 @@ using MergeFn =
 // What the replicas of one run() have in common.
 struct ReplicaGroup {
   std::shared_ptr<StrategyCore> core;
-  // Examples by replica, -1 when nobody knows; empty: no argument says.
+  // Examples by replica, of all tasks, -1 when nobody knows; empty: no argument
+  // says.
   std::vector<int64_t> examples;
   // What means of losses divide by, in the order of their calls.
   std::vector<double> means;
   // The functions of merge_call(), traced in the first replica, in order.
   std::vector<std::shared_ptr<Callable>> merges;
 
+  // Replicas of all tasks; of this one, and the first of these.
   int size() const { return core->num_replicas(); }
+  int num_here() const { return core->num_here(); }
+  int first_here() const { return core->first_here(); }
   // True for a replica that has no examples while others have some.
   bool is_empty(int replica) const;
 };

@@ -5,6 +5,7 @@
 // whoever is being traced.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -12,6 +13,8 @@
 #include "berth/errors.h"
 #include "distribute/merge_replicas.h"
 #include "distribute/replica.h"
+#include "distribute/task_agreement.h"
+#include "distribute/task_link.h"
 #include "exec/deadline.h"
 #include "function/control_flow.h"
 #include "graph/tracer.h"
@@ -20,6 +23,10 @@
 namespace berth::distribute {
 
 namespace internal {
+
+size_t replicas_here(const StrategyCore& core) {
+  return static_cast<size_t>(core.num_here());
+}
 
 const Tensor& value_of(const PerReplica& value, size_t replica,
                        size_t replicas) {
@@ -59,7 +66,32 @@ constexpr int kManyTraces = 5;
 struct Context {
   const std::shared_ptr<StrategyCore>& core;
   const ReplicaCall& call;
+  std::vector<int64_t> examples;  // of the replicas of all tasks
 };
+
+int64_t examples_in(const Tensors& args, const ReplicaCall& call) {
+  const Tensor& t = args[static_cast<size_t>(call.split)];
+  return t.rank() > 0 ? t.shape()[0] : 1;
+}
+
+// How many examples each replica has, in all tasks: what each traces follows
+// from it.
+std::vector<int64_t> examples_of_all(StrategyCore& core,
+                                     const ReplicaCall& call) {
+  if (call.split < 0 || !core.link()) return {};
+  std::vector<int64_t> all(static_cast<size_t>(core.num_replicas()));
+  std::vector<int64_t> mine, bytes;
+  for (const Tensors& args : call.args) mine.push_back(examples_in(args, call));
+  const std::vector<int>& first = core.tasks().first;
+  for (size_t r = 0; r + 1 < first.size(); ++r) {
+    bytes.push_back(int64_t{first[r + 1] - first[r]} * 8);
+  }
+  core.link()->member().exchange().all_gather(mine.data(), bytes, all.data(),
+                                              {.channel = "run",
+                                               .what = "examples of run()",
+                                               .step = core.link()->step()});
+  return all;
+}
 
 ReplicaTrace trace_replica(ReplicaGroup& group, int r, const Tensors& args,
                            const ReplicaCall& call, const Tracer* outer,
@@ -70,7 +102,7 @@ ReplicaTrace trace_replica(ReplicaGroup& group, int r, const Tensors& args,
   for (const Tensor& t : args) symbolic.push_back(tracer.add_arg(t.spec()));
   tracer.start();
   const Replica replica(group, r, tracer);
-  const Tensors results = call.fn(r, symbolic, structure);
+  const Tensors results = call.fn(r - group.first_here(), symbolic, structure);
   ReplicaTrace trace;
   trace.graph = tracer.finish(results);
   trace.args = args;
@@ -83,19 +115,20 @@ ReplicaTrace trace_replica(ReplicaGroup& group, int r, const Tensors& args,
 // Traces all replicas and replays them into the trace that is open. `leaves`
 // are the arguments of replica 0, then of replica 1, ...
 Tensors trace_all(void* context, const Tensors& leaves, std::any* structure) {
-  const auto& [core, call] = *static_cast<const Context*>(context);
-  const auto replicas = static_cast<size_t>(core->num_replicas());
+  const Context& context_of = *static_cast<const Context*>(context);
+  const auto& [core, call, examples] = context_of;
+  const auto replicas = static_cast<size_t>(core->num_here());
   const size_t num_args = leaves.size() / replicas;
   ReplicaGroup group;
   group.core = core;
+  group.examples = context_of.examples;
   std::vector<Tensors> args;
   for (size_t r = 0; r < replicas; ++r) {
     const auto first =
         leaves.begin() + static_cast<std::ptrdiff_t>(r * num_args);
     args.emplace_back(first, first + static_cast<std::ptrdiff_t>(num_args));
-    if (call.split >= 0) {
-      const Tensor& t = args[r][static_cast<size_t>(call.split)];
-      group.examples.push_back(t.rank() > 0 ? t.shape()[0] : 1);
+    if (call.split >= 0 && !core->link()) {
+      group.examples.push_back(examples_in(args[r], call));
     }
   }
   const NoDeviceScope no_scope;
@@ -103,8 +136,9 @@ Tensors trace_all(void* context, const Tensors& leaves, std::any* structure) {
   std::vector<ReplicaTrace> traces;
   for (size_t r = 0; r < replicas; ++r) {
     std::any of_replica;
-    traces.push_back(trace_replica(group, static_cast<int>(r), args[r], call,
-                                   outer, r == 0 ? structure : &of_replica));
+    traces.push_back(
+        trace_replica(group, core->first_here() + static_cast<int>(r), args[r],
+                      call, outer, r == 0 ? structure : &of_replica));
     const size_t made = traces[r].graph.outputs.size();
     const size_t wanted = traces[0].graph.outputs.size();
     if (made == wanted) continue;
@@ -113,9 +147,10 @@ Tensors trace_all(void* context, const Tensors& leaves, std::any* structure) {
         "replica 0{}; expected equally many",
         made, r, wanted, where_text()));
   }
+  if (core->link()) agree_on_meetings(*core->link(), traces[0].graph);
   Tensors all;
   for (Tensors& results :
-       merge_replicas(std::move(traces), core->split_plan())) {
+       merge_replicas(std::move(traces), *core, group.examples)) {
     std::move(results.begin(), results.end(), std::back_inserter(all));
   }
   return all;
@@ -151,25 +186,35 @@ std::vector<Tensors> run_replicas(const std::shared_ptr<StrategyCore>& core,
                                   const ReplicaCall& call,
                                   std::shared_ptr<const std::any>* structure) {
   check_context(*core);
-  const auto replicas = static_cast<size_t>(core->num_replicas());
+  const auto replicas = static_cast<size_t>(core->num_here());
   Tensors leaves, results;
   for (const Tensors& args : call.args) {
     leaves.insert(leaves.end(), args.begin(), args.end());
   }
-  Context context{core, call};
+  Context context{core, call, examples_of_all(*core, call)};
   const FunctionCore::Body body{&context, &trace_all,
                                 static_cast<int>(replicas)};
   // Whose trace it is; shares do not matter.
   const std::string fixed =
-      fmt::format("run {} {} {}", core->serial(), call.split, call.fixed);
+      fmt::format("run {} {} {} {} {}", core->serial(), call.split, call.fixed,
+                  fmt::join(context.examples, ","),
+                  core->link() ? core->link()->member().generation() : 0);
   const NoDeviceScope no_scope;
   const DeadlineScope in_time(core->options().communication.timeout_seconds);
-  if (call.traces != nullptr) {
-    call.traces->call(leaves, fixed, body, &results, structure, t_state.site);
-  } else {
-    FunctionCore once({.name = "run"});
-    once.call(leaves, fixed, body, &results, structure, t_state.site);
-    if (!tracing()) lint_traces(call);
+  const auto call_it = [&] {
+    if (call.traces != nullptr) {
+      call.traces->call(leaves, fixed, body, &results, structure, t_state.site);
+    } else {
+      FunctionCore once({.name = "run"});
+      once.call(leaves, fixed, body, &results, structure, t_state.site);
+      if (!tracing()) lint_traces(call);
+    }
+  };
+  try {
+    call_it();
+  } catch (const errors::Error& e) {
+    core->failed(e);
+    throw;
   }
   const size_t count = results.size() / replicas;
   std::vector<Tensors> by_replica;

@@ -49,7 +49,8 @@ int64_t batch_of(const Plan& plan) {
 }
 
 bool by_itself(const StrategyCore& core) {
-  return core.options().shares.automatic() && core.num_replicas() > 1;
+  return core.options().shares.automatic() && core.num_replicas() > 1 &&
+         !core.link();
 }
 
 }  // namespace

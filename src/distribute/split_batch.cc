@@ -140,7 +140,13 @@ SplitReport split_batch(Graph& graph, const SplitPlan& plan) {
                       n.op->name()));
     }
     const SplitNeeds needs(graph, states, places);
-    graph = SplitEmit(graph, plan, places, analysis, states, needs).run();
+    if (plan.tasks.several()) {
+      const SplitNeeds of_all(graph, states, in_one_memory(places));
+      graph = SplitEmit(graph, plan, places, analysis, states, needs, &of_all)
+                  .run();
+    } else {
+      graph = SplitEmit(graph, plan, places, analysis, states, needs).run();
+    }
     dce(graph);
     verify(graph);
     return report;

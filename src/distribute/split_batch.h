@@ -20,6 +20,33 @@
 
 namespace berth::distribute {
 
+// Which part of a strategy over several tasks this task is. Replicas count
+// over all tasks, in the order of ranks.
+struct TaskPart {
+  // Of plans that are only looked at: nothing is exchanged.
+  static constexpr int64_t kNoLink = -1;
+  int64_t link = 0;  // TaskLink::id(); 0: one task has all replicas
+  int rank = 0;
+  std::vector<int> first;  // replica of each rank; then their number
+  // Where what is exchanged lies: a device with host memory.
+  DeviceId device;
+  // Examples of each rank, where the tasks say it batch by batch; empty: by
+  // the shares.
+  std::vector<int64_t> rows;
+  // Arguments have this task's examples alone, where they are in the batch.
+  bool own_rows = false;
+
+  bool several() const { return link != 0; }
+  int ranks() const { return static_cast<int>(first.size()) - 1; }
+  bool is_here(int replica) const {
+    return !several() || (replica >= first[static_cast<size_t>(rank)] &&
+                          replica < first[static_cast<size_t>(rank) + 1]);
+  }
+  int first_here() const {
+    return several() ? first[static_cast<size_t>(rank)] : 0;
+  }
+};
+
 struct SplitPlan {
   // By replica: full names of its devices. Requests of nodes name them by
   // their number within the replica. One replica on "" leaves requests alone.
@@ -34,6 +61,9 @@ struct SplitPlan {
   DeviceId central;
   std::string algorithm = "auto";  // of _AllReduce
   int64_t pack_bytes = 0;
+  // Only nodes of replicas that are here are made; of others the devices do
+  // not matter.
+  TaskPart tasks;
 };
 
 // What the rewrite did, for plans and reports.

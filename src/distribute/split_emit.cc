@@ -22,7 +22,8 @@ bool is_there(const ValueRef& v) { return v.node >= 0; }
 
 SplitEmit::SplitEmit(const Graph& from, const SplitPlan& plan,
                      const SplitPlaces& places, const SplitAnalysis& analysis,
-                     const SplitStates& states, const SplitNeeds& needs)
+                     const SplitStates& states, const SplitNeeds& needs,
+                     const SplitNeeds* of_all)
     : from_(from),
       plan_(plan),
       places_(places),
@@ -30,7 +31,8 @@ SplitEmit::SplitEmit(const Graph& from, const SplitPlan& plan,
       states_(states),
       needs_(needs),
       made_(from.nodes.size()),
-      copies_(from.nodes.size()) {
+      copies_(from.nodes.size()),
+      of_all_(of_all) {
   to_.name = from.name;
   to_.declared_ops = from.declared_ops;
   for (int32_t i = 0; i < from.size(); ++i) {
@@ -50,6 +52,7 @@ SplitEmit::SplitEmit(const Graph& from, const SplitPlan& plan,
     }
     by_replica_.push_back(all);
   }
+  if (of_all_ != nullptr) find_meetings();
 }
 
 Graph SplitEmit::run() {
@@ -85,6 +88,7 @@ void SplitEmit::emit_arg(int32_t i) {
   copies_[i].push_back({-1, -1, v.node});
   Made& m = made_[i][0];
   std::fill(m.whole.begin(), m.whole.end(), v);
+  if (of_all_ != nullptr && needed_whole_[i]) gather_argument(i);
 }
 
 void SplitEmit::emit_handle(int32_t i) {
@@ -229,7 +233,7 @@ void SplitEmit::emit_cut(int32_t i) {
   const std::vector<SumPiece>& pieces = sums ? places_.pieces : by_replica_;
   for (size_t k = 0; k < pieces.size(); ++k) {
     const SumPiece& piece = pieces[k];
-    if (piece.examples.rows == 0) continue;
+    if (piece.examples.rows == 0 || !is_here(piece.replica)) continue;
     const auto r = static_cast<size_t>(piece.replica);
     const Copy where{piece.replica, places_.memory_of[r], -1};
     std::vector<ValueRef> in;
@@ -260,6 +264,11 @@ void SplitEmit::emit_cut(int32_t i) {
     }
   }
   if (sums) join_pieces(i);
+  if (of_all_ == nullptr) return;
+  for (size_t o = 0; o < old.outputs.size(); ++o) {
+    const ValueRef v{i, static_cast<int32_t>(o)};
+    if (state(v).kind == State::kSplit && meets(v)) gather_over_tasks(v);
+  }
 }
 
 // An op with sums and other results: the pieces of these are parts too.
@@ -286,6 +295,7 @@ void SplitEmit::emit_through(int32_t i) {
   const Node& old = from_[i];
   for (size_t k = 0; k < places_.pieces.size(); ++k) {
     const int replica = places_.pieces[k].replica;
+    if (!is_here(replica)) continue;
     const Copy where{replica, places_.memory_of[static_cast<size_t>(replica)],
                      -1};
     Node node = copy_of(i, where);
@@ -304,6 +314,10 @@ void SplitEmit::reduce(int32_t i) {
   for (size_t o = 0; o < from_[i].outputs.size(); ++o) {
     const ValueRef v{i, static_cast<int32_t>(o)};
     const MemorySet where = needs_.of(v);
+    if (of_all_ != nullptr) {
+      if (state(v).kind == State::kPartial && meets(v)) reduce_over_tasks(v);
+      continue;
+    }
     if (state(v).kind != State::kPartial || where == 0) continue;
     Made& m = made_[i][o];
     std::vector<int64_t> owners, starts, results;
@@ -386,14 +400,17 @@ ValueRef SplitEmit::part_of(ValueRef v, int replica, int8_t axis) {
   if (axis < 0) return whole_at(v, memory);
   Made& m = made(v);
   if (s.kind == State::kSplit && is_there(m.parts[r])) return m.parts[r];
+  const bool own = of_all_ != nullptr && axis == 0 && needed_whole_[v.node];
+  const ValueRef all =
+      own ? argument_[static_cast<size_t>(v.node)] : ValueRef();
   const auto [it, fresh] = cuts_.try_emplace({v, r, axis});
   if (!fresh) return it->second;
   const ExampleRange& e = places_.examples[r];
   const int64_t length = from_.spec(v).shape[axis];
-  return it->second =
-             cut(whole_at(v, memory), axis, length * e.row / places_.batch,
-                 length * e.rows / places_.batch, from_[v.node],
-                 {replica, memory, -1});
+  return it->second = cut(own ? all : whole_at(v, memory), axis,
+                          length * e.row / places_.batch,
+                          length * e.rows / places_.batch, from_[v.node],
+                          {replica, memory, -1});
 }
 
 ValueRef SplitEmit::piece_of(ValueRef v, size_t k, int8_t axis) {

@@ -16,7 +16,7 @@ class SplitEmit {
  public:
   SplitEmit(const Graph& from, const SplitPlan& plan, const SplitPlaces& places,
             const SplitAnalysis& analysis, const SplitStates& states,
-            const SplitNeeds& needs);
+            const SplitNeeds& needs, const SplitNeeds* of_all = nullptr);
 
   Graph run();
 
@@ -46,6 +46,18 @@ class SplitEmit {
   void emit_through(int32_t i);
   // Makes the whole of partial sums, where it is needed.
   void reduce(int32_t i);
+
+  // Of several tasks (split_tasks.cc): where they meet, in numbers that are the
+  // same in all of them.
+  void find_meetings();
+  bool is_here(int replica) const { return plan_.tasks.is_here(replica); }
+  bool meets(ValueRef v) const;
+  Node meeting(ValueRef v, const char* op, const char* what,
+               std::vector<Attrs::Pair> attrs);
+  void reduce_over_tasks(ValueRef v);
+  void gather_over_tasks(ValueRef v);
+  void gather_argument(int32_t i);
+  void put_results(ValueRef v, Node node);
 
   // The same value in another form, made now if it is not there.
   ValueRef whole_at(ValueRef v, int memory);
@@ -78,6 +90,11 @@ class SplitEmit {
   // (value, replica or piece, axis) -> cut; pieces count from replicas on.
   std::map<std::tuple<ValueRef, size_t, int>, ValueRef> cuts_;
   std::vector<SumPiece> by_replica_;  // all examples of each
+  const SplitNeeds* of_all_;          // what any task needs; null: one task
+  std::vector<bool> needed_whole_;    // arguments, where tasks have parts
+  std::vector<int64_t> level_;        // meetings before a node
+  std::vector<bool> feeds_;           // some meeting needs the node
+  std::vector<ValueRef> argument_;    // as it came
 };
 
 }  // namespace berth::distribute

@@ -66,7 +66,8 @@ int SplitNeeds::copy_of(int32_t handle, int memory) const {
 MemorySet SplitNeeds::of_parts() const {
   MemorySet set = 0;
   for (size_t r = 0; r < places_.examples.size(); ++r) {
-    if (places_.examples[r].rows > 0) set |= bit(places_.memory_of[r]);
+    const int memory = places_.memory_of[r];
+    if (places_.examples[r].rows > 0 && memory >= 0) set |= bit(memory);
   }
   return set;
 }

@@ -1,6 +1,7 @@
 #include "distribute/split_places.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -49,6 +50,10 @@ void add_pieces(int replica, int32_t first, int32_t end, SplitPlaces* p) {
 void add_memories(const SplitPlan& plan, SplitPlaces* p) {
   std::vector<std::string> keys;
   for (size_t r = 0; r < plan.replicas.size(); ++r) {
+    if (!plan.tasks.is_here(static_cast<int>(r))) {
+      p->memory_of.push_back(-1);
+      continue;
+    }
     std::string key;
     for (const DeviceId d : plan.replicas[r]) key += memory_of(d) + ";";
     const auto it = std::find(keys.begin(), keys.end(), key);
@@ -62,7 +67,52 @@ void add_memories(const SplitPlan& plan, SplitPlaces* p) {
   p->memories.push_back({-1, {plan.central}});
 }
 
+// Examples as the tasks have them, even within each.
+std::vector<int64_t> rows_of_tasks(const TaskPart& tasks) {
+  std::vector<int64_t> rows;
+  for (size_t k = 0; k < tasks.rows.size(); ++k) {
+    const auto n = static_cast<size_t>(tasks.first[k + 1] - tasks.first[k]);
+    for (const int64_t r : even_parts(tasks.rows[k], n)) rows.push_back(r);
+  }
+  return rows;
+}
+
+// Slices of each replica, where tasks bring their own examples: borders between
+// tasks must be borders of slices.
+std::vector<int> slices_of_tasks(const TaskPart& tasks, int64_t batch,
+                                 int32_t slices) {
+  std::vector<int> shares;
+  int64_t row = 0;
+  int32_t at = 0;
+  for (size_t k = 0; k < tasks.rows.size(); ++k) {
+    row += tasks.rows[k];
+    const int32_t first = at;
+    while (at < slices && batch * at / slices < row) ++at;
+    if (batch * at / slices != row) {
+      throw errors::InvalidArgument(fmt::format(
+          "the tasks have [{}] examples of a batch, which is cut into {} "
+          "slices; expected the border of a slice between tasks: batches of "
+          "equal size in all of them, of a multiple of {} examples",
+          fmt::join(tasks.rows, ", "), slices,
+          slices / std::gcd(slices, tasks.ranks())));
+    }
+    const auto n = static_cast<size_t>(tasks.first[k + 1] - tasks.first[k]);
+    for (const int64_t s : even_parts(at - first, n)) {
+      shares.push_back(static_cast<int>(s));
+    }
+  }
+  return shares;
+}
+
 }  // namespace
+
+SplitPlaces in_one_memory(const SplitPlaces& places) {
+  SplitPlaces p = places;
+  p.memories = {places.memories[static_cast<size_t>(places.home)]};
+  p.home = 0;
+  std::fill(p.memory_of.begin(), p.memory_of.end(), 0);
+  return p;
+}
 
 DeviceId device_for(DeviceId request, const std::vector<DeviceId>& devices,
                     const Node& node) {
@@ -103,7 +153,8 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
   SplitPlaces p;
   p.batch = batch;
   const auto n = static_cast<int>(plan.replicas.size());
-  if (batch == 1) {
+  const bool of_tasks = !plan.tasks.rows.empty();
+  if (batch == 1 && !of_tasks) {
     p.examples.assign(static_cast<size_t>(n), {1, 0});
     p.examples[0] = {0, 1};
     p.pieces = {{0, {0, 1}, 0, 0}};
@@ -111,12 +162,20 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch) {
     return p;
   }
   const int total = plan.slices > 0 ? plan.slices : 32;
-  if (!plan.shares.empty() || plan.slices > 0) {
+  if (of_tasks && plan.slices == 0) {
+    int64_t row = 0;
+    for (const int64_t rows : rows_of_tasks(plan.tasks)) {
+      p.examples.push_back({row, rows});
+      row += rows;
+    }
+  } else if (!plan.shares.empty() || plan.slices > 0) {
     // A batch of fewer examples has fewer slices.
     p.slices = static_cast<int32_t>(std::min<int64_t>(total, batch));
     std::vector<double> weights(plan.shares.begin(), plan.shares.end());
     if (weights.empty()) weights.assign(static_cast<size_t>(n), 1);
-    const std::vector<int> shares = slices_by_weight(weights, p.slices);
+    const std::vector<int> shares =
+        of_tasks ? slices_of_tasks(plan.tasks, batch, p.slices)
+                 : slices_by_weight(weights, p.slices);
     p.first_slice.push_back(0);
     for (int r = 0; r < n; ++r) {
       const int32_t first = p.first_slice.back(), end = first + shares[r];

@@ -41,11 +41,15 @@ struct SplitPlaces {
   std::vector<int32_t> first_slice;    // by replica, then `slices`
   std::vector<SumPiece> pieces;
   std::vector<SplitMemory> memories;
-  std::vector<int> memory_of;  // by replica
+  std::vector<int> memory_of;  // by replica; -1: in another task
   int home = 0;                // the memory where effects and results are
 
   bool central() const { return memories.back().replica < 0; }
 };
+
+// The same places as if all replicas had one memory: what is asked of them has
+// the same answer in all tasks.
+SplitPlaces in_one_memory(const SplitPlaces& places);
 
 // Throws errors::InvalidArgument for shares that do not fit the replicas.
 SplitPlaces places_of(const SplitPlan& plan, int64_t batch);

@@ -33,6 +33,8 @@ const char* name_of(StrategyKind kind) {
       return "CentralStorageStrategy";
     case StrategyKind::kParameterServer:
       return "ParameterServerStrategy";
+    case StrategyKind::kMultiWorkerMirrored:
+      return "MultiWorkerMirroredStrategy";
   }
   return "";
 }
@@ -137,8 +139,11 @@ StrategyCore::StrategyCore(StrategyKind kind, StrategyOptions options,
   const std::vector<Device*> devices =
       devices_named(options_.devices, name_, site);
   replicas_ = cut(devices, options_.devices_per_replica, name_, site);
-  check_shares(options_.shares, replicas_.size(), name_, site);
-  slices_ = checked_slices(options_, replicas_.size(), name_, site);
+  check_communication(site);
+  cut_slices(replicas_.size(), site);
+}
+
+void StrategyCore::check_communication(Site site) const {
   if (options_.communication.bytes_per_pack < 0 ||
       !(options_.communication.timeout_seconds >= 0)) {
     throw errors::InvalidArgument(fmt::format(
@@ -147,10 +152,15 @@ StrategyCore::StrategyCore(StrategyKind kind, StrategyOptions options,
         name_, options_.communication.bytes_per_pack,
         options_.communication.timeout_seconds, where_text(nullptr, site)));
   }
+}
+
+void StrategyCore::cut_slices(size_t replicas, Site site) {
+  check_shares(options_.shares, replicas, name_, site);
+  slices_ = checked_slices(options_, replicas, name_, site);
   if (slices_ == 0) return;
   std::vector<double> weights = options_.shares.weights();
   if (weights.empty()) {
-    for (int64_t n : even_parts(slices_, replicas_.size())) {
+    for (int64_t n : even_parts(slices_, replicas)) {
       shares_.push_back(static_cast<int>(n));
     }
   } else {
@@ -230,16 +240,16 @@ void StrategyCore::set_shares(std::vector<int> shares) {
   const bool counts =
       std::all_of(shares.begin(), shares.end(), [](int n) { return n >= 0; });
   const int64_t sum = std::accumulate(shares.begin(), shares.end(), int64_t{0});
-  if (!counts || shares.size() != replicas_.size() || sum != slices_ ||
-      slices_ == 0) {
+  const auto replicas = static_cast<size_t>(num_replicas());
+  if (!counts || shares.size() != replicas || sum != slices_ || slices_ == 0) {
     throw errors::InvalidArgument(fmt::format(
         "{}: {} shares of {} slices in all; expected one share of at least 0 "
         "for each of {} replicas, {} slices in all",
-        name_, shares.size(), sum, replicas_.size(), slices_));
+        name_, shares.size(), sum, replicas, slices_));
   }
   std::lock_guard lock(mutex_);
   shares_ = std::move(shares);
-  key_ = hash_of(shares_);
+  key_ = hash_of(shares_) ^ rows_key_;
 }
 
 std::vector<int64_t> StrategyCore::examples(int64_t batch) const {
@@ -251,6 +261,17 @@ std::vector<int64_t> StrategyCore::examples(int64_t batch) const {
 }
 
 SplitPlan StrategyCore::split_plan() const {
+  SplitPlan plan = plan_here();
+  if (!link_) return plan;
+  std::vector<std::vector<DeviceId>> mine = std::move(plan.replicas);
+  plan.replicas.assign(static_cast<size_t>(num_replicas()), {DeviceId()});
+  std::move(mine.begin(), mine.end(), plan.replicas.begin() + first_here());
+  std::lock_guard lock(mutex_);
+  plan.tasks = tasks_;
+  return plan;
+}
+
+SplitPlan StrategyCore::plan_here() const {
   SplitPlan plan;
   for (const auto& replica : replicas_) {
     auto& names = plan.replicas.emplace_back();

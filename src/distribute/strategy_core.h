@@ -6,12 +6,14 @@
 #define BERTH_DISTRIBUTE_STRATEGY_CORE_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "berth/distribute.h"
+#include "berth/errors.h"
 #include "device/device.h"
 #include "distribute/split_batch.h"
 #include "op/replica_scope.h"
@@ -23,9 +25,11 @@ enum class StrategyKind : uint8_t {
   kMirrored,
   kCentralStorage,
   kParameterServer,
+  kMultiWorkerMirrored,
 };
 
 class ParameterServers;  // distribute/parameter_servers.h
+class TaskLink;          // distribute/task_link.h
 
 class StrategyCore final : public StrategyScope,
                            public std::enable_shared_from_this<StrategyCore> {
@@ -33,16 +37,24 @@ class StrategyCore final : public StrategyScope,
   // Throws errors::InvalidArgument: unknown or repeated devices, shares or
   // slices that do not fit; `site` is the user's line.
   StrategyCore(StrategyKind kind, StrategyOptions options, Site site);
+  // Of one task of several, which all make it at the same time. Throws
+  // errors::InvalidArgument, in all tasks, when their options do not fit.
+  StrategyCore(std::shared_ptr<TaskLink> link, StrategyOptions options,
+               Site site);
 
   StrategyKind kind() const { return kind_; }
   // A number that no other strategy of the process has or had.
   uint64_t serial() const { return serial_; }
   const StrategyOptions& options() const { return options_; }
   const std::string& name() const override { return name_; }
+  // Of all tasks.
   int num_replicas() const override {
-    return static_cast<int>(replicas_.size());
+    return link_ ? tasks_.first.back() : num_here();
   }
-  // By replica: its devices.
+  // Of this task: the first of all, and how many.
+  int first_here() const { return tasks_.first_here(); }
+  int num_here() const { return static_cast<int>(replicas_.size()); }
+  // By replica of this task: its devices.
   const std::vector<std::vector<Device*>>& replicas() const {
     return replicas_;
   }
@@ -64,6 +76,36 @@ class StrategyCore final : public StrategyScope,
   std::vector<int64_t> examples(int64_t batch) const;
   // The same as a description for the rewrite of a step.
   SplitPlan split_plan() const;
+  // The same for the replicas of this task alone, counted from 0.
+  SplitPlan plan_here() const;
+
+  // The way to other tasks; null: there are none.
+  const std::shared_ptr<TaskLink>& link() const { return link_; }
+  const TaskPart& tasks() const { return tasks_; }
+  // Makes this task the only one that writes files and prints.
+  bool is_chief() const { return tasks_.rank == 0; }
+  // Examples of the next steps by rank, when each task brings its own; empty:
+  // every task has the whole batch, and takes its part.
+  // They hold for steps on batches whose first tensor is `of`.
+  void set_task_rows(const std::vector<int64_t>& rows, const Tensor& of);
+  // Before a step on this batch.
+  void use_batch(const Tensor& first) {
+    if (rows_of_.load() != nullptr && rows_of_.load() != first.impl()) {
+      set_task_rows({}, Tensor());
+    }
+  }
+  // Calls `write` in the chief; returns in all tasks when it has. All make the
+  // same calls. What it throws ends the cluster.
+  void on_chief(const std::string& what,
+                const std::function<void()>& write) const;
+  // Numbers for so many meetings of a trace with other tasks; ascending.
+  int64_t reserve_meetings(int64_t count) { return meetings_.fetch_add(count); }
+  // After a failure: waits until every task is back. Steps are compiled again,
+  // as in tasks that have started anew.
+  void form_again(double timeout_seconds);
+  // A step failed here: ends it in all tasks. Throws the cluster's error when
+  // that is the cause, the same in all tasks; else returns.
+  void failed(const errors::Error& e) const;
 
   // Who has the variables and runs the steps; null: this process. Throws
   // errors::FailedPrecondition when a ParameterServerStrategy has ended.
@@ -73,14 +115,23 @@ class StrategyCore final : public StrategyScope,
   }
 
  private:
+  void check_communication(Site site) const;
+  void cut_slices(size_t replicas, Site site);
+  void meet_tasks(Site site);
+
   const uint64_t serial_;
   StrategyKind kind_;
   StrategyOptions options_;
   std::string name_;
   std::vector<std::vector<Device*>> replicas_;
   int slices_ = 0;
+  std::shared_ptr<TaskLink> link_;
+  TaskPart tasks_;  // rows: guarded by mutex_
   mutable std::mutex mutex_;
   std::vector<int> shares_;
+  uint64_t rows_key_ = 0;
+  std::atomic<const void*> rows_of_{nullptr};
+  std::atomic<int64_t> meetings_{0};
   std::atomic<uint64_t> key_{0};
   std::weak_ptr<ParameterServers> servers_;
 };

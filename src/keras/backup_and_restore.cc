@@ -1,14 +1,19 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <sstream>
+#include <string>
 
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/keras/checkpoint_callbacks.h"
 #include "berth/keras/models.h"
 #include "berth/train.h"
+#include "distribute/task_agreement.h"
 #include "keras/fit_state.h"
+#include "keras/tasks.h"
 
 namespace berth::keras::callbacks {
 
@@ -30,23 +35,24 @@ class BackupBase final : public CallbackBase {
 
   void on_train_begin(Model& model) override {
     fit_ = std::make_shared<FitState>();
+    core_ = tasks_of(model);
+    // A task may end between the saves of two others: what all have is kept.
+    const bool keeps_two = o_.double_checkpoint || core_ != nullptr;
     manager_.emplace(
         train::Checkpoint(
             {{"model", model},
              {"fit", std::static_pointer_cast<train::Tracked>(fit_)},
              {"random", train::random_state()}},
             site_),
-        folder_,
+        own_folder(),
         train::CheckpointManagerOptions{
-            .max_to_keep = o_.double_checkpoint ? 2 : 1,
+            .max_to_keep = keeps_two ? 2 : 1,
             .checkpoint_name = "backup",
             .checkpoint_options = {.enable_async = o_.enable_async}},
         site_);
     since_ = 0;
     epoch_done_ = false;
-    if (!manager_->latest_checkpoint()) return;
-    manager_->restore_or_initialize(site_);
-    fit_->apply(loop_of(model), call_);
+    if (restored()) fit_->apply(loop_of(model), call_);
   }
 
   // What other callbacks did at the end of the epoch belongs to it, so that it
@@ -64,12 +70,14 @@ class BackupBase final : public CallbackBase {
   void on_train_end(Model& model) override {
     if (o_.delete_checkpoint) {
       manager_->sync();
+      if (core_) core_->on_chief(call_, [] {});  // nobody needs them any more
       manager_->clear();
     } else {
       save(model);
       manager_->sync();
     }
     manager_.reset();
+    core_.reset();
   }
 
   CallbackState get_state() const override {
@@ -89,7 +97,39 @@ class BackupBase final : public CallbackBase {
   }
   void save(Model& model) {
     fit_->read(loop_of(model));
-    manager_->save(std::nullopt, false, site_);
+    manager_->save(core_ ? std::optional(++saves_) : std::nullopt, false,
+                   site_);
+  }
+
+  // Each task has its own pass over the data, so its own backups.
+  std::string own_folder() const {
+    if (!core_ || core_->is_chief()) return folder_;
+    return fmt::format("{}/task_{}", folder_, core_->tasks().rank);
+  }
+
+  // The latest that there is, in all tasks.
+  bool restored() {
+    if (!core_) return manager_->restore_or_initialize(site_).has_value();
+    std::string mine;
+    for (const std::string& path : manager_->checkpoints()) {
+      mine += path.substr(path.rfind('-') + 1) + " ";
+    }
+    std::map<int64_t, size_t> have;
+    const auto all = distribute::gather_texts(*core_->link(), mine, call_);
+    for (const std::string& list : all) {
+      std::istringstream in(list);
+      for (int64_t n = 0; in >> n;) ++have[n];
+    }
+    saves_ = 0;
+    for (const auto& [number, tasks] : have) {
+      if (tasks == all.size()) saves_ = number;
+    }
+    if (saves_ == 0) return false;
+    for (const std::string& path : manager_->checkpoints()) {
+      if (!path.ends_with("-" + std::to_string(saves_))) continue;
+      manager_->checkpoint().restore(path, site_).assert_consumed();
+    }
+    return true;
   }
 
   const std::string folder_;
@@ -98,7 +138,8 @@ class BackupBase final : public CallbackBase {
   const std::string call_;
   std::shared_ptr<FitState> fit_;
   std::optional<train::CheckpointManager> manager_;
-  int64_t since_ = 0;
+  std::shared_ptr<distribute::StrategyCore> core_;  // null: there is one task
+  int64_t since_ = 0, saves_ = 0;
   bool epoch_done_ = false;
 };
 

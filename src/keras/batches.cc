@@ -8,9 +8,12 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "device/device_manager.h"
+#include "distribute/strategy_core.h"
+#include "distribute/task_link.h"
 #include "keras/layer_state.h"
 #include "op/device_scope.h"
 #include "ops/random_key.h"
+#include "tensor/tensor_impl.h"
 
 namespace berth::keras {
 
@@ -29,6 +32,77 @@ void join(const std::vector<distribute::PerReplica>& parts, Tensors& element) {
     element.push_back(there.size() == 1 ? there[0] : concat(there, 0));
   }
 }
+
+// Batches of all tasks, of which each has made its part.
+class BatchOfTasks {
+ public:
+  BatchOfTasks(std::shared_ptr<distribute::StrategyCore> core, NextBatch mine)
+      : core_(std::move(core)),
+        mine_(std::move(mine)),
+        last_(std::make_shared<Last>(core_)) {}
+
+  bool operator()(Tensors& element) {
+    ended_ = ended_ || !mine_(part_);
+    const int64_t rows = ended_ ? -1 : part_.at(0).shape()[0];
+    distribute::TaskLink& link = *core_->link();
+    const auto ranks = static_cast<size_t>(link.ranks());
+    std::vector<int64_t> all(ranks);
+    const std::vector<int64_t> bytes(ranks, sizeof(rows));
+    link.member().exchange().all_gather(
+        &rows, bytes, all.data(),
+        {.channel = "data", .what = "the next batch", .step = link.step()});
+    const auto over = std::count(all.begin(), all.end(), -1);
+    if (over == static_cast<int64_t>(ranks)) return false;
+    if (part_.empty()) {
+      throw errors::InvalidArgument(fmt::format(
+          "the dataset of {} has no batch at all, while other tasks have some; "
+          "expected at least one in each task",
+          link.member().task().str()));
+    }
+    int64_t total = 0, before = 0;
+    for (size_t r = 0; r < ranks; ++r) {
+      all[r] = std::max<int64_t>(all[r], 0);
+      if (static_cast<int>(r) < link.rank()) before += all[r];
+      total += all[r];
+    }
+    element.clear();
+    for (const Tensor& t : part_) element.push_back(framed(t, before, total));
+    last_->batch = element.at(0);
+    core_->set_task_rows(all, last_->batch);
+    return true;
+  }
+
+ private:
+  // The batch that the strategy knows, which lives until there is another.
+  struct Last {
+    explicit Last(std::shared_ptr<distribute::StrategyCore> c)
+        : core(std::move(c)) {}
+    ~Last() { core->set_task_rows({}, Tensor()); }
+    const std::shared_ptr<distribute::StrategyCore> core;
+    Tensor batch;
+  };
+
+  // `total` rows, of which those of `t` from `before` on are filled in.
+  Tensor framed(const Tensor& t, int64_t before, int64_t total) const {
+    Shape shape = t.shape();
+    const size_t row =
+        shape[0] == 0 ? 0
+                      : t.impl()->size_bytes() / static_cast<size_t>(shape[0]);
+    shape[0] = total;
+    const Tensor frame =
+        make_tensor(DeviceManager::get().host(), t.dtype(), shape);
+    if (!ended_ && row > 0) {
+      t.copy_to(frame.impl()->data() + static_cast<size_t>(before) * row);
+    }
+    return frame;
+  }
+
+  std::shared_ptr<distribute::StrategyCore> core_;
+  NextBatch mine_;
+  std::shared_ptr<Last> last_;
+  Tensors part_;
+  bool ended_ = false;
+};
 
 // What a model calls its inputs and outputs.
 struct NamedParts {
@@ -105,16 +179,18 @@ Batches::Batches(data::Dataset dataset, const LayerState& model,
   };
 }
 
-Batches::Batches(const distribute::DistributedDataset& dataset)
-    : cardinality(dataset.cardinality()), begin([dataset] {
+Batches::Batches(const distribute::DistributedDataset& dataset,
+                 std::shared_ptr<distribute::StrategyCore> core)
+    : cardinality(dataset.cardinality()), begin([dataset, core] {
         auto it = std::make_shared<distribute::DistributedDataset::Iterator>(
             dataset.make_iterator());
-        return Pass{[it](Tensors& element) {
-                      const auto parts = it->next();
-                      if (parts) join(*parts, element);
-                      return parts.has_value();
-                    },
-                    nullptr};
+        NextBatch next = [it](Tensors& element) {
+          const auto parts = it->next();
+          if (parts) join(*parts, element);
+          return parts.has_value();
+        };
+        if (core && core->link()) next = BatchOfTasks(core, std::move(next));
+        return Pass{std::move(next), nullptr};
       }) {}
 
 void cut_batch(const Tensors& element, size_t num_inputs, bool needed,

@@ -32,8 +32,11 @@ struct Batches {
   // errors::InvalidArgument, naming `what`, when an input is missing then.
   Batches(data::Dataset dataset, const LayerState& model, const char* what,
           Site site);
-  // Joins the parts of replicas, on the host.
-  explicit Batches(const distribute::DistributedDataset& dataset);
+  // Joins the parts of replicas, on the host. Of several tasks: elements have
+  // the examples of all of them, where only this task's are filled in; the
+  // strategy is told whose are where, and passes end when all tasks have.
+  Batches(const distribute::DistributedDataset& dataset,
+          std::shared_ptr<distribute::StrategyCore> core);
 
   int64_t cardinality = data::kUnknown;
   std::function<Pass()> begin;

@@ -10,6 +10,7 @@
 #include "berth/errors.h"
 #include "berth/keras/models.h"
 #include "keras/progress_bar.h"
+#include "keras/tasks.h"
 
 namespace berth::keras::callbacks {
 
@@ -26,9 +27,10 @@ class CSVLoggerCallback final : public CallbackBase {
         filename_(std::move(filename)),
         o_(std::move(o)) {}
 
-  void on_train_begin(Model&) override {
+  void on_train_begin(Model& model) override {
     keys_.clear();
     header_ = true;
+    if (!is_chief(model)) return;
     if (o_.append) {
       const std::unique_ptr<std::FILE, CloseFile> old(
           std::fopen(filename_.c_str(), "r"));

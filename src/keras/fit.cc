@@ -9,6 +9,7 @@
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
+#include "distribute/task_link.h"
 #include "keras/bad_labels.h"
 #include "keras/batches.h"
 #include "keras/callback_list.h"
@@ -16,6 +17,7 @@
 #include "keras/layer_state.h"
 #include "keras/progress_bar.h"
 #include "keras/step_watch.h"
+#include "keras/tasks.h"
 #include "keras/training.h"
 #include "op/device_scope.h"
 
@@ -69,6 +71,8 @@ class FitRun final : public FitLoop {
         site_(site),
         list_(options.callbacks),
         bar_(options.verbose, options.epochs),
+        link_(t.core ? t.core->link().get() : nullptr),
+        of_strategy_(t.core.get()),
         watch_(model, t),
         num_inputs_(model.base()->state().num_inputs),
         needs_targets_(t.own_steps() == nullptr),
@@ -122,6 +126,8 @@ class FitRun final : public FitLoop {
   const Site site_;
   const CallbackList list_;
   ProgressBar bar_;
+  distribute::TaskLink* const link_;  // null: there is one task
+  const FitOfStrategy of_strategy_;
   StepWatch watch_;
   const size_t num_inputs_;
   const bool needs_targets_;
@@ -182,6 +188,7 @@ void FitRun::step() {
   cut_batch(element_, num_inputs_, needs_targets_, site_, &batch_);
   const int64_t examples = element_[0].shape()[0];
   if (done_ == 0) check_batch("fit", examples, t_.num_replicas(), site_);
+  if (link_ != nullptr) link_->set_step(total_);
   list_.call(&CallbackBase::on_train_batch_begin, model_, done_);
   try {
     t_.run_train(batch_.inputs, batch_.targets, site_);
@@ -311,7 +318,22 @@ History run_fit(Model& model, Model::Training& t, const Batches& batches,
     check_finite("fit, validation_data", *validation.batches, site);
   }
   t.set_class_weight(options.class_weight, site);
-  return FitRun(model, t, batches, std::move(validation), options, site).run();
+  FitOptions here = options;
+  if (t.core && !t.core->is_chief()) here.verbose = 0;
+  const auto run = [&] {
+    return FitRun(model, t, batches, std::move(validation), here, site).run();
+  };
+  if (!t.core || !t.core->link()) return run();
+  // What a callback or a dataset of one task throws ends training in all.
+  try {
+    return run();
+  } catch (const errors::Error& e) {
+    t.core->failed(e);
+    throw;
+  } catch (const std::exception& e) {
+    t.core->failed(errors::Unknown(e.what()));
+    throw;
+  }
 }
 
 // The last rows become what is validated on.
@@ -361,7 +383,8 @@ History Model::fit(const data::Dataset& dataset, const FitOptions& options,
 History Model::fit(const distribute::DistributedDataset& dataset,
                    const FitOptions& options, Site site) {
   check_no_tensor_options(options, site);
-  return run_fit(*this, *training_, Batches(dataset), options, site);
+  return run_fit(*this, *training_, Batches(dataset, training_->core), options,
+                 site);
 }
 
 History Model::fit(const NamedTensors& x, const NamedTensors& y,

@@ -11,6 +11,7 @@
 #include "berth/train.h"
 #include "io/new_file.h"
 #include "keras/file_pattern.h"
+#include "keras/tasks.h"
 #include "keras/weight_files.h"
 
 namespace berth::keras::callbacks {
@@ -80,19 +81,22 @@ class ModelCheckpointBase final : public CallbackBase {
         path_, {{"epoch", int64_t{epoch} + 1}, {"batch", batch + 1}}, logs,
         call_);
     if (o_.save_best_only && !is_best(logs, path)) return;
-    if (o_.save_weights_only) {
-      model.save_weights(path, {.format = o_.format});
-    } else {
-      const std::string ending = ".safetensors";
-      const std::string stem = path.ends_with(ending)
-                                   ? path.substr(0, path.size() - ending.size())
-                                   : path;
-      io::make_folder(io::folder_of(path), call_);
-      train::Checkpoint({{"model", model}}).write(stem);
-    }
-    if (o_.verbose == 0) return;
+    on_chief(model, call_, [&] { write(model, path); });
+    if (o_.verbose == 0 || !is_chief(model)) return;
     std::printf("epoch %d: saved %s\n", epoch + 1, path.c_str());
     std::fflush(stdout);
+  }
+
+  void write(const Model& model, const std::string& path) const {
+    if (o_.save_weights_only) {
+      return model.save_weights(path, {.format = o_.format});
+    }
+    const std::string ending = ".safetensors";
+    const std::string stem = path.ends_with(ending)
+                                 ? path.substr(0, path.size() - ending.size())
+                                 : path;
+    io::make_folder(io::folder_of(path), call_);
+    train::Checkpoint({{"model", model}}).write(stem);
   }
 
   bool is_best(const Logs& logs, const std::string& path) {

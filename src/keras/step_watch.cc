@@ -50,7 +50,7 @@ MeasuredSplit split_of(const placement::Report& report,
   s.step_us = std::max(0.0, report.measured_step_us);
   for (size_t r = 0; r < core.replicas().size(); ++r) {
     MeasuredSplit::Replica replica;
-    replica.examples = shares.at(r);
+    replica.examples = shares.at(r + static_cast<size_t>(core.first_here()));
     for (const Device* d : core.replicas()[r]) {
       const std::string& name = d->str();
       replica.devices.push_back(name);

@@ -11,6 +11,7 @@
 #include "berth/keras/models.h"
 #include "keras/event_file.h"
 #include "keras/layer_state.h"
+#include "keras/tasks.h"
 
 namespace berth::keras::callbacks {
 
@@ -74,6 +75,8 @@ class TensorBoardCallback final : public CallbackBase {
       : CallbackBase("tensor_board"), o_(std::move(o)) {}
 
   void on_train_begin(Model& model) override {
+    writes_ = is_chief(model);
+    if (!writes_) return;
     train_.emplace(o_.log_dir + "/train");
     if (o_.write_graph && model.built()) write_graph(model);
     started_ = std::chrono::steady_clock::now();
@@ -84,7 +87,8 @@ class TensorBoardCallback final : public CallbackBase {
   }
   void on_train_batch_end(Model& model, int64_t) override {
     ++steps_;
-    if (o_.update_freq.batches == 0 || steps_ % o_.update_freq.batches != 0) {
+    if (!writes_ || o_.update_freq.batches == 0 ||
+        steps_ % o_.update_freq.batches != 0) {
       return;
     }
     std::vector<WireMessage> values;
@@ -97,6 +101,7 @@ class TensorBoardCallback final : public CallbackBase {
     train_->add(steps_, values);
   }
   void on_test_end(Model&, const Logs& logs) override {
+    if (!writes_) return;
     std::vector<WireMessage> values;
     for (const auto& [name, value] : logs) {
       values.push_back(
@@ -106,6 +111,7 @@ class TensorBoardCallback final : public CallbackBase {
     validation().flush();
   }
   void on_epoch_end(Model& model, int epoch, Logs& logs) override {
+    if (!writes_) return;
     std::vector<WireMessage> trained, tested;
     for (const auto& [name, value] : logs) {
       if (name.rfind("val_", 0) == 0) {
@@ -145,6 +151,8 @@ class TensorBoardCallback final : public CallbackBase {
   }
 
  private:
+  bool writes_ = true;  // the chief does
+
   EventFile& validation() {
     if (!validation_) validation_.emplace(o_.log_dir + "/validation");
     return *validation_;

@@ -122,7 +122,8 @@ FunctionOptions Model::Training::step_options(
   if (core && core->kind() != distribute::StrategyKind::kParameterServer) {
     // Training alone is timed: shares follow it.
     auto split = distribute::fit_rewrite(
-        core, {.slices = o.slices, .balances = rewrite != nullptr});
+        core,
+        {.slices = o.slices, .balances = rewrite != nullptr, .agrees = true});
     if (rewrite) *rewrite = split;
     o.rewrite = std::move(split);
   } else if (o.slices > 0) {
@@ -182,6 +183,24 @@ Model::Training::Forward& Model::Training::forward() {
   return *forward_;
 }
 
+namespace {
+
+// What fails in one of several tasks fails in all, with one error.
+template <class Step>
+auto in_all_tasks(distribute::StrategyCore* core, const Tensors& inputs,
+                  const Step& step) {
+  if (core == nullptr || !core->link()) return step();
+  if (!inputs.empty()) core->use_batch(inputs[0]);
+  try {
+    return step();
+  } catch (const errors::Error& e) {
+    core->failed(e);
+    throw;
+  }
+}
+
+}  // namespace
+
 Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& rest,
                                   Site site) {
   tested_ = false;
@@ -193,7 +212,9 @@ Tensor Model::Training::run_train(const Tensors& inputs, const Tensors& rest,
     return run_elsewhere(*elsewhere, train_step("train_on_batch"), inputs, rest,
                          site);
   }
-  return train_step("train_on_batch")(inputs, rest, site);
+  return in_all_tasks(core.get(), inputs, [&] {
+    return train_step("train_on_batch")(inputs, rest, site);
+  });
 }
 
 Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& rest,
@@ -207,7 +228,9 @@ Tensor Model::Training::run_test(const Tensors& inputs, const Tensors& rest,
     return run_elsewhere(*elsewhere, test_step("test_on_batch"), inputs, rest,
                          site);
   }
-  return test_step("test_on_batch")(inputs, rest, site);
+  return in_all_tasks(core.get(), inputs, [&] {
+    return test_step("test_on_batch")(inputs, rest, site);
+  });
 }
 
 std::shared_ptr<distribute::ParameterServers> Model::Training::servers() const {
@@ -236,7 +259,8 @@ Tensors Model::Training::run_forward(const Tensors& inputs, Site site) {
     ModelBase* own = own_steps();
     return own ? own->predict_step(inputs) : model(inputs, false);
   }
-  return forward()(inputs, site);
+  return in_all_tasks(core.get(), inputs,
+                      [&] { return forward()(inputs, site); });
 }
 
 void Model::Training::run_train_eagerly(const Tensors& inputs,

@@ -13,6 +13,7 @@ void register_all_ops(OpRegistry& r) {
   register_array_ops(r);
   register_variable_ops(r);
   register_graph_ops(r);
+  register_task_ops(r);
   register_control_flow_ops(r);
   register_fused_op(r);
   register_generate_ops(r);

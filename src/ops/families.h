@@ -43,6 +43,7 @@ void register_activation_ops(OpRegistry& r);
 void register_scan_ops(OpRegistry& r);
 void register_lstm_ops(OpRegistry& r);
 void register_graph_ops(OpRegistry& r);
+void register_task_ops(OpRegistry& r);
 void register_control_flow_ops(OpRegistry& r);
 void register_fused_op(OpRegistry& r);
 

@@ -123,7 +123,7 @@ class Estimator {
   // All-reduce: each device sends 2 (N - 1) / N of the bytes. Who begins it
   // does not wait.
   double meeting_us(const Node& n, const DeviceClass& on, bool& known) const {
-    if (n.op->name() == "_AllReduceStart") return 0;
+    if (n.op->name() != "_AllReduceEnd") return 0;  // of tasks: not known
     const auto ranks =
         static_cast<double>(n.op->attr<int64_t>(n.attrs.get(), "ranks"));
     const double bytes =
@@ -220,7 +220,8 @@ Machine assumed_machine(const std::vector<std::string>& full_names) {
 }
 
 bool meets_others(const OpDef& op) {
-  return op.name() == "_AllReduceStart" || op.name() == "_AllReduceEnd";
+  return op.name() == "_AllReduceStart" || op.name() == "_AllReduceEnd" ||
+         op.name() == "_TaskStart" || op.name() == "_TaskEnd";
 }
 
 double estimate_us(const Cost& cost, const DeviceClass& on) {

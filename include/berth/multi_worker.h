@@ -1,0 +1,81 @@
+// multi_worker: one model on the devices of several processes, with the result
+// of one device (tf.distribute.MultiWorkerMirroredStrategy).
+//
+//   distribute::MultiWorkerMirroredStrategy strategy;  // as TF_CONFIG says
+//   {
+//     auto scope = strategy.scope();
+//     model = make_model();
+//     model.compile({.optimizer = "adam", .loss = "mse"});
+//   }
+//   model.fit(x, y, {.batch_size = 256});  // the batch of all tasks together
+//
+// Every task runs the same program: it makes the same calls in the same order.
+// Where tasks compute together they wait for each other; what ends one of them
+// ends the call in all, with one error. See berth/distribute.h for what
+// strategies do.
+
+#ifndef BERTH_MULTI_WORKER_H_
+#define BERTH_MULTI_WORKER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "berth/cluster.h"
+#include "berth/distribute.h"
+#include "berth/site.h"
+
+namespace berth::cluster {
+class Member;
+}
+
+namespace berth::distribute {
+
+// Replicas are those of all tasks, in order of ranks: the chief's first. The
+// devices in StrategyOptions are those of this task; shares and slices are of
+// all replicas. Each task has copies of the variables, which begin with the
+// chief's values.
+struct MultiWorkerMirroredStrategy : Strategy {
+  // Waits until all tasks are there, once per process and cluster. A process
+  // without a cluster, or alone in it, and an evaluator, are a
+  // MirroredStrategy. Throws what joining throws (errors::InvalidArgument,
+  // AlreadyExists, PermissionDenied, DeadlineExceeded), and
+  // errors::InvalidArgument when tasks have options that do not fit.
+  explicit MultiWorkerMirroredStrategy(
+      ClusterResolver resolver = cluster_resolver::from_environment(),
+      StrategyOptions options = {}, JoinOptions join = {},
+      Site site = Site::here());
+  // In a cluster that has been joined.
+  explicit MultiWorkerMirroredStrategy(std::shared_ptr<cluster::Member> member,
+                                       StrategyOptions options = {},
+                                       Site site = Site::here());
+
+  // "worker"; "" when there is no cluster.
+  const std::string& task_type() const { return resolver_.task.job; }
+  int task_id() const { return resolver_.task.index; }
+  const ClusterResolver& cluster_resolver() const { return resolver_; }
+  // True in the task that writes files: rank 0, or one that is alone.
+  bool is_chief() const;
+  // Calls `fit`; when the cluster fails meanwhile (a task died, was cut off, or
+  // failed), waits until all tasks are back and calls it again, at most
+  // `most_restarts` times. With a callback BackupAndRestore made in `fit`, all
+  // go on from the last backup that all have, to the bit; a failure before the
+  // first one leaves weights that cannot be used. Throws what `fit` throws
+  // otherwise, and errors::DeadlineExceeded naming who is missing.
+  void wait_and_restore(const std::function<void()>& fit,
+                        double timeout_seconds = 600,
+                        int most_restarts = 10) const;
+
+  // Says that this task is done, waits until all are, and leaves the cluster:
+  // at the end of a program. Does nothing when the process is alone.
+  void leave(double timeout_seconds = 60) const;
+  // Null when the process is alone.
+  std::shared_ptr<cluster::Member> member() const;
+
+ private:
+  ClusterResolver resolver_;
+};
+
+}  // namespace berth::distribute
+
+#endif  // BERTH_MULTI_WORKER_H_

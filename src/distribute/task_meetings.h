@@ -1,0 +1,60 @@
+// TaskMeetings: where replicas of run() meet those of other tasks, and where
+// values of replicas do outside of run().
+//
+// The nodes that these make are numbered by the trace, alike in all tasks. One
+// thread.
+
+#ifndef BERTH_DISTRIBUTE_TASK_MEETINGS_H_
+#define BERTH_DISTRIBUTE_TASK_MEETINGS_H_
+
+#include <vector>
+
+#include "distribute/strategy_core.h"
+#include "graph/graph.h"
+
+namespace berth::distribute {
+
+class TaskMeetings {
+ public:
+  // `trace`: of a replica of this task; meetings that wait for each other there
+  // do so in all tasks.
+  TaskMeetings(StrategyCore& core, const Graph& trace,
+               const std::vector<int64_t>& examples);
+  // Of values outside of run().
+  explicit TaskMeetings(StrategyCore& core);
+
+  bool several() const { return core_.link() != nullptr; }
+  // This task has the first replica that has examples.
+  bool has_first() const;
+  // The sum over all tasks, or what the attribute "reduction" of `like` says,
+  // for each replica of this one.
+  Tensors reduce(int32_t node, const Tensors& pieces, const TensorSpec& spec,
+                 const Attrs* like);
+  // What all tasks have, one behind the other along the axis.
+  Tensor gather(int32_t node, const Tensor& mine, int64_t axis);
+  // Rows of the replicas of tasks before this one.
+  int64_t rows_before(const Tensors& parts, int axis);
+
+  static bool is_meeting(const Node& n);
+  // A meeting in the function of merge_call().
+  Node in_call(int32_t call, const Node& n);
+
+ private:
+  std::vector<Attrs::Pair> attrs(int32_t node, const TensorSpec& spec,
+                                 size_t replicas);
+  std::vector<int64_t> lengths(int64_t mine, const char* what);
+
+  StrategyCore& core_;
+  const std::vector<int64_t> examples_;
+  int64_t base_ = 0;
+  std::vector<int64_t> level_;  // by node of the trace
+  std::vector<bool> feeds_;
+};
+
+// Combines values of this task over all of them, traced or at once.
+Tensor sum_over_tasks(StrategyCore& core, const Tensor& value);
+Tensor gather_over_tasks(StrategyCore& core, const Tensor& value, int64_t axis);
+
+}  // namespace berth::distribute
+
+#endif  // BERTH_DISTRIBUTE_TASK_MEETINGS_H_

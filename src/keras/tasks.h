@@ -1,0 +1,59 @@
+// What training in several tasks asks of code that writes files or prints: one
+// task does it, the others wait. One thread.
+
+#ifndef BERTH_KERAS_TASKS_H_
+#define BERTH_KERAS_TASKS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "berth/keras/models.h"
+#include "distribute/core_of.h"
+#include "distribute/strategy_core.h"
+
+namespace berth::keras {
+
+// The strategy of the fit that runs on this thread: a model may have no weights
+// before its first step. Null: of none.
+inline thread_local distribute::StrategyCore* t_fit_core = nullptr;
+
+class FitOfStrategy {
+ public:
+  explicit FitOfStrategy(distribute::StrategyCore* core)
+      : before_(std::exchange(t_fit_core, core)) {}
+  ~FitOfStrategy() { t_fit_core = before_; }
+  FitOfStrategy(const FitOfStrategy&) = delete;
+  FitOfStrategy& operator=(const FitOfStrategy&) = delete;
+
+ private:
+  distribute::StrategyCore* const before_;
+};
+
+// The strategy of the model when it has several tasks; else null.
+inline std::shared_ptr<distribute::StrategyCore> tasks_of(const Model& model) {
+  std::shared_ptr<distribute::StrategyCore> core;
+  if (t_fit_core != nullptr) core = t_fit_core->shared_from_this();
+  const std::vector<Variable> weights = model.weights();
+  if (!weights.empty()) core = distribute::core_of(weights[0].handle());
+  return core && core->link() ? core : nullptr;
+}
+
+// False in tasks that leave printing and files to the chief.
+inline bool is_chief(const Model& model) {
+  const auto core = tasks_of(model);
+  return core == nullptr || core->is_chief();
+}
+
+// Calls `write` in the chief; all tasks return when it has. All make the same
+// calls. What it throws ends training in all of them.
+inline void on_chief(const Model& model, const std::string& what,
+                     const std::function<void()>& write) {
+  if (const auto core = tasks_of(model)) return core->on_chief(what, write);
+  write();
+}
+
+}  // namespace berth::keras
+
+#endif  // BERTH_KERAS_TASKS_H_
