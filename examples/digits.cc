@@ -17,6 +17,10 @@
 //                                            berth launch --workers 2 --ps 1
 //                                            -- digits --strategy
 //                                            parameter-server
+//   digits --strategy multi-worker           several processes, as TF_CONFIG or
+//                                            a launcher says: berth launch
+//                                            --workers 2 -- digits --strategy
+//                                            multi-worker
 //
 // With more than one device it trains under a MirroredStrategy.
 
@@ -122,11 +126,29 @@ berth::distribute::MirroredStrategy make_strategy(const Options& o) {
       {.devices_per_replica = 1, .shares = distribute::Auto});
 }
 
+// The devices of all tasks, or those of this process.
+struct Chosen {
+  std::optional<berth::distribute::MultiWorkerMirroredStrategy> tasks;
+  // Workers and parameter servers stay in its constructor.
+  std::optional<berth::distribute::ParameterServerStrategy> served;
+  std::optional<berth::distribute::Strategy> strategy;
+
+  explicit Chosen(const Options& o) {
+    if (o.strategy == "multi-worker") {
+      strategy = tasks.emplace();
+    } else if (o.strategy == "parameter-server") {
+      strategy = served.emplace();
+    } else {
+      strategy = make_strategy(o);
+    }
+  }
+  bool prints() const { return !tasks || tasks->is_chief(); }
+};
+
 int train(const Options& o) {
   if (!o.devices.empty()) berth::config::set_device_list(o.devices);
-  // Workers and parameter servers stay in here.
-  std::optional<berth::distribute::ParameterServerStrategy> served;
-  if (o.strategy == "parameter-server") served.emplace();
+  const Chosen chosen(o);
+  const auto& strategy = *chosen.strategy;
   berth::random::set_seed(o.seed);
   const std::string devices = example::devices_text();
   fmt::print("devices: {}\n", devices);
@@ -140,12 +162,11 @@ int train(const Options& o) {
   const Tensor x_test = pixels(digits.test.x);
   const Tensor y_test = classes(digits.test.y);
 
-  using berth::distribute::Strategy;
-  const Strategy strategy = served ? Strategy(*served) : make_strategy(o);
   const int replicas = strategy.num_replicas_in_sync();
   std::optional<berth::distribute::StrategyGuard> scope;
-  if (replicas > 1 || served)
+  if (replicas > 1 || chosen.served) {
     scope.emplace(strategy.core(), berth::Site::here());
+  }
   auto model = make_model(shape[1], shape[2]);
   model.compile({.optimizer = keras::Adam(1e-3),
                  .loss = keras::losses::SparseCategoricalCrossentropy(
@@ -153,8 +174,8 @@ int train(const Options& o) {
                  .metrics = {"accuracy"}});
   scope.reset();
   std::fflush(stdout);
-  model.summary();
-  if (replicas > 1) {
+  if (chosen.prints()) model.summary();
+  if (replicas > 1 && chosen.prints()) {
     std::fflush(stdout);
     fmt::print("{}", strategy.plan(model, o.batch_size).str());
   }
@@ -163,7 +184,9 @@ int train(const Options& o) {
   bool shown = false;
   const keras::Callback show_plan{
       .on_train_batch_end = [&](keras::Model& m, int64_t) {
-        if (!shown && !served) example::print_plan(m.train_plan_info());
+        if (!shown && !chosen.served && chosen.prints()) {
+          example::print_plan(m.train_plan_info());
+        }
         shown = true;
       }};
   std::vector<keras::Callback> callbacks = example::callbacks_of(o.backup);
@@ -171,7 +194,7 @@ int train(const Options& o) {
   const keras::History history = model.fit(
       x_train, y_train,
       {.epochs = o.epochs, .batch_size = o.batch_size, .callbacks = callbacks});
-  if (!o.save.empty()) model.save_weights(o.save);
+  if (!o.save.empty() && chosen.prints()) model.save_weights(o.save);
   const keras::Logs result =
       model.evaluate(x_test, y_test, {.batch_size = 256});
   double seconds = 0;
@@ -179,6 +202,7 @@ int train(const Options& o) {
   seconds /= static_cast<double>(history.seconds.size());
   fmt::print("test accuracy: {:.2f} %, loss {:.4f} ({:.2f} s per epoch)\n",
              100 * result.at("accuracy"), result.at("loss"), seconds);
+  if (chosen.tasks) chosen.tasks->leave();
   if (o.json) {
     const nlohmann::json line = {{"test_accuracy", result.at("accuracy")},
                                  {"loss", result.at("loss")},
@@ -216,8 +240,9 @@ int main(int argc, char** argv) {
   app.add_option("--devices", o.devices,
                  "device list: CPUx2, CPU[0],CPU[1-3], GPUx2");
   app.add_option("--strategy", o.strategy,
-                 "mirrored: this process; parameter-server: a cluster")
-      ->check(CLI::IsMember({"mirrored", "parameter-server"}))
+                 "mirrored: this process; multi-worker: all tasks of a "
+                 "cluster; parameter-server: its workers and servers")
+      ->check(CLI::IsMember({"mirrored", "multi-worker", "parameter-server"}))
       ->capture_default_str();
   app.add_option("--shares", o.shares,
                  "of each batch: equal, or auto: by speed where devices differ")

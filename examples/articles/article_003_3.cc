@@ -1,7 +1,10 @@
-// Multiple GPUs, example 3: weights kept after every epoch, in one process.
+// Multiple GPUs, example 3: weights kept after every epoch.
+//
+//   berth launch --workers 2 -- article_003_3
 //
 // The article sets TF_CONFIG for two workers and starts one of them, which then
-// waits for the other; here the strategy takes the devices of this process.
+// waits for the other; here a launcher says it, and without one the strategy
+// takes the devices of this process. The chief writes the files.
 
 #include <algorithm>
 #include <filesystem>
@@ -26,7 +29,7 @@ std::pair<Tensor, Tensor> prepared(const keras::datasets::Split& split) {
           math::cast(split.y, int32)};
 }
 
-keras::Sequential compiled(const distribute::MirroredStrategy& strategy) {
+keras::Sequential compiled(const distribute::Strategy& strategy) {
   const auto scope = strategy.scope();
   auto model = create_model();
   model.compile({.optimizer = "adam",
@@ -56,7 +59,7 @@ int sensible() {
                            .shuffle(10'000)
                            .batch(64)
                            .prefetch(data::AUTOTUNE);
-  const distribute::MirroredStrategy strategy;
+  const distribute::MultiWorkerMirroredStrategy strategy;
   auto model = compiled(strategy);
   const std::filesystem::path folder = "training_checkpoints";
   const std::string best = (folder / "best.safetensors").string();
@@ -74,11 +77,12 @@ int sensible() {
   const keras::Logs logs = again.evaluate(x_test, y_test, {.batch_size = 256});
   fmt::print("test accuracy of the weights that were kept: {:.3f}\n",
              logs.at("accuracy"));
+  strategy.leave();
   return 0;
 }
 
 int as_printed() {
-  const distribute::MirroredStrategy strategy;
+  const distribute::MultiWorkerMirroredStrategy strategy;
   const auto [x_train, y_train] = prepared(
       keras::datasets::mnist::load_data({.draw_if_missing = true}).train);
   const auto train_dataset =
@@ -91,6 +95,7 @@ int as_printed() {
       {.save_weights_only = true, .save_freq = "epoch"});
   model.fit(train_dataset, {.epochs = 2, .callbacks = {checkpoint_callback}});
   print_files(checkpoint_dir);
+  strategy.leave();
   return 0;
 }
 

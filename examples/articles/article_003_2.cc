@@ -1,0 +1,83 @@
+// Multiple GPUs, example 2: fit on the devices of several processes.
+//
+//   berth launch --workers 2 -- article_003_2
+//
+// The article writes TF_CONFIG into the program, with an index that differs in
+// each worker. Here the launcher sets it; --as-printed sets the article's where
+// nobody has set one, and then cannot join a cluster of other machines.
+
+#include <cstdlib>
+#include <utility>
+
+#include "article.h"
+
+using namespace berth;
+
+namespace {
+
+keras::Sequential create_model() {
+  return keras::Sequential({
+      keras::Dense(128, {.activation = "relu"}),
+      keras::Dense(10, {.activation = "softmax"}),
+  });
+}
+
+std::pair<Tensor, Tensor> prepared(const keras::datasets::Split& split) {
+  return {math::cast(reshape(split.x, {-1, 784}), float32) / 255.0,
+          math::cast(split.y, int32)};
+}
+
+keras::Sequential compiled(const distribute::Strategy& strategy) {
+  const auto scope = strategy.scope();
+  auto model = create_model();
+  model.compile({.optimizer = "adam",
+                 .loss = "sparse_categorical_crossentropy",
+                 .metrics = {"accuracy"}});
+  return model;
+}
+
+// The batch grows with the replicas; the test set says what came of it, the
+// same in every task.
+int sensible() {
+  const distribute::MultiWorkerMirroredStrategy strategy;
+  const int replicas = strategy.num_replicas_in_sync();
+  fmt::print("Number of devices: {}\n", replicas);
+  const auto mnist =
+      keras::datasets::mnist::load_data({.draw_if_missing = true});
+  const auto [x_train, y_train] = prepared(mnist.train);
+  const auto [x_test, y_test] = prepared(mnist.test);
+  auto model = compiled(strategy);
+  model.fit(data::Dataset::from_tensor_slices({x_train, y_train})
+                .shuffle(10'000)
+                .batch(64 * replicas)
+                .prefetch(data::AUTOTUNE),
+            {.epochs = 2});
+  const keras::Logs logs = model.evaluate(x_test, y_test, {.batch_size = 256});
+  fmt::print("test accuracy: {:.3f}\n", logs.at("accuracy"));
+  strategy.leave();
+  return 0;
+}
+
+int as_printed() {
+  constexpr int kKeep = 0;  // what a launcher has set
+  setenv("TF_CONFIG",
+         R"({"cluster": {"worker": ["10.0.0.2:12345", "10.0.0.3:12345"]},)"
+         R"( "task": {"type": "worker", "index": 0}})",
+         kKeep);
+  const distribute::MultiWorkerMirroredStrategy strategy;
+  fmt::print("Number of devices: {}\n", strategy.num_replicas_in_sync());
+  const auto [x_train, y_train] = prepared(
+      keras::datasets::mnist::load_data({.draw_if_missing = true}).train);
+  const auto train_dataset =
+      data::Dataset::from_tensor_slices({x_train, y_train}).batch(64);
+  auto model = compiled(strategy);
+  model.fit(train_dataset, {.epochs = 2});
+  strategy.leave();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return article::main_of("article_003_2", argc, argv, sensible, as_printed);
+}
