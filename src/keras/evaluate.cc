@@ -110,7 +110,10 @@ Logs Model::evaluate(const data::Dataset& dataset,
             Batches(dataset, base()->state(), "evaluate", site), options.steps,
             CallbackList(options.callbacks), site);
   const NamedValues values = training_->results();
-  if (options.verbose > 0) std::printf("%s\n", metrics_text(values).c_str());
+  const auto& core = training_->core;
+  if (options.verbose > 0 && (core == nullptr || core->is_chief())) {
+    std::printf("%s\n", metrics_text(values).c_str());
+  }
   return Logs(values.begin(), values.end());
 }
 
