@@ -191,7 +191,7 @@ void register_collective_ops(OpRegistry& r) {
 
 // An edge between processes: both ends name it by number. Made where a step is
 // cut by tasks (remote/).
-void register_task_ops(OpRegistry& r) {
+void register_task_edges(OpRegistry& r) {
   r.op("_TaskSend")
       .input("input")
       .required_attr("link", int64_t{0})
@@ -219,7 +219,7 @@ void register_task_ops(OpRegistry& r) {
 }  // namespace
 
 void register_graph_ops(OpRegistry& r) {
-  register_task_ops(r);
+  register_task_edges(r);
   r.op("_Arg")
       .output("output")
       .required_attr("index", int64_t{0})
