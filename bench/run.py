@@ -320,6 +320,14 @@ def cluster_row(runner, line, value, reciprocal=False):
     return (1 / measured if reciprocal else measured), {}
 
 
+def task_all_reduce_row(runner, engine, size):
+    """A sum between two tasks over the same by bare Gloo's best algorithm over its TCP device."""
+    if runner.allowed < 2:
+        raise Skipped(f"needs 2 cores, {runner.allowed} allowed")
+    lines = runner.ours("bench_task_all_reduce")  # has all sizes, in rounds of its own
+    return field(lines, f"task_{engine}_{size}", "over_gloo"), {}
+
+
 def replicas_row(runner, model, value):
     """A step on replicas of core sets, against one device or against no exchange."""
     if runner.allowed < 4:
@@ -555,6 +563,12 @@ ROWS += [
     # 100,000 parameters, 4 replicas of one core, 16 examples each.
     ("synchronisation_over_compute", "x", 0.30, 0.15,
      lambda r: replicas_row(r, "small", "synchronisation_over_compute")),
+]
+ROWS += [
+    (f"task_all_reduce_{_engine}_{_size}_over_gloo", "x", _must, _aim,
+     lambda r, e=_engine, s=_size: task_all_reduce_row(r, e, s))
+    for _engine, _must, _aim in (("memory", 0.7, 0.3), ("sockets", 1.1, 0.95))
+    for _size in ("4kb", "4mb", "64mb")
 ]
 for _model in ("mlp", "cnn"):
     ROWS.append((f"{_model}_equal_bits_on_4_replicas", "x", 1.3, 1.1,

@@ -134,23 +134,27 @@ class Task {
     const Engine* gloo = &engines[ours];
     for (size_t i = ours; i < engines.size(); ++i) {
       if (best(engines[i]) < best(*gloo)) gloo = &engines[i];
-      Line("task_all_reduce", 2)
-          .add("engine", "gloo " + engines[i].name)
+      Line("task_gloo", 2)
+          .add("engine", engines[i].name)
           .add("bytes", bytes)
           .timing(summarize(engines[i].seconds), "us", 1e6)
           .print();
     }
+    const std::string size = bytes < 1 << 20
+                                 ? "_" + std::to_string(bytes >> 10) + "kb"
+                                 : "_" + std::to_string(bytes >> 20) + "mb";
     const auto rounded = [](double x) { return std::round(x * 1000) / 1000; };
     for (size_t i = 0; i < ours; ++i) {
-      Line line("task_all_reduce", 2);
-      line.add("engine", engines[i].name)
-          .add("bytes", bytes)
+      std::string name = "task_" + engines[i].name + size;
+      std::replace(name.begin(), name.end(), ' ', '_');
+      Line line(name, 2);
+      line.add("bytes", bytes)
           .timing(summarize(engines[i].seconds), "us", 1e6)
           .add("gloo_best", gloo->name)
-          .add("ratio_to_gloo", rounded(best(engines[i]) / best(*gloo)));
+          .add("over_gloo", rounded(best(engines[i]) / best(*gloo)));
       if (engines[i].name.ends_with(" ordered")) {
         const Engine& plain = engines[i == ours - 1 ? ours - 3 : 0];
-        line.add("ratio_to_unordered", rounded(best(engines[i]) / best(plain)));
+        line.add("over_unordered", rounded(best(engines[i]) / best(plain)));
       }
       line.print();
     }

@@ -43,6 +43,7 @@ class TaskExchange final : public cluster::Exchange {
  public:
   TaskExchange(Link& link, ExchangeOptions options)
       : peers_(link, std::move(options)), host_(peers_) {}
+  ~TaskExchange() override { peers_.detach(); }
 
   int rank() const override { return peers_.rank(); }
   int size() const override { return peers_.size(); }
@@ -68,8 +69,10 @@ class TaskExchange final : public cluster::Exchange {
     return tag.timeout_seconds > 0 ? tag.timeout_seconds
                                    : peers_.link().timeout_seconds();
   }
-  // Begins the channel's next call and connects what is not yet connected.
-  Wait begin(Channel& c, Call call, const Tag& tag);
+  // The channel's next call.
+  Call next(Channel& c, Call call, const Tag& tag);
+  // Makes what the channel's first call needs.
+  void prepare(Channel& c, Wait& wait);
   void sum_of_hosts(Wait& wait, Channel& c, int32_t slices, void* sum,
                     int64_t count, DType dtype);
 
@@ -90,11 +93,14 @@ Channel& TaskExchange::channel(const std::string& name) {
   return *channels_.emplace(name, std::move(c)).first->second;
 }
 
-Wait TaskExchange::begin(Channel& c, Call call, const Tag& tag) {
+Call TaskExchange::next(Channel& c, Call call, const Tag& tag) {
   peers_.link().check();
   describe(call, tag);
   call.sequence = ++c.sequence;
-  Wait wait(peers_, c.state, call, seconds(tag));
+  return call;
+}
+
+void TaskExchange::prepare(Channel& c, Wait& wait) {
   if (shares() && !c.local) {
     c.local = std::make_unique<Local>(host_, host_.segment(wait), c.state.name);
   }
@@ -106,7 +112,6 @@ Wait TaskExchange::begin(Channel& c, Call call, const Tag& tag) {
     c.between =
         std::make_unique<Between>(peers_, std::move(leaders), peers_.host());
   }
-  return wait;
 }
 
 void TaskExchange::all_reduce(void* data, int64_t count, DType dtype,
@@ -115,12 +120,14 @@ void TaskExchange::all_reduce(void* data, int64_t count, DType dtype,
   if (count < 0)
     throw errors::InvalidArgument("all_reduce of under 0 elements");
   Channel& c = channel(tag.channel);
-  Wait wait = begin(c,
-                    {.count = count,
-                     .kind = CallKind::kAllReduce,
-                     .dtype = dtype,
-                     .reduction = reduction},
-                    tag);
+  const Call call = next(c,
+                         {.count = count,
+                          .kind = CallKind::kAllReduce,
+                          .dtype = dtype,
+                          .reduction = reduction},
+                         tag);
+  Wait wait(peers_, c.state, call, seconds(tag));
+  prepare(c, wait);
   const Input mine{{}, data};
   if (shares()) {
     c.local->sum(wait, {&mine, 1}, 0, data, count, dtype, reduction);
@@ -150,12 +157,14 @@ void TaskExchange::ordered_sum(std::span<const SlicePart> parts, int32_t slices,
                     p.count, p.first, slices));
   }
   Channel& c = channel(tag.channel);
-  Wait wait = begin(c,
-                    {.count = count,
-                     .number = slices,
-                     .kind = CallKind::kOrderedSum,
-                     .dtype = dtype},
-                    tag);
+  const Call call = next(c,
+                         {.count = count,
+                          .number = slices,
+                          .kind = CallKind::kOrderedSum,
+                          .dtype = dtype},
+                         tag);
+  Wait wait(peers_, c.state, call, seconds(tag));
+  prepare(c, wait);
   c.inputs.clear();
   for (const SlicePart& p : parts) {
     c.inputs.push_back({{p.first, p.count}, p.data});
@@ -231,7 +240,10 @@ void TaskExchange::all_gather(const void* data,
     mine.hash = mixed(mine.hash, static_cast<uint64_t>(b));
   }
   Channel& c = channel(tag.channel);
-  Wait wait = begin(c, {.count = total, .kind = CallKind::kAllGather}, mine);
+  const Call call =
+      next(c, {.count = total, .kind = CallKind::kAllGather}, mine);
+  Wait wait(peers_, c.state, call, seconds(tag));
+  prepare(c, wait);
   // By host; where ranks of a host are not neighbours, not as `out` has them.
   std::vector<std::byte*> at(size());
   auto* next = static_cast<std::byte*>(out);
@@ -288,8 +300,10 @@ void TaskExchange::broadcast(void* data, int64_t bytes, int root,
         "broadcast of {} bytes from rank {} of {}", bytes, root, size()));
   }
   Channel& c = channel(tag.channel);
-  Wait wait = begin(
+  const Call call = next(
       c, {.count = bytes, .number = root, .kind = CallKind::kBroadcast}, tag);
+  Wait wait(peers_, c.state, call, seconds(tag));
+  prepare(c, wait);
   int root_host = 0, root_member = 0;
   for (size_t h = 0; h < peers_.hosts().size(); ++h) {
     for (size_t m = 0; m < peers_.hosts()[h].size(); ++m) {
@@ -309,7 +323,9 @@ void TaskExchange::broadcast(void* data, int64_t bytes, int root,
 
 void TaskExchange::barrier(const Tag& tag) {
   Channel& c = channel(tag.channel);
-  Wait wait = begin(c, {.kind = CallKind::kBarrier}, tag);
+  const Call call = next(c, {.kind = CallKind::kBarrier}, tag);
+  Wait wait(peers_, c.state, call, seconds(tag));
+  prepare(c, wait);
   if (shares()) c.local->barrier(wait);
   if (travels() && leads()) c.between->meet(wait);
   if (shares() && travels()) c.local->barrier(wait);

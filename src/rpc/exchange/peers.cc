@@ -81,7 +81,9 @@ Peers::Peers(Link& link, ExchangeOptions options)
   });
 }
 
-Peers::~Peers() {
+Peers::~Peers() { detach(); }
+
+void Peers::detach() {
   {
     std::lock_guard lock(shared_->mutex);
     shared_->self = nullptr;

@@ -43,6 +43,8 @@ class Peers {
  public:
   Peers(Link& link, ExchangeOptions options);
   ~Peers();
+  // From here on the link calls nobody, whatever ends or arrives.
+  void detach();
 
   Link& link() { return link_; }
   const ExchangeOptions& options() const { return options_; }
@@ -105,6 +107,8 @@ class Peers {
 class Wait {
  public:
   Wait(Peers& peers, ChannelState& channel, const Call& call, double seconds);
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
   ~Wait() { channel_.inside.store(false, std::memory_order_relaxed); }
   Peers& peers() { return peers_; }
   ChannelState& channel() { return channel_; }

@@ -196,7 +196,9 @@ void Sums::chain(std::span<const void* const> in, void* out, int64_t count,
                  DType dtype, Reduction reduction) {
   of_type(dtype, [&]<class T>(T) {
     if (in.size() == 1) {
-      if (out != in[0]) std::memmove(out, in[0], count * sizeof(T));
+      if (out != in[0] && count > 0) {
+        std::memmove(out, in[0], count * sizeof(T));
+      }
     } else if (reduction == Reduction::kSum) {
       chain_of<Reduction::kSum, T>(in, out, count);
     } else if (reduction == Reduction::kMin) {
@@ -224,7 +226,7 @@ void Sums::tree(std::span<const void* const> in, std::span<const Slices> parts,
   }
   const int64_t size = static_cast<int64_t>(size_of(dtype));
   if (steps_.empty()) {
-    if (out != in[0]) std::memmove(out, in[0], count * size);
+    if (out != in[0] && count > 0) std::memmove(out, in[0], count * size);
     return;
   }
   const size_t stretch = kStretch * size;
