@@ -626,6 +626,11 @@ ROWS += [
     ("opencl_warm_step_compilations", "", 0, 0,
      lambda r: opencl_row(r, "step", "opencl_step", "warm_compilations")),
 ]
+# Devices of another process; bench_cluster has the calls below them.
+ROWS += [
+    ("remote_eager_call", "us", 400, 150,
+     lambda r: (field(r.ours("bench_remote"), "remote_eager_call", "best_us"), {})),
+]
 for _model in MODELS:
     ROWS.append((f"{_model}_slow_down_with_2_busy", "x", 4, 2.5,
                  lambda r, m=_model: busy_row(r, m, 4)))
