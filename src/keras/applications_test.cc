@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
 #include "berth/berth.h"
 #include "keras/testing.h"
 
@@ -14,11 +18,50 @@ TEST(Applications, HaveThePublishedNumbersOfParametersSlow) {
   EXPECT_EQ(applications::MobileNetV2().count_params(), 3538984);
 }
 
+// Numbers of conformance/fixtures/make_keras_surface.py, of Keras' models with
+// few classes: drawing weights takes long.
+TEST(Applications, HaveTheParametersOfKerasSlow) {
+  using Make = Model (*)(const applications::ImageOptions&, Site);
+  const std::map<std::string, Make> all{
+      {"MobileNet", &applications::MobileNet},
+      {"DenseNet121", &applications::DenseNet121},
+      {"EfficientNetB0", &applications::EfficientNetB0},
+      {"EfficientNetB1", &applications::EfficientNetB1},
+      {"Xception", &applications::Xception},
+      {"ResNet50V2", &applications::ResNet50V2}};
+  std::ifstream file(BERTH_SOURCE_DIR
+                     "/conformance/fixtures/keras_surface.json");
+  const auto want = nlohmann::json::parse(file)["parameters"];
+  for (const auto& [name, make] : all) {
+    // Keras' Normalization has a counter besides.
+    const int64_t counter = name.starts_with("EfficientNet") ? 1 : 0;
+    EXPECT_EQ(make({.classes = 10}, Site::here()).count_params() + counter,
+              want[name].get<int64_t>())
+        << name;
+  }
+}
+
+TEST(Applications, PreprocessAsKerasDoes) {
+  std::ifstream file(BERTH_SOURCE_DIR
+                     "/conformance/fixtures/keras_surface.json");
+  const auto want = nlohmann::json::parse(file)["preprocess_input"];
+  const Tensor x = constant({{0.f, 50.f, 255.f}});
+  for (const char* mode : {"caffe", "tf", "torch"}) {
+    const auto y = applications::preprocess_input(x, mode).to_vector<float>();
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(y[i], want[mode]["values"][i].get<double>(), 1e-4) << mode;
+    }
+  }
+  EXPECT_THROW(applications::preprocess_input(x, "x"), errors::InvalidArgument);
+}
+
 TEST(Applications, TrainOnSmallImages) {
   const applications::ImageOptions small{
       .classes = 3, .image_size = 32, .alpha = 0.125};
-  for (const auto& make : {&applications::ResNet18, &applications::ResNet50,
-                           &applications::MobileNetV2, &applications::VGG16}) {
+  for (const auto& make :
+       {&applications::ResNet18, &applications::ResNet50,
+        &applications::MobileNetV2, &applications::VGG16,
+        &applications::MobileNet, &applications::ResNet50V2}) {
     Model model = make(small, Site::here());
     model.compile(
         {.optimizer = "sgd", .loss = "sparse_categorical_crossentropy"});

@@ -38,10 +38,19 @@ T made_of(Fields& f) {
   return args.make();
 }
 
+template <class Options>
+void set_own_policy(const Layer& layer, const Options& o) {
+  if constexpr (std::is_same_v<decltype(o.dtype), OwnPolicy>) {
+    if (o.dtype) layer.set_dtype_policy(*o.dtype);
+  }
+}
+
 // Notes on a new layer what it was made of; `layer` may be of a derived class.
 void describe(const Layer& layer, std::shared_ptr<const Description> how);
+// With {.dtype = ...} among its options it has that policy.
 template <class Args>
 void describe(const Layer& layer, Args args) {
+  if constexpr (requires { args.o.dtype; }) set_own_policy(layer, args.o);
   describe(layer, description({}, std::move(args)));
 }
 

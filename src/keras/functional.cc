@@ -28,7 +28,12 @@ class FunctionalBase final : public LayerBase {
                       "least one of each",
                       inputs_.size(), outputs_.size()));
     }
+    if (o.dtype) {
+      fail("Model: has a dtype of its own; expected its layers to have one");
+    }
     state().num_inputs = inputs_.size();
+    state().described_inputs = inputs_;
+    state().described_outputs = outputs_;
     for (const KerasTensor& x : inputs_) {
       visit(*x.node(), true);
       state().input_specs.push_back({x.shape(), x.dtype(), {}});

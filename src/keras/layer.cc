@@ -14,6 +14,7 @@
 #include "keras/masks.h"
 #include "keras/pending_weights.h"
 #include "keras/policy_scope.h"
+#include "keras/remat.h"
 #include "op/device_scope.h"
 #include "ops/random_key.h"
 
@@ -27,6 +28,7 @@ LayerBase::LayerBase(const std::string& type, const std::string& name,
   state_->stable_name = intern(state_->name);
   state_->site = site;
   state_->policy = PolicyScope::current();
+  state_->remat = RematScope::current();
   if (t_state.scope) state_->device = t_state.scope->name.str();
   lint_layer_made(*state_);
 }
@@ -84,6 +86,9 @@ void LayerBase::add_loss(std::function<Tensor()> fn) {
   state_->losses.push_back(std::move(fn));
 }
 void LayerBase::add_loss(const Tensor& loss) { CallLosses::add(*state_, loss); }
+void LayerBase::add_metric(const Tensor& value, const std::string& name) {
+  CallLosses::add_metric(*state_, name, value);
+}
 void LayerBase::set_activity_regularizer(Regularizer regularizer) {
   state_->activity_regularizer = std::move(regularizer);
 }
@@ -110,6 +115,7 @@ void ensure_built(LayerBase& base, const Tensors& inputs) {
   // First values that a checkpoint replaces were drawn in another process.
   std::optional<UncountedRandomKeys> uncounted;
   if (has_pending_weights(s)) uncounted.emplace();
+  if (const LayerCall* call = LayerCall::current()) s.path = call->path();
   try {
     base.build(shapes);
   } catch (...) {
@@ -202,7 +208,9 @@ Tensors Layer::operator()(const Tensors& x,
   (tracing() ? s.traced_calls : s.eager_calls)
       .fetch_add(1, std::memory_order_relaxed);
   const Tensors in = inputs_for(s, x);
-  Tensors y = base.call(in, call.training());
+  Tensors y = s.remat && call.training() && recomputes(base, in)
+                  ? recomputed_call(base, in)
+                  : base.call(in, call.training());
   cast_outputs(s, &y);
   if (s.activity_regularizer && CallLosses::wanted()) {
     for (const Tensor& t : y) CallLosses::add(s, penalty_of(s, t));
@@ -236,6 +244,10 @@ KerasTensors Layer::outputs_of(const KerasTensors& x) const {
   for (size_t i = 0; i < node->outputs.size(); ++i) {
     list.emplace_back(node, static_cast<int>(i));
   }
+  LayerState& s = base_->state();
+  const std::lock_guard lock(s.build_mutex);
+  std::erase_if(s.nodes, [](const auto& n) { return n.expired(); });
+  s.nodes.push_back(node);
   return list;
 }
 KerasTensor Layer::operator()(const KerasTensors& x) const {

@@ -11,6 +11,7 @@
 #include "base/where.h"
 #include "berth/config.h"
 #include "berth/errors.h"
+#include "berth/ops/math.h"
 #include "keras/weight_paths.h"
 
 namespace berth::keras {
@@ -20,6 +21,7 @@ namespace {
 thread_local bool t_training = false;
 thread_local GlobalStep* t_step = nullptr;
 thread_local CallLosses* t_losses = nullptr;
+thread_local const LayerCall* t_call = nullptr;
 
 std::mutex g_names_mutex;
 std::map<std::string, int>& name_counts() {
@@ -121,21 +123,53 @@ CallLosses::CallLosses() : outer_(t_losses), tracers_(t_state.tracers) {
 CallLosses::~CallLosses() { t_losses = outer_; }
 bool CallLosses::wanted() { return t_losses != nullptr; }
 Tensors CallLosses::gathered() { return t_losses ? t_losses->all_ : Tensors(); }
+void CallLosses::check_trace(const LayerState& from, const char* what) {
+  if (t_state.tracers == t_losses->tracers_) return;
+  throw errors::Unimplemented(fmt::format(
+      "{}: adds to {} inside of a loop, a branch or another function of the "
+      "step; expected it outside: call the layer there, or leave it out{}",
+      from.type, what, where_text(from.stable_name, from.site)));
+}
 void CallLosses::add(const LayerState& from, const Tensor& loss) {
   if (!t_losses) return;
-  if (t_state.tracers != t_losses->tracers_) {
-    throw errors::Unimplemented(
-        fmt::format("{}: adds to the training loss inside of a loop, a branch "
-                    "or another function of the step; expected it outside: "
-                    "call the layer there, or leave the penalty out{}",
-                    from.type, where_text(from.stable_name, from.site)));
-  }
+  check_trace(from, "the training loss");
   check_loss(from, loss);
   t_losses->all_.push_back(loss);
+}
+void CallLosses::add_metric(const LayerState& from, const std::string& name,
+                            const Tensor& value) {
+  if (!t_losses) return;
+  check_trace(from, "the metrics");
+  if (!value.defined()) {
+    fail_in(from, fmt::format("{}: add_metric(\"{}\") got an empty tensor",
+                              from.type, name));
+  }
+  Tensor v =
+      value.dtype() == float32 ? value : math::cast(value, float32, from.site);
+  if (v.rank() > 0) v = math::reduce_mean(v, {}, from.site);
+  t_losses->metrics_.emplace_back(name.empty() ? from.name : name, v);
+}
+CallLosses::Metrics CallLosses::metrics() const {
+  Metrics means;
+  std::map<std::string, int> times;
+  for (const auto& [name, value] : metrics_) {
+    if (times[name]++ == 0) {
+      means.emplace_back(name, value);
+      continue;
+    }
+    for (auto& [other, sum] : means) {
+      if (other == name) sum = sum + value;
+    }
+  }
+  for (auto& [name, sum] : means) {
+    if (times[name] > 1) sum = sum * (1.0 / times[name]);
+  }
+  return means;
 }
 
 LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     : state_(state),
+      outer_(std::exchange(t_call, this)),
       layer_(t_state.layer),
       site_(t_state.site),
       outer_training_(t_training),
@@ -147,6 +181,7 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     if (at && at->kind == ScopeKind::kUser && !are_compatible(own, at->name)) {
       clash_ = at;
       if (!config::get_soft_device_placement()) {
+        t_call = outer_;
         throw errors::InvalidArgument(describe_clash());
       }
     }
@@ -159,10 +194,16 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
 }
 
 LayerCall::~LayerCall() {
+  t_call = outer_;
   if (!state_.device.empty()) pop_scope(&scope_);
   t_state.layer = layer_;
   t_state.site = site_;
   t_training = outer_training_;
+}
+
+const LayerCall* LayerCall::current() { return t_call; }
+std::string LayerCall::path() const {
+  return outer_ ? outer_->path() + "/" + state_.name : state_.name;
 }
 
 std::string LayerCall::describe_clash() const {

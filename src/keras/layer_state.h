@@ -20,6 +20,7 @@
 namespace berth::keras {
 
 struct Description;  // keras/fields.h
+struct RematMode;    // keras/remat.h
 
 struct LayerState {
   std::string type;         // "Dense"
@@ -53,6 +54,13 @@ struct LayerState {
   // Of the first call; written once, under build_mutex.
   std::vector<TensorSpec> input_specs;
   std::vector<Shape> output_shapes;
+  std::string path;  // "model/dense", from the build on
+  // How values are kept for gradients; null: all are.
+  std::shared_ptr<const RematMode> remat;
+  // Calls with KerasTensors, under build_mutex; and of a model what leads from
+  // where to where.
+  std::vector<std::weak_ptr<KerasNode>> nodes;
+  KerasTensors described_inputs, described_outputs;
 };
 
 // Nothing of a trace, tape or replica is seen until the end of the block: what
@@ -103,6 +111,11 @@ class LayerCall {
   LayerCall& operator=(const LayerCall&) = delete;
 
   bool training() const { return training_; }
+  // The innermost one of this thread; null: none.
+  static const LayerCall* current();
+  const LayerState& state() const { return state_; }
+  // The names of the layers that run, "model/block/dense".
+  std::string path() const;
   // Lint "layer-scope": the two scopes differ, so that arguments and results
   // travel. Once per layer and scope.
   void report_scope(const Tensors& x, const Tensors& y) const;
@@ -111,6 +124,7 @@ class LayerCall {
   std::string describe_clash() const;
 
   const LayerState& state_;
+  const LayerCall* const outer_;
   const char* const layer_;
   const Site site_;
   const bool outer_training_;
@@ -134,10 +148,13 @@ bool computes_in_float16(const LayerState& s);
 void check_loss(const LayerState& from, const Tensor& loss);
 
 // Gathers the losses that depend on inputs (activity regularizers, add_loss()
-// in call()) of the layers that run on this thread, until the end of the block;
-// the innermost one does. Without one they are not computed.
+// in call()) and the values of add_metric() of the layers that run on this
+// thread, until the end of the block; the innermost one does. Without one they
+// are not computed.
 class CallLosses {
  public:
+  using Metrics = std::vector<std::pair<std::string, Tensor>>;
+
   CallLosses();
   ~CallLosses();
   CallLosses(const CallLosses&) = delete;
@@ -151,10 +168,18 @@ class CallLosses {
   // from which the loss could not come out.
   static void add(const LayerState& from, const Tensor& loss);
 
+  // The means of what add_metric() got under each name.
+  Metrics metrics() const;
+  // Throws as add(), and errors::InvalidArgument for an empty tensor.
+  static void add_metric(const LayerState& from, const std::string& name,
+                         const Tensor& value);
+
  private:
+  static void check_trace(const LayerState& from, const char* what);
   CallLosses* const outer_;
   const int32_t tracers_;
   Tensors all_;
+  Metrics metrics_;
 };
 
 // Returns "dense", then "dense_1", ... for type "Dense".

@@ -234,30 +234,30 @@ Loss MeanSquaredLogarithmicError(const LossOptions& o) {
                   PlainLossArgs<&MeanSquaredLogarithmicError>{o}));
 }
 Loss LogCosh(const LossOptions& o) {
-  return elementwise("log_cosh", &log_cosh, o,
+  return elementwise("log_cosh", &keras::log_cosh, o,
                      description("LogCosh", PlainLossArgs<&LogCosh>{o}));
 }
 Loss Hinge(const LossOptions& o) {
-  return elementwise("hinge", &hinge, o,
+  return elementwise("hinge", &keras::hinge, o,
                      description("Hinge", PlainLossArgs<&Hinge>{o}));
 }
 Loss SquaredHinge(const LossOptions& o) {
   return elementwise(
-      "squared_hinge", &squared_hinge, o,
+      "squared_hinge", &keras::squared_hinge, o,
       description("SquaredHinge", PlainLossArgs<&SquaredHinge>{o}));
 }
 Loss CategoricalHinge(const LossOptions& o) {
   return elementwise(
-      "categorical_hinge", &categorical_hinge, o,
+      "categorical_hinge", &keras::categorical_hinge, o,
       description("CategoricalHinge", PlainLossArgs<&CategoricalHinge>{o}));
 }
 Loss KLDivergence(const LossOptions& o) {
   return elementwise(
-      "kl_divergence", &kl_divergence, o,
+      "kl_divergence", &keras::kl_divergence, o,
       description("KLDivergence", PlainLossArgs<&KLDivergence>{o}));
 }
 Loss Poisson(const LossOptions& o) {
-  return elementwise("poisson", &poisson, o,
+  return elementwise("poisson", &keras::poisson, o,
                      description("Poisson", PlainLossArgs<&Poisson>{o}));
 }
 
@@ -271,7 +271,7 @@ Loss Huber(const HuberOptions& o) {
       [delta = o.delta](const Tensor& y_true, const Tensor& y_pred) {
         const Site site = t_state.site;
         const Tensor y = like_prediction("huber", y_true, y_pred);
-        return huber(y, y_pred, delta, site);
+        return keras::huber(y, y_pred, delta, site);
       },
       {o.reduction}, description("Huber", HuberArgs{o}));
 }

@@ -9,6 +9,7 @@
 #include "berth/ops/math.h"
 #include "keras/custom_objects.h"
 #include "keras/fields.h"
+#include "keras/masks.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "op/replica_scope.h"
@@ -43,6 +44,15 @@ constexpr Named kLosses[] = {
     {"kl_divergence", "kld", [] { return losses::KLDivergence(); }},
     {"poisson", "", [] { return losses::Poisson(); }},
     {"cosine_similarity", "", [] { return losses::CosineSimilarity(); }},
+    {"binary_focal_crossentropy", "",
+     [] { return losses::BinaryFocalCrossentropy(); }},
+    {"categorical_focal_crossentropy", "",
+     [] { return losses::CategoricalFocalCrossentropy(); }},
+    {"categorical_generalized_cross_entropy", "",
+     [] { return losses::CategoricalGeneralizedCrossEntropy(); }},
+    {"dice", "", [] { return losses::Dice(); }},
+    {"tversky", "", [] { return losses::Tversky(); }},
+    {"circle", "", [] { return losses::Circle(); }},
 };
 
 // One registered by name.
@@ -147,10 +157,21 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
     throw errors::FailedPrecondition("an empty Loss was called");
   }
   set_site(site);
+  const MaskScope masks;  // of what fn_ leaves out
   Tensor values = fn_(y_true, y_pred);
+  Tensor mask = Masks::of(values);
   if (sample_weight.defined()) {
     values = math::multiply(values,
                             aligned_weights(sample_weight, values, site), site);
+  }
+  if (const Tensor given = Masks::of(y_pred); given.defined()) {
+    mask = mask.defined() ? math::logical_and(mask, given, site) : given;
+  }
+  if (mask.defined()) {
+    const Tensor w = reduction_ == "sum_over_batch_size"
+                         ? mask_weights(mask, values.dtype(), site)
+                         : mask;
+    values = math::multiply(values, aligned_weights(w, values, site), site);
   }
   return reduced(values, site);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/layer_state.h"
 
@@ -13,7 +14,9 @@ thread_local MaskScope* t_masks = nullptr;
 
 constexpr const char* kPassing[] = {"Activation",
                                     "ActivityRegularization",
+                                    "AdditiveAttention",
                                     "AlphaDropout",
+                                    "Attention",
                                     "BatchNormalization",
                                     "Dense",
                                     "Dropout",
@@ -21,6 +24,7 @@ constexpr const char* kPassing[] = {"Activation",
                                     "GaussianDropout",
                                     "GaussianNoise",
                                     "GroupNormalization",
+                                    "GroupQueryAttention",
                                     "Identity",
                                     "LayerNormalization",
                                     "LeakyReLU",
@@ -32,6 +36,7 @@ constexpr const char* kPassing[] = {"Activation",
                                     "Rescaling",
                                     "Softmax",
                                     "SpatialDropout1D",
+                                    "SpectralNormalization",
                                     "TimeDistributed",
                                     "UnitNormalization"};
 constexpr const char* kMerging[] = {"Add",     "Average",  "Maximum",
@@ -76,9 +81,44 @@ void Masks::pass(LayerBase& layer, const Tensors& x, const Tensors& y) {
   }
 }
 
+Tensor LayerBase::mask_of_input(const Tensor& x) { return Masks::of(x); }
 Tensor mask_of(const Tensor& x) { return Masks::of(x); }
 
+Tensor mask_weights(const Tensor& mask, DType dtype, Site site) {
+  const Tensor m = math::cast(mask, dtype, site);
+  return math::divide_no_nan(m, math::reduce_mean(m, {}, site), site);
+}
+
 bool passes_masks(const std::string& type) { return is_among(type, kPassing); }
+
+bool reads_or_passes_masks(const std::string& type) {
+  constexpr const char* kReading[] = {
+      "Bidirectional", "Embedding", "GRU", "GlobalAveragePooling1D",
+      "LSTM",          "Masking",   "RNN", "ReversibleEmbedding",
+      "SimpleRNN"};
+  return passes_masks(type) || is_among(type, kMerging) ||
+         is_among(type, kReading);
+}
+
+Tensor attention_mask(const Tensor& given, const Tensors& values, bool heads,
+                      Site site) {
+  Tensor all = given;
+  const TensorImpl* before = nullptr;
+  for (const Tensor& value : values) {
+    const Tensor mask = Masks::of(value);
+    if (!mask.defined() || mask.impl() == before) continue;
+    before = mask.impl();
+    Tensor wide = expand_dims(mask, 1, site);
+    if (heads) wide = expand_dims(wide, 1, site);
+    if (heads && all.defined() && all.rank() == 3) {
+      all = expand_dims(all, 1, site);
+    }
+    all = all.defined()
+              ? math::logical_and(math::cast(all, bool_, site), wide, site)
+              : wide;
+  }
+  return all;
+}
 
 Tensors LayerBase::compute_mask(const Tensors&, const Tensors& masks) {
   const std::string& type = state().type;

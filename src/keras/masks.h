@@ -19,8 +19,20 @@ struct Masks {
   static void pass(LayerBase& layer, const Tensors& x, const Tensors& y);
 };
 
+// `mask` as weights of mean 1: 0 where it is false. 0 everywhere when all is
+// masked.
+Tensor mask_weights(const Tensor& mask, DType dtype, Site site);
+
 // True for the layers of Keras that hand masks on as they are.
 bool passes_masks(const std::string& type);
+// Or read them, merge them, or make them.
+bool reads_or_passes_masks(const std::string& type);
+
+// The attention mask of a call, which may be empty, without the steps that the
+// masks of `values` leave out: bool, broadcast to [n, heads, s, t], or without
+// heads [n, s, t].
+Tensor attention_mask(const Tensor& given, const Tensors& values, bool heads,
+                      Site site);
 
 }  // namespace berth::keras
 

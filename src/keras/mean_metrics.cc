@@ -42,15 +42,15 @@ Tensor sparse_accuracy(const Tensor& y_true, const Tensor& y_pred) {
   return metric_floats(math::equal(labels, best, site));
 }
 
-Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred) {
+Tensor one_hot_accuracy(const Tensor& y_true, const Tensor& y_pred) {
   const Site site = t_state.site;
   const Tensor y = like_prediction("accuracy", y_true, y_pred);
   return metric_floats(math::equal(math::argmax(y, -1, site),
                                    math::argmax(y_pred, -1, site), site));
 }
 
-Tensor binary_accuracy(const Tensor& y_true, const Tensor& y_pred,
-                       double threshold) {
+Tensor threshold_accuracy(const Tensor& y_true, const Tensor& y_pred,
+                          double threshold) {
   const Tensor y = like_prediction("accuracy", y_true, y_pred);
   return metric_floats(math::equal(y > 0.5, y_pred > threshold, t_state.site));
 }
@@ -64,12 +64,12 @@ Tensor plain_accuracy(const Tensor& y_true, const Tensor& y_pred) {
 Tensor chosen_accuracy(const Tensor& y_true, const Tensor& y_pred) {
   const int rank = y_pred.rank();
   if (rank == 0 || y_pred.shape()[rank - 1] == 1) {
-    return binary_accuracy(y_true, y_pred, 0.5);
+    return threshold_accuracy(y_true, y_pred, 0.5);
   }
   const int r = y_true.rank();
   const bool labels = r + 1 == rank || (r > 0 && y_true.shape()[r - 1] == 1);
   return labels ? sparse_accuracy(y_true, y_pred)
-                : categorical_accuracy(y_true, y_pred);
+                : one_hot_accuracy(y_true, y_pred);
 }
 
 Tensor top_k_accuracy(const Tensor& labels, const Tensor& y_pred, int64_t k) {
@@ -225,6 +225,29 @@ Metric chosen_accuracy_metric(const std::string& name) {
 
 namespace metrics {
 
+Tensor binary_accuracy(const Tensor& y, const Tensor& p, double threshold) {
+  return threshold_accuracy(y, p, threshold);
+}
+Tensor categorical_accuracy(const Tensor& y, const Tensor& p) {
+  return one_hot_accuracy(y, p);
+}
+Tensor sparse_categorical_accuracy(const Tensor& y, const Tensor& p) {
+  return sparse_accuracy(y, p);
+}
+Tensor top_k_categorical_accuracy(const Tensor& y, const Tensor& p, int64_t k) {
+  return categorical_top_k(y, p, k);
+}
+Tensor sparse_top_k_categorical_accuracy(const Tensor& y, const Tensor& p,
+                                         int64_t k) {
+  return sparse_top_k(y, p, k);
+}
+Tensor pearson_correlation(const Tensor& y, const Tensor& p, int64_t axis) {
+  return pearson(y, p, axis);
+}
+Tensor concordance_correlation(const Tensor& y, const Tensor& p, int64_t axis) {
+  return concordance(y, p, axis);
+}
+
 Metric Mean(MetricOptions o) {
   return {metric_name(o.name, "mean"), nullptr,
           told<MetricOptions, &Mean>("Mean", o)};
@@ -253,7 +276,7 @@ Metric SparseCategoricalAccuracy(MetricOptions o) {
               "SparseCategoricalAccuracy", o)};
 }
 Metric CategoricalAccuracy(MetricOptions o) {
-  return {metric_name(o.name, "categorical_accuracy"), &categorical_accuracy,
+  return {metric_name(o.name, "categorical_accuracy"), &one_hot_accuracy,
           told<MetricOptions, &CategoricalAccuracy>("CategoricalAccuracy", o)};
 }
 Metric BinaryAccuracy(BinaryAccuracyOptions o) {
@@ -263,7 +286,7 @@ Metric BinaryAccuracy(BinaryAccuracyOptions o) {
   }
   return {metric_name(o.name, "binary_accuracy"),
           [t = o.threshold](const Tensor& y, const Tensor& p) {
-            return binary_accuracy(y, p, t);
+            return threshold_accuracy(y, p, t);
           },
           told<BinaryAccuracyOptions, &BinaryAccuracy>("BinaryAccuracy", o)};
 }

@@ -11,6 +11,7 @@
 #include "berth/ops/math.h"
 #include "keras/classes.h"
 #include "keras/layer_state.h"
+#include "keras/masks.h"
 #include "keras/metric_names.h"
 #include "keras/metric_parts.h"
 
@@ -74,7 +75,15 @@ class MeanMetric final : public MetricBase {
   void update_state(const Tensor& y_true, const Tensor& y_pred,
                     const Tensor& weight) override {
     if (!fn_) return MetricBase::update_state(y_true, y_pred, weight);
-    update_values(fn_(y_true, y_pred), weight);
+    const Tensor mask = Masks::of(y_pred);
+    const Tensor values = fn_(y_true, y_pred);
+    if (!mask.defined()) return update_values(values, weight);
+    Tensor w = spread_weights(name(), mask, metric_floats(values));
+    if (weight.defined()) {
+      w = math::multiply(w, spread_weights(name(), weight, values),
+                         t_state.site);
+    }
+    update_values(values, w);
   }
   void update_values(const Tensor& values, const Tensor& weight) override {
     const Site site = t_state.site;

@@ -52,6 +52,14 @@ DTypePolicy::DTypePolicy(const std::string& name) {
                   name.substr(0, 60), names));
 }
 
+DTypePolicy::DTypePolicy(DType dtype) {
+  if (dtype == float32) return;
+  throw errors::InvalidArgument(fmt::format(
+      "a layer's dtype is {}; expected float32, or \"mixed_bfloat16\" or "
+      "\"mixed_float16\" to compute in 16 bits: weights are float32",
+      name_of(dtype)));
+}
+
 const std::string& DTypePolicy::name() const {
   static const auto& names = immortal<std::vector<std::string>>([] {
     std::vector<std::string> all;

@@ -60,6 +60,13 @@ std::vector<Metric> Model::metrics() const {
   return list;
 }
 
+std::vector<std::string> Model::metrics_names() const {
+  training_->check_compiled("metrics_names()");
+  std::vector<std::string> names;
+  for (const auto& [name, m] : training_->logged()) names.push_back(name);
+  return names;
+}
+
 Logs Model::metrics_result() const {
   training_->train_step("metrics_result");
   const auto list = training_->results();

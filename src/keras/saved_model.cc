@@ -38,6 +38,10 @@ Config config_of(const CompileOptions& o) {
   for (const auto& [output, list] : o.metrics_by_output) {
     by_output.set(output, list_of(list, metric));
   }
+  Config weighted_by_output(Config::parse("{}"));
+  for (const auto& [output, list] : o.weighted_metrics_by_output) {
+    weighted_by_output.set(output, list_of(list, metric));
+  }
   return {
       {"optimizer", optimizers::serialize(o.optimizer)},
       {"loss", o.loss.defined() ? losses::serialize(o.loss) : Config(nullptr)},
@@ -50,6 +54,7 @@ Config config_of(const CompileOptions& o) {
       {"metrics", list_of(o.metrics, metric)},
       {"weighted_metrics", list_of(o.weighted_metrics, metric)},
       {"metrics_by_output", by_output},
+      {"weighted_metrics_by_output", weighted_by_output},
       {"slices", o.slices},
       {"run_eagerly", o.run_eagerly},
       {"auto_scale_loss", o.auto_scale_loss}};
@@ -84,6 +89,12 @@ CompileOptions options_of(const Config& c) {
   const Config by_output = c.at("metrics_by_output");
   for (const std::string& output : by_output.names()) {
     o.metrics_by_output[output] = metrics_in(by_output.at(output));
+  }
+  if (c.contains("weighted_metrics_by_output")) {
+    const Config weighted = c.at("weighted_metrics_by_output");
+    for (const std::string& output : weighted.names()) {
+      o.weighted_metrics_by_output[output] = metrics_in(weighted.at(output));
+    }
   }
   o.slices = static_cast<int>(c.at("slices").as_int());
   o.run_eagerly = c.at("run_eagerly").as_bool();
@@ -140,6 +151,14 @@ void load_optimizer(const Layer& model, OptimizerBase& optimizer,
 }
 
 }  // namespace
+
+Config Model::get_compile_config() const {
+  training_->check_compiled("get_compile_config()");
+  return config_of(*training_->options);
+}
+void Model::compile_from_config(const Config& config, Site site) {
+  compile(options_of(config), site);
+}
 
 void Model::save(const std::string& filepath, const SaveOptions& options,
                  Site site) const {

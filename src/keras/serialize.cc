@@ -209,6 +209,18 @@ Layer layer_from(const NamedConfig& named, Site site) {
 
 }  // namespace
 
+Config Layer::get_build_config() const {
+  const auto config = build_config(base_->state());
+  if (config) return *config;
+  throw errors::FailedPrecondition(fmt::format(
+      "get_build_config: layer \"{}\" is not built{}; expected it to be called "
+      "or built first",
+      name(), where_text(nullptr, base_->site())));
+}
+void Layer::build_from_config(const Config& config) const {
+  build_again(*this, config, base_->site());
+}
+
 Layer Layer::from_config(const Config& config, Site site) const {
   return layer_from({class_of(base_->state()), config}, site);
 }

@@ -11,6 +11,7 @@
 #include "berth/ops/math.h"
 #include "distribute/parameter_servers.h"
 #include "keras/layer_state.h"
+#include "keras/masks.h"
 #include "keras/training.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
@@ -29,7 +30,10 @@ Tensor count_rows(const Tensor& y) {
 // Losses and metrics are computed in float32 at least.
 Tensor in_float(const Tensor& t) {
   const bool half = t.dtype() == bfloat16 || t.dtype() == float16;
-  return half ? math::cast(t, float32, t_state.site) : t;
+  if (!half) return t;
+  const Tensor cast = math::cast(t, float32, t_state.site);
+  if (const Tensor mask = Masks::of(t); mask.defined()) Masks::set(cast, mask);
+  return cast;
 }
 
 std::string names_text(const std::vector<std::string>& names) {
@@ -112,6 +116,25 @@ ModelBase* Model::Training::own_steps() const {
 
 namespace {
 
+bool is_taken(const std::vector<std::pair<std::string, Metric>>& rows,
+              const std::string& name) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const auto& row) { return row.first == name; });
+}
+
+bool is_one_of(const std::vector<Metric>& list, const Metric& m) {
+  return std::any_of(list.begin(), list.end(), [&](const Metric& other) {
+    return other.base() == m.base();
+  });
+}
+
+bool is_weighted(const CompileOptions& o, const Metric& m) {
+  return is_one_of(o.weighted_metrics, m) ||
+         std::any_of(o.weighted_metrics_by_output.begin(),
+                     o.weighted_metrics_by_output.end(),
+                     [&](const auto& row) { return is_one_of(row.second, m); });
+}
+
 bool adds_loss(const LayerState& s) {
   return !s.regularized.empty() || !s.losses.empty() ||
          std::any_of(s.parts.begin(), s.parts.end(), [](const Layer& part) {
@@ -138,15 +161,21 @@ Model::Training::metrics_of(size_t n) const {
       std::max<size_t>(n, 1));
   for (const Metric& m : options->metrics) all[0].emplace_back(m.name(), m);
   for (const Metric& m : options->weighted_metrics) {
-    const bool taken =
-        std::any_of(all[0].begin(), all[0].end(),
-                    [&](const auto& row) { return row.first == m.name(); });
-    all[0].emplace_back(taken ? "weighted_" + m.name() : m.name(), m);
+    all[0].emplace_back(
+        is_taken(all[0], m.name()) ? "weighted_" + m.name() : m.name(), m);
   }
   for (const auto& [output, list] : options->metrics_by_output) {
     const size_t at = output_named(*this, "metrics", output);
     for (const Metric& m : list) {
       all.at(at).emplace_back(n > 1 ? output + "_" + m.name() : m.name(), m);
+    }
+  }
+  for (const auto& [output, list] : options->weighted_metrics_by_output) {
+    const size_t at = output_named(*this, "weighted_metrics", output);
+    for (const Metric& m : list) {
+      const std::string name = n > 1 ? output + "_" + m.name() : m.name();
+      all.at(at).emplace_back(
+          is_taken(all.at(at), name) ? "weighted_" + name : name, m);
     }
   }
   return all;
@@ -313,9 +342,7 @@ void Model::Training::update_metrics(const StepData& data,
   for (size_t i = 0; i < all.size(); ++i) {
     for (const auto& row : all[i]) {
       const Metric& m = row.second;
-      const bool weighted = std::any_of(
-          options->weighted_metrics.begin(), options->weighted_metrics.end(),
-          [&](const Metric& w) { return w.base() == m.base(); });
+      const bool weighted = is_weighted(*options, m);
       m.update_state(data.y.at(i), in_float(outputs.at(i)),
                      weighted ? weights_of(data, i, outputs.size()) : Tensor());
     }
@@ -381,6 +408,9 @@ void Model::Training::reset_metrics() {
   for (const Metric& m : options->metrics) m.reset_state();
   for (const Metric& m : options->weighted_metrics) m.reset_state();
   for (const auto& [output, list] : options->metrics_by_output) {
+    for (const Metric& m : list) m.reset_state();
+  }
+  for (const auto& [output, list] : options->weighted_metrics_by_output) {
     for (const Metric& m : list) m.reset_state();
   }
 }

@@ -11,6 +11,7 @@
 #include "distribute/parameter_servers.h"
 #include "keras/fields.h"
 #include "keras/layer_state.h"
+#include "keras/masks.h"
 #include "keras/optimizer_base.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
@@ -281,12 +282,14 @@ Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& rest,
   StepLogs logs;
   traces_training_ = training;
   const CallLosses of_calls;
+  const MaskScope masks;
   if (own) {
     logs = training ? own->train_step(data) : own->test_step(data);
   } else {
     logs = training ? train(data) : test(data);
   }
   traces_training_ = false;
+  for (auto& metric : of_calls.metrics()) logs.push_back(std::move(metric));
   if (training) keep_constraints();
   const Tensor& counted = rest.empty() ? inputs[0] : rest[0];
   return log(logs, counted, training ? &train_logs_ : &test_logs_);

@@ -30,10 +30,53 @@ struct ImageOptions {
 // convolutions have biases).
 Model ResNet18(const ImageOptions& options = {}, Site site = Site::here());
 Model ResNet50(const ImageOptions& options = {}, Site site = Site::here());
+// 44,707,176 and 60,419,944.
+Model ResNet101(const ImageOptions& options = {}, Site site = Site::here());
+Model ResNet152(const ImageOptions& options = {}, Site site = Site::here());
+// He et al. 2016, norms first: 25,613,800, 44,675,560 and 60,380,648.
+Model ResNet50V2(const ImageOptions& options = {}, Site site = Site::here());
+Model ResNet101V2(const ImageOptions& options = {}, Site site = Site::here());
+Model ResNet152V2(const ImageOptions& options = {}, Site site = Site::here());
+// Howard et al. 2017: 4,253,864 parameters. dropout is before the classes.
+Model MobileNet(const ImageOptions& options = {}, Site site = Site::here());
 // Sandler et al. 2018: 3,538,984 parameters.
 Model MobileNetV2(const ImageOptions& options = {}, Site site = Site::here());
-// Simonyan and Zisserman 2014: 138,357,544 parameters.
+// Simonyan and Zisserman 2014: 138,357,544 and 143,667,240 parameters.
 Model VGG16(const ImageOptions& options = {}, Site site = Site::here());
+Model VGG19(const ImageOptions& options = {}, Site site = Site::here());
+// Huang et al. 2016: 8,062,504, 14,307,880 and 20,242,984 parameters.
+Model DenseNet121(const ImageOptions& options = {}, Site site = Site::here());
+Model DenseNet169(const ImageOptions& options = {}, Site site = Site::here());
+Model DenseNet201(const ImageOptions& options = {}, Site site = Site::here());
+// Chollet 2016: 22,910,480 parameters; Keras's image_size is 299.
+Model Xception(const ImageOptions& options = {}, Site site = Site::here());
+// Tan and Le 2019: 5,330,570 to 66,658,686 parameters (Keras counts one more, a
+// counter). They scale by themselves what they are given from 0 to 255. Keras's
+// image sizes are 224, 240, 260, 300, 380, 456, 528, 600.
+Model EfficientNetB0(const ImageOptions& options = {},
+                     Site site = Site::here());
+Model EfficientNetB1(const ImageOptions& options = {},
+                     Site site = Site::here());
+Model EfficientNetB2(const ImageOptions& options = {},
+                     Site site = Site::here());
+Model EfficientNetB3(const ImageOptions& options = {},
+                     Site site = Site::here());
+Model EfficientNetB4(const ImageOptions& options = {},
+                     Site site = Site::here());
+Model EfficientNetB5(const ImageOptions& options = {},
+                     Site site = Site::here());
+Model EfficientNetB6(const ImageOptions& options = {},
+                     Site site = Site::here());
+Model EfficientNetB7(const ImageOptions& options = {},
+                     Site site = Site::here());
+
+// What networks were trained on, of images [..., 3] of red, green and blue from
+// 0 to 255, float32: mode "caffe" (ResNet, VGG) blue, green and red less the
+// means of ImageNet; "tf" (MobileNet, ResNetV2, Xception) from -1 to 1; "torch"
+// (DenseNet) from 0 to 1 less means over deviations. EfficientNets take images
+// as they are.
+Tensor preprocess_input(const Tensor& x, const std::string& mode = "caffe",
+                        Site site = Site::here());
 
 // Of transformers of text. Ids are whole numbers below vocabulary_size.
 struct TextOptions {

@@ -26,6 +26,7 @@ struct AttentionLayerOptions {
   // The call gives a second tensor: the weights [n, s, t].
   bool return_attention_scores = false;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // softmax(scores) value (Luong et al. 2015).
 struct Attention : Layer {
@@ -40,6 +41,7 @@ struct AdditiveAttentionOptions {
   bool use_causal_mask = false;
   bool return_attention_scores = false;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // The same with scores sum(scale * tanh(query + key)) (Bahdanau et al. 2014).
 struct AdditiveAttention : Layer {
@@ -62,6 +64,7 @@ struct GroupQueryAttentionOptions {
   Constraint bias_constraint = {};
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Attention of num_query_heads heads, of which equally many share each of
 // num_key_value_heads heads of keys and values (Ainslie et al. 2023). Called

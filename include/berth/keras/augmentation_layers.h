@@ -37,6 +37,7 @@ struct ResizingOptions {
   double fill_value = 0;
   bool antialias = false;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // [n, h, w, c] -> [n, height, width, c].
 struct Resizing : Layer {
@@ -53,6 +54,7 @@ struct CenterCrop : Layer {
 struct RandomOptions {
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // "horizontal", "vertical", "horizontal_and_vertical": each with probability
 // 1/2.
@@ -75,6 +77,7 @@ struct RandomTransformOptions {
   double fill_value = 0;
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // By an angle of factor * 2 pi, counter-clockwise where positive.
 struct RandomRotation : Layer {
@@ -106,6 +109,7 @@ struct RandomColorOptions {
   ValueRange value_range = {};
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Moves all pixels of an image by factor * range, factor in [-1, 1].
 struct RandomBrightness : Layer {
@@ -161,6 +165,7 @@ struct SolarizationOptions {
   ValueRange value_range = {};
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Adds, then turns around what is not below the threshold; both parts of 255.
 struct Solarization : Layer {
@@ -168,13 +173,74 @@ struct Solarization : Layer {
                         Site site = Site::here());
 };
 
+struct AutoContrastOptions {
+  ValueRange value_range = {};
+  std::string name = {};
+  OwnPolicy dtype = {};
+};
+// Stretches each channel of each image so that its values fill the range, also
+// outside of training; channels of one value stay.
+struct AutoContrast : Layer {
+  explicit AutoContrast(AutoContrastOptions options = {},
+                        Site site = Site::here());
+};
+struct RandomErasingOptions {
+  Factor scale = {0.02, 0.33};  // the square of a part of height and of width
+  std::optional<double> fill_value = std::nullopt;  // noise when absent
+  ValueRange value_range = {};
+  std::optional<int64_t> seed = std::nullopt;
+  std::string name = {};
+  OwnPolicy dtype = {};
+};
+// Fills a rectangle at a random place, with a probability drawn from `factor`
+// (Zhong et al. 2017).
+struct RandomErasing : Layer {
+  explicit RandomErasing(Factor factor = {1, 1},
+                         RandomErasingOptions options = {},
+                         Site site = Site::here());
+};
+struct RandomGaussianBlurOptions {
+  Size2D kernel_size = 3;  // odd
+  Factor sigma = {0, 1};   // of height and of width, drawn for the batch
+  ValueRange value_range = {};
+  std::optional<int64_t> seed = std::nullopt;
+  std::string name = {};
+  OwnPolicy dtype = {};
+};
+// Blurs with a probability drawn from `factor`.
+struct RandomGaussianBlur : Layer {
+  explicit RandomGaussianBlur(Factor factor = {1, 1},
+                              RandomGaussianBlurOptions options = {},
+                              Site site = Site::here());
+};
+struct RandomColorJitterOptions {
+  ValueRange value_range = {};
+  std::optional<Factor> brightness_factor = std::nullopt;
+  std::optional<Factor> contrast_factor = std::nullopt;
+  std::optional<Factor> saturation_factor = std::nullopt;
+  std::optional<Factor> hue_factor = std::nullopt;
+  std::optional<int64_t> seed = std::nullopt;
+  std::string name = {};
+  OwnPolicy dtype = {};
+};
+// Those of RandomBrightness, RandomContrast, RandomSaturation and RandomHue
+// that have a factor, in this order.
+struct RandomColorJitter : Layer {
+  explicit RandomColorJitter(RandomColorJitterOptions options = {},
+                             Site site = Site::here());
+};
+
 namespace layers {
+using keras::AutoContrast;
 using keras::CenterCrop;
 using keras::RandomBrightness;
 using keras::RandomColorDegeneration;
+using keras::RandomColorJitter;
 using keras::RandomContrast;
 using keras::RandomCrop;
+using keras::RandomErasing;
 using keras::RandomFlip;
+using keras::RandomGaussianBlur;
 using keras::RandomGrayscale;
 using keras::RandomHue;
 using keras::RandomInvert;

@@ -51,6 +51,7 @@ struct EinsumDenseOptions {
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // activation(einsum(equation, x, kernel) + bias). The equation has two operands
 // and a result, "abc,cd->abd", of which "..." may stand for leading axes.
@@ -69,6 +70,7 @@ struct DotAxes {
 struct DotOptions {
   bool normalize = false;  // to norm 1 along the axes: cosines
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Products of two inputs per example, summed over an axis of each:
 // [n, a..., b...]; of two [n, c]: [n, 1].
@@ -85,8 +87,10 @@ struct UnitNormalization : Layer {
 struct RMSNormalizationOptions {
   double epsilon = 1e-6;
   std::string name = {};
+  OwnPolicy dtype = {};
+  int64_t axis = -1;
 };
-// x / sqrt(mean(x^2) + epsilon) * scale over the last axis, [..., c] ->
+// x / sqrt(mean(x^2) + epsilon) * scale over the axis, [..., c] ->
 // [..., c], with a weight scale [c] (Zhang and Sennrich 2019).
 struct RMSNormalization : Layer {
   explicit RMSNormalization(RMSNormalizationOptions options = {},
@@ -97,12 +101,28 @@ struct ActivityRegularizationOptions {
   double l1 = 0;
   double l2 = 0;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // The same value; l1 * sum |x| + l2 * sum x^2, over the number of examples, is
 // added to the training loss.
 struct ActivityRegularization : Layer {
   explicit ActivityRegularization(ActivityRegularizationOptions options = {},
                                   Site site = Site::here());
+};
+
+struct SpectralNormalizationOptions {
+  int64_t power_iterations = 1;
+  std::string name = {};
+  OwnPolicy dtype = {};
+};
+// `layer` with its kernel (or embeddings) divided by the largest singular value
+// of the kernel as a matrix [..., filters]: training estimates it anew in each
+// step, by power iterations that begin where the last ones ended, and writes
+// the kernel (Miyato et al. 2018). Otherwise the kernel is as it was left.
+struct SpectralNormalization : Layer {
+  explicit SpectralNormalization(Layer layer,
+                                 SpectralNormalizationOptions options = {},
+                                 Site site = Site::here());
 };
 
 // In training, drops elements in a way that keeps mean 0 and variance 1, for
@@ -122,6 +142,7 @@ using keras::Lambda;
 using keras::Permute;
 using keras::RepeatVector;
 using keras::RMSNormalization;
+using keras::SpectralNormalization;
 using keras::UnitNormalization;
 
 // Merges as functions: of tensors, or of values of a model.

@@ -10,7 +10,8 @@
 
 namespace berth::keras {
 
-// Of inputs of one shape, at least one; Subtract takes two.
+// Of inputs of one shape, but for axes of 1, which go with any; at least one,
+// Subtract takes two.
 struct Subtract : Layer {
   explicit Subtract(NameOptions options = {}, Site site = Site::here());
 };
@@ -32,6 +33,7 @@ struct ReLUOptions {
   double negative_slope = 0;
   double threshold = 0;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // x where it is at least threshold, else negative_slope * (x - threshold); at
 // most max_value.
@@ -55,6 +57,7 @@ struct PReLUOptions {
   // Axes of the input, from 1, along which one alpha serves all.
   std::vector<int64_t> shared_axes = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // x where positive, else alpha * x, with a weight alpha per element of an
 // example: [n, ...] -> [n, ...] (He et al. 2015).
@@ -64,6 +67,7 @@ struct PReLU : Layer {
 struct SoftmaxOptions {
   int64_t axis = -1;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 struct Softmax : Layer {
   explicit Softmax(SoftmaxOptions options = {}, Site site = Site::here());

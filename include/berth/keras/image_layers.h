@@ -26,6 +26,7 @@ struct Conv1DOptions {
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Correlation with a kernel [k, c / groups, filters]:
 // [n, s, c] -> [n, os, filters].
@@ -63,6 +64,7 @@ struct DepthwiseConv2DOptions {
   Constraint depthwise_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Each channel by filters of its own, kernel [kh, kw, c, depth_multiplier]:
 // [n, h, w, c] -> [n, oh, ow, c * depth_multiplier].
@@ -89,6 +91,7 @@ struct SeparableConv2DOptions {
   Constraint pointwise_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // The same, then a mix of channels, kernel
 // [1, 1, c * depth_multiplier, filters]: -> [n, oh, ow, filters].
@@ -113,6 +116,7 @@ struct DepthwiseConv1DOptions {
   Constraint depthwise_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // The same for sequences, with kernels [k, c, depth_multiplier] and
 // [1, c * depth_multiplier, filters]: [n, s, c] -> [n, os, ...].
@@ -139,6 +143,7 @@ struct SeparableConv1DOptions {
   Constraint pointwise_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 struct SeparableConv1D : Layer {
   SeparableConv1D(int64_t filters, int64_t kernel_size,
@@ -174,6 +179,7 @@ struct UpSampling2DOptions {
   // Or "bilinear", "bicubic", "lanczos3", "lanczos5", which need known h, w.
   std::string interpolation = "nearest";
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // More pixels: [n, h, w, c] -> [n, h * size, w * size, c]; nearest repeats
 // each. h, w must be known, or h and n.
@@ -190,6 +196,7 @@ struct Pooling1DOptions {
   std::optional<int64_t> strides = std::nullopt;  // pool_size when absent
   std::string padding = "valid";                  // or "same"
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Largest, or mean, of each window: [n, s, c] -> [n, os, c].
 struct MaxPooling1D : Layer {
@@ -205,6 +212,7 @@ struct AveragePooling1D : Layer {
 struct GlobalPoolingOptions {
   bool keepdims = false;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Largest, or mean, per channel: [n, s, c] or [n, h, w, c] -> [n, c], or with
 // axes of length 1 kept.

@@ -73,6 +73,8 @@ class LayerBase {
   // none for those without; `masks` are those of the inputs. Layers of Keras do
   // as there; others pass none on.
   virtual Tensors compute_mask(const Tensors& inputs, const Tensors& masks);
+  // The mask that came with an input of call(), an empty tensor if none did.
+  static Tensor mask_of_input(const Tensor& input);
 
   // The fields that make another one like it, without name and trainable
   // (keras/saving.h). Throws errors::FailedPrecondition unless overridden by a
@@ -104,6 +106,10 @@ class LayerBase {
   void add_loss(std::function<Tensor()> fn);
   // The same of a value that depends on the inputs; in call() only.
   void add_loss(const Tensor& loss);
+  // What steps log under `name`: the mean over an epoch of the mean of `value`,
+  // which counts as often as the batch has examples. In call() only; without a
+  // name it has the layer's.
+  void add_metric(const Tensor& value, const std::string& name = {});
   // Adds the penalty of each output of call(), over the number of examples, to
   // the training loss.
   void set_activity_regularizer(Regularizer regularizer);
@@ -155,7 +161,35 @@ class Layer {
   KerasTensors outputs_of(const KerasTensors& x) const;
 
   const std::string& name() const { return base_->name(); }
+  // Where it stands: the names of the layers in whose calls it was built, then
+  // its own, "model/block/dense".
+  std::string path() const;
   bool built() const;
+  // Makes the weights for inputs of these shapes, whose first dimension may be
+  // -1, without computing anything.
+  void build(const std::vector<Shape>& inputs, DType dtype = float32) const;
+
+  // Of the layer's only call with KerasTensors, or of a model: what goes in and
+  // comes out. A new model of them shares the weights:
+  //   keras::Model features(model.input(), model.get_layer("conv").output());
+  // Throw errors::FailedPrecondition for a layer that is part of no described
+  // model, or was called several times; errors::InvalidArgument for several
+  // inputs (outputs): inputs() and outputs() have them all.
+  KerasTensor input() const;
+  KerasTensor output() const;
+  KerasTensors inputs() const;
+  KerasTensors outputs() const;
+  // What it would give for such inputs; makes the weights. The batch may be -1.
+  Shape compute_output_shape(const Shape& input, DType dtype = float32) const;
+  std::vector<TensorSpec> compute_output_spec(
+      const std::vector<TensorSpec>& inputs) const;
+  // {"input_shape": ...} of a layer that is built, and a build for what
+  // get_build_config() gave. Throw errors::FailedPrecondition,
+  // InvalidArgument.
+  Config get_build_config() const;
+  void build_from_config(const Config& config) const;
+  // Whether masks of inputs are handed on to outputs, or read.
+  bool supports_masking() const;
   // Whether the weights, with those of the parts, count as trainable; a
   // batch normalization that does not train uses its moving averages. A model
   // reads it at compile().
@@ -167,6 +201,8 @@ class Layer {
   Layer set_dtype_policy(const DTypePolicy& policy) const;
   DType compute_dtype() const { return base_->compute_dtype(); }
   DType variable_dtype() const { return base_->variable_dtype(); }
+  // What floating inputs are cast to.
+  DType input_dtype() const { return compute_dtype(); }
   // The scope in which the layer was made, "" when there was none.
   const std::string& requested_device() const;
 
@@ -174,6 +210,14 @@ class Layer {
   std::vector<Variable> weights() const;
   std::vector<Variable> trainable_variables() const;
   std::vector<Variable> non_trainable_variables() const;
+  // The same by Keras' other names.
+  std::vector<Variable> variables() const { return weights(); }
+  std::vector<Variable> trainable_weights() const {
+    return trainable_variables();
+  }
+  std::vector<Variable> non_trainable_weights() const {
+    return non_trainable_variables();
+  }
   // What the layer and its parts add to the training loss whatever the inputs,
   // computed now: penalties of weights that are trainable, then add_loss(fn).
   Tensors losses() const;
@@ -224,6 +268,7 @@ struct DenseOptions {
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // activation(x kernel + bias): [..., in] -> [..., units].
 struct Dense : Layer {
@@ -245,6 +290,7 @@ struct Conv2DOptions {
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
   int64_t groups = 1;  // of channels, each with filters / groups filters
 };
 // Correlation with a kernel [kh, kw, c / groups, filters]:
@@ -258,6 +304,7 @@ struct Pooling2DOptions {
   std::optional<Size2D> strides = std::nullopt;  // pool_size when absent
   std::string padding = "valid";                 // or "same"
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Largest, or mean, of each window: [n, h, w, c] -> [n, oh, ow, c].
 struct MaxPooling2D : Layer {
@@ -271,6 +318,7 @@ struct AveragePooling2D : Layer {
 
 struct NameOptions {
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // [n, ...] -> [n, product of the rest].
 struct Flatten : Layer {
@@ -289,6 +337,7 @@ struct Activation : Layer {
 struct RescalingOptions {
   double offset = 0;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 struct Rescaling : Layer {
   explicit Rescaling(double scale, RescalingOptions options = {},
@@ -298,6 +347,7 @@ struct Rescaling : Layer {
 struct DropoutOptions {
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // In training, zeros each element with probability `rate` and divides the
 // others by 1 - rate; else nothing.
@@ -320,12 +370,15 @@ struct BatchNormalizationOptions {
   Constraint beta_constraint = {};
   Constraint gamma_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
   // In training, each of so many equal consecutive groups of the batch has its
   // own moments, as replicas of TensorFlow have; 0, 1: the batch is one group.
   // Batches must be multiples of it.
   int64_t statistics_groups = 1;
+  // Of the channels, which have moments and weights each.
+  int64_t axis = -1;
 };
-// Normalises the last axis, [..., c] -> [..., c] (Ioffe and Szegedy 2015):
+// Normalises along an axis, [..., c] -> [..., c] (Ioffe and Szegedy 2015):
 // with the batch's moments in training, which also move the moving averages,
 // else with the moving averages.
 struct BatchNormalization : Layer {
@@ -340,6 +393,7 @@ struct Add : Layer {
 struct ConcatenateOptions {
   int64_t axis = -1;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 struct Concatenate : Layer {
   explicit Concatenate(ConcatenateOptions options = {},

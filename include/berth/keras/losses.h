@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "berth/tensor.h"
 
@@ -40,7 +41,9 @@ class Loss {
   Loss(std::string name, Fn fn, const LossOptions& options = {},
        std::shared_ptr<const Description> description = nullptr);
 
-  // The values reduced: a scalar, or, for "none", one per sample.
+  // The values reduced: a scalar, or, for "none", one per sample. Values that a
+  // mask of y_pred leaves out (recurrent_layers.h) count as 0, and the mean is
+  // that of the others.
   Tensor operator()(const Tensor& y_true, const Tensor& y_pred,
                     Site site = Site::here()) const;
   // The values times weights before they are reduced. Weights have the shape
@@ -119,6 +122,92 @@ struct CosineOptions {
   std::string reduction = "sum_over_batch_size";
 };
 Loss CosineSimilarity(const CosineOptions& options = {});
+
+struct BinaryFocalOptions {
+  bool apply_class_balancing = false;  // weighs by alpha and 1 - alpha
+  double alpha = 0.25;
+  double gamma = 2;
+  bool from_logits = false;
+  double label_smoothing = 0;
+  std::string reduction = "sum_over_batch_size";
+};
+struct CategoricalFocalOptions {
+  double alpha = 0.25;
+  double gamma = 2;
+  bool from_logits = false;
+  double label_smoothing = 0;
+  std::string reduction = "sum_over_batch_size";
+};
+// Crossentropies times (1 - the probability of what is true)^gamma: what is
+// easy counts less (Lin et al. 2018).
+Loss BinaryFocalCrossentropy(const BinaryFocalOptions& options = {});
+Loss CategoricalFocalCrossentropy(const CategoricalFocalOptions& options = {});
+// (1 - p^q) / q, where p is the probability of the true class, of labels [n]
+// and y_pred [n, c]; q in (0, 1) (Zhang and Sabuncu 2018).
+Loss CategoricalGeneralizedCrossEntropy(double q = 0.5,
+                                        const LossOptions& options = {});
+
+struct DiceOptions {
+  std::vector<int64_t> axis = {};  // that one value is for; none: all
+  std::string reduction = "sum_over_batch_size";
+};
+struct TverskyOptions {
+  double alpha = 0.5;  // of what is true and not predicted
+  double beta = 0.5;   // of what is predicted and not true
+  std::vector<int64_t> axis = {};
+  std::string reduction = "sum_over_batch_size";
+};
+// 1 - 2 |both| / (|true| + |predicted|), and its form of two weights.
+Loss Dice(const DiceOptions& options = {});
+Loss Tversky(const TverskyOptions& options = {});
+
+struct CircleOptions {
+  double gamma = 80;
+  double margin = 0.4;
+  bool remove_diagonal = true;  // an example is no neighbour of itself
+  std::string reduction = "sum_over_batch_size";
+};
+// Of embeddings y_pred [n, d] of length 1 and labels [n]: brings those of one
+// label together, others apart (Sun et al. 2020). The mean is that of examples
+// whose loss is not 0.
+Loss Circle(const CircleOptions& options = {});
+
+// The values of the losses above, one per sample.
+Tensor mean_squared_error(const Tensor& y_true, const Tensor& y_pred);
+Tensor mean_absolute_error(const Tensor& y_true, const Tensor& y_pred);
+Tensor mean_absolute_percentage_error(const Tensor& y_true,
+                                      const Tensor& y_pred);
+Tensor mean_squared_logarithmic_error(const Tensor& y_true,
+                                      const Tensor& y_pred);
+Tensor log_cosh(const Tensor& y_true, const Tensor& y_pred);
+Tensor hinge(const Tensor& y_true, const Tensor& y_pred);
+Tensor squared_hinge(const Tensor& y_true, const Tensor& y_pred);
+Tensor categorical_hinge(const Tensor& y_true, const Tensor& y_pred);
+Tensor kl_divergence(const Tensor& y_true, const Tensor& y_pred);
+Tensor poisson(const Tensor& y_true, const Tensor& y_pred);
+Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta = 1);
+Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred,
+                         int64_t axis = -1);
+Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                           const CrossentropyOptions& options = {});
+Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                                const CrossentropyOptions& options = {});
+Tensor sparse_categorical_crossentropy(const Tensor& y_true,
+                                       const Tensor& y_pred,
+                                       const CrossentropyOptions& options = {});
+Tensor binary_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                                 const BinaryFocalOptions& options = {});
+Tensor categorical_focal_crossentropy(
+    const Tensor& y_true, const Tensor& y_pred,
+    const CategoricalFocalOptions& options = {});
+Tensor categorical_generalized_cross_entropy(const Tensor& y_true,
+                                             const Tensor& y_pred, double q);
+Tensor dice(const Tensor& y_true, const Tensor& y_pred,
+            const DiceOptions& options = {});
+Tensor tversky(const Tensor& y_true, const Tensor& y_pred,
+               const TverskyOptions& options = {});
+Tensor circle(const Tensor& y_true, const Tensor& y_pred,
+              const CircleOptions& options = {});
 
 }  // namespace losses
 }  // namespace berth::keras

@@ -106,7 +106,8 @@ class Metric {
   explicit Metric(std::shared_ptr<MetricBase> base);
 
   // Adds one batch; in strategy.run() those of all replicas. sample_weight
-  // has the shape of the targets or its first axes, such as [n].
+  // has the shape of the targets or its first axes, such as [n]. Means leave
+  // out what a mask of y_pred does.
   void update_state(const Tensor& y_true, const Tensor& y_pred,
                     const Tensor& sample_weight = {}) const;
   void update_state(const Tensor& values) const;
@@ -293,6 +294,36 @@ Metric BinaryIoU(BinaryIoUOptions options = {});
 // How often class i was predicted as j: [classes, classes]. Takes numbers of
 // classes, or y_pred [n, classes], of which the largest counts.
 Metric ConfusionMatrix(int64_t num_classes, MetricOptions options = {});
+
+// One value per sample: those of the metrics, and of losses (losses.h).
+Tensor binary_accuracy(const Tensor& y_true, const Tensor& y_pred,
+                       double threshold = 0.5);
+Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);
+Tensor sparse_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);
+Tensor top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred,
+                                  int64_t k = 5);
+Tensor sparse_top_k_categorical_accuracy(const Tensor& y_true,
+                                         const Tensor& y_pred, int64_t k = 5);
+Tensor pearson_correlation(const Tensor& y_true, const Tensor& y_pred,
+                           int64_t axis = -1);
+Tensor concordance_correlation(const Tensor& y_true, const Tensor& y_pred,
+                               int64_t axis = -1);
+using losses::binary_crossentropy;
+using losses::binary_focal_crossentropy;
+using losses::categorical_crossentropy;
+using losses::categorical_focal_crossentropy;
+using losses::categorical_hinge;
+using losses::hinge;
+using losses::huber;
+using losses::kl_divergence;
+using losses::log_cosh;
+using losses::mean_absolute_error;
+using losses::mean_absolute_percentage_error;
+using losses::mean_squared_error;
+using losses::mean_squared_logarithmic_error;
+using losses::poisson;
+using losses::sparse_categorical_crossentropy;
+using losses::squared_hinge;
 
 }  // namespace metrics
 }  // namespace berth::keras

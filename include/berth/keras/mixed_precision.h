@@ -3,7 +3,7 @@
 //   keras::mixed_precision::set_global_policy("mixed_bfloat16");
 //   auto model = keras::Sequential(
 //       {keras::Dense(256, {.activation = "relu"}),
-//        keras::Dense(10).set_dtype_policy("float32")});
+//        keras::Dense(10, {.dtype = "float32"})});
 //
 // A layer takes the global policy when it is made. Under a mixed one its
 // weights are float32; call() gets floating inputs, and trainable weights when
@@ -15,6 +15,7 @@
 #define BERTH_KERAS_MIXED_PRECISION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "berth/dtype.h"
@@ -28,6 +29,9 @@ class DTypePolicy {
   // errors::InvalidArgument for another name.
   DTypePolicy(const std::string& name);  // NOLINT: set_dtype_policy("float32")
   DTypePolicy(const char* name) : DTypePolicy(std::string(name)) {}  // NOLINT
+  // float32. Throws errors::InvalidArgument for another dtype: weights are
+  // float32, and the mixed policies compute in 16 bits.
+  DTypePolicy(DType dtype);  // NOLINT
 
   const std::string& name() const;
   DType compute_dtype() const;
@@ -37,6 +41,10 @@ class DTypePolicy {
  private:
   uint8_t row_ = 0;
 };
+
+// A layer's own policy among its options, {.dtype = "float32"}; absent: the
+// global one.
+using OwnPolicy = std::optional<DTypePolicy>;
 
 namespace mixed_precision {
 

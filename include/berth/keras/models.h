@@ -108,6 +108,8 @@ struct CompileOptions {
   // Of the first output, with sample and class weights; "weighted_mse" in logs
   // where `metrics` has an "mse", too.
   std::vector<Metric> weighted_metrics = {};
+  // Of outputs by name.
+  std::map<std::string, std::vector<Metric>> weighted_metrics_by_output = {};
 };
 
 // What fit, evaluate and predict take: batches (dataset), or tensors.
@@ -291,6 +293,15 @@ class Model : public Layer {
   // Makes the weights for inputs of these shapes; the batch may be -1.
   void build(const Shape& input, DType dtype = float32);
 
+  // The layers in order; and one of them. Throw errors::NotFound, with the
+  // nearest names, OutOfRange. Layers of a Sequential that knows its inputs
+  // have input() and output(), too.
+  std::vector<Layer> layers() const;
+  Layer get_layer(const std::string& name) const;
+  Layer get_layer(int64_t index) const;
+  std::vector<std::string> input_names() const;
+  std::vector<std::string> output_names() const;
+
   // In the scope of a strategy (berth/distribute.h), or of a model made in one,
   // steps are split over its replicas.
   void compile(CompileOptions options, Site site = Site::here());
@@ -354,8 +365,18 @@ class Model : public Layer {
   // "loss" and those of compile(), in the order of results.
   std::vector<Metric> metrics() const;
 
+  // Their names, as in logs.
+  std::vector<std::string> metrics_names() const;
+  // What compile() was given, as save() keeps it, without contracts and
+  // placement; and compile() with that. Throw errors::FailedPrecondition before
+  // compile() and for what no config can hold, InvalidArgument for what is no
+  // such config.
+  Config get_compile_config() const;
+  void compile_from_config(const Config& config, Site site = Site::here());
+
   // Metrics since the last reset, read back; and the reset.
   Logs metrics_result() const;
+  Logs get_metrics_result() const { return metrics_result(); }
   void reset_metrics();
 
   // Ends fit after the batch that runs.

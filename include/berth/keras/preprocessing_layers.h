@@ -35,6 +35,7 @@ struct NormalizationOptions {
   std::vector<double> variance = {};
   bool invert = false;  // x * sqrt(variance) + mean
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // (x - mean) / sqrt(variance), as float32: [n, ...] -> [n, ...].
 struct Normalization : Layer {

@@ -53,6 +53,7 @@ class MaskScope {
 
 struct MaskingOptions {
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Masks the steps at which every feature is `mask_value`, and makes them 0:
 // [batch, time, ...] -> the same.
@@ -105,6 +106,7 @@ struct RNNOptions {
   bool unroll = false;
   bool zero_output_for_mask = false;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 
 // Layers with states: what RNN, LSTM, GRU, SimpleRNN and Bidirectional share.
@@ -145,6 +147,7 @@ struct LSTMCellOptions {
   double recurrent_dropout = 0;  // rate, of the states, in training
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // A step of LSTM (Hochreiter and Schmidhuber 1997). Weights kernel
 // [in, 4 units], recurrent_kernel [units, 4 units], bias [4 units]: the gates
@@ -172,6 +175,7 @@ struct GRUCellOptions {
   bool reset_after = true;  // the reset gate acts after the product
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // A step of GRU (Cho et al. 2014). Weights kernel [in, 3 units],
 // recurrent_kernel [units, 3 units], bias [3 units], with reset_after
@@ -197,6 +201,7 @@ struct SimpleRNNCellOptions {
   double recurrent_dropout = 0;
   std::optional<int64_t> seed = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // activation(x kernel + h recurrent_kernel + bias). State h.
 struct SimpleRNNCell : Layer {
@@ -236,6 +241,7 @@ struct LSTMOptions {
   bool unroll = false;
   bool zero_output_for_mask = false;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // RNN of an LSTMCell: the inputs' products are one, and with the activations
 // above and no recurrent_dropout all steps are one op.
@@ -269,6 +275,7 @@ struct GRUOptions {
   bool unroll = false;
   bool zero_output_for_mask = false;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // RNN of a GRUCell.
 struct GRU : RecurrentLayer {
@@ -299,6 +306,7 @@ struct SimpleRNNOptions {
   bool unroll = false;
   bool zero_output_for_mask = false;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // RNN of a SimpleRNNCell.
 struct SimpleRNN : RecurrentLayer {
@@ -312,6 +320,7 @@ struct BidirectionalOptions {
   // Goes the other way than the layer; a copy of it when absent.
   std::optional<RecurrentLayer> backward_layer = std::nullopt;
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // A copy of `layer` (an RNN, LSTM, GRU or SimpleRNN; weights of its own) and
 // one that goes the other way. The states of the first come before those of

@@ -15,6 +15,7 @@ struct EmbeddingOptions {
   Regularizer embeddings_regularizer = {};
   Constraint embeddings_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
   bool mask_zero = false;  // steps whose id is 0 are masked
 };
 // A row of `output_dim` numbers per id: [n, ...] -> [n, ..., output_dim]. Ids
@@ -37,6 +38,7 @@ struct ReversibleEmbedding : Layer {
 struct PositionEmbeddingOptions {
   Initializer initializer = "glorot_uniform";
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // A learnt row for each position, added to x: [n, s, d] -> [n, s, d], s at most
 // `sequence_length` (keras_hub.layers.PositionEmbedding and the sum).
@@ -61,12 +63,15 @@ struct MultiHeadAttentionOptions {
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Attention of several heads (Vaswani et al. 2017). Call it with
 //   query [n, s, d]                      the sequence sees itself,
 //   {query, value [n, t, e]}             key = value,
 //   {query, value, key [n, t, f]},
 //   {query, value, key, mask}            bool, broadcast to [n, heads, s, t].
+// Steps that a mask of value or key leaves out (Masking, Embedding) are not
+// seen; the mask of the query goes on.
 // [n, s, output_dim]. Weights as in TensorFlow: query, key, value kernels
 // [d, heads, key_dim] with biases [heads, key_dim], then the output's.
 struct MultiHeadAttention : Layer {
@@ -86,8 +91,12 @@ struct LayerNormalizationOptions {
   Constraint beta_constraint = {};
   Constraint gamma_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
+  // What is normalised together; weights have the lengths of these axes.
+  std::vector<int64_t> axis = {-1};
 };
-// Normalises each row of the last axis, [..., c] -> [..., c] (Ba et al. 2016).
+// Normalises each row of the last axis, or of others, [..., c] -> [..., c] (Ba
+// et al. 2016).
 struct LayerNormalization : Layer {
   explicit LayerNormalization(LayerNormalizationOptions options = {},
                               Site site = Site::here());
@@ -105,6 +114,8 @@ struct GroupNormalizationOptions {
   Constraint beta_constraint = {};
   Constraint gamma_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
+  int64_t axis = -1;  // of the channels
 };
 // Normalises each example by pixels and groups of channels,
 // [n, ..., c] -> [n, ..., c] (Wu and He 2018).

@@ -4,8 +4,11 @@
 #define BERTH_KERAS_UTILS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "berth/data.h"
 #include "berth/keras/models.h"
 
 namespace berth::keras::utils {
@@ -19,6 +22,47 @@ Tensor to_categorical(const Tensor& labels, int64_t num_classes = 0,
 // Sets the seed of everything random: weights, dropout, shuffles
 // (random::set_seed).
 void set_random_seed(int64_t seed);
+
+// Elements of a dataset as fit takes them: x, then y and weights where they are
+// defined; and the parts again, empty tensors where there are fewer. Throws
+// errors::InvalidArgument for more than three.
+Tensors pack_x_y_sample_weight(const Tensor& x, const Tensor& y = {},
+                               const Tensor& sample_weight = {});
+struct XYSampleWeight {
+  Tensor x, y, sample_weight;
+};
+XYSampleWeight unpack_x_y_sample_weight(const Tensors& data,
+                                        Site site = Site::here());
+
+struct TimeseriesOptions {
+  int64_t sequence_stride = 1;  // between the beginnings of windows
+  int64_t sampling_rate = 1;    // between the steps of one
+  int64_t batch_size = 128;
+  bool shuffle = false;
+  std::optional<uint64_t> seed = std::nullopt;
+  int64_t start_index = 0;  // what lies before it is left out
+  int64_t end_index = 0;    // and from there on; 0: the end
+};
+// Windows over a series: data [n, ...] gives batches of
+// [b, sequence_length, ...], and with targets [n, ...] those that stand where
+// windows begin. Throws errors::InvalidArgument for sizes that do not fit.
+data::Dataset timeseries_dataset_from_array(
+    const Tensor& data, const Tensor& targets, int64_t sequence_length,
+    const TimeseriesOptions& options = {}, Site site = Site::here());
+
+struct SplitOptions {
+  // Shares of the elements, or, from 1 on, their number; 0: the rest.
+  double left_size = 0;
+  double right_size = 0;
+  bool shuffle = false;
+  std::optional<uint64_t> seed = std::nullopt;
+};
+// Two datasets, the first elements and those behind them. Throws
+// errors::InvalidArgument for sizes that do not fit, and for a dataset that
+// does not know its cardinality.
+std::pair<data::Dataset, data::Dataset> split_dataset(
+    const data::Dataset& dataset, const SplitOptions& options,
+    Site site = Site::here());
 
 struct PlotModelOptions {
   bool show_shapes = true;

@@ -34,6 +34,7 @@ struct Conv3DOptions {
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Correlation with a kernel [kd, kh, kw, c / groups, filters]:
 // [n, d, h, w, c] -> [n, od, oh, ow, filters].
@@ -52,6 +53,7 @@ struct Pooling3DOptions {
   std::optional<Size3D> strides = std::nullopt;  // pool_size when absent
   std::string padding = "valid";                 // or "same"
   std::string name = {};
+  OwnPolicy dtype = {};
 };
 // Largest, or mean, of each window: [n, d, h, w, c] -> [n, od, oh, ow, c].
 struct MaxPooling3D : Layer {

@@ -8,6 +8,7 @@
 #include "keras/classes.h"
 #include "keras/custom_objects.h"
 #include "keras/layers/layer_util.h"
+#include "keras/remat.h"
 #include "ops/op_call.h"
 
 namespace berth::keras {
@@ -114,10 +115,16 @@ void check_activation(const LayerState& s, const std::string& name) {
 
 Tensor apply_activation(const std::string& name, const Tensor& x, Site site) {
   const Named* a = find(name);
-  if (a) return a->apply(x, site);
-  const CustomFunction own = find_custom_object(name).function;
-  if (!own) throw errors::InvalidArgument(unknown(name));
-  return own(x);
+  CustomFunction own;
+  if (!a) own = find_custom_object(name).function;
+  if (!a && !own) throw errors::InvalidArgument(unknown(name));
+  const auto apply = [&](const Tensor& t) {
+    return a ? a->apply(t, site) : own(t);
+  };
+  const bool is_none = name.empty() || name == "linear";
+  if (is_none || !recomputes_activations()) return apply(x);
+  return call_recomputed([&](const Tensors& t) { return Tensors{apply(t[0])}; },
+                         {x}, site)[0];
 }
 
 Activation::Activation(const std::string& activation, NameOptions options,

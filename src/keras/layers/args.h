@@ -31,6 +31,22 @@ void norm_penalty_fields(Fields& f, Options& o) {
   f("gamma_constraint", o.gamma_constraint);
 }
 
+// An axis, which Keras may have written as a list of one.
+inline void axis_field(Fields& f, int64_t& axis) {
+  if (f.reading()) return f.one("axis", axis);
+  f("axis", axis);
+}
+// Some; one of them is a number.
+inline void axis_field(Fields& f, std::vector<int64_t>& axes) {
+  if (!f.reading() && axes.size() == 1) return f("axis", axes[0]);
+  const auto written = f.get("axis");
+  if (written && written->kind() == Config::Kind::kInt) {
+    axes = {written->as_int()};
+  } else {
+    f("axis", axes);
+  }
+}
+
 // Three numbers.
 inline void size_field(Fields& f, const char* name, Size3D& s) {
   std::vector<int64_t> v{s.d, s.h, s.w};

@@ -9,6 +9,7 @@
 #include "berth/ops/nn.h"
 #include "keras/layers/args.h"
 #include "keras/layers/layer_util.h"
+#include "keras/masks.h"
 
 namespace berth::keras {
 
@@ -62,14 +63,21 @@ class AttentionBase final : public LayerBase {
     const Tensor& value = x[1];
     const Tensor& key = x.size() > 2 ? x[2] : value;
     Tensor s = scores(x[0], key);
-    if (x.size() > 3) s = without(s, x[3]);
+    const Tensor mask = attention_mask(x.size() > 3 ? wide(x[3]) : Tensor(),
+                                       {value}, false, site());
+    if (mask.defined()) s = without(s, mask);
     const Tensor weights =
         nn::masked_softmax(s, {}, {.is_causal = o_.use_causal_mask}, site());
     const Tensor kept =
         training && o_.dropout > 0
             ? nn::dropout(weights, o_.dropout, {.seed = o_.seed}, site())
             : weights;
-    const Tensor y = matmul(kept, value, {}, site());
+    Tensor y = matmul(kept, value, {}, site());
+    if (const Tensor seen = Masks::of(x[0]); seen.defined()) {
+      y = math::multiply(
+          y, expand_dims(math::cast(seen, y.dtype(), site()), -1, site()),
+          site());
+    }
     if (o_.return_attention_scores) return {y, kept};
     return {y};
   }
@@ -99,10 +107,13 @@ class AttentionBase final : public LayerBase {
 
   // Scores that no softmax sees where the mask is false.
   Tensor without(const Tensor& scores, const Tensor& mask) const {
-    const Tensor seen = math::cast(mask, bool_, site());
-    const Tensor wide = seen.rank() == 2 ? expand_dims(seen, -2, site()) : seen;
     const double far = scores.dtype() == float16 ? 65504 : 1e9;
-    return where(wide, scores, scores - far, site());
+    return where(mask, scores, scores - far, site());
+  }
+  // A mask of values [n, t] as one of scores.
+  Tensor wide(const Tensor& mask) const {
+    const Tensor seen = math::cast(mask, bool_, site());
+    return seen.rank() == 2 ? expand_dims(seen, -2, site()) : seen;
   }
 
   const bool additive_;

@@ -8,6 +8,7 @@
 #include "berth/ops/nn.h"
 #include "keras/classes.h"
 #include "keras/layers/args.h"
+#include "keras/layers/axes_last.h"
 #include "keras/layers/layer_util.h"
 #include "op/replica_scope.h"
 
@@ -36,7 +37,8 @@ class BatchNormalizationBase final : public LayerBase {
   }
 
   void build(const std::vector<Shape>& inputs) override {
-    channels_ = known_channels(state(), inputs[0]);
+    const AxesLast axis(state(), {o_.axis}, inputs[0].rank());
+    channels_ = known_channels(state(), axis.moved(inputs[0]));
     const Shape shape{channels_};
     if (o_.scale) {
       gamma_ = add_weight("gamma", shape, o_.gamma_initializer,
@@ -56,7 +58,9 @@ class BatchNormalizationBase final : public LayerBase {
   }
 
   Tensors call(const Tensors& inputs, bool in_training) override {
-    const Tensor& x = one_input(state(), inputs);
+    const Tensor& given = one_input(state(), inputs);
+    const AxesLast axis(state(), {o_.axis}, given.rank());
+    const Tensor x = axis.to(given);
     const bool training = in_training && state().learns.load();
     check_channels(state(), x, channels_);
     const Tensor scale = o_.scale
@@ -76,14 +80,15 @@ class BatchNormalizationBase final : public LayerBase {
         move(mean_, options.mean, 0);
         move(variance_, options.variance, 0);
       }
-      return {nn::fused_batch_norm(x, scale, offset, options, site()).y};
+      return {
+          axis.from(nn::fused_batch_norm(x, scale, offset, options, site()).y)};
     }
     const nn::FusedBatchNorm r =
         nn::fused_batch_norm(x, scale, offset, options, site());
     const double weight = weight_of_replica();
     move(mean_, r.batch_mean, weight);
     move(variance_, r.batch_variance, weight);
-    return {r.y};
+    return {axis.from(r.y)};
   }
 
  private:
@@ -118,7 +123,7 @@ class BatchNormalizationBase final : public LayerBase {
 struct BatchNormalizationArgs {
   BatchNormalizationOptions o;
   void fields(Fields& f) {
-    f.fixed("axis", -1);
+    axis_field(f, o.axis);
     f("momentum", o.momentum);
     f("epsilon", o.epsilon);
     f("center", o.center);

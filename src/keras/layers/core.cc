@@ -14,6 +14,7 @@
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
 #include "keras/layers/args.h"
+#include "keras/layers/axes_last.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -115,7 +116,9 @@ class UnitNormalizationBase final : public LayerBase {
 class RMSNormalizationBase final : public LayerBase {
  public:
   RMSNormalizationBase(const RMSNormalizationOptions& o, Site site)
-      : LayerBase("RMSNormalization", o.name, site), epsilon_(o.epsilon) {
+      : LayerBase("RMSNormalization", o.name, site),
+        epsilon_(o.epsilon),
+        axis_(o.axis) {
     state().casts_weights = false;
     if (!(epsilon_ > 0)) {
       fail(fmt::format("RMSNormalization: epsilon is {}; expected more than 0",
@@ -123,16 +126,22 @@ class RMSNormalizationBase final : public LayerBase {
     }
   }
   void build(const std::vector<Shape>& inputs) override {
-    scale_ = add_weight("scale", {known_channels(state(), inputs[0])}, "ones");
+    const AxesLast axis(state(), {axis_}, inputs[0].rank());
+    scale_ = add_weight(
+        "scale", {known_channels(state(), axis.moved(inputs[0]))}, "ones");
   }
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x = one_input(state(), inputs);
-    check_channels(state(), x, scale_.shape()[0]);
-    return {nn::rms_norm(x, scale_.value(site()), epsilon_, site())};
+    const AxesLast axis(state(), {axis_}, x.rank());
+    const Tensor moved = axis.to(x);
+    check_channels(state(), moved, scale_.shape()[0]);
+    return {
+        axis.from(nn::rms_norm(moved, scale_.value(site()), epsilon_, site()))};
   }
 
  private:
   const double epsilon_;
+  const int64_t axis_;
   Variable scale_;
 };
 
@@ -181,7 +190,7 @@ struct UnitNormalizationArgs {
 struct RMSNormalizationArgs {
   RMSNormalizationOptions o;
   void fields(Fields& f) {
-    f.fixed("axis", -1);
+    axis_field(f, o.axis);
     f("epsilon", o.epsilon);
     f("name", o.name);
   }
@@ -200,9 +209,13 @@ struct ActivityRegularizationArgs {
 }  // namespace
 
 Lambda::Lambda(Fn fn, NameOptions o, Site site)
-    : Layer(make_layer<LambdaBase>(listed(std::move(fn), site), o, site)) {}
+    : Layer(make_layer<LambdaBase>(listed(std::move(fn), site), o, site)) {
+  set_own_policy(*this, o);
+}
 Lambda::Lambda(ListFn fn, NameOptions o, Site site)
-    : Layer(make_layer<LambdaBase>(std::move(fn), o, site)) {}
+    : Layer(make_layer<LambdaBase>(std::move(fn), o, site)) {
+  set_own_policy(*this, o);
+}
 Identity::Identity(NameOptions o, Site site)
     : Layer(make_layer<IdentityBase>(o, site)) {
   describe(*this, NamedArgs<Identity>{std::move(o)});

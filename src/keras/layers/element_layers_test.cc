@@ -23,7 +23,12 @@ TEST(Merge, CombinesElementByElement) {
   EXPECT_EQ(Average()(Tensors{a, a, b, b})[0].to_vector<float>(),
             (Floats{2, 4.5}));
   EXPECT_THROW(Subtract()(Tensors{a, b, a}), errors::InvalidArgument);
-  EXPECT_THROW(Multiply()(Tensors{a, ones({2, 1})}), errors::InvalidArgument);
+  EXPECT_THROW(Multiply()(Tensors{a, ones({1, 3})}), errors::InvalidArgument);
+  EXPECT_THROW(Multiply()(Tensors{a, ones({2})}), errors::InvalidArgument);
+  // Axes of 1 go with any.
+  EXPECT_EQ(
+      Multiply()(Tensors{a, constant({{2.f}, {3.f}})})[0].to_vector<float>(),
+      (Floats{2, 10, 3, 15}));
 }
 
 TEST(Rectifiers, FollowTheirFormulas) {

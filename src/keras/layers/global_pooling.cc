@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include "berth/keras/volume_layers.h"
+#include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/classes.h"
 #include "keras/layers/layer_util.h"
+#include "keras/masks.h"
 
 namespace berth::keras {
 
@@ -26,6 +28,15 @@ class GlobalPoolingBase final : public LayerBase {
   Tensors call(const Tensors& inputs, bool) override {
     const Tensor& x =
         input_of_rank(state(), inputs, dims_ + 2, pixels_form(dims_));
+    if (const Tensor mask = Masks::of(x);
+        mask.defined() && !max_ && dims_ == 1) {
+      // The mean of the steps that count.
+      const Tensor m =
+          expand_dims(math::cast(mask, x.dtype(), site()), -1, site());
+      return {math::divide(
+          math::reduce_sum(math::multiply(x, m, site()), over_, site()),
+          math::reduce_sum(m, over_, site()), site())};
+    }
     return {max_ ? math::reduce_max(x, over_, site())
                  : math::reduce_mean(x, over_, site())};
   }

@@ -7,6 +7,7 @@
 #include "berth/ops/nn.h"
 #include "keras/layers/args.h"
 #include "keras/layers/layer_util.h"
+#include "keras/masks.h"
 
 namespace berth::keras {
 
@@ -63,7 +64,9 @@ class GroupQueryAttentionBase final : public LayerBase {
     const Tensor& key = x.size() > 2 ? x[2] : value;
     const Tensor y = nn::scaled_dot_product_attention(
         of_heads(query_, query), of_heads(key_, key), of_heads(value_, value),
-        {.mask = mask_of(x.size() > 3 ? x[3] : Tensor(), query, key),
+        {.mask = mask_of(attention_mask(x.size() > 3 ? x[3] : Tensor(),
+                                        {value, key}, true, site()),
+                         query, key),
          .is_causal = o_.use_causal_mask,
          .dropout = training ? o_.dropout : 0,
          .seed = o_.seed},

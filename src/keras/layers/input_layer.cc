@@ -61,9 +61,9 @@ InputLayer::InputLayer(Shape shape, InputOptions options, Site site)
 KerasTensor Input(Shape shape, InputOptions options, Site site) {
   auto base = std::make_shared<InputLayerBase>(shape, options, site);
   const TensorSpec spec = base->spec();
-  return KerasTensor(std::make_shared<KerasNode>(
-                         KerasNode{Layer(std::move(base)), {}, {spec}}),
-                     0);
+  auto node = std::make_shared<KerasNode>(KerasNode{Layer(base), {}, {spec}});
+  base->state().nodes.push_back(node);
+  return KerasTensor(std::move(node), 0);
 }
 
 void add_input_classes(Classes& c);

@@ -19,6 +19,16 @@ struct Merge {
   bool mean = false;
 };
 
+// As Keras': axes of 1 go with any.
+bool broadcast(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return false;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (a[i] != b[i] && a[i] > 1 && b[i] > 1) return false;
+    if (a[i] != b[i] && (a[i] == 0 || b[i] == 0)) return false;
+  }
+  return true;
+}
+
 class MergeBase final : public LayerBase {
  public:
   MergeBase(const Merge& kind, const NameOptions& o, Site site)
@@ -31,9 +41,11 @@ class MergeBase final : public LayerBase {
     }
     Tensor result = x[0];
     for (size_t i = 1; i < x.size(); ++i) {
-      if (!x[i].shape().compatible_with(x[0].shape())) {
-        fail(fmt::format("{}: inputs are {} and {}; expected equal shapes",
-                         state().type, x[0].shape().str(), x[i].shape().str()));
+      if (!broadcast(x[i].shape(), result.shape())) {
+        fail(
+            fmt::format("{}: inputs are {} and {}; expected equal shapes, or "
+                        "axes of 1",
+                        state().type, x[0].shape().str(), x[i].shape().str()));
       }
       result = kind_.combine(result, x[i], site());
     }

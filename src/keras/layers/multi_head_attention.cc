@@ -10,6 +10,7 @@
 #include "keras/classes.h"
 #include "keras/layers/args.h"
 #include "keras/layers/layer_util.h"
+#include "keras/masks.h"
 
 namespace berth::keras {
 
@@ -67,7 +68,8 @@ class MultiHeadAttentionBase final : public LayerBase {
     const Tensor y = nn::scaled_dot_product_attention(
         project(query_, query, key_dim_), project(key_, key, key_dim_),
         project(value_, value, value_dim_),
-        {.mask = x.size() > 3 ? x[3] : Tensor(),
+        {.mask = attention_mask(x.size() > 3 ? x[3] : Tensor(), {value, key},
+                                true, site()),
          .is_causal = o_.use_causal_mask,
          .dropout = training ? o_.dropout : 0},
         site());

@@ -7,6 +7,7 @@
 #include "berth/ops/nn.h"
 #include "keras/classes.h"
 #include "keras/layers/args.h"
+#include "keras/layers/axes_last.h"
 #include "keras/layers/layer_util.h"
 
 namespace berth::keras {
@@ -27,38 +28,74 @@ class NormBase : public LayerBase {
   }
 
   void build(const std::vector<Shape>& inputs) override {
-    channels_ = known_channels(state(), inputs[0]);
+    const AxesLast axes(state(), axes_of(o_), inputs[0].rank());
+    lengths_ = axes.lengths(inputs[0]);
+    for (int i = 0; i < lengths_.rank(); ++i) {
+      channels_ *= known_channels(state(), Shape{lengths_[i]});
+    }
     if (o_.scale) {
-      gamma_ = add_weight("gamma", {channels_}, o_.gamma_initializer,
+      gamma_ = add_weight("gamma", lengths_, o_.gamma_initializer,
                           {.regularizer = o_.gamma_regularizer,
                            .constraint = o_.gamma_constraint});
     }
     if (o_.center) {
-      beta_ = add_weight("beta", {channels_}, o_.beta_initializer,
+      beta_ = add_weight("beta", lengths_, o_.beta_initializer,
                          {.regularizer = o_.beta_regularizer,
                           .constraint = o_.beta_constraint});
     }
   }
 
   Tensors call(const Tensors& inputs, bool) override {
-    const Tensor& x = one_input(state(), inputs);
+    const Tensor& given = one_input(state(), inputs);
+    const AxesLast axes(state(), axes_of(o_), given.rank());
+    Tensor x = axes.to(given);
+    const Shape apart = x.shape();
+    const bool several = lengths_.rank() > 1;
+    if (several) x = reshape(x, joined(apart), site());
     check_channels(state(), x, channels_);
+    const auto flat = [&](const Variable& v) {
+      const Tensor value = v.value(site());
+      return several ? reshape(value, {channels_}, site()) : value;
+    };
     const Tensor scale = o_.scale
-                             ? gamma_.value(site())
+                             ? flat(gamma_)
                              : ones({channels_}, weights_dtype_for(x), site());
     const Tensor offset =
-        o_.center ? beta_.value(site())
+        o_.center ? flat(beta_)
                   : zeros({channels_}, weights_dtype_for(x), site());
-    return {norm(x, scale, offset)};
+    Tensor y = norm(x, scale, offset);
+    if (several) y = reshape(y, open_shape(apart), site());
+    return {axes.from(y)};
   }
 
  protected:
   virtual Tensor norm(const Tensor& x, const Tensor& scale,
                       const Tensor& offset) const = 0;
   const Options o_;
-  int64_t channels_ = 0;
+  int64_t channels_ = 1;
 
  private:
+  static std::vector<int64_t> axes_of(const LayerNormalizationOptions& o) {
+    return o.axis;
+  }
+  static std::vector<int64_t> axes_of(const GroupNormalizationOptions& o) {
+    return {o.axis};
+  }
+  // The normalised axes of `x`, which are the last ones, as one.
+  Shape joined(const Shape& x) const {
+    Shape s;
+    for (int i = 0; i < x.rank() - lengths_.rank(); ++i) s.push_back(x[i]);
+    s.push_back(channels_);
+    return open_shape(s);
+  }
+  static Shape open_shape(Shape s) {
+    for (int i = 0; i < s.rank(); ++i) {
+      if (s[i] < 0) s[i] = kUnknownDim;
+    }
+    return s;
+  }
+
+  Shape lengths_;
   Variable gamma_, beta_;
 };
 
@@ -93,7 +130,7 @@ class GroupNormalizationBase final
 
 template <class Options>
 void norm_fields(Fields& f, Options& o) {
-  f.fixed("axis", -1);
+  axis_field(f, o.axis);
   f("epsilon", o.epsilon);
   f("center", o.center);
   f("scale", o.scale);
