@@ -94,7 +94,7 @@ void place_text(const PlaceArguments& o, PlaceInput& input) {
 void run(const PlaceArguments& o) {
   PlaceInput input;
   const auto fail = [&](const char* kind, const std::exception& e) {
-    if (o.json) print_error(kind, e, &input.text.graph);
+    if (o.json) print_error(kind, e);
   };
   try {
     input = read_place_input(o.graph, o.devices);

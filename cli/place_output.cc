@@ -186,8 +186,7 @@ void print_text(const PlaceResult& r) {
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
-void print_error(const char* kind, const std::exception& error,
-                 const Graph* graph) {
+void print_error(const char* kind, const std::exception& error) {
   print({{"error",
           {{"kind", kind},
            {"message", error.what()},

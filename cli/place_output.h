@@ -33,9 +33,8 @@ struct PlaceResult {
 void print_text(const PlaceResult& result);
 Json to_json(const PlaceResult& result);
 
-// Prints {"error": ...}. `graph`: the one that was placed, null if none was.
-void print_error(const char* kind, const std::exception& error,
-                 const Graph* graph);
+// Prints {"error": ...}.
+void print_error(const char* kind, const std::exception& error);
 
 }  // namespace berth::cli
 

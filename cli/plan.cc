@@ -107,8 +107,7 @@ int plan(const PlanArguments& o, PlanInput& input) {
 int run(PlanArguments& o) {
   PlanInput input;
   const auto fail = [&](const char* kind, const std::exception& e) {
-    const Graph* graph = input.graph ? &input.graph->text.graph : nullptr;
-    if (o.json) print_error(kind, e, graph);
+    if (o.json) print_error(kind, e);
   };
   try {
     read_effort(o.effort, o.planner);
