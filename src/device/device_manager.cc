@@ -154,10 +154,9 @@ void DeviceManager::order() {
 
 void DeviceManager::add_remote(std::vector<std::unique_ptr<Device>> devices) {
   std::lock_guard lock(setup_mutex());
-  std::stable_sort(devices.begin(), devices.end(),
-                   [](const auto& a, const auto& b) {
-                     return preferred(a.get(), b.get());
-                   });
+  std::stable_sort(
+      devices.begin(), devices.end(),
+      [](const auto& a, const auto& b) { return preferred(a.get(), b.get()); });
   for (auto& device : devices) {
     Device* d = device.get();
     add(std::move(device));
