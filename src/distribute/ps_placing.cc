@@ -253,8 +253,8 @@ std::vector<cluster::Message> ParameterServers::ask_all(
   std::vector<std::future<cluster::Message>> futures;
   std::vector<int> asked;
   for (auto& [server, m] : requests) {
-    futures.push_back(
-        member_->call(servers_[server].task, kServerService, std::move(m)));
+    futures.push_back(begin_call(*member_, servers_[server].task,
+                                 kServerService, std::move(m)));
     asked.push_back(server);
   }
   std::vector<cluster::Message> answers;
@@ -326,7 +326,8 @@ void ParameterServers::recover_servers() {
     for (;;) {
       try {
         if (member_->failure()) form_again();
-        auto answer = member_->call(server.task, kServerService, {"hello", {}});
+        auto answer =
+            begin_call(*member_, server.task, kServerService, {"hello", {}});
         hello = answer_of(answer, server.task);
         break;
       } catch (const TaskLost&) {

@@ -88,8 +88,8 @@ ParameterServers::ParameterServers(std::shared_ptr<cluster::Member> chief,
     if (t.job == "ps") servers_.emplace_back().task = t;
   }
   for (size_t s = 0; s < servers_.size(); ++s) {
-    auto answer = member_->call(servers_[s].task, kServerService, {"hello", {}},
-                                options_.join_timeout_seconds);
+    auto answer = begin_call(*member_, servers_[s].task, kServerService,
+                             {"begin", {}}, options_.join_timeout_seconds);
     servers_[s].incarnation =
         std::stoull(answer_of(answer, servers_[s].task).text);
   }
@@ -112,11 +112,11 @@ ParameterServers::~ParameterServers() {
   std::vector<std::future<cluster::Message>> ends;
   for (const Worker& w : workers_) {
     ends.push_back(
-        member_->call(w.task, kWorkerService, {"end", {}}, kEndSeconds));
+        begin_call(*member_, w.task, kWorkerService, {"end", {}}, kEndSeconds));
   }
   for (const Server& s : servers_) {
     ends.push_back(
-        member_->call(s.task, kServerService, {"end", {}}, kEndSeconds));
+        begin_call(*member_, s.task, kServerService, {"end", {}}, kEndSeconds));
   }
   for (auto& e : ends) {
     try {
@@ -330,8 +330,9 @@ bool ParameterServers::stopping_now() const {
 
 cluster::Message ParameterServers::ask_worker(const Worker& worker,
                                               cluster::Message request) const {
-  auto answer = member_->call(worker.task, kWorkerService, std::move(request),
-                              options_.closure_timeout_seconds);
+  auto answer =
+      begin_call(*member_, worker.task, kWorkerService, std::move(request),
+                 options_.closure_timeout_seconds);
   return answer_of(answer, worker.task);
 }
 
@@ -352,7 +353,7 @@ std::exception_ptr ParameterServers::restarted_server() {
   std::lock_guard placing(placing_);
   for (Server& s : servers_) {
     try {
-      auto answer = member_->call(s.task, kServerService, {"hello", {}});
+      auto answer = begin_call(*member_, s.task, kServerService, {"hello", {}});
       const uint64_t now = std::stoull(answer_of(answer, s.task).text);
       if (now != s.incarnation) {
         return loss_of(TaskLost(s.task, "it was started again"));
@@ -380,7 +381,8 @@ bool ParameterServers::wait_for_worker(Worker& worker) {
     }
     try {
       if (member_->failure()) form_again();
-      auto hello = member_->call(worker.task, kWorkerService, {"hello", {}}, 5);
+      auto hello =
+          begin_call(*member_, worker.task, kWorkerService, {"hello", {}}, 5);
       const uint64_t now = std::stoull(answer_of(hello, worker.task).text);
       if (now != worker.incarnation) worker.programs.clear();
       worker.incarnation = now;
@@ -427,7 +429,9 @@ void ParameterServers::ensure_program(Worker& worker,
 }
 
 Tensors ParameterServers::run_on(Worker& worker, int w, Closure& closure) {
-  if (worker.incarnation == 0) was_restarted(worker);
+  if (worker.incarnation == 0) {
+    worker.incarnation = std::stoull(ask_worker(worker, {"begin", {}}).text);
+  }
   ensure_program(worker, *closure.program);
   std::string text =
       fmt::format("run {} {}", closure.program->hash, closure.run);

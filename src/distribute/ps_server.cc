@@ -114,7 +114,13 @@ cluster::Message PsServer::handle(Request& request, Tensors& tensors) {
     return {"ok", run(operand<std::string>(request.operands), tensors)};
   }
   if (word == "read") return {"ok", read(request, tensors)};
-  if (word == "hello") return {fmt::format("{}", incarnation_), {}};
+  if (word == "begin") {
+    std::lock_guard lock(mutex_);
+    variables_.clear();
+    parts_.clear();
+  }
+  if (word == "hello" || word == "begin")
+    return {fmt::format("{}", incarnation_), {}};
   if (word == "create" || word == "assign") {
     for (const Tensor& t : tensors) {
       const auto key = operand<std::string>(request.operands);

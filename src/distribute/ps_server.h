@@ -19,6 +19,7 @@ namespace berth::distribute {
 class PsServer {
  public:
   // hello                 -> incarnation
+  // begin                 forgets all, for a chief that is new -> incarnation
   // create KEY...         variables with these values, unless they are there
   // assign KEY...         writes values
   // read KEY... @KEY...   -> values; @: rows, at ids that the request brings

@@ -48,6 +48,20 @@ cluster::Handler answering(
   };
 }
 
+std::future<cluster::Message> begin_call(cluster::Member& member,
+                                         const cluster::TaskId& to,
+                                         const char* service,
+                                         cluster::Message request,
+                                         double timeout_seconds) {
+  try {
+    return member.call(to, service, std::move(request), timeout_seconds);
+  } catch (const errors::Error&) {
+    std::promise<cluster::Message> failed;
+    failed.set_exception(std::current_exception());
+    return failed.get_future();
+  }
+}
+
 cluster::Message answer_of(std::future<cluster::Message>& answer,
                            const cluster::TaskId& task) {
   cluster::Message m;

@@ -52,6 +52,13 @@ cluster::Handler answering(
     std::function<cluster::Message(const cluster::TaskId&, Request&, Tensors&)>
         fn);
 
+// Member::call() whose future has all that it throws.
+std::future<cluster::Message> begin_call(cluster::Member& member,
+                                         const cluster::TaskId& to,
+                                         const char* service,
+                                         cluster::Message request,
+                                         double timeout_seconds = 0);
+
 // Waits for an answer. Throws the error in it, with `task` before it, and
 // TaskLost.
 cluster::Message answer_of(std::future<cluster::Message>& answer,

@@ -51,8 +51,8 @@ cluster::TaskId StepRunner::server(int number) const {
 void StepRunner::take(std::vector<Call>& calls) {
   std::vector<std::future<cluster::Message>> answers;
   for (Call& c : calls) {
-    answers.push_back(
-        member_.call(server(c.server), kServerService, std::move(c.request)));
+    answers.push_back(begin_call(member_, server(c.server), kServerService,
+                                 std::move(c.request)));
   }
   std::exception_ptr first;
   for (size_t i = 0; i < calls.size(); ++i) {
@@ -288,7 +288,15 @@ cluster::Message PsWorker::handle(Request& request, Tensors& tensors) {
     }
     return {"ok", program->run(arguments(request, tensors), number)};
   }
-  if (word == "hello") return {fmt::format("{}", incarnation_), {}};
+  if (word == "begin") {
+    std::lock_guard lock(mutex_);
+    programs_.clear();
+    datasets_.clear();
+    passes_.clear();
+    resources_.clear();
+  }
+  if (word == "hello" || word == "begin")
+    return {fmt::format("{}", incarnation_), {}};
   if (word == "program") {
     StepProgram program = decode_program({request.body, tensors});
     const std::string hash = program.hash;

@@ -50,6 +50,7 @@ class PsWorker {
       : member_(std::move(member)) {}
 
   // hello                     -> incarnation
+  // begin                     forgets all, for a chief that is new
   // program \n TEXT           a function; tensors: its large constants
   // dataset ID NAME PARTS PART  makes a registered dataset
   // iterator ID DATASET       begins to go through it
