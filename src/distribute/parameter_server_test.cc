@@ -10,6 +10,7 @@
 #include "berth/berth.h"
 #include "distribute/parameter_server_testing.h"
 #include "distribute/ps_program.h"
+#include "distribute/ps_server.h"
 
 namespace berth::distribute {
 namespace {
@@ -525,6 +526,20 @@ TEST(ParameterServer, WhatCannotBeCutIsNamed) {
   } catch (const errors::Unimplemented& e) {
     EXPECT_NE(std::string(e.what()).find("If"), std::string::npos) << e.what();
   }
+}
+
+TEST(ParameterServer, ANewChiefFindsServersEmpty) {
+  PsServer server;
+  const auto ask = [&](const std::string& text, Tensors tensors = {}) {
+    Request request(text);
+    return server.handle(request, tensors);
+  };
+  const std::string incarnation = ask("hello").text;
+  ask("create v0/p0", {ones({2})});
+  EXPECT_EQ(ask("read v0/p0").tensors.at(0).to_vector<float>(), Floats(2, 1));
+  EXPECT_EQ(ask("begin").text, incarnation);
+  EXPECT_THROW(ask("read v0/p0"), errors::NotFound);
+  EXPECT_THROW(ask("dance"), errors::InvalidArgument);
 }
 
 TEST(ParameterServer, NeedsAChief) {
