@@ -52,12 +52,10 @@ void Between::meet(Wait& wait) {
   wire_.wait_sent(sent_, steps);
 }
 
-Algorithm Between::choose(int64_t bytes, DType dtype) const {
+Algorithm Between::choose(int64_t bytes) const {
   const Algorithm asked = peers_.options().algorithm;
   if (asked != Algorithm::kAuto) return asked;
-  // Gloo adds pair by pair: 16-bit numbers would be rounded at each step.
-  const bool rounds = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  if (size_ <= kDirectHosts || rounds) return Algorithm::kDirect;
+  if (size_ <= kDirectHosts) return Algorithm::kDirect;
   return bytes <= kBcubeBytes ? Algorithm::kBcube : Algorithm::kRing;
 }
 
@@ -69,11 +67,18 @@ void Between::all_reduce(Wait& wait, void* data, int64_t count, DType dtype,
     return sum_all(wait, {&mine, 1}, 0, data, count, dtype, reduction);
   }
   meet(wait);
-  const Algorithm algorithm = choose(bytes, dtype);
+  const Algorithm algorithm = choose(bytes);
   if (count == 0) return;
   if (algorithm != Algorithm::kDirect) {
-    return gloo_.all_reduce(data, count, dtype, reduction, algorithm,
-                            static_cast<uint32_t>(wait.call().sequence));
+    const auto tag = static_cast<uint32_t>(wait.call().sequence);
+    if (dtype != DType::kFloat16 && dtype != DType::kBFloat16) {
+      return gloo_.all_reduce(data, count, dtype, reduction, algorithm, tag);
+    }
+    // Gloo adds pair by pair, which would round at each step.
+    auto* wide = reinterpret_cast<float*>(scratch(count * sizeof(float)));
+    widen(data, dtype, wide, count);
+    gloo_.all_reduce(wide, count, DType::kFloat32, reduction, algorithm, tag);
+    return narrow(wide, data, dtype, count);
   }
   parts_.assign(size_, {});
   pieces_.assign(size_, 1);

@@ -33,7 +33,7 @@ class Between {
  private:
   struct Stretch;
 
-  Algorithm choose(int64_t bytes, DType dtype) const;
+  Algorithm choose(int64_t bytes) const;
   std::byte* scratch(size_t bytes);
   void exchange_all(Wait& wait, std::span<const Input> inputs, int32_t slices,
                     int64_t data_bytes);

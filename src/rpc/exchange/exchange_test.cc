@@ -181,6 +181,10 @@ TEST(Exchange, TakesGloosAlgorithmsForManyHosts) {
     check_sum<float>(x, DType::kFloat32, 9001);
     check_sum<double>(x, DType::kFloat64, 150001);
     check_sum<float16_t>(x, DType::kFloat16, 9001);
+    // Rounded once: see above.
+    std::vector<bfloat16_t> v(20000, bfloat16_t(x.rank() == 0 ? 256.f : .25f));
+    x.all_reduce(v.data(), 20000, DType::kBFloat16, Reduction::kSum, {});
+    EXPECT_EQ(static_cast<float>(v.back()), 258.f);
   }));
 }
 

@@ -128,6 +128,20 @@ void check_dtype(DType dtype, Reduction reduction) {
   }
 }
 
+void widen(const void* from, DType dtype, float* to, int64_t count) {
+  of_type(dtype, [&]<class T>(T) {
+    const auto* x = static_cast<const T*>(from);
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(x[i]);
+  });
+}
+
+void narrow(const float* from, void* to, DType dtype, int64_t count) {
+  of_type(dtype, [&]<class T>(T) {
+    auto* x = static_cast<T*>(to);
+    for (int64_t i = 0; i < count; ++i) x[i] = static_cast<T>(from[i]);
+  });
+}
+
 std::string check_slices(std::span<const Slices> parts, Slices root,
                          int32_t slices) {
   std::vector<Slices> sorted(parts.begin(), parts.end());

@@ -19,6 +19,10 @@ namespace berth::exchange {
 // Throws errors::InvalidArgument for a dtype or a reduction that nobody adds.
 void check_dtype(DType dtype, cluster::Reduction reduction);
 
+// Between float16 or bfloat16 and float32.
+void widen(const void* from, DType dtype, float* to, int64_t count);
+void narrow(const float* from, void* to, DType dtype, int64_t count);
+
 // A part of a tree over slices.
 struct Slices {
   int32_t first = 0, count = 0;

@@ -340,25 +340,21 @@ int Wire::awaited() const {
 }
 
 void Wire::sleep() {
-  constexpr int kMost = 64;
-  pollfd fds[kMost];
-  int count = 0, slice_ms = wait_->slice_ms();
-  fds[count++] = {peers_.end_fd(), POLLIN, 0};
-  for (int r = 0; r < size() && count < kMost; ++r) {
-    if (!pairs_[r]) continue;
-    const Pair& p = *pairs_[r];
-    if (p.over != nullptr) continue;
-    if (!p.ready) {
+  int slice_ms = wait_->slice_ms();
+  polled_.assign(1, {peers_.end_fd(), POLLIN, 0});
+  for (const auto& pair : pairs_) {
+    if (!pair || pair->over != nullptr) continue;
+    if (!pair->ready) {
       slice_ms = 1;
       continue;
     }
-    const bool later = p.have_header && !p.matched;
+    const bool later = pair->have_header && !pair->matched;
     short events = later ? 0 : POLLIN;
-    if (!p.out.empty()) events |= POLLOUT;
-    fds[count++] = {p.socket.fd(), events, 0};
+    if (!pair->out.empty()) events |= POLLOUT;
+    polled_.push_back({pair->socket.fd(), events, 0});
   }
   wait_->check(awaited());
-  poll(fds, count, slice_ms);
+  poll(polled_.data(), polled_.size(), slice_ms);
 }
 
 template <class Done>

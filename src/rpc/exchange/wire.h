@@ -8,6 +8,8 @@
 #ifndef BERTH_RPC_EXCHANGE_WIRE_H_
 #define BERTH_RPC_EXCHANGE_WIRE_H_
 
+#include <poll.h>
+
 #include <deque>
 #include <memory>
 #include <vector>
@@ -81,6 +83,7 @@ class Wire {
   std::vector<std::unique_ptr<Pair>> pairs_;
   std::vector<Posted> posted_;
   std::vector<Stray> strays_;
+  std::vector<pollfd> polled_;
 };
 
 }  // namespace berth::exchange
