@@ -97,30 +97,3 @@ void serve_devices(const distribute::ClusterResolver& resolver,
 }
 
 }  // namespace berth::config
-
-namespace berth::cluster {
-
-// Until the plug-in is there.
-[[gnu::weak]] std::shared_ptr<Member> Member::join(const ClusterResolver&,
-                                                   JoinOptions, Site) {
-  throw errors::Unimplemented(
-      "joining a cluster needs the plug-in libberth_rpc.so, which this build "
-      "lacks");
-}
-
-}  // namespace berth::cluster
-
-namespace berth::distribute::cluster_resolver {
-
-[[gnu::weak]] ClusterResolver SimpleClusterResolver(ClusterSpec spec,
-                                                    std::string task_type,
-                                                    int task_id, Site) {
-  ClusterResolver r;
-  r.spec = std::move(spec);
-  r.task = {std::move(task_type), task_id};
-  return r;
-}
-
-[[gnu::weak]] ClusterResolver from_environment(Site) { return {}; }
-
-}  // namespace berth::distribute::cluster_resolver
