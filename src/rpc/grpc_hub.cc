@@ -426,7 +426,9 @@ GrpcHub::GrpcHub(const Handshake::Gate& gate, const TlsFiles& tls,
   }
 }
 
-GrpcHub::~GrpcHub() {
+GrpcHub::~GrpcHub() { stop(); }
+
+void GrpcHub::stop() {
   std::vector<std::weak_ptr<ClientStream>> opened;
   {
     std::lock_guard lock(impl_->mutex);

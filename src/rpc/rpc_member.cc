@@ -357,6 +357,7 @@ void RpcMember::close_down() {
     for (const auto& [id, wire] : wires) wire->close();
     for (int i = 0; i < 1000 && !coordinator_->deserted(); ++i) ::usleep(1000);
   }
+  hub_->stop();  // the last callbacks use it
   hub_.reset();
   threads_.wait(10);
   Lock lock(mutex_);

@@ -67,8 +67,10 @@ class GrpcHub {
   // errors::AlreadyExists for a port in use.
   GrpcHub(const Handshake::Gate& gate, const TlsFiles& tls,
           const std::string& listen, OnStream on_stream);
-  // Ends all streams and waits for their on_closed.
   ~GrpcHub();
+  // Ends all streams and waits for their on_closed; these may still call the
+  // hub. Before the destructor, where they do.
+  void stop();
 
   int port() const;  // that TLS listens on
   // A connection that `from` dialled, after its hello.
