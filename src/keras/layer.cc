@@ -15,6 +15,7 @@
 #include "keras/pending_weights.h"
 #include "keras/policy_scope.h"
 #include "keras/remat.h"
+#include "keras/weight_limit.h"
 #include "op/device_scope.h"
 #include "ops/random_key.h"
 
@@ -61,6 +62,7 @@ Variable LayerBase::add_weight(const std::string& name, const Shape& shape,
                     "dimensions: give the input's, all but the batch",
                     name, shape.str()));
   }
+  WeightLimit::take(state_->name + "/" + name, shape);
   const Tensor initial = initializer(shape, float32);
   if (!(initial.shape() == shape)) {
     fail(fmt::format("the initializer of weight \"{}\" gave {}; expected {}",

@@ -14,6 +14,7 @@
 #include "keras/masks.h"
 #include "keras/metric_names.h"
 #include "keras/metric_parts.h"
+#include "keras/weight_limit.h"
 
 namespace berth::keras {
 
@@ -52,6 +53,7 @@ Variable MetricBase::add_variable(const std::string& name, const Shape& shape) {
                                    "dimensions, all but the batch",
                                    name, shape.str()));
   }
+  WeightLimit::take(name_ + "/" + name, shape);
   variables_.push_back(Variable(zeros(shape, float32, site),
                                 {.name = name_ + "/" + name,
                                  .trainable = false,

@@ -8,8 +8,6 @@
 #include "berth/errors.h"
 #include "berth/keras/checkpoint_callbacks.h"
 #include "berth/keras/models.h"
-#include "berth/train.h"
-#include "io/new_file.h"
 #include "keras/file_pattern.h"
 #include "keras/tasks.h"
 #include "keras/weight_files.h"
@@ -91,12 +89,7 @@ class ModelCheckpointBase final : public CallbackBase {
     if (o_.save_weights_only) {
       return model.save_weights(path, {.format = o_.format});
     }
-    const std::string ending = ".safetensors";
-    const std::string stem = path.ends_with(ending)
-                                 ? path.substr(0, path.size() - ending.size())
-                                 : path;
-    io::make_folder(io::folder_of(path), call_);
-    train::Checkpoint({{"model", model}}).write(stem);
+    model.save(path);
   }
 
   bool is_best(const Logs& logs, const std::string& path) {

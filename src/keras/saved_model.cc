@@ -17,11 +17,15 @@
 #include "keras/optimizer_base.h"
 #include "keras/training.h"
 #include "keras/weight_files.h"
+#include "keras/weight_limit.h"
 #include "keras/weight_paths.h"
 
 namespace berth::keras {
 
 namespace {
+
+// What metrics may have: they are not in the file.
+constexpr uint64_t kMostBesideWeights = uint64_t{64} << 20;
 
 using NamedVariables = std::vector<std::pair<std::string, Variable>>;
 
@@ -195,6 +199,7 @@ Model load_model(const std::string& filepath, const LoadModelOptions& options,
         "make the model, then model.load_weights()",
         call, path));
   }
+  const WeightLimit limit(file.file_bytes() + kMostBesideWeights, call, path);
   Model model = model_from_json(text->second, site);
   model.load_weights(path, {}, site);
   const auto compiled = file.metadata().find(kCompileInFile);

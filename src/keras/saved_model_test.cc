@@ -135,5 +135,27 @@ TEST_F(SavedModel, RefusesDamagedDescriptions) {
   with(good, "{}");
 }
 
+// Nothing is made for it: 2^40 floats would be.
+TEST_F(SavedModel, RefusesDescriptionsOfMoreThanTheFileHolds) {
+  Model model = model_to_save();
+  for (const char* units : {"1099511627776", "4611686018427387904"}) {
+    std::string text = model.to_json();
+    const std::string key = "\"units\":";
+    const size_t at = text.find(key) + key.size();
+    text.replace(at, text.find_first_of(",}", at) - at, units);
+    io::write_safetensors(path("huge.safetensors"), {{"dense/kernel", x_}},
+                          {{"berth.model", text}}, "test");
+    const std::string message = message_of<errors::Error>(
+        [&] { load_model(path("huge.safetensors")); });
+    EXPECT_FALSE(message.empty());
+    if (units[0] == '1') {
+      EXPECT_TRUE(says(message, "does not hold")) << message;
+    }
+  }
+  // Others than those of files are as large as they are asked to be.
+  EXPECT_EQ(model_from_json(model.to_json()).count_params(),
+            model.count_params());
+}
+
 }  // namespace
 }  // namespace berth::keras

@@ -52,9 +52,8 @@ struct ModelCheckpointOptions {
   int verbose = 0;  // 1: a line per file
   // Only when `monitor` is better than ever before.
   bool save_best_only = false;
-  // True: save_weights(). False: a checkpoint of train.h, with optimizer,
-  // metrics and random layers, in which the model is "model"; load_weights()
-  // reads its .safetensors as well.
+  // True: save_weights(). False: save(), for load_model(); load_weights()
+  // reads that as well. To go on to the bit there is BackupAndRestore.
   bool save_weights_only = false;
   std::string mode = "auto";  // "min", "max"; auto: by the name of `monitor`
   SaveFreq save_freq = "epoch";
