@@ -75,9 +75,9 @@ class Process {
   // Ends an `input`.
   void go() const { static_cast<void>(!::write(in_, "\n", 1)); }
 
-  // The next line that begins so, within 30 s; else what came, marked.
+  // The next line that begins so, within 100 s; else what came, marked.
   std::string line(const std::string& begin) {
-    const Deadline deadline = after(30);
+    const Deadline deadline = after(100);
     std::string seen;
     for (;;) {
       for (size_t end; (end = text_.find('\n')) != std::string::npos;) {
@@ -101,7 +101,7 @@ class Process {
   int end() {
     char buffer[4096];
     pollfd p{out_, POLLIN, 0};
-    while (::poll(&p, 1, 30'000) > 0 &&
+    while (::poll(&p, 1, 100'000) > 0 &&
            ::read(out_, buffer, sizeof(buffer)) > 0) {
     }
     int status = 0;

@@ -110,7 +110,7 @@ struct Program {
     const int n = text == "big" ? 3'000'000 : 5;
     Message m{text, {numbers(n, 7)}};
     const Message reply =
-        member->call(task_of(to), "echo", std::move(m), 20).get();
+        member->call(task_of(to), "echo", std::move(m), 100).get();
     const auto values = reply.tensors.at(0).to_vector<float>();
     bool same = static_cast<int>(values.size()) == n;
     for (int i = 0; i < n && same; ++i) same = values[i] == 7.f + i;
@@ -118,7 +118,7 @@ struct Program {
   }
 
   void wait_failure() {
-    for (int i = 0; i < 20'000 && !member->failure(); ++i) ::usleep(1000);
+    for (int i = 0; i < 100'000 && !member->failure(); ++i) ::usleep(1000);
     const auto f = member->failure();
     if (f) {
       say("failed " + std::string(berth::errors::code_name(f->code)) + " " +
@@ -153,16 +153,16 @@ struct Program {
     } else if (name == "put") {
       member->put(argument, argument + " of " + task.str());
     } else if (name == "get") {
-      return say(member->get(argument, 20));
+      return say(member->get(argument, 100));
     } else if (name == "abort") {
       member->abort(berth::errors::Code::kInvalidArgument, argument, 17);
     } else if (name == "again" || name == "shrink") {
-      member->form_again(20, name == "shrink");
+      member->form_again(100, name == "shrink");
       return say("joined " + std::to_string(member->generation()) + " rank " +
                  std::to_string(member->rank()) + " of " +
                  std::to_string(member->num_ranks()));
     } else if (name == "leave") {
-      member->leave(argument.empty() ? 20 : std::atof(argument.c_str()));
+      member->leave(argument.empty() ? 100 : std::atof(argument.c_str()));
     } else if (name == "die") {
       ::raise(SIGKILL);
     } else {
