@@ -166,7 +166,7 @@ TEST(StrategyFit, TwoSimulatedGpusEqualOne) {
 // A label that there is not fails a step on the last core set. Its error is
 // told once; other models train on.
 void a_bad_label_is_told_once() {
-  const MirroredStrategy strategy(cpus(2));
+  const MirroredStrategy strategy({.devices = cpus(2)});
   const auto scope = strategy.scope();
   const auto fit = [](int bad) {
     Sequential model({Dense(3)});

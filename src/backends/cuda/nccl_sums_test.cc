@@ -132,7 +132,7 @@ TEST_F(NcclSumsOfCards, OfSeveralThreadsDoNotCross) {
 }
 
 TEST_F(NcclSumsOfCards, AreWhatStrategiesAddBy) {
-  const distribute::MirroredStrategy strategy(gpus(2));
+  const distribute::MirroredStrategy strategy({.devices = gpus(2)});
   const auto sums = strategy.run(
       [](const Tensor& x) {
         return distribute::get_replica_context()->all_reduce(
