@@ -7,8 +7,8 @@
 //   berth ops [--device NAME] [--markdown | --json]   what computes what
 //   berth place GRAPH [--devices LIST] ...            what runs where
 //   berth plan FILE [--cluster FILE] ...              what would run best
-//   berth run FILE [--inputs FILE] ...                what a saved function gives
-//   berth verify-plan FILE PLAN                       whether that is so
+//   berth run FILE [--inputs FILE] ...                what a saved function
+//   gives berth verify-plan FILE PLAN                       whether that is so
 //   berth worker [--devices LIST]                     devices for a cluster
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-#include "cluster/testing.h"
-
 #include <gtest/gtest.h>
+
+#include "cluster/testing.h"
 
 namespace berth::cluster {
 namespace {

@@ -109,7 +109,8 @@ TEST(SavedFunction, HasGradientsAndIsInlinedAsFunctionsAre) {
   GradientTape tape;
   const Tensor sum = math::reduce_sum(f({x})[0]);
   // d/dw of sum(x w + c): the sum of column i of x, in each element of row i.
-  const std::vector<float> g = floats(tape.gradient(sum, std::vector<Variable>{w})[0]);
+  const std::vector<float> g =
+      floats(tape.gradient(sum, std::vector<Variable>{w})[0]);
   EXPECT_EQ(g[0], 0 + 3);
   EXPECT_EQ(g[299], 2 + 5);
   const auto twice = function([&](const Tensor& t) { return f({t})[0] * 2; });
@@ -139,9 +140,9 @@ TEST(SavedFunction, WhatIsNoFileOfOneIsRefused) {
   expect_told<errors::AlreadyExists>(
       [&] { f.save(path, {.overwrite = false}); }, "exists");
   expect_told<errors::InvalidArgument>([&] { f.save(dir / "f.pb"); },
-                                         "expected \"folder/name");
+                                       "expected \"folder/name");
   expect_told<errors::NotFound>([&] { load_function(dir / "none"); },
-                                  "cannot read");
+                                "cannot read");
   const std::string whole = io::testing::read_file(path);
   for (size_t n = 0; n < whole.size(); n += 97) {
     io::testing::write_file(bad, whole.substr(0, n));
@@ -185,7 +186,7 @@ TEST(SavedFunction, HostileGraphsAndValuesAreRefused) {
       [&] { io::write_safetensors(bad, {}, {}, "t"), load_function(bad); },
       "no graph");
   expect_told<errors::InvalidArgument>([&] { load("berth-graph 9\n", {}); },
-                                         "line 1");
+                                       "line 1");
   expect_told<errors::DataLoss>(
       [&] {
         load(head("2"), {{"blob/" + std::string(32, 'a'), rising({2})}});

@@ -245,8 +245,8 @@ void Model::Training::settle(Site site) {
 Tensor Model::Training::run_elsewhere(distribute::ParameterServers& servers,
                                       const Step& step, const Tensors& inputs,
                                       const Tensors& rest, Site site) {
-  using Call = distribute::internal::Scheduler<Tensor(const Tensors&,
-                                                      const Tensors&)>;
+  using Call =
+      distribute::internal::Scheduler<Tensor(const Tensors&, const Tensors&)>;
   set_site(site);
   const auto closure = servers.schedule(Call::call(step, inputs, rest), site);
   if (loop != nullptr || in_tests) return {};
