@@ -12,16 +12,12 @@
 #include "berth/config.h"
 #include "berth/errors.h"
 #include "berth/ops/math.h"
+#include "keras/thread_state.h"
 #include "keras/weight_paths.h"
 
 namespace berth::keras {
 
 namespace {
-
-thread_local bool t_training = false;
-thread_local GlobalStep* t_step = nullptr;
-thread_local CallLosses* t_losses = nullptr;
-thread_local const LayerCall* t_call = nullptr;
 
 std::mutex g_names_mutex;
 std::map<std::string, int>& name_counts() {
@@ -83,8 +79,8 @@ Lifted::Lifted()
     // Who makes variables in a scope changes nothing of the strategy.
     t_state.strategy = const_cast<StrategyScope*>(&replica_->strategy());
     t_state.replica = nullptr;
-  } else if (t_step) {
-    t_state.strategy = t_step->strategy_;
+  } else if (keras_thread().step) {
+    t_state.strategy = keras_thread().step->strategy_;
   }
 }
 
@@ -95,20 +91,22 @@ Lifted::~Lifted() {
 }
 
 GlobalStep::GlobalStep(StrategyScope* strategy)
-    : outer_(t_step),
+    : outer_(keras_thread().step),
       open_(t_state.strategy),
       strategy_(strategy),
       own_trace_(t_state.tracers < 2) {
-  t_step = this;
+  keras_thread().step = this;
   t_state.strategy = nullptr;
 }
 
 GlobalStep::~GlobalStep() {
-  t_step = outer_;
+  keras_thread().step = outer_;
   t_state.strategy = open_;
 }
 
-bool GlobalStep::active() { return t_step && t_step->own_trace_; }
+bool GlobalStep::active() {
+  return keras_thread().step && keras_thread().step->own_trace_;
+}
 
 void check_loss(const LayerState& from, const Tensor& loss) {
   if (loss.defined() && loss.rank() == 0) return;
@@ -117,28 +115,31 @@ void check_loss(const LayerState& from, const Tensor& loss) {
                       loss.defined() ? loss.shape().str() : "an empty tensor"));
 }
 
-CallLosses::CallLosses() : outer_(t_losses), tracers_(t_state.tracers) {
-  t_losses = this;
+CallLosses::CallLosses()
+    : outer_(keras_thread().losses), tracers_(t_state.tracers) {
+  keras_thread().losses = this;
 }
-CallLosses::~CallLosses() { t_losses = outer_; }
-bool CallLosses::wanted() { return t_losses != nullptr; }
-Tensors CallLosses::gathered() { return t_losses ? t_losses->all_ : Tensors(); }
+CallLosses::~CallLosses() { keras_thread().losses = outer_; }
+bool CallLosses::wanted() { return keras_thread().losses != nullptr; }
+Tensors CallLosses::gathered() {
+  return keras_thread().losses ? keras_thread().losses->all_ : Tensors();
+}
 void CallLosses::check_trace(const LayerState& from, const char* what) {
-  if (t_state.tracers == t_losses->tracers_) return;
+  if (t_state.tracers == keras_thread().losses->tracers_) return;
   throw errors::Unimplemented(fmt::format(
       "{}: adds to {} inside of a loop, a branch or another function of the "
       "step; expected it outside: call the layer there, or leave it out{}",
       from.type, what, where_text(from.stable_name, from.site)));
 }
 void CallLosses::add(const LayerState& from, const Tensor& loss) {
-  if (!t_losses) return;
+  if (!keras_thread().losses) return;
   check_trace(from, "the training loss");
   check_loss(from, loss);
-  t_losses->all_.push_back(loss);
+  keras_thread().losses->all_.push_back(loss);
 }
 void CallLosses::add_metric(const LayerState& from, const std::string& name,
                             const Tensor& value) {
-  if (!t_losses) return;
+  if (!keras_thread().losses) return;
   check_trace(from, "the metrics");
   if (!value.defined()) {
     fail_in(from, fmt::format("{}: add_metric(\"{}\") got an empty tensor",
@@ -147,7 +148,8 @@ void CallLosses::add_metric(const LayerState& from, const std::string& name,
   Tensor v =
       value.dtype() == float32 ? value : math::cast(value, float32, from.site);
   if (v.rank() > 0) v = math::reduce_mean(v, {}, from.site);
-  t_losses->metrics_.emplace_back(name.empty() ? from.name : name, v);
+  keras_thread().losses->metrics_.emplace_back(name.empty() ? from.name : name,
+                                               v);
 }
 CallLosses::Metrics CallLosses::metrics() const {
   Metrics means;
@@ -169,11 +171,11 @@ CallLosses::Metrics CallLosses::metrics() const {
 
 LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     : state_(state),
-      outer_(std::exchange(t_call, this)),
+      outer_(std::exchange(keras_thread().call, this)),
       layer_(t_state.layer),
       site_(t_state.site),
-      outer_training_(t_training),
-      training_(training.value_or(t_training)),
+      outer_training_(keras_thread().training),
+      training_(training.value_or(keras_thread().training)),
       weights_(weights_dtype(state)) {
   if (!state.device.empty()) {
     const DeviceName own = DeviceName::parse(state.device);
@@ -181,7 +183,7 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
     if (at && at->kind == ScopeKind::kUser && !are_compatible(own, at->name)) {
       clash_ = at;
       if (!config::get_soft_device_placement()) {
-        t_call = outer_;
+        keras_thread().call = outer_;
         throw errors::InvalidArgument(describe_clash());
       }
     }
@@ -190,18 +192,18 @@ LayerCall::LayerCall(const LayerState& state, std::optional<bool> training)
   }
   t_state.layer = state.stable_name;
   t_state.site = state.site;
-  t_training = training_;
+  keras_thread().training = training_;
 }
 
 LayerCall::~LayerCall() {
-  t_call = outer_;
+  keras_thread().call = outer_;
   if (!state_.device.empty()) pop_scope(&scope_);
   t_state.layer = layer_;
   t_state.site = site_;
-  t_training = outer_training_;
+  keras_thread().training = outer_training_;
 }
 
-const LayerCall* LayerCall::current() { return t_call; }
+const LayerCall* LayerCall::current() { return keras_thread().call; }
 std::string LayerCall::path() const {
   return outer_ ? outer_->path() + "/" + state_.name : state_.name;
 }

@@ -5,12 +5,11 @@
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "keras/layer_state.h"
+#include "keras/thread_state.h"
 
 namespace berth::keras {
 
 namespace {
-
-thread_local MaskScope* t_masks = nullptr;
 
 constexpr const char* kPassing[] = {"Activation",
                                     "ActivityRegularization",
@@ -50,22 +49,22 @@ bool is_among(const std::string& type, const char* const (&names)[n]) {
 
 }  // namespace
 
-MaskScope::MaskScope() : outer_(t_masks) {
-  if (outer_ == nullptr) t_masks = this;
+MaskScope::MaskScope() : outer_(keras_thread().masks) {
+  if (outer_ == nullptr) keras_thread().masks = this;
 }
 MaskScope::~MaskScope() {
-  if (outer_ == nullptr) t_masks = nullptr;
+  if (outer_ == nullptr) keras_thread().masks = nullptr;
 }
 
-bool Masks::wanted() { return t_masks != nullptr; }
+bool Masks::wanted() { return keras_thread().masks != nullptr; }
 
 void Masks::set(const Tensor& x, const Tensor& mask) {
-  if (t_masks) t_masks->masks_.emplace_back(x, mask);
+  if (keras_thread().masks) keras_thread().masks->masks_.emplace_back(x, mask);
 }
 
 Tensor Masks::of(const Tensor& x) {
-  if (t_masks == nullptr) return {};
-  const auto& all = t_masks->masks_;
+  if (keras_thread().masks == nullptr) return {};
+  const auto& all = keras_thread().masks->masks_;
   const auto found = std::find_if(all.rbegin(), all.rend(), [&](const auto& m) {
     return m.first.impl() == x.impl();
   });

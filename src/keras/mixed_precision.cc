@@ -13,6 +13,7 @@
 #include "keras/layer_state.h"
 #include "keras/masks.h"
 #include "keras/policy_scope.h"
+#include "keras/thread_state.h"
 
 namespace berth::keras {
 
@@ -27,7 +28,6 @@ constexpr PolicyRow kPolicies[] = {{"float32", float32},
                                    {"mixed_float16", float16}};
 
 constinit std::atomic<DTypePolicy> g_policy;
-thread_local const PolicyScope* t_policy = nullptr;
 
 bool is_16_bits(DType d) { return d == bfloat16 || d == float16; }
 
@@ -78,12 +78,13 @@ DTypePolicy mixed_precision::global_policy() {
 }
 
 PolicyScope::PolicyScope(const DTypePolicy& policy)
-    : policy_(policy), outer_(t_policy) {
-  t_policy = this;
+    : policy_(policy), outer_(keras_thread().policy) {
+  keras_thread().policy = this;
 }
-PolicyScope::~PolicyScope() { t_policy = outer_; }
+PolicyScope::~PolicyScope() { keras_thread().policy = outer_; }
 DTypePolicy PolicyScope::current() {
-  return t_policy ? t_policy->policy_ : mixed_precision::global_policy();
+  return keras_thread().policy ? keras_thread().policy->policy_
+                               : mixed_precision::global_policy();
 }
 
 DType weights_dtype(const LayerState& s) {

@@ -10,6 +10,7 @@
 #include "function/abstract_call.h"
 #include "keras/layer_state.h"
 #include "keras/masks.h"
+#include "keras/thread_state.h"
 #include "op/device_scope.h"
 
 namespace berth::keras {
@@ -17,9 +18,6 @@ namespace berth::keras {
 namespace {
 
 using Kind = RematMode::Kind;
-
-thread_local const RematScope* t_remat = nullptr;
-thread_local bool t_recomputes = false;  // a layer around is one unit
 
 constexpr std::array<const char*, 4> kModes = {"full", "activations",
                                                "larger_than", "list_of_layers"};
@@ -29,8 +27,8 @@ constexpr std::array<const char*, 7> kActivationLayers = {
 
 class InsideUnit {
  public:
-  InsideUnit() : outer_(std::exchange(t_recomputes, true)) {}
-  ~InsideUnit() { t_recomputes = outer_; }
+  InsideUnit() : outer_(std::exchange(keras_thread().recomputes, true)) {}
+  ~InsideUnit() { keras_thread().recomputes = outer_; }
   InsideUnit(const InsideUnit&) = delete;
   InsideUnit& operator=(const InsideUnit&) = delete;
 
@@ -70,7 +68,7 @@ int64_t output_size(LayerBase& layer, const Tensors& in) {
 }  // namespace
 
 RematScope::RematScope(const std::string& mode, RematOptions options, Site site)
-    : outer_(t_remat) {
+    : outer_(keras_thread().remat) {
   const auto at = std::find(kModes.begin(), kModes.end(), mode);
   if (at == kModes.end()) {
     throw errors::InvalidArgument(fmt::format(
@@ -80,15 +78,15 @@ RematScope::RematScope(const std::string& mode, RematOptions options, Site site)
   }
   mode_ = std::make_shared<const RematMode>(
       RematMode{static_cast<Kind>(at - kModes.begin()), std::move(options)});
-  t_remat = this;
+  keras_thread().remat = this;
 }
-RematScope::~RematScope() { t_remat = outer_; }
+RematScope::~RematScope() { keras_thread().remat = outer_; }
 std::shared_ptr<const RematMode> RematScope::current() {
-  return t_remat ? t_remat->mode_ : nullptr;
+  return keras_thread().remat ? keras_thread().remat->mode_ : nullptr;
 }
 
 bool recomputes(LayerBase& layer, const Tensors& in) {
-  if (t_recomputes || t_state.top == nullptr) return false;
+  if (keras_thread().recomputes || t_state.top == nullptr) return false;
   const LayerState& s = layer.state();
   const RematOptions& o = s.remat->options;
   switch (s.remat->kind) {
@@ -109,8 +107,9 @@ bool recomputes(LayerBase& layer, const Tensors& in) {
 
 bool recomputes_activations() {
   const LayerCall* call = LayerCall::current();
-  return call && call->training() && !t_recomputes && t_state.top &&
-         call->state().remat && call->state().remat->kind == Kind::kActivations;
+  return call && call->training() && !keras_thread().recomputes &&
+         t_state.top && call->state().remat &&
+         call->state().remat->kind == Kind::kActivations;
 }
 
 Tensors recomputed_call(LayerBase& layer, const Tensors& in) {

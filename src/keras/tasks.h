@@ -12,18 +12,17 @@
 #include "berth/keras/models.h"
 #include "distribute/core_of.h"
 #include "distribute/strategy_core.h"
+#include "keras/thread_state.h"
 
 namespace berth::keras {
 
-// The strategy of the fit that runs on this thread: a model may have no weights
-// before its first step. Null: of none.
-inline thread_local distribute::StrategyCore* t_fit_core = nullptr;
-
+// Says which strategy the fit of this thread has: a model may have no weights
+// before its first step.
 class FitOfStrategy {
  public:
   explicit FitOfStrategy(distribute::StrategyCore* core)
-      : before_(std::exchange(t_fit_core, core)) {}
-  ~FitOfStrategy() { t_fit_core = before_; }
+      : before_(std::exchange(keras_thread().fit_core, core)) {}
+  ~FitOfStrategy() { keras_thread().fit_core = before_; }
   FitOfStrategy(const FitOfStrategy&) = delete;
   FitOfStrategy& operator=(const FitOfStrategy&) = delete;
 
@@ -34,7 +33,8 @@ class FitOfStrategy {
 // The strategy of the model when it has several tasks; else null.
 inline std::shared_ptr<distribute::StrategyCore> tasks_of(const Model& model) {
   std::shared_ptr<distribute::StrategyCore> core;
-  if (t_fit_core != nullptr) core = t_fit_core->shared_from_this();
+  if (keras_thread().fit_core != nullptr)
+    core = keras_thread().fit_core->shared_from_this();
   const std::vector<Variable> weights = model.weights();
   if (!weights.empty()) core = distribute::core_of(weights[0].handle());
   return core && core->link() ? core : nullptr;

@@ -15,6 +15,7 @@
 
 #include "berth/errors.h"
 #include "berth/shape.h"
+#include "keras/thread_state.h"
 
 namespace berth::keras {
 
@@ -25,33 +26,33 @@ class WeightLimit {
       : left_(bytes),
         call_(std::move(call)),
         path_(std::move(path)),
-        outer_(std::exchange(t_limit_, this)) {}
-  ~WeightLimit() { t_limit_ = outer_; }
+        outer_(std::exchange(keras_thread().limit, this)) {}
+  ~WeightLimit() { keras_thread().limit = outer_; }
   WeightLimit(const WeightLimit&) = delete;
   WeightLimit& operator=(const WeightLimit&) = delete;
 
   // Called before a weight of float32 is made. Throws errors::DataLoss.
   static void take(const std::string& name, const Shape& shape) {
-    if (t_limit_ == nullptr) return;
+    if (keras_thread().limit == nullptr) return;
     uint64_t bytes = sizeof(float);
     bool fits = true;
     for (const int64_t d : shape) {
       fits = fits &&
              !__builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes);
     }
-    if (fits && bytes <= t_limit_->left_) {
-      t_limit_->left_ -= bytes;
+    if (fits && bytes <= keras_thread().limit->left_) {
+      keras_thread().limit->left_ -= bytes;
       return;
     }
     throw errors::DataLoss(fmt::format(
         "{}: the model described in \"{}\" asks for weights that the file does "
         "not hold: \"{}\" would have shape {}, and {} bytes are left; copy or "
         "save the file again",
-        t_limit_->call_, t_limit_->path_, name, shape.str(), t_limit_->left_));
+        keras_thread().limit->call_, keras_thread().limit->path_, name,
+        shape.str(), keras_thread().limit->left_));
   }
 
  private:
-  static inline thread_local WeightLimit* t_limit_ = nullptr;
   uint64_t left_;
   const std::string call_, path_;
   WeightLimit* const outer_;

@@ -115,8 +115,10 @@ void check_inputs(const InferContext& c) {
     const ArgDef& arg = op.input(i);
     DType d = c.dtype(i);
     if (!(arg.types & dtype_bit(d))) {
-      c.fail(fmt::format("{} is {}; expected one of {}", arg.name, name_of(d),
-                         dtype_list(arg.types)));
+      const bool number = d != string_ && d != resource && d != variant;
+      c.fail(fmt::format("{} is {}; expected one of {}{}", arg.name, name_of(d),
+                         dtype_list(arg.types),
+                         number ? ": write math::cast" : ""));
     }
     if (d == resource) d = c.variable_dtype(i);
     if (arg.free_dtype || d == DType::kInvalid) continue;

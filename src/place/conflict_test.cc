@@ -417,7 +417,8 @@ TEST(Conflict, InABodyNamesTheFunctionAndItsNodes) {
   const Graph graph =
       parse_graph(std::string(kHead) + kMore +
                   "function f () -> (resource(float32)[4]) {\n" +
-                  handle("v", "on \"/GPU:1\"") + node("t", "CpuTouch(v:0)") +
+                  handle("v", "on \"/GPU:1\"") + handle("m", "on CPU") +
+                  effect("u", "Both(v:0, m:0)") +
                   "return v:0\n}\nop Call () -> (r)\n"
                   "node c = Call() {f = @f} -> resource(float32)[4]\n");
   PlaceConflict conflict;
@@ -426,10 +427,11 @@ TEST(Conflict, InABodyNamesTheFunctionAndItsNodes) {
   EXPECT_NE(message.find("Call \"c\": inside function \"f\": "),
             std::string::npos)
       << message;
-  ASSERT_EQ(conflict.constraints.size(), 3);
+  ASSERT_EQ(conflict.constraints.size(), 4);
   for (const PlaceConstraint& c : conflict.constraints) {
     EXPECT_EQ(c.function, "f");
-    EXPECT_TRUE(c.node_name == "v" || c.node_name == "t") << c.node_name;
+    EXPECT_NE(std::string("vmu").find(c.node_name), std::string::npos)
+        << c.node_name;
   }
 }
 

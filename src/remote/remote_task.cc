@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/diagnostics.h"
+#include "base/immortal.h"
 #include "base/where.h"
 #include "device/device_manager.h"
 
@@ -25,10 +26,7 @@ RemoteTask::RemoteTask(cluster::TaskId task)
     : task_(std::move(task)),
       name_(fmt::format("/job:{}/replica:0/task:{}", task_.job, task_.index)) {}
 
-RemoteTask::What& RemoteTask::current() {
-  thread_local What what;
-  return what;
-}
+RemoteTask::What& RemoteTask::current() { return of_this_thread<What>(); }
 
 void RemoteTask::connect(std::shared_ptr<cluster::Member> member) {
   Lock lock(mutex_);
