@@ -166,7 +166,7 @@ class FakeCluster::FakeExchange final : public Exchange {
     for (int r = 1; r < size_; ++r) {
       fake::combine(sum, given.at(r), count, dtype, reduction);
     }
-    std::memcpy(data, sum.data(), bytes);
+    if (bytes > 0) std::memcpy(data, sum.data(), bytes);
   }
 
   void ordered_sum(std::span<const SlicePart> parts, int32_t slices, void* sum,
@@ -195,20 +195,20 @@ class FakeCluster::FakeExchange final : public Exchange {
         tree.erase(s + w);
       }
     }
-    std::memcpy(sum, tree.at(0).data(), bytes);
+    if (bytes > 0) std::memcpy(sum, tree.at(0).data(), bytes);
   }
 
   void all_gather(const void* data, std::span<const int64_t> bytes_by_rank,
                   void* out, const Tag& tag) override {
     auto* to = static_cast<std::byte*>(out);
     for (const auto& [rank, all] : meet(data, bytes_by_rank[rank_], tag)) {
-      std::memcpy(to, all.data(), all.size());
+      if (!all.empty()) std::memcpy(to, all.data(), all.size());
       to += all.size();
     }
   }
   void broadcast(void* data, int64_t bytes, int root, const Tag& tag) override {
     auto given = meet(data, bytes, tag);
-    std::memcpy(data, given.at(root).data(), bytes);
+    if (bytes > 0) std::memcpy(data, given.at(root).data(), bytes);
   }
   void barrier(const Tag& tag) override { meet(nullptr, 0, tag); }
   std::shared_ptr<void> shared_buffer(int64_t bytes) override {
@@ -466,7 +466,15 @@ inline FakeCluster::FakeCluster(FakeClusterOptions options)
   }
 }
 
-inline FakeCluster::~FakeCluster() { lose({"test", 0}, "the test is over"); }
+inline FakeCluster::~FakeCluster() {
+  lose({"test", 0}, "the test is over");
+  // Handlers and listeners may hold members, which hold the state.
+  decltype(state_->handlers) handlers;
+  decltype(state_->listeners) listeners;
+  std::lock_guard lock(state_->mutex);
+  handlers.swap(state_->handlers);
+  listeners.swap(state_->listeners);
+}
 
 inline void FakeCluster::lose(const TaskId& task, const std::string& cause) {
   Failure f{.task = task,
