@@ -146,7 +146,13 @@ struct FakeCluster::State {
   // Waits for `ready` with the lock held; throws the failure.
   template <class Ready>
   void wait(std::unique_lock<std::mutex>& lock, Ready ready) {
-    changed.wait(lock, [&] { return failure || ready(); });
+    // What `ready` looks at may go with the generation.
+    const uint64_t begun = generation;
+    changed.wait(lock,
+                 [&] { return failure || generation != begun || ready(); });
+    if (generation != begun) {
+      throw errors::Unavailable("the generation of this call has ended");
+    }
     check();
   }
 };

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "base/immortal.h"
 #include "berth/berth.h"
@@ -44,16 +45,16 @@ struct TestCluster {
   }
 };
 
-// The one of the process; a new one when the last was lost.
-inline TestCluster*& test_cluster_slot() {
-  static TestCluster* cluster = nullptr;
-  return cluster;
+// Those of the process; a new one when the last was lost.
+inline std::vector<std::unique_ptr<TestCluster>>& test_clusters() {
+  static auto& all = immortal<std::vector<std::unique_ptr<TestCluster>>>();
+  return all;
 }
 inline TestCluster& new_test_cluster() {
-  return *(test_cluster_slot() = std::make_unique<TestCluster>().release());
+  return *test_clusters().emplace_back(std::make_unique<TestCluster>());
 }
 inline TestCluster& test_cluster() {
-  return test_cluster_slot() ? *test_cluster_slot() : new_test_cluster();
+  return test_clusters().empty() ? new_test_cluster() : *test_clusters().back();
 }
 
 }  // namespace berth::remote
