@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <numeric>
 #include <vector>
 
+#include "base/edit_distance.h"
 #include "base/where.h"
 #include "berth/errors.h"
 
@@ -18,21 +18,6 @@ namespace {
 
 constexpr std::array<const char*, 4> kJobs = {"chief", "worker", "ps",
                                               "evaluator"};
-
-size_t edits(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-    }
-  }
-  return row.back();
-}
 
 std::string lower_case(std::string_view text) {
   std::string s(text);
@@ -55,7 +40,7 @@ std::string nearest_job(const std::string& job) {
   std::string best;
   size_t fewest = 3;
   for (const char* known : {"chief", "worker", "ps", "evaluator", "master"}) {
-    const size_t n = edits(name, known);
+    const size_t n = edit_distance(name, known);
     if (n >= fewest || n >= std::string_view(known).size()) continue;
     fewest = n;
     best = std::string_view(known) == "master" ? "chief" : known;

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <numeric>
 #include <set>
 
+#include "base/edit_distance.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "place/placer.h"
@@ -202,22 +202,6 @@ class Check {
   const std::vector<bool>& covered_;
 };
 
-// Edits that turn one text into the other; a shared last part counts less.
-size_t distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t kept = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, kept});
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 void check_contract(const ParsedContract& contract, Site made,
@@ -233,7 +217,7 @@ std::vector<std::string> nearest_names(const std::string& name,
   std::set<std::string> seen;
   for (const std::string& n : names) {
     if (seen.size() >= kMostCompared) break;
-    if (seen.insert(n).second) by_distance.emplace(distance(name, n), n);
+    if (seen.insert(n).second) by_distance.emplace(edit_distance(name, n), n);
   }
   std::vector<std::string> nearest;
   for (const auto& [d, n] : by_distance) {

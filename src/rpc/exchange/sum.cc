@@ -9,6 +9,7 @@
 
 #include "berth/errors.h"
 #include "berth/half.h"
+#include "tensor/visit_dtype.h"
 
 namespace berth::exchange {
 
@@ -17,10 +18,6 @@ namespace {
 using cluster::Reduction;
 
 constexpr int64_t kStretch = 2048;  // elements
-
-template <class T>
-inline constexpr bool is_half =
-    std::is_same_v<T, float16_t> || std::is_same_v<T, bfloat16_t>;
 
 template <class T>
 auto of_type(DType dtype, T&& fn) {
@@ -78,11 +75,11 @@ void chain_of(std::span<const void* const> in, void* to, int64_t count) {
     return static_cast<const T*>(in[k]) + i;
   };
   auto* out = static_cast<T*>(to);
-  using Wide = std::conditional_t<is_half<T>, float, T>;
+  using Wide = std::conditional_t<is_half_type<T>, float, T>;
   Wide sum[kStretch];
   for (int64_t i = 0; i < count; i += kStretch) {
     const int64_t n = std::min(kStretch, count - i);
-    if constexpr (is_half<T>) {
+    if constexpr (is_half_type<T>) {
       const T* a = at(0, i);
       for (int64_t j = 0; j < n; ++j) sum[j] = static_cast<float>(a[j]);
       for (size_t k = 1; k < in.size(); ++k) {
@@ -109,7 +106,7 @@ template <class T>
 void add_rounded(void* out, const void* a, const void* b, int64_t n) {
   auto* to = static_cast<T*>(out);
   const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
-  if constexpr (is_half<T>) {
+  if constexpr (is_half_type<T>) {
     for (int64_t i = 0; i < n; ++i) {
       to[i] = T(static_cast<float>(x[i]) + static_cast<float>(y[i]));
     }

@@ -44,18 +44,6 @@ Tensor numbers(int n, float first) {
                             [values] { delete values; });
 }
 
-// Workers of which the coordinator's address alone is known.
-template <class Spec>
-Spec rendezvous_spec(int workers, const std::string& address) {
-  if constexpr (requires { Spec::of_workers(workers, address); }) {
-    return Spec::of_workers(workers, address);
-  } else {
-    std::vector<std::string> addresses(workers);
-    addresses[0] = address;
-    return Spec({{"worker", addresses}});
-  }
-}
-
 struct Program {
   std::map<std::string, std::string> options;
   TaskId task;
@@ -81,7 +69,7 @@ struct Program {
     r.rendezvous = option("rendezvous", "");
     r.spec = r.rendezvous.empty()
                  ? ClusterSpec(std::move(jobs))
-                 : rendezvous_spec<ClusterSpec>(
+                 : ClusterSpec::of_workers(
                        std::atoi(option("workers", "1").c_str()), r.rendezvous);
     berth::cluster::JoinOptions o;
     o.secret = option("secret", "");
