@@ -121,11 +121,13 @@ void StrategyCore::on_chief(const std::string& what,
 }
 
 void StrategyCore::form_again(double timeout_seconds) {
-  link_->form_again(timeout_seconds);
-  // What failed was the cluster.
+  // Ends what a device still has of the failed step: an exchange that it began
+  // after the others have formed again would wait for ever. What failed was the
+  // cluster, so the devices are good again.
   for (const auto& devices : replicas_) {
     for (Device* d : devices) d->reset_error();
   }
+  link_->form_again(timeout_seconds);
   const uint64_t generation = link_->member().generation();
   std::lock_guard lock(mutex_);
   tasks_.rows.clear();
