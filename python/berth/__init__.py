@@ -1,0 +1,35 @@
+"""Berth: an engine that trains neural networks and shows where things run.
+
+    import berth as tf
+
+TensorFlow's names and argument names, on Berth's engine. What the engine has
+and TensorFlow lacks stands beside them: tf.config.set_placement_policy("auto"),
+function.placement(), model.explain("dense").
+"""
+import os as _os
+
+from berth import _core
+from berth._core import DType, Tensor, TensorShape, Variable
+
+_core._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+
+from berth import _tensor  # noqa: E402  completes the classes above
+from berth._tensor import (constant, convert_to_tensor, is_tensor, TensorSpec, IndexedSlices,  # noqa: E402
+                           float16, float32, float64, bfloat16, int8, int32, int64, uint8,
+                           complex64, complex128, string, bool, as_dtype, half, double)
+from berth._modules import install as _install  # noqa: E402
+
+_install(globals())
+
+from berth import dtypes, errors, config, random, experimental  # noqa: E402
+from berth._gradient import GradientTape, UnconnectedGradients, device  # noqa: E402
+from berth._function import function, cond, while_loop, executing_eagerly  # noqa: E402
+from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differs
+from berth import data, keras  # noqa: E402
+
+__version__ = "0.1.0"
+newaxis = None
+
+
+def __getattr__(name):
+    raise AttributeError(_tensor.unknown_name("berth", name, globals()))

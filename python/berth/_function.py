@@ -1,0 +1,175 @@
+"""tf.function, tf.cond and tf.while_loop."""
+import functools
+import inspect
+
+from berth import _core
+from berth._core import Tensor, Variable
+from berth._structure import LEAF, flatten, is_value, pack
+from berth._tensor import TensorSpec, convert_to_tensor
+
+_tracing = []
+
+
+def executing_eagerly():
+    """False while a function is traced."""
+    return not _tracing
+
+
+class Function:
+    """A Python function that is traced once per signature and then runs as a compiled plan."""
+
+    def __init__(self, fn, name=None, input_signature=None, placement=""):
+        functools.update_wrapper(self, fn)
+        self.python_function = fn
+        self._kept = []       # what fixed arguments stand for, so that their ids stay theirs
+        self._structures = {}
+        self._signature = input_signature
+        specs = [] if input_signature is None else flatten(list(input_signature))[0]
+        self._core = _core.Function(self._trace, name or getattr(fn, "__name__", "function"),
+                                    [(s.shape, s.dtype) for s in specs], placement)
+        self._bound = {}
+        self._arguments = inspect.signature(fn)
+        self._call_structure = None
+
+    def __get__(self, instance, owner):
+        if instance is None:
+            return self
+        key = id(instance)
+        if key not in self._bound:
+            made = Function(self.python_function.__get__(instance), self.__name__, self._signature)
+            self._bound[key] = (instance, made)
+        return self._bound[key][1]
+
+    def __call__(self, *args, **kwargs):
+        from berth import config
+        if config.functions_run_eagerly():
+            return self.python_function(*args, **kwargs)
+        if self._signature is not None:
+            bound = self._arguments.bind(*args, **kwargs)
+            args, kwargs = tuple(convert_signature(self._signature, bound.args)), {}
+        leaves, structure = flatten((args, kwargs), is_value)
+        text = self._text_of(structure)
+        outer = self._call_structure
+        self._call_structure = structure
+        try:
+            results, form = self._core.call(leaves, text)
+        finally:
+            self._call_structure = outer
+        return pack(form, results)
+
+    def _text_of(self, structure):
+        """The signature's part that is no tensor. Objects count by identity, and are kept."""
+        def of(s):
+            if s is LEAF:
+                return "*"
+            if isinstance(s, dict):
+                return "{" + ",".join(f"{k!r}:{of(v)}" for k, v in s.items()) + "}"
+            if isinstance(s, (list, tuple)):
+                return type(s).__name__ + "(" + ",".join(of(v) for v in s) + ")"
+            value = s.value
+            if isinstance(value, Variable):
+                return f"variable {value._serial()}"
+            if value is None or isinstance(value, (bool, int, float, str, bytes)):
+                return repr(s)
+            if not any(value is k for k in self._kept):
+                self._kept.append(value)
+            return f"{type(value).__name__} {id(value)}"
+        return of(structure)
+
+    def _trace(self, leaves):
+        args, kwargs = pack(self._call_structure, leaves)
+        _tracing.append(self)
+        try:
+            result = self.python_function(*args, **kwargs)
+        finally:
+            _tracing.pop()
+        # Results are tensors, but for None.
+        out, form = flatten(result, lambda v: v is not None)
+        return [convert_to_tensor(v) for v in out], form
+
+    def experimental_get_tracing_count(self):
+        return self._core.num_traces()
+
+    def placement(self):
+        """What ran where, of the signature called last."""
+        return self._core.placement()
+
+    def explain(self, op):
+        """Why an op is where it is, and what would move it."""
+        return self._core.explain(op)
+
+    def plan_text(self, stage="plan"):
+        """The function as text: stage "trace", "optimize", "place" or "plan"."""
+        return self._core.text(stage)
+
+
+def convert_signature(signature, args):
+    """The arguments with what the signature calls tensors made into tensors of its dtypes."""
+    signature = list(signature)
+    if len(args) != len(signature):
+        raise TypeError(f"the input_signature has {len(signature)} arguments, the call {len(args)}")
+    out = []
+    for spec, value in zip(signature, args):
+        if not isinstance(spec, TensorSpec):
+            out.append(value)
+            continue
+        t = convert_to_tensor(value, None if isinstance(value, (Tensor, Variable)) else spec.dtype)
+        if t.dtype != spec.dtype or not spec.shape.is_compatible_with(t.shape):
+            raise ValueError(f"the argument {t!r} does not fit its {spec}")
+        out.append(t)
+    return out
+
+
+def function(func=None, input_signature=None, autograph=True, jit_compile=None,
+             reduce_retracing=False, experimental_implements=None, experimental_autograph_options=None,
+             experimental_attributes=None, *, placement=""):
+    """Makes a Function of a Python function (tf.function); works as a decorator.
+
+    placement: "rules" or "auto", who says where ops run; "" is config.set_placement_policy()'s.
+    """
+    def make(fn):
+        return Function(fn, input_signature=input_signature, placement=placement)
+    return make if func is None else make(func)
+
+
+def _branch(fn, forms):
+    def run(_):
+        out, form = flatten(fn(), lambda v: v is not None)
+        forms.append(form)
+        return [convert_to_tensor(v) for v in out]
+    return run
+
+
+def cond(pred, true_fn=None, false_fn=None, name=None):
+    """Returns true_fn() where pred holds, else false_fn() (tf.cond)."""
+    if not isinstance(pred, (Tensor, Variable)) or not _core.traces_cond(pred):
+        return true_fn() if pred else false_fn()
+    forms = []
+    out = _core.trace_cond(pred, _branch(true_fn, forms), _branch(false_fn, forms))
+    return pack(forms[0], out)
+
+
+def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10,
+               back_prop=True, swap_memory=False, maximum_iterations=None, name=None):
+    """Repeats loop_vars = body(*loop_vars) as long as cond(*loop_vars) holds (tf.while_loop)."""
+    most = -1 if maximum_iterations is None else int(maximum_iterations)
+    if not _core.traces_loop():
+        turn = 0
+        while turn != most and cond(*loop_vars):
+            loop_vars = body(*loop_vars)
+            if not isinstance(loop_vars, (list, tuple)):
+                loop_vars = (loop_vars,)
+            turn += 1
+        return loop_vars
+    leaves, form = flatten(list(loop_vars))
+    leaves = [convert_to_tensor(v) for v in leaves]
+
+    def test(values):
+        return [convert_to_tensor(cond(*pack(form, values)))]
+
+    def step(values):
+        out = body(*pack(form, values))
+        out = list(out) if isinstance(out, (list, tuple)) else [out]
+        return [convert_to_tensor(v) for v in flatten(out)[0]]
+
+    return pack(form, _core.trace_while(test, step, leaves, most))

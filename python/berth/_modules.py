@@ -1,0 +1,60 @@
+"""Makes tf.math, tf.nn and their neighbours out of the functions of the engine.
+
+The engine's table (berth._core.ops) has one function for each declaration of the public headers;
+here each becomes an attribute of the module that TensorFlow has it in.
+"""
+import sys
+import types
+
+from berth import _core
+
+# Module of the engine -> module of Berth, beside what has a namesake.
+_TOP = {"activations": "keras.activations"}
+# Names that TensorFlow spells otherwise.
+_RENAMED = {"logical_and": "logical_and"}
+
+
+def _public(module):
+    return {name: value for name, value in vars(module).items()
+            if not name.startswith("_") and isinstance(value, types.BuiltinFunctionType)}
+
+
+def _made(full, values, doc):
+    module = types.ModuleType(full, doc)
+    vars(module).update(values)
+
+    def missing(name):
+        from berth._tensor import unknown_name
+        raise AttributeError(unknown_name(full, name, vars(module)))
+
+    module.__getattr__ = missing
+    sys.modules[full] = module
+    return module
+
+
+def install(top):
+    """Puts the functions of the engine into the package."""
+    ops = _core.ops
+    for name, value in _public(ops).items():
+        top.setdefault(name, value)
+    for name in ("math", "nn", "linalg", "bitwise", "image", "strings"):
+        source = getattr(ops, name, None)
+        values = _public(source) if source is not None else {}
+        top[name] = _made(f"berth.{name}", values, f"tf.{name}")
+    # TensorFlow has these in two places.
+    for name in ("matmul", "einsum", "tensordot", "transpose", "eye", "norm", "diag", "diag_part",
+                 "trace", "cross", "band_part"):
+        if name in top and not hasattr_quietly(top["linalg"], name):
+            setattr(top["linalg"], name, top[name])
+    for name in ("top_k", "embedding_lookup", "conv2d"):
+        if name in top and not hasattr_quietly(top["nn"], name):
+            setattr(top["nn"], name, top[name])
+    for name in ("tanh", "sigmoid"):
+        setattr(top["nn"], name, getattr(ops.math, name))
+    for name, value in _public(ops.math).items():
+        if name in ("argmax", "argmin"):
+            top.setdefault(name, value)
+
+
+def hasattr_quietly(module, name):
+    return name in vars(module)

@@ -1,0 +1,84 @@
+"""Functions whose form in TensorFlow differs from the engine's."""
+import builtins
+
+from berth import _core
+from berth._tensor import convert_to_tensor, float32, int32
+
+_ops = _core.ops
+
+__all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
+           "pad", "squeeze", "zeros", "ones", "clip_by_global_norm", "identity", "split"]
+
+_builtin_range = builtins.range
+
+
+def reshape(tensor, shape, name=None):
+    return _ops.reshape(tensor, shape)
+
+
+def shape(input, out_type=int32, name=None):
+    return _ops.shape(input, out_type)
+
+
+def zeros(shape, dtype=float32, name=None):
+    return _ops.zeros(shape, dtype)
+
+
+def ones(shape, dtype=float32, name=None):
+    return _ops.ones(shape, dtype)
+
+
+def identity(input, name=None):
+    return _ops.identity(convert_to_tensor(input))
+
+
+def range(start, limit=None, delta=1, dtype=None, name=None):
+    if limit is None:
+        start, limit = 0, start
+    floating = any(isinstance(v, float) for v in (start, limit, delta))
+    if floating or (dtype is not None and dtype == float32):
+        return _ops.float_range(start, limit, delta, float32 if dtype is None else dtype)
+    return _ops.range(start, limit, delta, int32 if dtype is None else dtype)
+
+
+def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
+    flat = [int(v) for pair in convert_to_tensor(paddings).numpy() for v in pair]
+    return _ops.pad(tensor, flat, mode=mode, constant_values=constant_values)
+
+
+def squeeze(input, axis=None, name=None):
+    if axis is None:
+        return _ops.squeeze(input)
+    return _ops.squeeze(input, [axis] if isinstance(axis, int) else list(axis))
+
+
+def split(value, num_or_size_splits, axis=0, num=None, name=None):
+    if isinstance(num_or_size_splits, int):
+        return _ops.split(value, num_or_size_splits, axis)
+    return _ops.split(value, [int(n) for n in num_or_size_splits], axis)
+
+
+def unique(x, out_idx=int32, name=None):
+    y, idx, _, _ = _ops.unique(x)
+    return y, idx
+
+
+def unique_with_counts(x, out_idx=int32, name=None):
+    y, idx, count, _ = _ops.unique_with_counts(x)
+    return y, idx, count
+
+
+def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
+    return _ops.clip_by_global_norm(list(t_list), float(clip_norm))
+
+
+def print(*inputs, output_stream=None, summarize=None, sep=" ", end="\n", name=None):
+    builtins.print(*[v.numpy() if hasattr(v, "numpy") else v for v in inputs], sep=sep, end=end)
+
+
+def group(*inputs, **kwargs):
+    return None
+
+
+def no_op(name=None):
+    return None

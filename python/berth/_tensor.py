@@ -1,0 +1,274 @@
+"""Completes Tensor, Variable, DType and TensorShape, and makes tensors of values."""
+import difflib
+
+import numpy as _np
+
+from berth import _core
+from berth._core import DType, Tensor, TensorShape, Variable
+
+float16, float32, float64 = _core.float16, _core.float32, _core.float64
+bfloat16, int8, int32, int64 = _core.bfloat16, _core.int8, _core.int32, _core.int64
+uint8, complex64, complex128 = _core.uint8, _core.complex64, _core.complex128
+string, bool = _core.string, _core.bool
+half, double = float16, float64
+
+_NUMPY = {"string": _np.object_, "bool": _np.bool_}
+
+
+def _numpy_dtype(self):
+    if self.name == "bfloat16":
+        import ml_dtypes
+        return ml_dtypes.bfloat16
+    return _NUMPY.get(self.name) or getattr(_np, self.name)
+
+
+DType.as_numpy_dtype = property(_numpy_dtype)
+DType.base_dtype = property(lambda self: self)
+DType.as_datatype_enum = property(lambda self: self.name)
+
+
+def _limit(self, which):
+    if self.is_floating:
+        info = _np.finfo(_np.float32 if self.name == "bfloat16" else self.as_numpy_dtype)
+    else:
+        info = _np.iinfo(self.as_numpy_dtype)
+    return getattr(info, which)
+
+
+DType.min = property(lambda self: _limit(self, "min"))
+DType.max = property(lambda self: _limit(self, "max"))
+
+
+def as_dtype(value):
+    """Returns the DType of a name, a NumPy dtype or a DType."""
+    for known in (float32, float64, int32, int64, uint8, int8, bool, bfloat16, float16, complex64,
+                  complex128, string):
+        if known == value:
+            return known
+    raise TypeError(f"{value!r} is no dtype that Berth has")
+
+
+# Shapes behave as tuples of numbers, with None for what is not known.
+TensorShape.as_list = lambda self: self._dims()
+TensorShape.dims = property(lambda self: self._dims())
+TensorShape.ndims = property(lambda self: self.rank)
+TensorShape.__len__ = lambda self: self.rank
+TensorShape.__iter__ = lambda self: iter(self._dims())
+TensorShape.__hash__ = lambda self: hash(tuple(self._dims()))
+TensorShape.__str__ = lambda self: str(tuple(self._dims()))
+TensorShape.__repr__ = lambda self: f"TensorShape({self._dims()})"
+TensorShape.__add__ = lambda self, other: TensorShape(self._dims() + list(other))
+TensorShape.__radd__ = lambda self, other: TensorShape(list(other) + self._dims())
+TensorShape.concatenate = TensorShape.__add__
+
+
+def _shape_item(self, at):
+    dims = self._dims()
+    return TensorShape(dims[at]) if isinstance(at, slice) else dims[at]
+
+
+def _shape_equal(self, other):
+    if isinstance(other, TensorShape):
+        return self._dims() == other._dims()
+    return isinstance(other, (list, tuple)) and self._dims() == list(other)
+
+
+TensorShape.__getitem__ = _shape_item
+TensorShape.__eq__ = _shape_equal
+
+
+def _whole(value):
+    return None if value is None else int(value)
+
+
+def _getitem(self, key):
+    """x[0], x[1:3], x[:, 0], x[..., -1], x[None], x[mask], x[tensor]."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if len(keys) == 1 and isinstance(keys[0], (Tensor, _np.ndarray, list)):
+        at = convert_to_tensor(keys[0])
+        if at.dtype == bool:
+            return _core.ops.boolean_mask(self, at)
+        if len(at.shape) > 0:
+            return _core.ops.gather(self, at)
+    used = sum(1 for k in keys if k is not None and k is not Ellipsis)
+    parts, new_axes, axis = [], [], 0
+    for k in keys:
+        if k is Ellipsis:
+            skipped = len(self.shape) - used
+            parts += [(None, None, 1)] * skipped
+            axis += skipped
+        elif k is None:
+            new_axes.append(axis)
+            axis += 1
+        elif isinstance(k, slice):
+            parts.append((_whole(k.start), _whole(k.stop), 1 if k.step is None else int(k.step)))
+            axis += 1
+        else:
+            parts.append(_check_index(self, len(parts), int(k)))
+    out = self._getitem(parts) if parts else self
+    for at in new_axes:
+        out = _core.ops.expand_dims(out, at)
+    return out
+
+
+def _check_index(self, axis, at):
+    if axis >= len(self.shape):
+        raise IndexError(f"too many indices: the tensor has shape {self.shape}")
+    length = self.shape[axis]
+    if length is not None and not -length <= at < length:
+        raise IndexError(f"index {at} is out of range: axis {axis} has {length} elements")
+    return at
+
+
+def _iterate(self):
+    if not len(self.shape):
+        raise TypeError("a scalar has no elements to iterate over")
+    if self.shape[0] is None:
+        raise TypeError("the first axis of this tensor is not known while the function is traced; "
+                        "iterate over tf.range(n) in a tf.while_loop")
+    return iter(_core.ops.unstack(self))
+
+
+def _length(self):
+    if not len(self.shape):
+        raise TypeError("a scalar has no length")
+    return self.shape[0]
+
+
+def _text(self):
+    if self.is_symbolic if isinstance(self, Tensor) else False:
+        return f"Tensor(shape={self.shape}, dtype={self.dtype.name})"
+    return f"tf.Tensor({self.numpy()}, shape={self.shape}, dtype={self.dtype.name})"
+
+
+def _repr(self):
+    if self.is_symbolic:
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}>"
+    return (f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, "
+            f"numpy={_np.array2string(self.numpy(), separator=', ')}, device={_short(self.device)}>")
+
+
+def _short(device):
+    """/job:localhost/replica:0/task:0/device:CPU:0 -> CPU:0."""
+    return device.rsplit("device:", 1)[-1]
+
+
+def _variable_repr(self):
+    return (f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, "
+            f"numpy={_np.array2string(self.numpy(), separator=', ')}, device={_short(self.device)}>")
+
+
+def _array(self, dtype=None, copy=None):
+    values = self.numpy()
+    return values if dtype is None else values.astype(dtype)
+
+
+for _class in (Tensor, Variable):
+    _class.__getitem__ = _getitem
+    _class.__iter__ = _iterate
+    _class.__len__ = _length
+    _class.__array__ = _array
+    _class.__array_priority__ = 100
+    _class.__str__ = _text
+    _class.__index__ = lambda self: int(self.numpy().__index__())
+    _class.__complex__ = lambda self: complex(self.numpy())
+    _class.__round__ = lambda self: _core.ops.math.round(self)
+    _class.__format__ = lambda self, spec: format(self.numpy()[()], spec)
+    _class.ndim = property(lambda self: len(self.shape))
+    _class.get_shape = lambda self: self.shape
+    _class.__copy__ = lambda self: self
+    _class.__dlpack__ = lambda self, **options: self.numpy().__dlpack__(**options)
+    _class.__dlpack_device__ = lambda self: (1, 0)
+Tensor.__repr__ = _repr
+Tensor.__hash__ = lambda self: hash(self._id())
+Tensor.ref = lambda self: _Reference(self)
+Tensor.__deepcopy__ = lambda self, memo: self
+Tensor.__reduce__ = lambda self: (constant, (self.numpy(),))
+Tensor.set_shape = lambda self, shape: None
+Variable.__repr__ = _variable_repr
+Variable.ref = lambda self: _Reference(self)
+Variable.initialized_value = lambda self: self.read_value()
+Variable.is_initialized = lambda self: True
+Variable.__deepcopy__ = lambda self, memo: Variable(self.read_value(), trainable=self.trainable,
+                                                    name=self.name)
+Variable.__reduce__ = lambda self: (_variable_of, (self.numpy(), self.trainable, self.name))
+
+
+def _variable_of(values, trainable, name):
+    return Variable(values, trainable=trainable, name=name)
+
+
+class _Reference:
+    """A key of dictionaries for a tensor or variable."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def deref(self):
+        return self._value
+
+    def __eq__(self, other):
+        return isinstance(other, _Reference) and hash(self) == hash(other)
+
+    def __hash__(self):
+        return hash(self._value)
+
+
+def constant(value, dtype=None, shape=None, name=None):
+    """Returns a tensor of a number, list or array (tf.constant)."""
+    out = convert_to_tensor(value, dtype)
+    if shape is not None:
+        if out.shape.num_elements() == 1 and TensorShape(shape).num_elements() != 1:
+            return _core.ops.broadcast_to(_core.ops.reshape(out, []), shape)
+        out = _core.ops.reshape(out, shape)
+    return out
+
+
+def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
+    """Returns `value` as a tensor (tf.convert_to_tensor)."""
+    out = _core.convert(value, dtype)
+    if dtype is None or out.dtype == dtype:
+        return out
+    if isinstance(value, (Tensor, Variable)):
+        raise ValueError(f"a tensor of {out.dtype.name} was given where {as_dtype(dtype).name} is "
+                         "asked for; tf.cast changes dtypes")
+    return _core.ops.math.cast(out, dtype)
+
+
+def is_tensor(value):
+    return isinstance(value, (Tensor, Variable))
+
+
+class TensorSpec:
+    """Shape and dtype of an argument (tf.TensorSpec)."""
+
+    def __init__(self, shape=(), dtype=float32, name=None):
+        self.shape, self.dtype, self.name = TensorShape(shape), as_dtype(dtype), name
+
+    @classmethod
+    def from_tensor(cls, tensor, name=None):
+        return cls(tensor.shape, tensor.dtype, name)
+
+    def __eq__(self, other):
+        return (isinstance(other, TensorSpec) and self.shape == other.shape
+                and self.dtype == other.dtype)
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self):
+        return f"TensorSpec(shape={self.shape}, dtype=tf.{self.dtype.name}, name={self.name!r})"
+
+
+class IndexedSlices:
+    """Values and the rows that they belong to (tf.IndexedSlices)."""
+
+    def __init__(self, values, indices, dense_shape=None):
+        self.values, self.indices, self.dense_shape = values, indices, dense_shape
+
+
+def unknown_name(module, name, known):
+    """What an AttributeError says of a name that is not there."""
+    near = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 3)
+    hint = f"; near it: {', '.join(near)}" if near else ""
+    return f"Berth has no {module.replace('berth', 'tf', 1)}.{name}{hint} (docs/python.md lists what there is)"

@@ -1,0 +1,34 @@
+"""tf.config: which devices there are and how they are set up."""
+import types as _types
+
+from berth._core import LogicalDevice, LogicalDeviceConfiguration, PhysicalDevice
+from berth._core.config import *  # noqa: F401,F403
+from berth._core import config as _config
+
+for _name in dir(_config):
+    if not _name.startswith("_"):
+        globals()[_name] = getattr(_config, _name)
+
+_under = {name: getattr(_config, name) for name in dir(_config) if not name.startswith("_")}
+experimental = _types.SimpleNamespace(
+    **_under,
+    VirtualDeviceConfiguration=LogicalDeviceConfiguration,
+    set_virtual_device_configuration=_config.set_logical_device_configuration,
+    get_virtual_device_configuration=_config.get_logical_device_configuration,
+    set_synchronous_execution=lambda enable: None)
+threading = _types.SimpleNamespace(
+    set_intra_op_parallelism_threads=_config.set_intra_op_parallelism_threads,
+    get_intra_op_parallelism_threads=_config.get_intra_op_parallelism_threads,
+    set_inter_op_parallelism_threads=_config.set_inter_op_parallelism_threads,
+    get_inter_op_parallelism_threads=_config.get_inter_op_parallelism_threads)
+
+_eager = [False]
+
+
+def run_functions_eagerly(run_eagerly):
+    """Makes tf.function run op by op, for debuggers."""
+    _eager[0] = bool(run_eagerly)
+
+
+def functions_run_eagerly():
+    return _eager[0]

@@ -1,0 +1,38 @@
+"""tf.keras: layers, models and their training, with Keras' names."""
+import sys as _sys
+import types as _types
+
+from berth import _core
+from berth.keras import _parts
+from berth.keras import layers, callbacks, models
+from berth.keras.models import Model, Sequential, Input
+from berth.keras.layers import Layer
+
+KerasTensor = _core.KerasTensor
+
+
+def _module(name, values):
+    made = _types.ModuleType(f"berth.keras.{name}")
+    vars(made).update(values)
+    _sys.modules[made.__name__] = made
+    return made
+
+
+losses = _module("losses", _parts.losses)
+metrics = _module("metrics", _parts.metrics)
+optimizers = _module("optimizers", _parts.optimizers)
+optimizers.schedules = _module("optimizers.schedules", _parts.schedules)
+optimizers.legacy = optimizers
+initializers = _module("initializers", _parts.initializers)
+regularizers = _module("regularizers", _parts.regularizers)
+constraints = _module("constraints", _parts.constraints)
+activations = _module("activations", _parts.activations)
+applications = _module("applications", _parts.applications)
+utils = _module("utils", _parts.utils)
+mixed_precision = _module("mixed_precision", {
+    "set_global_policy": _core.set_global_policy, "global_policy": _core.global_policy,
+    "Policy": _core.DTypePolicy})
+Loss, Metric, Optimizer = _core.Loss, _core.Metric, _core.Optimizer
+from berth.keras import datasets  # noqa: E402
+
+saving = models

@@ -1,0 +1,85 @@
+"""Losses, metrics, optimizers and their kin: what the engine's table has of keras."""
+import types
+
+from berth import _core
+
+_keras = _core.ops.keras
+
+
+def _of(name, kind=None):
+    source = getattr(_keras, name, None)
+    if source is None:
+        return {}
+    return {k: v for k, v in vars(source).items()
+            if isinstance(v, types.BuiltinFunctionType) and not k.startswith("_")}
+
+
+losses = _of("losses")
+metrics = _of("metrics")
+optimizers = {k: v for k, v in _of("optimizers").items() if k != "schedules"}
+schedules = _of("schedules") or _of("optimizers.schedules")
+initializers = _of("initializers")
+regularizers = _of("regularizers")
+constraints = _of("constraints")
+activations = _of("activations")
+applications = _of("applications")
+utils = _of("utils")
+
+# Keras' short names.
+for _short, _long in (("l1", "L1"), ("l2", "L2"), ("l1_l2", "L1L2")):
+    if _long in regularizers:
+        regularizers.setdefault(_short, regularizers[_long])
+
+
+def _to_categorical(x, num_classes=None):
+    import numpy
+    x = numpy.asarray(x, dtype="int64")
+    if x.ndim > 1 and x.shape[-1] == 1:
+        x = x.reshape(x.shape[:-1])
+    classes = int(x.max()) + 1 if num_classes is None else num_classes
+    return numpy.eye(classes, dtype="float32")[x]
+
+
+utils["to_categorical"] = _to_categorical
+utils["set_random_seed"] = _core.set_seed
+
+
+# Optimizers: Keras' attributes and methods over the engine's handle.
+def _apply_gradients(self, grads_and_vars, name=None):
+    """Updates each variable by its gradient: pairs (gradient, variable)."""
+    pairs = list(grads_and_vars)
+    self.apply([g for g, _ in pairs], [v for _, v in pairs])
+    return self.iterations
+
+
+_handle = _core.Optimizer
+_engine_apply, _engine_build = _handle.apply, _handle.build
+_engine_rate, _engine_iterations, _engine_variables = (_handle.learning_rate, _handle.iterations,
+                                                       _handle.variables)
+_last_variables = {}
+
+
+def _apply(self, grads, trainable_variables=None):
+    _engine_apply(self, list(grads), list(trainable_variables))
+
+
+_handle.apply = _apply
+_handle.apply_gradients = _apply_gradients
+_handle.build = lambda self, variables: _engine_build(self, list(variables))
+_handle.learning_rate = property(lambda self: _engine_rate(self),
+                                 lambda self, rate: self.set_learning_rate(float(rate)))
+_handle.lr = _handle.learning_rate
+_handle.iterations = property(lambda self: _engine_iterations(self))
+_handle.variables = property(lambda self: _engine_variables(self))
+
+_metric_variables = _core.Metric.variables
+_core.Metric.variables = property(lambda self: _metric_variables(self))
+_core.Metric.reset_states = _core.Metric.reset_state
+
+
+def _metric_call(self, *args, **kwargs):
+    self.update_state(*args, **kwargs)
+    return self.result()
+
+
+_core.Metric.__call__ = _metric_call

@@ -1,0 +1,232 @@
+"""tf.keras.layers: a class for each layer of the engine, and Layer for those of one's own."""
+import inspect
+import re
+import types
+
+from berth import _core
+from berth._core import Tensor, Variable
+from berth._structure import flatten, pack
+from berth._tensor import convert_to_tensor
+
+_engine = _core.ops.keras
+
+
+def _snake(name):
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+class Layer:
+    """A function with weights. Derive from it: make weights in build(), compute in call().
+
+    The object holds the engine's layer as __berth__.
+    """
+
+    _kind = _core.Layer
+
+    def __init__(self, *, name=None, dtype=None, trainable=True, activity_regularizer=None,
+                 **kwargs):
+        if kwargs:
+            raise TypeError(f"{type(self).__name__}: unknown arguments {sorted(kwargs)}")
+        object.__setattr__(self, "__berth__",
+                           self._kind(self, _snake(type(self).__name__), name or ""))
+        if not trainable:
+            self.__berth__.trainable = False
+
+    @classmethod
+    def _of(cls, handle):
+        made = cls.__new__(cls)
+        object.__setattr__(made, "__berth__", handle)
+        return made
+
+    def __setattr__(self, name, value):
+        if isinstance(value, (Layer, list, tuple, dict)) and "__berth__" in self.__dict__:
+            self._track(value)
+        super().__setattr__(name, value)
+
+    def _track(self, value):
+        """Layers that attributes hold, also in lists, are parts."""
+        if isinstance(value, Layer):
+            if self._is_own():
+                self.__berth__.track(value.__berth__)
+                self.__dict__.setdefault("_parts", []).append(value)
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                self._track(item)
+        elif isinstance(value, dict):
+            for item in value.values():
+                self._track(item)
+
+    def _is_own(self):
+        return type(self).call is not Layer.call
+
+    # What the engine calls.
+    def _build_of_engine(self, shapes):
+        self.build(shapes[0] if len(shapes) == 1 else shapes)
+
+    def _call_of_engine(self, inputs, training):
+        form = self.__dict__.get("_form")
+        x = inputs[0] if len(inputs) == 1 and form is None else inputs
+        if form is not None:
+            x = pack(form, inputs)
+        options = {"training": training} if self._takes("training") else {}
+        out, self.__dict__["_result"] = flatten(self.call(x, **options))
+        return [convert_to_tensor(v) for v in out]
+
+    def _takes(self, argument):
+        parameters = inspect.signature(self.call).parameters
+        return argument in parameters or any(
+            p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+
+    def build(self, input_shape):
+        """Makes the weights, with add_weight()."""
+
+    def call(self, inputs):
+        raise NotImplementedError(f"{type(self).__name__} needs a method call(self, inputs)")
+
+    def __call__(self, inputs, *, training=None, **kwargs):
+        leaves, form = flatten(inputs)
+        if any(isinstance(v, _core.KerasTensor) for v in leaves):
+            return self._describe(leaves)
+        if self._is_own() and not isinstance(inputs, (Tensor, Variable)) and isinstance(
+                inputs, (list, tuple, dict)):
+            self.__dict__["_form"] = form
+        tensors = [convert_to_tensor(v) for v in leaves]
+        out = self.__berth__.call(tensors, training)
+        result = self.__dict__.get("_result")
+        if result is not None:
+            return pack(result, out)
+        return out[0] if len(out) == 1 else out
+
+    def _describe(self, leaves):
+        out = self.__berth__.describe(leaves)
+        kept = [self]
+        for v in leaves:
+            kept += getattr(v, "_kept", [])
+        for v in out:
+            v._kept = kept
+        return out[0] if len(out) == 1 else out
+
+    def add_weight(self, shape=(), initializer="glorot_uniform", dtype=None, trainable=True,
+                   regularizer=None, constraint=None, name="weight", **kwargs):
+        """Makes a variable that is part of the layer; in build() or __init__()."""
+        if isinstance(shape, str):  # add_weight("kernel", shape=...), as in Keras 2
+            name, shape = shape, initializer if not isinstance(initializer, str) else ()
+        return self.__berth__.add_weight(name, list(shape), initializer or "glorot_uniform",
+                                         trainable, regularizer, constraint)
+
+    def add_loss(self, loss):
+        self.__berth__.add_loss(loss)
+
+    name = property(lambda self: self.__berth__.name)
+    path = property(lambda self: self.__berth__.path)
+    built = property(lambda self: self.__berth__.built, lambda self, v: None)
+    trainable = property(lambda self: self.__berth__.trainable,
+                         lambda self, v: setattr(self.__berth__, "trainable", v))
+    weights = property(lambda self: self.__berth__.weights())
+    variables = weights
+    trainable_variables = property(lambda self: self.__berth__.trainable_variables())
+    trainable_weights = trainable_variables
+    non_trainable_variables = property(lambda self: self.__berth__.non_trainable_variables())
+    non_trainable_weights = non_trainable_variables
+    losses = property(lambda self: self.__berth__.losses())
+    input = property(lambda self: self.__berth__.input())
+    output = property(lambda self: self.__berth__.output())
+
+    def count_params(self):
+        return self.__berth__.count_params()
+
+    def get_weights(self):
+        return self.__berth__.get_weights()
+
+    def set_weights(self, weights):
+        self.__berth__.set_weights(list(weights))
+
+    def compute_output_shape(self, input_shape):
+        return self.__berth__.compute_output_shape(input_shape)
+
+    def __getattr__(self, name):
+        # kernel, bias, gamma: the weights by their last name.
+        if not name.startswith("_") and "__berth__" in self.__dict__:
+            found = [w for w in self.weights if w.name.rsplit("/", 1)[-1].split(":")[0] == name]
+            if len(found) == 1:
+                return found[0]
+        raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+
+
+def _class_of(name, make):
+    def __init__(self, *args, **kwargs):
+        kwargs = {k: v for k, v in kwargs.items()
+                  if not (k in ("input_shape", "input_dim", "trainable"))}
+        object.__setattr__(self, "__berth__", make(*args, **kwargs))
+
+    def signed(self, *args, input_shape=None, input_dim=None, trainable=True, **kwargs):
+        __init__(self, *args, **kwargs)
+        if input_dim is not None:
+            input_shape = (input_dim,)
+        if input_shape is not None:
+            self.__dict__["_input_shape"] = tuple(input_shape)
+        if not trainable:
+            self.__berth__.trainable = False
+
+    return type(name, (Layer,), {"__init__": signed, "__doc__": make.__doc__,
+                                 "__module__": "berth.keras.layers", "_is_own": lambda self: False})
+
+
+for _name, _make in list(vars(_engine).items()):
+    if isinstance(_make, types.BuiltinFunctionType) and _name[0].isupper() and _name != "Input":
+        globals()[_name] = _class_of(_name, _make)
+for _short, _long in (("MaxPool1D", "MaxPooling1D"), ("MaxPool2D", "MaxPooling2D"),
+                      ("MaxPool3D", "MaxPooling3D"), ("AvgPool1D", "AveragePooling1D"),
+                      ("AvgPool2D", "AveragePooling2D"), ("AvgPool3D", "AveragePooling3D"),
+                      ("GlobalAvgPool2D", "GlobalAveragePooling2D"),
+                      ("GlobalMaxPool2D", "GlobalMaxPooling2D")):
+    if _long in globals():
+        globals()[_short] = globals()[_long]
+
+
+class Lambda(Layer):
+    """A function as a layer."""
+
+    def __init__(self, function, name=None, **kwargs):
+        super().__init__(name=name)
+        self.__dict__["_function"] = function
+
+    def call(self, inputs):
+        return self._function(inputs)
+
+
+def wrap(handle):
+    """The object of Python for a layer of the engine."""
+    return Layer._of(handle)
+
+
+def add(inputs):
+    return Add()(inputs)  # noqa: F821
+
+
+def concatenate(inputs, axis=-1):
+    return Concatenate(axis=axis)(inputs)  # noqa: F821
+
+
+def multiply(inputs):
+    return Multiply()(inputs)  # noqa: F821
+
+
+def subtract(inputs):
+    return Subtract()(inputs)  # noqa: F821
+
+
+def average(inputs):
+    return Average()(inputs)  # noqa: F821
+
+
+def maximum(inputs):
+    return Maximum()(inputs)  # noqa: F821
+
+
+def Input(shape=None, batch_size=None, dtype=None, name=None, **kwargs):
+    """An input of a functional model (tf.keras.Input)."""
+    value = _engine.Input(list(shape), **{k: v for k, v in (("dtype", dtype), ("name", name))
+                                          if v is not None})
+    value._kept = []
+    return value

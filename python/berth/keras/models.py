@@ -1,0 +1,299 @@
+"""tf.keras.Model and Sequential."""
+import itertools
+
+from berth import _core
+from berth._structure import flatten, pack
+from berth._tensor import TensorSpec, convert_to_tensor
+from berth.data import Dataset
+from berth.keras import callbacks as _callbacks
+from berth.keras import layers as _layers
+from berth.keras.layers import Input, Layer
+
+
+def _tensors(value):
+    """Pairs (name or "", tensor) of what fit takes, or the engine's dataset."""
+    if value is None:
+        return []
+    if isinstance(value, Dataset):
+        return value.__berth__
+    if hasattr(value, "__next__") or (hasattr(value, "__iter__") and hasattr(value, "dataset")):
+        return _batches(value).__berth__
+    if isinstance(value, dict):
+        return [(k, _data(v)) for k, v in value.items()]
+    if isinstance(value, (list, tuple)) and value and not isinstance(value[0], (int, float, str)) and (
+            isinstance(value, tuple) or hasattr(value[0], "shape")):
+        return [("", _data(v)) for v in value]
+    return [("", _data(value))]
+
+
+def _data(value):
+    """A tensor of an array, frame or list; doubles become float32, as Keras has it."""
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    t = convert_to_tensor(value)
+    return _core.ops.math.cast(t, _core.float32) if t.dtype == _core.float64 else t
+
+
+def _batches(source):
+    """A dataset over an iterable of batches: a generator, or a DataLoader of PyTorch."""
+    first = next(iter(source)) if hasattr(source, "dataset") else None
+    if first is None:
+        first = next(source)
+        source = itertools.chain([first], source)
+    leaves, form = flatten(tuple(first) if isinstance(first, list) else first)
+    tensors = [_data(v) for v in leaves]
+    signature = pack(form, [TensorSpec([None] + t.shape.as_list()[1:], t.dtype) for t in tensors])
+
+    def elements():
+        for element in source:
+            yield pack(form, [_data(v) for v in flatten(tuple(element) if isinstance(
+                element, list) else element)[0]])
+    return Dataset.from_generator(elements, output_signature=signature)
+
+
+def _by_output(value):
+    return ([(k, v) for k, v in value.items()] if isinstance(value, dict)
+            else [("", v) for v in value])
+
+
+class Model(Layer):
+    """Layers that train. Made of inputs and outputs, or derived from."""
+
+    _kind = _core.Model
+
+    def __new__(cls, *args, **kwargs):
+        return super().__new__(cls)
+
+    def __init__(self, inputs=None, outputs=None, name=None, **kwargs):
+        if inputs is None and "inputs" in kwargs:
+            inputs = kwargs.pop("inputs")
+        if inputs is None or type(self).call is not Layer.call:
+            super().__init__(name=name, **kwargs)
+            return
+        leaves, results = flatten(inputs)[0], flatten(outputs)[0]
+        object.__setattr__(self, "__berth__", _core.Model.functional(leaves, results, name or ""))
+        self.__dict__["_kept"] = [k for v in results for k in getattr(v, "_kept", [])]
+
+    def _is_own(self):
+        return type(self).call is not Layer.call
+
+    # What the engine asks of models of the user's.
+    def _overrides(self, name):
+        return getattr(type(self), name, None) is not getattr(Model, name, None)
+
+    def _step_of_engine(self, name, x, y, weight):
+        one = lambda v: v[0] if len(v) == 1 else v  # noqa: E731
+        data = (one(x),) if not y else (one(x), one(y))
+        if weight:
+            data += (one(weight),)
+        logs = getattr(self, name)(data)
+        return {k: convert_to_tensor(v) for k, v in logs.items()}
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        return self.__berth__.compute_loss(
+            flatten(x)[0] if x is not None else [], flatten(y)[0],
+            flatten(sample_weight)[0] if sample_weight is not None else [], flatten(y_pred)[0])
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        self.__berth__.update_metrics(
+            flatten(x)[0], flatten(y)[0],
+            flatten(sample_weight)[0] if sample_weight is not None else [], flatten(y_pred)[0])
+        return {m.name: m.result() for m in self.metrics if m.name != "loss"}
+
+    def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None,
+                weighted_metrics=None, run_eagerly=False, steps_per_execution=1,
+                jit_compile="auto", auto_scale_loss=True, *, slices=0, placement=""):
+        """Sets what fit does. `slices` and `placement` are Berth's (docs/python.md)."""
+        if isinstance(loss, (dict, list, tuple)):
+            loss = _by_output(loss)
+        self.__berth__.compile({
+            "optimizer": optimizer, "loss": loss,
+            "loss_weights": None if loss_weights is None else _by_output(loss_weights),
+            "metrics": metrics if isinstance(metrics, dict) else list(metrics or []),
+            "weighted_metrics": list(weighted_metrics or []),
+            "run_eagerly": bool(run_eagerly), "auto_scale_loss": auto_scale_loss,
+            "slices": slices, "placement": placement})
+        if type(self).metrics is Model.metrics:
+            self.__dict__["_compiled"] = True
+
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None,
+            validation_split=0.0, validation_data=None, shuffle=True, class_weight=None,
+            sample_weight=None, initial_epoch=0, steps_per_epoch=None, validation_steps=None,
+            validation_batch_size=None, validation_freq=1):
+        """Trains; returns a History."""
+        given = self._callbacks(callbacks)
+        if isinstance(validation_data, Dataset):
+            validation_data = validation_data.__berth__
+        if validation_data is not None and isinstance(validation_data, (list, tuple)):
+            v = list(validation_data) + [None]
+            validation_data = (_tensors(v[0]), _tensors(v[1]), v[2])
+        values = self.__berth__.fit(_tensors(x), _tensors(y), {
+            "epochs": epochs, "batch_size": batch_size or 32,
+            "verbose": 1 if verbose == "auto" else int(verbose), "callbacks": given,
+            "shuffle": bool(shuffle), "validation_split": validation_split,
+            "validation_freq": validation_freq, "steps_per_epoch": steps_per_epoch or 0,
+            "validation_steps": validation_steps or 0,
+            "validation_batch_size": validation_batch_size or 0, "initial_epoch": initial_epoch,
+            "sample_weight": sample_weight, "class_weight": dict(class_weight or {}),
+            "validation_data": validation_data})
+        self.__dict__["history"] = _callbacks.History(self, values)
+        return self.history
+
+    def _callbacks(self, callbacks):
+        all = [callbacks] if isinstance(callbacks, _callbacks.Callback) else list(callbacks or [])
+        for c in all:
+            if isinstance(c, _callbacks.Callback):
+                c.set_model(self)
+        return all
+
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None,
+                 steps=None, callbacks=None, return_dict=False):
+        logs = self.__berth__.evaluate(_tensors(x), _tensors(y), {
+            "batch_size": batch_size or 32, "verbose": 0 if verbose == "auto" else int(verbose),
+            "steps": steps or 0, "sample_weight": sample_weight,
+            "callbacks": self._callbacks(callbacks)})
+        if return_dict:
+            return logs
+        names = [n for n in self.metrics_names if n in logs]
+        out = [logs[n] for n in names + [n for n in logs if n not in names]]
+        return out[0] if len(out) == 1 else out
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        """Returns arrays."""
+        out = self.__berth__.predict(_tensors(x), {"batch_size": batch_size or 32,
+                                                   "steps": steps or 0,
+                                                   "callbacks": self._callbacks(callbacks)})
+        arrays = [t.numpy() for t in out]
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def train_on_batch(self, x, y=None, **kwargs):
+        return float(self.__berth__.train_on_batch(_tensors(x), _tensors(y)))
+
+    def test_on_batch(self, x, y=None, **kwargs):
+        return float(self.__berth__.test_on_batch(_tensors(x), _tensors(y)))
+
+    def predict_on_batch(self, x):
+        return self.predict(x, batch_size=len(x))
+
+    optimizer = property(lambda self: self.__berth__.optimizer())
+    metrics = property(lambda self: self.__berth__.metrics())
+    metrics_names = property(lambda self: self.__berth__.metrics_names())
+    input_names = property(lambda self: self.__berth__.input_names())
+    output_names = property(lambda self: self.__berth__.output_names())
+
+    @property
+    def layers(self):
+        known = {p.__berth__.key(): p for p in
+                 self.__dict__.get("_parts", []) + self.__dict__.get("_kept", [])}
+        return [known.get(h.key()) or Layer._of(h) for h in self.__berth__.layers()]
+
+    def get_layer(self, name=None, index=None):
+        if index is not None:
+            return self.layers[index]
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise ValueError(f"there is no layer '{name}'; the model has "
+                         f"{[layer.name for layer in self.layers]}")
+
+    def reset_metrics(self):
+        self.__berth__.reset_metrics()
+
+    @property
+    def stop_training(self):
+        return self.__dict__.get("_stop", False)
+
+    @stop_training.setter
+    def stop_training(self, value):
+        self.__dict__["_stop"] = value
+        if value:
+            self.__berth__.stop_training()
+
+    def summary(self, print_fn=print, **kwargs):
+        print_fn(self.__berth__.summary())
+
+    def placement(self):
+        """What of the training step ran where."""
+        return self.__berth__.placement()
+
+    def explain(self, op):
+        """Why an op of the training step is where it is, and what would move it."""
+        return self.__berth__.explain(op)
+
+    def save(self, filepath, overwrite=True, include_optimizer=True, **kwargs):
+        self.__berth__.save(str(filepath), overwrite, include_optimizer)
+
+    def save_weights(self, filepath, overwrite=True, **kwargs):
+        self.__berth__.save_weights(str(filepath), overwrite)
+
+    def load_weights(self, filepath, skip_mismatch=False, **kwargs):
+        self.__berth__.load_weights(str(filepath), skip_mismatch)
+
+    def to_json(self, **kwargs):
+        return self.__berth__.to_json()
+
+    def train_step(self, data):
+        raise NotImplementedError("fit runs the engine's step unless a class overrides this")
+
+    def test_step(self, data):
+        raise NotImplementedError("evaluate runs the engine's step unless a class overrides this")
+
+
+class Sequential(Model):
+    """Layers one after the other."""
+
+    def __init__(self, layers=None, name=None):
+        self.__dict__["_given"] = []
+        self.__dict__["_name"] = name
+        for layer in layers or []:
+            self.add(layer)
+
+    def _is_own(self):
+        return False
+
+    def add(self, layer):
+        if isinstance(layer, _core.KerasTensor):
+            layer = _layers.InputLayer(layer.shape[1:])
+        if not isinstance(layer, Layer):
+            raise TypeError(f"Sequential takes layers, not {layer!r}")
+        if "__berth__" in self.__dict__:
+            del self.__dict__["__berth__"]
+        shape = layer.__dict__.get("_input_shape")
+        if shape is not None and not self._given:
+            self._given.append(_layers.InputLayer(list(shape)))
+        self._given.append(layer)
+
+    def pop(self):
+        self.__dict__.pop("__berth__", None)
+        return self._given.pop()
+
+    def __getattr__(self, name):
+        if name == "__berth__":
+            # Made at the first use: layers may be added until then.
+            handle = _core.Model.sequential([g.__berth__ for g in self._given], self._name or "")
+            self.__dict__["__berth__"] = handle
+            return handle
+        return super().__getattr__(name)
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+
+    @property
+    def layers(self):
+        return [g for g in self._given if not isinstance(g, _layers.InputLayer)]
+
+    def build(self, input_shape=None):
+        if input_shape is not None:
+            self.__berth__.build([list(input_shape)])
+
+
+def load_model(filepath, custom_objects=None, compile=True, **kwargs):
+    """Returns the model of a file that save() wrote."""
+    return Model._of(_core.load_model(str(filepath), compile))
+
+
+def model_from_json(text, custom_objects=None):
+    return Model._of(_core.model_from_json(text))
+
+
+__all__ = ["Model", "Sequential", "Input", "load_model", "model_from_json"]

@@ -1,0 +1,20 @@
+// classes: what the parts of the extension module add to it.
+
+#ifndef BERTH_PYTHON_CLASSES_H_
+#define BERTH_PYTHON_CLASSES_H_
+
+#include <nanobind/nanobind.h>
+
+namespace berth::python {
+
+void add_tensor(nanobind::module_& m);    // Tensor, Variable, DType, Shape
+void add_site(nanobind::module_& m);      // whose lines are the package's own
+void add_gradient(nanobind::module_& m);  // GradientTape, device
+void add_function(nanobind::module_& m);  // traced functions, cond, loops
+void add_config(nanobind::module_& m);    // tf.config
+void add_keras(nanobind::module_& m);     // layers, models and their parts
+void add_data(nanobind::module_& m);      // data sets
+
+}  // namespace berth::python
+
+#endif  // BERTH_PYTHON_CLASSES_H_

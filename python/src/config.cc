@@ -1,0 +1,131 @@
+// tf.config.
+
+#include "classes.h"
+#include "convert.h"
+
+namespace berth::python {
+
+using namespace nanobind::literals;  // NOLINT
+
+void add_config(nb::module_& m) {
+  nb::class_<config::LogicalDevice>(m, "LogicalDevice")
+      .def_ro("name", &config::LogicalDevice::name)
+      .def_ro("device_type", &config::LogicalDevice::device_type)
+      .def_ro("simulated", &config::LogicalDevice::simulated)
+      .def("__repr__", [](const config::LogicalDevice& d) {
+        return "LogicalDevice(name='" + d.name + "', device_type='" +
+               d.device_type + "')";
+      });
+  nb::class_<config::PhysicalDevice>(m, "PhysicalDevice")
+      .def_ro("name", &config::PhysicalDevice::name)
+      .def_ro("device_type", &config::PhysicalDevice::device_type)
+      .def("__eq__", [](const config::PhysicalDevice& a,
+                        const config::PhysicalDevice& b) { return a == b; })
+      .def("__hash__",
+           [](const config::PhysicalDevice& d) {
+             return nb::hash(nb::str(d.name.c_str()));
+           })
+      .def("__repr__", [](const config::PhysicalDevice& d) {
+        return "PhysicalDevice(name='" + d.name + "', device_type='" +
+               d.device_type + "')";
+      });
+  using Part = config::LogicalDeviceConfiguration;
+  nb::class_<Part>(m, "LogicalDeviceConfiguration")
+      .def(
+          "__init__",
+          [](Part* self, std::optional<int64_t> memory_limit,
+             const std::string& cores, int workers) {
+            new (self) Part{.cores = cores,
+                            .workers = workers,
+                            .memory_limit_mb = memory_limit.value_or(0)};
+          },
+          "memory_limit"_a = nb::none(), "cores"_a = "", "workers"_a = 0)
+      .def_ro("memory_limit", &Part::memory_limit_mb)
+      .def_ro("cores", &Part::cores);
+  nb::module_ c = m.def_submodule("config");
+  c.def(
+      "list_logical_devices",
+      [](const std::string& type) {
+        return std::vector<config::LogicalDevice>(
+            config::list_logical_devices(type, site_of_caller()));
+      },
+      "device_type"_a = "");
+  c.def(
+      "list_physical_devices",
+      [](const std::string& type) {
+        return std::vector<config::PhysicalDevice>(
+            config::list_physical_devices(type));
+      },
+      "device_type"_a = "");
+  c.def(
+      "get_visible_devices",
+      [](const std::string& type) {
+        return std::vector<config::PhysicalDevice>(
+            config::get_visible_devices(type));
+      },
+      "device_type"_a = "");
+  c.def(
+      "set_visible_devices",
+      [](std::vector<config::PhysicalDevice> devices, const std::string& type) {
+        config::set_visible_devices(devices, type, site_of_caller());
+      },
+      "devices"_a, "device_type"_a = "");
+  c.def(
+      "set_memory_growth",
+      [](const config::PhysicalDevice& d, bool on) {
+        config::set_memory_growth(d, on, site_of_caller());
+      },
+      "device"_a, "enable"_a);
+  c.def("get_memory_growth", &config::get_memory_growth);
+  c.def(
+      "set_logical_device_configuration",
+      [](const config::PhysicalDevice& d, std::vector<Part> parts) {
+        config::set_logical_device_configuration(d, parts, site_of_caller());
+      },
+      "device"_a, "logical_devices"_a);
+  c.def("get_logical_device_configuration",
+        &config::get_logical_device_configuration);
+  c.def("set_device_list", [](const std::string& list) {
+    config::set_device_list(list, site_of_caller());
+  });
+  c.def("set_simulated_devices", [](const std::string& list) {
+    config::set_simulated_devices(list, site_of_caller());
+  });
+  c.def(
+      "set_soft_device_placement",
+      [](bool on) { config::set_soft_device_placement(on); }, "enabled"_a);
+  c.def("get_soft_device_placement", &config::get_soft_device_placement);
+  c.def(
+      "set_device_policy",
+      [](std::optional<std::string> name) {
+        config::set_device_policy(name.value_or("silent"));
+      },
+      "device_policy"_a.none());
+  c.def("get_device_policy", &config::get_device_policy);
+  c.def("set_placement_policy", [](const std::string& name) {
+    config::set_placement_policy(placement::Policy(name));
+  });
+  c.def("set_intra_op_parallelism_threads", [](int n) {
+    config::set_intra_op_parallelism_threads(n, site_of_caller());
+  });
+  c.def("get_intra_op_parallelism_threads",
+        &config::get_intra_op_parallelism_threads);
+  c.def("set_inter_op_parallelism_threads", [](int n) {
+    config::set_inter_op_parallelism_threads(n, site_of_caller());
+  });
+  c.def("get_inter_op_parallelism_threads",
+        &config::get_inter_op_parallelism_threads);
+  c.def("reset_memory_stats", &config::reset_memory_stats);
+  c.def("get_memory_info", [](const std::string& device) {
+    const auto info = config::get_memory_info(device, site_of_caller());
+    nb::dict d;
+    d["current"] = info.current_bytes;
+    d["peak"] = info.peak_bytes;
+    d["reserved"] = info.reserved_bytes;
+    d["limit"] = info.limit_bytes;
+    return d;
+  });
+  m.def("set_seed", [](int64_t seed) { random::set_seed(seed); });
+}
+
+}  // namespace berth::python

@@ -1,0 +1,585 @@
+#include "convert.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace berth::python {
+
+using namespace nanobind::literals;  // NOLINT
+
+namespace {
+
+// Imported once; lives as long as the interpreter.
+nb::object& numpy() {
+  static auto* module = new nb::object(nb::module_::import_("numpy"));
+  return *module;
+}
+
+std::string text_of(nb::handle h) { return nb::cast<std::string>(nb::str(h)); }
+
+template <class T>
+std::vector<T> list_of(PyObject* o, const char* what) {
+  std::vector<T> all;
+  for (const nb::object& item : items_of(o)) {
+    try {
+      all.push_back(From<T>::get(item.ptr(), DType::kInvalid));
+    } catch (const NotThat&) {
+      throw NotThat(what);
+    }
+  }
+  return all;
+}
+
+bool is_array(PyObject* o) {
+  return PyObject_HasAttrString(o, "__array__") ||
+         PyObject_HasAttrString(o, "__array_interface__");
+}
+
+bool holds(PyObject* o, bool (*test)(PyObject*)) {
+  if (test(o)) return true;
+  if (!is_list(o)) return false;
+  for (const nb::object& item : items_of(o)) {
+    if (holds(item.ptr(), test)) return true;
+  }
+  return false;
+}
+
+bool is_own(PyObject* o) {
+  return nb::isinstance<Tensor>(o) || nb::isinstance<Variable>(o);
+}
+
+Tensor strings_of(nb::object array) {
+  std::vector<int64_t> dims =
+      nb::cast<std::vector<int64_t>>(nb::list(array.attr("shape")));
+  std::vector<std::string> all;
+  for (nb::handle item : array.attr("ravel")().attr("tolist")()) {
+    if (PyBytes_Check(item.ptr())) {
+      all.emplace_back(PyBytes_AS_STRING(item.ptr()),
+                       static_cast<size_t>(PyBytes_GET_SIZE(item.ptr())));
+    } else if (PyUnicode_Check(item.ptr())) {
+      all.push_back(text_of(item));
+    } else {
+      throw NotThat("numbers or text");
+    }
+  }
+  return constant(std::span<const std::string>(all), Shape(dims), {});
+}
+
+Tensor tensor_of_array(nb::object array) {
+  const std::string kind = text_of(array.attr("dtype").attr("kind"));
+  if (kind == "U" || kind == "S" || kind == "O") return strings_of(array);
+  std::string name = text_of(array.attr("dtype").attr("name"));
+  DType dtype = dtype_from_name(name);
+  if (dtype == DType::kInvalid) {
+    // Whole numbers that the engine has no type for become the next larger.
+    const char* larger = name == "int16" || name == "uint16" ? "int32"
+                         : name == "uint32"                  ? "int64"
+                                                             : nullptr;
+    if (!larger) throw NotThat("an array of a dtype that Berth has");
+    array = array.attr("astype")(larger);
+    dtype = dtype_from_name(larger);
+  }
+  const auto dims =
+      nb::cast<std::vector<int64_t>>(nb::list(array.attr("shape")));
+  // An own copy: arrays change, tensors do not. The bytes are seen as uint8,
+  // since buffers know no bfloat16.
+  nb::object copy = numpy().attr("array")(array, "copy"_a = true,
+                                          "order"_a = "C", "ndmin"_a = 1);
+  nb::object bytes = copy.attr("reshape")(-1).attr("view")("uint8");
+  auto* view = new Py_buffer;
+  if (PyObject_GetBuffer(bytes.ptr(), view, PyBUF_SIMPLE) != 0) {
+    delete view;
+    nb::raise_python_error();
+  }
+  if (view->len == 0) {
+    PyBuffer_Release(view);
+    delete view;
+    return zeros(Shape(dims), dtype, {});
+  }
+  return wrap_memory(view->buf, Shape(dims), dtype, [view] {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire gil;
+    PyBuffer_Release(view);
+    delete view;
+  });
+}
+
+Tensor scalar(double v, DType dtype) { return fill(Shape{}, v, dtype, {}); }
+
+}  // namespace
+
+bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
+
+std::vector<nb::object> items_of(PyObject* o) {
+  if (PyUnicode_Check(o) || PyBytes_Check(o) || nb::isinstance<Tensor>(o) ||
+      nb::isinstance<Variable>(o)) {
+    return {nb::borrow(o)};
+  }
+  PyObject* iterator = PyObject_GetIter(o);
+  if (iterator == nullptr) {
+    PyErr_Clear();
+    return {nb::borrow(o)};
+  }
+  nb::object held = nb::steal(iterator);
+  std::vector<nb::object> all;
+  while (PyObject* item = PyIter_Next(iterator)) all.push_back(nb::steal(item));
+  if (PyErr_Occurred()) nb::raise_python_error();
+  return all;
+}
+
+bool is_tensor_like(PyObject* o) {
+  return is_own(o) || (!PyType_Check(o) && is_array(o));
+}
+
+DType dtype_of_python(PyObject* o) {
+  if (nb::isinstance<Tensor>(o))
+    return nb::cast<const Tensor&>(nb::handle(o)).dtype();
+  if (nb::isinstance<Variable>(o))
+    return nb::cast<const Variable&>(nb::handle(o)).dtype();
+  return dtype_from_name(text_of(nb::handle(o).attr("dtype").attr("name")));
+}
+
+Tensor tensor_of(PyObject* o, DType hint) {
+  if (nb::isinstance<Tensor>(o)) return nb::cast<const Tensor&>(nb::handle(o));
+  if (nb::isinstance<Variable>(o)) {
+    return nb::cast<const Variable&>(nb::handle(o)).value({});
+  }
+  const bool floating = is_inexact(hint);
+  if (PyBool_Check(o)) return constant(o == Py_True, Site{});
+  if (PyFloat_Check(o)) {
+    if (hint != DType::kInvalid && !floating && hint != DType::kBool) {
+      throw NotThat(
+          fmt::format("{}, as the tensor beside it (tf.cast "
+                      "changes dtypes)",
+                      name_of(hint)));
+    }
+    return scalar(PyFloat_AS_DOUBLE(o), floating ? hint : float32);
+  }
+  if (PyLong_Check(o)) {
+    const DType dtype =
+        hint == DType::kInvalid || hint == DType::kBool ? int32 : hint;
+    if (is_inexact(dtype)) return scalar(PyLong_AsDouble(o), dtype);
+    const int64_t v = From<int64_t>::get(o, hint);
+    if (dtype == int32 && v != static_cast<int32_t>(v)) {
+      if (hint == DType::kInvalid) return constant(v, Site{});
+      throw NotThat("an int32");
+    }
+    return cast(constant(v, Site{}), dtype, {});
+  }
+  if (o == Py_None) throw NotThat("a tensor");
+  if (is_list(o) && holds(o, is_own)) {
+    Tensors parts;
+    DType own = hint;
+    for (const nb::object& item : items_of(o)) {
+      if (own == DType::kInvalid && is_own(item.ptr())) {
+        own = dtype_of_python(item.ptr());
+      }
+    }
+    for (const nb::object& item : items_of(o)) {
+      parts.push_back(tensor_of(item.ptr(), own));
+    }
+    return stack(parts, 0, site_of_caller());
+  }
+  if (nb::hasattr(nb::handle(o), "__berth_tensor__")) {
+    return tensor_of(nb::handle(o).attr("__berth_tensor__")().ptr(), hint);
+  }
+  nb::object array;
+  try {
+    array = numpy().attr("asarray")(nb::handle(o));
+  } catch (nb::python_error&) {
+    throw NotThat("a tensor, or numbers in lists of equal lengths");
+  }
+  Tensor t = tensor_of_array(array);
+  if (is_array(o)) return t;
+  // Lists of Python's numbers: float32 and int32, unless a tensor beside them
+  // says otherwise.
+  if (t.dtype() == float64) t = cast(t, floating ? hint : float32, {});
+  if (t.dtype() == int64) {
+    if (hint != DType::kInvalid && hint != DType::kBool) {
+      t = cast(t, hint, {});
+    } else {
+      const nb::object largest =
+          numpy().attr("abs")(array).attr("max")("initial"_a = 0);
+      if (nb::cast<double>(nb::float_(largest)) < 2147483648.0) {
+        t = cast(t, int32, {});
+      }
+    }
+  }
+  return t;
+}
+
+nb::object array_of(const Tensor& t) {
+  if (t.dtype() == string_) {
+    std::vector<std::string> all;
+    {
+      nb::gil_scoped_release release;
+      all = t.to_vector<std::string>();
+    }
+    nb::list list;
+    for (const std::string& s : all) list.append(nb::bytes(s.data(), s.size()));
+    nb::object flat =
+        numpy().attr("array")(list, "dtype"_a = numpy().attr("object_"));
+    nb::list dims;
+    for (const int64_t d : t.shape()) dims.append(d);
+    return flat.attr("reshape")(nb::tuple(dims));
+  }
+  nb::list dims;
+  for (const int64_t d : t.shape()) dims.append(d);
+  nb::object dtype = nb::cast(std::string(name_of(t.dtype())));
+  if (t.dtype() == bfloat16) {
+    dtype = nb::module_::import_("ml_dtypes").attr("bfloat16");
+  }
+  nb::object array = numpy().attr("empty")(nb::tuple(dims), dtype);
+  Py_buffer view;
+  nb::object bytes = array.attr("reshape")(-1).attr("view")("uint8");
+  if (t.num_elements() > 0) {
+    if (PyObject_GetBuffer(bytes.ptr(), &view, PyBUF_WRITABLE) != 0) {
+      nb::raise_python_error();
+    }
+    const Site site = site_of_caller();
+    try {
+      nb::gil_scoped_release release;
+      t.copy_to(view.buf, site);
+    } catch (...) {
+      PyBuffer_Release(&view);
+      throw;
+    }
+    PyBuffer_Release(&view);
+  } else {
+    t.shape();
+  }
+  return array;
+}
+
+Tensor From<Tensor>::get(PyObject* o, DType hint) { return tensor_of(o, hint); }
+
+Tensors From<Tensors>::get(PyObject* o, DType hint) {
+  Tensors all;
+  if (!is_list(o)) {
+    if (!is_tensor_like(o)) throw NotThat("a list of tensors");
+    return unstack(tensor_of(o, hint), 0, {});
+  }
+  for (const nb::object& item : items_of(o)) {
+    if (hint == DType::kInvalid && is_tensor_like(item.ptr())) {
+      hint = dtype_of_python(item.ptr());
+    }
+  }
+  for (const nb::object& item : items_of(o)) {
+    all.push_back(tensor_of(item.ptr(), hint));
+  }
+  return all;
+}
+
+Shape From<Shape>::get(PyObject* o, DType) {
+  std::vector<int64_t> dims;
+  if (is_own(o) || is_array(o)) {
+    const Tensor t = tensor_of(o);
+    if (t.is_symbolic()) {
+      throw NotThat(
+          "whole numbers that are known while the function is "
+          "traced (x.shape has those that are)");
+    }
+    dims = t.to_vector<int64_t>();
+    return Shape(dims);
+  }
+  for (const nb::object& item : items_of(o)) {
+    dims.push_back(item.is_none() ? kUnknownDim
+                                  : From<int64_t>::get(item.ptr(), {}));
+  }
+  return Shape(dims);
+}
+
+DType From<DType>::get(PyObject* o, DType) {
+  if (nb::isinstance<PyDType>(o)) return nb::cast<PyDType>(nb::handle(o)).value;
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return float32;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return int32;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return bool_;
+  std::string name;
+  if (PyUnicode_Check(o)) {
+    name = text_of(o);
+  } else {
+    try {
+      name = text_of(numpy().attr("dtype")(nb::handle(o)).attr("name"));
+    } catch (nb::python_error&) {
+      throw NotThat("a dtype");
+    }
+  }
+  const DType d = dtype_from_name(name);
+  if (d == DType::kInvalid) throw NotThat("a dtype that Berth has");
+  return d;
+}
+
+std::string From<std::string>::get(PyObject* o, DType) {
+  if (PyUnicode_Check(o)) return text_of(o);
+  if (PyBytes_Check(o)) {
+    return {PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o))};
+  }
+  if (o == Py_None) return {};
+  // A function that has a name among the engine's: activation=tf.nn.relu.
+  if (PyCallable_Check(o) && nb::hasattr(nb::handle(o), "__name__")) {
+    return text_of(nb::handle(o).attr("__name__"));
+  }
+  if (nb::hasattr(nb::handle(o), "__fspath__")) {
+    return text_of(nb::handle(o).attr("__fspath__")());
+  }
+  throw NotThat("text");
+}
+
+double From<double>::get(PyObject* o, DType) {
+  if (is_own(o)) return tensor_of(o).item<double>({});
+  const double v = PyFloat_AsDouble(o);
+  if (v == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throw NotThat("a number");
+  }
+  return v;
+}
+
+bool From<bool>::get(PyObject* o, DType) {
+  if (is_own(o)) return tensor_of(o).item<bool>({});
+  const int v = PyObject_IsTrue(o);
+  if (v < 0) nb::raise_python_error();
+  return v != 0;
+}
+
+int64_t From<int64_t>::get(PyObject* o, DType) {
+  if (is_own(o)) return tensor_of(o).item<int64_t>({});
+  nb::object whole = nb::steal(PyNumber_Index(o));
+  if (!whole.is_valid()) {
+    PyErr_Clear();
+    if (PyFloat_Check(o) &&
+        PyFloat_AS_DOUBLE(o) ==
+            static_cast<double>(static_cast<int64_t>(PyFloat_AS_DOUBLE(o)))) {
+      return static_cast<int64_t>(PyFloat_AS_DOUBLE(o));
+    }
+    throw NotThat("a whole number");
+  }
+  const int64_t v = PyLong_AsLongLong(whole.ptr());
+  if (v == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throw NotThat("a whole number of 64 bits");
+  }
+  return v;
+}
+uint64_t From<uint64_t>::get(PyObject* o, DType h) {
+  return static_cast<uint64_t>(From<int64_t>::get(o, h));
+}
+
+math::Axes From<math::Axes>::get(PyObject* o, DType) {
+  if (o == Py_None) return {};
+  return math::Axes(list_of<int64_t>(o, "an axis or a list of axes"));
+}
+
+Variable From<Variable>::get(PyObject* o, DType) {
+  if (nb::isinstance<Variable>(o))
+    return nb::cast<const Variable&>(nb::handle(o));
+  throw NotThat("a Variable");
+}
+
+random::StatelessSeed From<random::StatelessSeed>::get(PyObject* o, DType) {
+  const auto two = is_own(o) ? tensor_of(o).to_vector<int64_t>({})
+                             : list_of<int64_t>(o, "two whole numbers");
+  if (two.size() != 2) throw NotThat("two whole numbers");
+  return {two[0], two[1]};
+}
+
+// Handles of Keras, or the names that make one.
+template <class T>
+T handle_of(PyObject* o, const char* what) {
+  if (nb::isinstance<T>(o)) return nb::cast<const T&>(nb::handle(o));
+  if constexpr (std::is_constructible_v<T, std::string>) {
+    if (PyUnicode_Check(o)) return T(text_of(o));
+  }
+  // Classes of keras hold the engine's handle, or make one of themselves.
+  if (nb::hasattr(nb::handle(o), "__berth__")) {
+    nb::object inner = nb::handle(o).attr("__berth__");
+    if (PyType_Check(o)) inner = nb::handle(o)().attr("__berth__");
+    if (PyCallable_Check(inner.ptr()) && !nb::isinstance<T>(inner)) {
+      inner = inner();
+    }
+    if (nb::isinstance<T>(inner)) return nb::cast<const T&>(inner);
+  }
+  throw NotThat(what);
+}
+
+// A function of Python as one of the engine; its errors go on to the caller.
+template <class... Tensors_>
+std::function<Tensor(Tensors_...)> function_of(nb::object fn) {
+  auto held = std::shared_ptr<nb::object>(new nb::object(std::move(fn)),
+                                          [](nb::object* p) {
+                                            if (!Py_IsInitialized()) return;
+                                            nb::gil_scoped_acquire gil;
+                                            delete p;
+                                          });
+  return [held](Tensors_... in) {
+    nb::gil_scoped_acquire gil;
+    return tensor_of((*held)(to_python(in)...).ptr());
+  };
+}
+
+keras::Initializer From<keras::Initializer>::get(PyObject* o, DType) {
+  if (o == Py_None) throw NotThat("an initializer");
+  try {
+    return handle_of<keras::Initializer>(o, "an initializer or its name");
+  } catch (const NotThat&) {
+    if (!PyCallable_Check(o) || PyType_Check(o)) throw;
+    auto fn = function_of<const Shape&, DType>(nb::borrow(o));
+    return keras::Initializer(
+        [fn](const Shape& s, DType d) { return fn(s, d); });
+  }
+}
+keras::Regularizer From<keras::Regularizer>::get(PyObject* o, DType) {
+  if (o == Py_None) return {};
+  try {
+    return handle_of<keras::Regularizer>(o, "a regularizer or its name");
+  } catch (const NotThat&) {
+    if (!PyCallable_Check(o) || PyType_Check(o)) throw;
+    return keras::Regularizer(function_of<const Tensor&>(nb::borrow(o)));
+  }
+}
+keras::Constraint From<keras::Constraint>::get(PyObject* o, DType) {
+  if (o == Py_None) return {};
+  return handle_of<keras::Constraint>(o, "a constraint or its name");
+}
+keras::DTypePolicy From<keras::DTypePolicy>::get(PyObject* o, DType) {
+  if (PyUnicode_Check(o)) return keras::DTypePolicy(text_of(o));
+  if (nb::isinstance<keras::DTypePolicy>(o)) {
+    return nb::cast<const keras::DTypePolicy&>(nb::handle(o));
+  }
+  return keras::DTypePolicy(From<DType>::get(o, {}));
+}
+keras::Optimizer From<keras::Optimizer>::get(PyObject* o, DType) {
+  return handle_of<keras::Optimizer>(o, "an optimizer or its name");
+}
+keras::LearningRateSchedule From<keras::LearningRateSchedule>::get(PyObject* o,
+                                                                   DType) {
+  return handle_of<keras::LearningRateSchedule>(o, "a schedule of rates");
+}
+keras::LearningRate From<keras::LearningRate>::get(PyObject* o, DType h) {
+  if (PyFloat_Check(o) || PyLong_Check(o) || is_own(o)) {
+    return {From<double>::get(o, h)};
+  }
+  return {From<keras::LearningRateSchedule>::get(o, h)};
+}
+keras::callbacks::UpdateFreq From<keras::callbacks::UpdateFreq>::get(
+    PyObject* o, DType h) {
+  if (PyUnicode_Check(o)) return {text_of(o).c_str()};
+  return {From<int64_t>::get(o, h)};
+}
+keras::Layer From<keras::Layer>::get(PyObject* o, DType) {
+  return handle_of<keras::Layer>(o, "a layer");
+}
+keras::Loss From<keras::Loss>::get(PyObject* o, DType) {
+  if (o == Py_None) return {};
+  try {
+    return handle_of<keras::Loss>(o, "a loss, its name, or a function");
+  } catch (const NotThat&) {
+    if (!PyCallable_Check(o) || PyType_Check(o)) throw;
+    const nb::object fn = nb::borrow(o);
+    const std::string name =
+        nb::hasattr(fn, "__name__") ? text_of(fn.attr("__name__")) : "loss";
+    return keras::Loss(name, function_of<const Tensor&, const Tensor&>(fn));
+  }
+}
+keras::Metric From<keras::Metric>::get(PyObject* o, DType) {
+  return handle_of<keras::Metric>(o, "a metric or its name");
+}
+keras::KerasTensor From<keras::KerasTensor>::get(PyObject* o, DType) {
+  if (nb::isinstance<keras::KerasTensor>(o)) {
+    return nb::cast<const keras::KerasTensor&>(nb::handle(o));
+  }
+  throw NotThat("a value of a model, such as keras.Input() gives");
+}
+
+keras::DotAxes From<keras::DotAxes>::get(PyObject* o, DType) {
+  const auto a = list_of<int64_t>(o, "an axis or two");
+  if (a.size() == 1) return {a[0]};
+  if (a.size() == 2) return {a[0], a[1]};
+  throw NotThat("an axis or two");
+}
+keras::Size2D From<keras::Size2D>::get(PyObject* o, DType) {
+  const auto a = list_of<int64_t>(o, "a whole number or two");
+  if (a.size() == 1) return {a[0]};
+  if (a.size() == 2) return {a[0], a[1]};
+  throw NotThat("a whole number or two");
+}
+keras::Size3D From<keras::Size3D>::get(PyObject* o, DType) {
+  const auto a = list_of<int64_t>(o, "a whole number or three");
+  if (a.size() == 1) return {a[0]};
+  if (a.size() == 3) return {a[0], a[1], a[2]};
+  throw NotThat("a whole number or three");
+}
+keras::Margin From<keras::Margin>::get(PyObject* o, DType) {
+  const auto a = list_of<int64_t>(o, "a whole number or two");
+  if (a.size() == 1) return {a[0]};
+  if (a.size() == 2) return {a[0], a[1]};
+  throw NotThat("a whole number or two");
+}
+keras::Margins3D From<keras::Margins3D>::get(PyObject* o, DType h) {
+  const auto items = items_of(o);
+  if (!is_list(o)) return {From<int64_t>::get(o, h)};
+  if (items.size() != 3) throw NotThat("a whole number or three margins");
+  return {From<keras::Margin>::get(items[0].ptr(), h),
+          From<keras::Margin>::get(items[1].ptr(), h),
+          From<keras::Margin>::get(items[2].ptr(), h)};
+}
+keras::Factor From<keras::Factor>::get(PyObject* o, DType) {
+  const auto a = list_of<double>(o, "a number or two");
+  if (a.size() == 1) return {a[0]};
+  if (a.size() == 2) return {a[0], a[1]};
+  throw NotThat("a number or two");
+}
+image::Size From<image::Size>::get(PyObject* o, DType) {
+  const auto a = list_of<int64_t>(o, "height and width");
+  if (a.size() != 2) throw NotThat("height and width");
+  return {a[0], a[1]};
+}
+TensordotAxes From<TensordotAxes>::get(PyObject* o, DType) {
+  if (!is_list(o)) return {From<int64_t>::get(o, {})};
+  const auto items = items_of(o);
+  if (items.size() != 2) throw NotThat("a number or two lists of axes");
+  return {list_of<int64_t>(items[0].ptr(), "axes"),
+          list_of<int64_t>(items[1].ptr(), "axes")};
+}
+NormOrder From<NormOrder>::get(PyObject* o, DType) {
+  if (PyUnicode_Check(o)) {
+    NormOrder order(2);
+    order.name = text_of(o);
+    return order;
+  }
+  return {From<double>::get(o, {})};
+}
+
+nb::object to_python(const Tensor& t) {
+  if (!t.defined()) return nb::none();
+  return nb::cast(t);
+}
+nb::object to_python(const Tensors& t) {
+  nb::list all;
+  for (const Tensor& x : t) all.append(to_python(x));
+  return all;
+}
+nb::object to_python(const Variable& v) { return nb::cast(v); }
+nb::object to_python(const std::vector<Variable>& v) {
+  nb::list all;
+  for (const Variable& x : v) all.append(nb::cast(x));
+  return all;
+}
+nb::object to_python(const Shape& s) { return nb::cast(s); }
+nb::object to_python(DType d) { return nb::cast(PyDType{d}); }
+nb::object to_python(const keras::Loss& x) { return nb::cast(x); }
+nb::object to_python(const keras::Metric& x) { return nb::cast(x); }
+nb::object to_python(const keras::Initializer& x) { return nb::cast(x); }
+nb::object to_python(const keras::Regularizer& x) { return nb::cast(x); }
+nb::object to_python(const keras::Constraint& x) { return nb::cast(x); }
+nb::object to_python(const keras::Optimizer& x) { return nb::cast(x); }
+nb::object to_python(const keras::LearningRateSchedule& x) {
+  return nb::cast(x);
+}
+nb::object to_python(const keras::KerasTensor& x) { return nb::cast(x); }
+nb::object to_python(const keras::Layer& x) { return nb::cast(x); }
+nb::object to_python(const keras::Model& x) { return nb::cast(x); }
+nb::object to_python(const keras::Callback& x) { return nb::cast(x); }
+
+}  // namespace berth::python

@@ -1,0 +1,74 @@
+#include "errors.h"
+
+#include <map>
+
+namespace berth::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+struct Class {
+  errors::Code code;
+  const char* name;
+  PyObject** also;  // a class of Python that it is as well
+};
+const Class kClasses[] = {
+    {errors::Code::kCancelled, "CancelledError", nullptr},
+    {errors::Code::kUnknown, "UnknownError", nullptr},
+    {errors::Code::kInvalidArgument, "InvalidArgumentError", &PyExc_ValueError},
+    {errors::Code::kDeadlineExceeded, "DeadlineExceededError", nullptr},
+    {errors::Code::kNotFound, "NotFoundError", nullptr},
+    {errors::Code::kAlreadyExists, "AlreadyExistsError", nullptr},
+    {errors::Code::kPermissionDenied, "PermissionDeniedError", nullptr},
+    {errors::Code::kResourceExhausted, "ResourceExhaustedError",
+     &PyExc_MemoryError},
+    {errors::Code::kFailedPrecondition, "FailedPreconditionError",
+     &PyExc_RuntimeError},
+    {errors::Code::kAborted, "AbortedError", nullptr},
+    {errors::Code::kOutOfRange, "OutOfRangeError", &PyExc_IndexError},
+    {errors::Code::kUnimplemented, "UnimplementedError",
+     &PyExc_NotImplementedError},
+    {errors::Code::kInternal, "InternalError", nullptr},
+    {errors::Code::kUnavailable, "UnavailableError", nullptr},
+    {errors::Code::kDataLoss, "DataLossError", nullptr},
+};
+
+std::map<errors::Code, PyObject*>& classes() {
+  static auto& all = *new std::map<errors::Code, PyObject*>();
+  return all;
+}
+
+}  // namespace
+
+void set_python_error(const errors::Error& e) {
+  // What Python code threw inside a call of the engine goes on as it was.
+  if (PyErr_Occurred()) return;
+  const auto at = classes().find(e.code());
+  PyErr_SetString(at == classes().end() ? PyExc_RuntimeError : at->second,
+                  e.what());
+}
+
+void add_errors(nb::module_& m) {
+  nb::object base = nb::steal(
+      PyErr_NewException("berth.errors.OpError", PyExc_Exception, nullptr));
+  m.attr("OpError") = base;
+  for (const Class& c : kClasses) {
+    nb::object bases = c.also ? nb::make_tuple(base, nb::handle(*c.also))
+                              : nb::make_tuple(base);
+    const std::string name = std::string("berth.errors.") + c.name;
+    PyObject* made = PyErr_NewException(name.c_str(), bases.ptr(), nullptr);
+    if (made == nullptr) nb::raise_python_error();
+    m.attr(c.name) = nb::handle(made);
+    classes()[c.code] = made;
+  }
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const errors::Error& e) {
+      set_python_error(e);
+    }
+  });
+}
+
+}  // namespace berth::python

@@ -1,0 +1,134 @@
+// Traced functions, and control flow inside them. Structures of arguments and
+// results are Python's affair (structure.py): here are leaves.
+
+#include "classes.h"
+#include "convert.h"
+#include "held.h"
+
+namespace berth::python {
+
+using namespace nanobind::literals;  // NOLINT
+
+namespace {
+
+Tensors tensors_of(nb::handle list) {
+  Tensors all;
+  for (nb::handle t : list) all.push_back(tensor_of(t.ptr()));
+  return all;
+}
+
+class PyFunction {
+ public:
+  // trace(leaves) -> (leaves of the result, its structure).
+  PyFunction(nb::object trace, const std::string& name,
+             std::vector<std::pair<Shape, DType>> signature,
+             const std::string& placement)
+      : trace_(held(std::move(trace))),
+        core_(options(name, signature, placement)) {}
+
+  nb::object call(nb::list leaves, const std::string& fixed) {
+    const Tensors in = tensors_of(leaves);
+    Tensors out;
+    std::shared_ptr<const std::any> structure;
+    const Site site = site_of_caller();
+    {
+      nb::gil_scoped_release release;
+      core_.call(in, fixed, {this, &PyFunction::trace}, &out, &structure, site);
+    }
+    return nb::make_tuple(to_python(out),
+                          **std::any_cast<Held>(structure.get()));
+  }
+  FunctionCore& core() { return core_; }
+
+ private:
+  static FunctionOptions options(
+      const std::string& name,
+      const std::vector<std::pair<Shape, DType>>& signature,
+      const std::string& placement) {
+    FunctionOptions o;
+    o.name = name;
+    for (const auto& [shape, dtype] : signature) {
+      o.input_signature.push_back({shape, dtype});
+    }
+    if (!placement.empty()) o.placement = placement;
+    return o;
+  }
+  static Tensors trace(void* context, const Tensors& leaves, std::any* result) {
+    auto& self = *static_cast<PyFunction*>(context);
+    nb::gil_scoped_acquire gil;
+    nb::tuple got = nb::cast<nb::tuple>((*self.trace_)(to_python(leaves)));
+    *result = held(nb::borrow(got[1]));
+    return tensors_of(got[0]);
+  }
+
+  Held trace_;
+  FunctionCore core_;
+};
+
+internal::TracedFn leaves_of(nb::object fn) {
+  return [fn = held(std::move(fn))](const Tensors& args) {
+    nb::gil_scoped_acquire gil;
+    return internal::Leaves{tensors_of((*fn)(to_python(args))), {}};
+  };
+}
+
+}  // namespace
+
+void add_function(nb::module_& m) {
+  nb::class_<PyFunction>(m, "Function")
+      .def("__init__",
+           [](PyFunction* self, nb::object trace, const std::string& name,
+              nb::list signature, const std::string& placement) {
+             std::vector<std::pair<Shape, DType>> specs;
+             for (nb::handle s : signature) {
+               specs.emplace_back(From<Shape>::get(s[0].ptr(), {}),
+                                  From<DType>::get(s[1].ptr(), {}));
+             }
+             new (self) PyFunction(std::move(trace), name, specs, placement);
+           })
+      .def("call", &PyFunction::call)
+      .def("num_traces", [](PyFunction& f) { return f.core().num_traces(); })
+      .def("text",
+           [](PyFunction& f, const std::string& stage) {
+             return f.core().text(stage);
+           })
+      .def("placement",
+           [](PyFunction& f) { return f.core().placement().str(); })
+      .def("placement_json",
+           [](PyFunction& f) { return f.core().placement().json(); })
+      .def("explain", [](PyFunction& f, const std::string& op) {
+        return f.core().explain(op).str();
+      });
+  m.def("traces_cond", [](nb::handle pred) {
+    return internal::traces_cond(tensor_of(pred.ptr()));
+  });
+  m.def("traces_loop", [] { return internal::traces_loop(); });
+  m.def("trace_cond", [](nb::handle pred, nb::object a, nb::object b) {
+    const Tensor p = tensor_of(pred.ptr());
+    const auto one = leaves_of(std::move(a)), other = leaves_of(std::move(b));
+    const Site site = site_of_caller();
+    Tensors out;
+    {
+      nb::gil_scoped_release release;
+      out = internal::trace_cond(p, one, other, site);
+    }
+    return to_python(out);
+  });
+  m.def("trace_while", [](nb::object cond, nb::object body, nb::list vars,
+                          int64_t max_iterations) {
+    const auto test = leaves_of(std::move(cond));
+    const auto turn = leaves_of(std::move(body));
+    const internal::Leaves leaves{tensors_of(vars), {}};
+    const Site site = site_of_caller();
+    Tensors out;
+    {
+      nb::gil_scoped_release release;
+      out = internal::trace_while(
+          [&](const Tensors& args) { return test(args).tensors.at(0); }, turn,
+          leaves, {.max_iterations = max_iterations}, site);
+    }
+    return to_python(out);
+  });
+}
+
+}  // namespace berth::python

@@ -1,0 +1,116 @@
+// GradientTape and device scopes.
+
+#include "classes.h"
+#include "convert.h"
+
+namespace berth::python {
+
+using namespace nanobind::literals;  // NOLINT
+
+namespace {
+
+Source source_of(nb::handle o) {
+  if (nb::isinstance<Variable>(o)) return nb::cast<const Variable&>(o);
+  if (nb::isinstance<Tensor>(o)) return nb::cast<const Tensor&>(o);
+  throw nb::type_error(
+      "GradientTape: gradients are taken of tensors and variables");
+}
+
+// A tape that is open from __enter__ to __exit__.
+class Tape {
+ public:
+  Tape(bool persistent, bool watch) : options_{persistent, watch} {}
+
+  void enter() {
+    tape_ = std::make_unique<GradientTape>(options_, site_of_caller());
+  }
+  void exit() {
+    if (tape_) tape_->stop(site_of_caller());
+  }
+  void watch(nb::handle o) {
+    if (nb::isinstance<Variable>(o)) {
+      tape().watch(nb::cast<const Variable&>(o), site_of_caller());
+    } else if (nb::isinstance<Tensor>(o)) {
+      tape().watch(nb::cast<const Tensor&>(o), site_of_caller());
+    } else {
+      for (nb::handle item : o) watch(item);
+    }
+  }
+  // [target, ...], [source, ...] -> a tensor or None for each source.
+  Tensors gradient(nb::list targets, nb::list sources, nb::object given,
+                   bool zeros) {
+    Tensors of;
+    for (nb::handle t : targets) of.push_back(tensor_of(t.ptr()));
+    std::vector<Source> by;
+    for (nb::handle s : sources) by.push_back(source_of(s));
+    GradientOptions options;
+    options.unconnected_gradients =
+        zeros ? UnconnectedGradients::kZero : UnconnectedGradients::kNone;
+    if (!given.is_none()) {
+      size_t i = 0;
+      for (nb::handle g : given) {
+        const DType d = i < of.size() ? of[i].dtype() : DType::kInvalid;
+        ++i;
+        options.output_grads.push_back(g.is_none() ? Tensor()
+                                                   : tensor_of(g.ptr(), d));
+      }
+    }
+    GradientTape& t = tape();
+    const Site site = site_of_caller();
+    nb::gil_scoped_release release;
+    return t.gradient(of, by, options, site);
+  }
+
+ private:
+  GradientTape& tape() {
+    if (!tape_) {
+      throw errors::FailedPrecondition(
+          "a GradientTape records inside of its `with` block");
+    }
+    return *tape_;
+  }
+  TapeOptions options_;
+  std::unique_ptr<GradientTape> tape_;
+};
+
+// A device scope from __enter__ to __exit__.
+class Scope {
+ public:
+  explicit Scope(std::optional<std::string> name) : name_(std::move(name)) {}
+  void enter() {
+    const Site site = site_of_caller();
+    if (name_) {
+      guard_ = std::make_unique<DeviceGuard>(*name_, site);
+    } else {
+      guard_ = std::make_unique<DeviceGuard>(no_device, site);
+    }
+  }
+  void exit() { guard_.reset(); }
+
+ private:
+  std::optional<std::string> name_;
+  std::unique_ptr<DeviceGuard> guard_;
+};
+
+}  // namespace
+
+void add_gradient(nb::module_& m) {
+  nb::class_<Tape>(m, "Tape")
+      .def(nb::init<bool, bool>())
+      .def("enter", &Tape::enter)
+      .def("exit", &Tape::exit)
+      .def("watch", &Tape::watch)
+      .def(
+          "gradient",
+          [](Tape& t, nb::list targets, nb::list sources, nb::object given,
+             bool zeros) {
+            return to_python(t.gradient(targets, sources, given, zeros));
+          },
+          "targets"_a, "sources"_a, "given"_a.none(), "zeros"_a);
+  nb::class_<Scope>(m, "DeviceScope")
+      .def(nb::init<std::optional<std::string>>(), "name"_a.none())
+      .def("enter", &Scope::enter)
+      .def("exit", &Scope::exit);
+}
+
+}  // namespace berth::python

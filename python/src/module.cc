@@ -1,0 +1,19 @@
+#include "arguments.h"
+#include "classes.h"
+#include "errors.h"
+
+NB_MODULE(_core, m) {
+  using namespace berth::python;  // NOLINT
+  m.doc() = "The engine of Berth as an extension module of Python.";
+  nanobind::set_leak_warnings(false);
+  add_errors(m);
+  add_site(m);
+  add_tensor(m);
+  add_gradient(m);
+  add_function(m);
+  add_config(m);
+  add_keras(m);
+  add_data(m);
+  nanobind::module_ ops = m.def_submodule("ops");
+  add_functions(ops);
+}

@@ -1,0 +1,302 @@
+// Tensor, Variable, DType, Shape and IndexedSlices as classes of Python.
+
+#include <nanobind/operators.h>
+
+#include <sstream>
+
+#include "classes.h"
+#include "convert.h"
+
+namespace berth::python {
+
+using namespace nanobind::literals;  // NOLINT
+
+namespace {
+
+using Binary = Tensor (*)(const Tensor&, const Tensor&, Site);
+
+// One side of an operator, or an empty handle for what has operators of its
+// own (None, a string).
+Tensor side(nb::handle o, DType hint) {
+  try {
+    return tensor_of(o.ptr(), hint);
+  } catch (const NotThat& e) {
+    if (PyFloat_Check(o.ptr())) throw nb::type_error(e.what());
+    return {};
+  }
+}
+
+template <Binary kOp, bool kReversed>
+nb::object binary(nb::handle self, nb::handle other) {
+  const Tensor a = tensor_of(self.ptr());
+  const Tensor b = side(other, a.dtype());
+  if (!b.defined()) return nb::borrow(Py_NotImplemented);
+  const Site site = site_of_caller();
+  nb::gil_scoped_release release;
+  Tensor out = kReversed ? kOp(b, a, site) : kOp(a, b, site);
+  nb::gil_scoped_acquire acquire;
+  return to_python(out);
+}
+
+Tensor true_divide(const Tensor& a, const Tensor& b, Site site) {
+  if (is_integer(a.dtype()) && is_integer(b.dtype())) {
+    const DType d =
+        a.dtype() == int64 || a.dtype() == int32 ? float64 : float32;
+    return math::divide(cast(a, d, site), cast(b, d, site), site);
+  }
+  return math::divide(a, b, site);
+}
+Tensor both(const Tensor& a, const Tensor& b, Site site) {
+  return a.dtype() == bool_ ? math::logical_and(a, b, site)
+                            : bitwise::bitwise_and(a, b, site);
+}
+Tensor either(const Tensor& a, const Tensor& b, Site site) {
+  return a.dtype() == bool_ ? math::logical_or(a, b, site)
+                            : bitwise::bitwise_or(a, b, site);
+}
+Tensor one_of(const Tensor& a, const Tensor& b, Site site) {
+  return a.dtype() == bool_ ? math::logical_xor(a, b, site)
+                            : bitwise::bitwise_xor(a, b, site);
+}
+Tensor product(const Tensor& a, const Tensor& b, Site site) {
+  return matmul(a, b, {}, site);
+}
+
+template <class T>
+void add_operators(nb::class_<T>& c) {
+  const auto two = [&]<Binary kOp>(const char* name, const char* reversed) {
+    c.def(name, binary<kOp, false>, nb::is_operator());
+    if (reversed) c.def(reversed, binary<kOp, true>, nb::is_operator());
+  };
+  two.template operator()<&math::add>("__add__", "__radd__");
+  two.template operator()<&math::subtract>("__sub__", "__rsub__");
+  two.template operator()<&math::multiply>("__mul__", "__rmul__");
+  two.template operator()<&true_divide>("__truediv__", "__rtruediv__");
+  two.template operator()<&math::floordiv>("__floordiv__", "__rfloordiv__");
+  two.template operator()<&math::floormod>("__mod__", "__rmod__");
+  two.template operator()<&math::pow>("__pow__", "__rpow__");
+  two.template operator()<&product>("__matmul__", "__rmatmul__");
+  two.template operator()<&both>("__and__", "__rand__");
+  two.template operator()<&either>("__or__", "__ror__");
+  two.template operator()<&one_of>("__xor__", "__rxor__");
+  two.template operator()<&math::less>("__lt__", nullptr);
+  two.template operator()<&math::less_equal>("__le__", nullptr);
+  two.template operator()<&math::greater>("__gt__", nullptr);
+  two.template operator()<&math::greater_equal>("__ge__", nullptr);
+  two.template operator()<&math::equal>("__eq__", nullptr);
+  two.template operator()<&math::not_equal>("__ne__", nullptr);
+  c.def("__neg__", [](nb::handle h) {
+    return math::negative(tensor_of(h.ptr()), site_of_caller());
+  });
+  c.def("__abs__", [](nb::handle h) {
+    return math::abs(tensor_of(h.ptr()), site_of_caller());
+  });
+  c.def("__invert__", [](nb::handle h) {
+    return math::logical_not(tensor_of(h.ptr()), site_of_caller());
+  });
+  c.def("numpy", [](nb::handle h) { return array_of(tensor_of(h.ptr())); });
+  c.def("__float__", [](nb::handle h) {
+    return tensor_of(h.ptr()).template item<double>(site_of_caller());
+  });
+  c.def("__int__", [](nb::handle h) {
+    return tensor_of(h.ptr()).template item<int64_t>(site_of_caller());
+  });
+  c.def("__bool__", [](nb::handle h) {
+    const Tensor t = tensor_of(h.ptr());
+    return t.dtype() == bool_ ? t.template item<bool>(site_of_caller())
+                              : t.template item<double>(site_of_caller()) != 0;
+  });
+  c.def("_getitem", [](nb::handle h, nb::list parts) {
+    std::vector<int64_t> begin, end;
+    StridedSliceOptions o;
+    int axis = 0;
+    for (nb::handle p : parts) {
+      // (begin or None, end or None, stride), or an index.
+      if (nb::isinstance<nb::tuple>(p)) {
+        const auto t = nb::borrow<nb::tuple>(p);
+        if (t[0].is_none()) o.begin_mask |= int64_t{1} << axis;
+        if (t[1].is_none()) o.end_mask |= int64_t{1} << axis;
+        begin.push_back(t[0].is_none() ? 0 : nb::cast<int64_t>(t[0]));
+        end.push_back(t[1].is_none() ? 0 : nb::cast<int64_t>(t[1]));
+        o.strides.push_back(nb::cast<int64_t>(t[2]));
+      } else {
+        const auto at = nb::cast<int64_t>(p);
+        begin.push_back(at);
+        end.push_back(at + 1);
+        if (at == -1) o.end_mask |= int64_t{1} << axis;
+        o.shrink_axis_mask |= int64_t{1} << axis;
+        o.strides.push_back(1);
+      }
+      ++axis;
+    }
+    const Tensor t = tensor_of(h.ptr());
+    const Site site = site_of_caller();
+    nb::gil_scoped_release release;
+    return strided_slice(t, begin, end, o, site);
+  });
+  c.def_prop_ro("dtype",
+                [](nb::handle h) { return PyDType{dtype_of_python(h.ptr())}; });
+  c.def_prop_ro("device", [](const T& t) { return t.device(); });
+}
+
+void add_shape(nb::module_& m) {
+  nb::class_<Shape>(m, "TensorShape")
+      .def("__init__",
+           [](Shape* self, nb::handle dims) {
+             new (self) Shape(From<Shape>::get(dims.ptr(), {}));
+           })
+      .def_prop_ro("rank", &Shape::rank)
+      .def("num_elements",
+           [](const Shape& s) -> nb::object {
+             if (!s.is_fully_defined()) return nb::none();
+             return nb::int_(s.num_elements());
+           })
+      .def("is_fully_defined", &Shape::is_fully_defined)
+      .def("is_compatible_with",
+           [](const Shape& s, nb::handle o) {
+             return s.compatible_with(From<Shape>::get(o.ptr(), {}));
+           })
+      .def("_dims", [](const Shape& s) {
+        nb::list all;
+        for (const int64_t d : s) {
+          if (d < 0) {
+            all.append(nb::none());
+          } else {
+            all.append(d);
+          }
+        }
+        return all;
+      });
+}
+
+void add_dtype(nb::module_& m) {
+  nb::class_<PyDType>(m, "DType")
+      .def_prop_ro(
+          "name",
+          [](const PyDType& d) { return std::string(name_of(d.value)); })
+      .def_prop_ro("size", [](const PyDType& d) { return size_of(d.value); })
+      .def_prop_ro("is_floating",
+                   [](const PyDType& d) { return is_floating(d.value); })
+      .def_prop_ro("is_integer",
+                   [](const PyDType& d) { return is_integer(d.value); })
+      .def_prop_ro("is_complex",
+                   [](const PyDType& d) { return is_complex(d.value); })
+      .def_prop_ro("is_bool", [](const PyDType& d) { return d.value == bool_; })
+      .def("__repr__",
+           [](const PyDType& d) {
+             return std::string("tf.") + name_of(d.value);
+           })
+      .def("__hash__",
+           [](const PyDType& d) { return static_cast<int>(d.value); })
+      .def("__eq__", [](const PyDType& d, nb::handle o) {
+        try {
+          return From<DType>::get(o.ptr(), {}) == d.value;
+        } catch (const NotThat&) {
+          return false;
+        }
+      });
+  for (int i = 1; i < kNumDTypes; ++i) {
+    const auto d = static_cast<DType>(i);
+    m.attr(name_of(d)) = PyDType{d};
+  }
+}
+
+using Write = const Variable& (Variable::*)(const Tensor&, Site) const;
+void add_write(nb::class_<Variable>& c, const char* name, Write write) {
+  c.def(
+      name,
+      [write](const Variable& v, nb::handle value, nb::kwargs) {
+        const Tensor t = tensor_of(value.ptr(), v.dtype());
+        const Site site = site_of_caller();
+        {
+          nb::gil_scoped_release release;
+          (v.*write)(t, site);
+        }
+        return v;
+      },
+      "value"_a, "kwargs"_a);
+}
+
+void add_variable(nb::module_& m) {
+  nb::class_<Variable> c(m, "Variable", nb::dynamic_attr(),
+                         nb::is_weak_referenceable());
+  c.def(
+      "__init__",
+      [](Variable* self, nb::handle initial, bool trainable,
+         const std::string& name, nb::handle dtype) {
+        nb::object value = nb::borrow(initial);
+        if (PyCallable_Check(initial.ptr()) && !is_tensor_like(initial.ptr())) {
+          value = initial();
+        }
+        const DType d = dtype.is_none() ? DType::kInvalid
+                                        : From<DType>::get(dtype.ptr(), {});
+        Tensor t = tensor_of(value.ptr(), d);
+        const Site site = site_of_caller();
+        if (d != DType::kInvalid && t.dtype() != d) t = cast(t, d, site);
+        new (self) Variable(t, {.name = name, .trainable = trainable}, site);
+      },
+      "initial_value"_a, "trainable"_a = true, "name"_a = "Variable",
+      "dtype"_a = nb::none());
+  add_operators(c);
+  c.def_prop_ro("name", [](const Variable& v) { return v.name(); })
+      .def_prop_ro("shape", [](const Variable& v) { return v.shape(); })
+      .def_prop_ro("trainable", &Variable::trainable)
+      .def("read_value",
+           [](const Variable& v) { return v.value(site_of_caller()); })
+      .def("value", [](const Variable& v) { return v.value(site_of_caller()); })
+      .def("_serial", &Variable::serial)
+      .def("__hash__", [](const Variable& v) {
+        return static_cast<Py_hash_t>(v.serial());
+      });
+  add_write(c, "assign", &Variable::assign);
+  add_write(c, "assign_add", &Variable::assign_add);
+  add_write(c, "assign_sub", &Variable::assign_sub);
+  const auto scatter = [&](const char* name, auto method) {
+    c.def(name, [method](const Variable& v, nb::handle slices, nb::kwargs) {
+      const IndexedSlices s{tensor_of(slices.attr("values").ptr(), v.dtype()),
+                            tensor_of(slices.attr("indices").ptr())};
+      (v.*method)(s, site_of_caller());
+      return v;
+    });
+  };
+  scatter("scatter_add", &Variable::scatter_add);
+  scatter("scatter_sub", &Variable::scatter_sub);
+  scatter("scatter_mul", &Variable::scatter_mul);
+  scatter("scatter_div", &Variable::scatter_div);
+  scatter("scatter_min", &Variable::scatter_min);
+  scatter("scatter_max", &Variable::scatter_max);
+  scatter("scatter_update", &Variable::scatter_update);
+}
+
+}  // namespace
+
+void add_tensor(nb::module_& m) {
+  add_dtype(m);
+  add_shape(m);
+  nb::class_<Tensor> c(m, "Tensor", nb::dynamic_attr(),
+                       nb::is_weak_referenceable());
+  add_operators(c);
+  c.def_prop_ro("shape", [](const Tensor& t) { return t.shape(); })
+      .def_prop_ro("backing_device",
+                   [](const Tensor& t) { return t.backing_device(); })
+      .def_prop_ro("is_symbolic",
+                   [](const Tensor& t) { return t.is_symbolic(); })
+      .def("_id", [](const Tensor& t) {
+        return reinterpret_cast<uintptr_t>(t.impl());
+      });
+  add_variable(m);
+  m.def(
+      "convert",
+      [](nb::handle value, nb::handle dtype) {
+        const DType d = dtype.is_none() ? DType::kInvalid
+                                        : From<DType>::get(dtype.ptr(), {});
+        try {
+          return tensor_of(value.ptr(), d);
+        } catch (const NotThat& e) {
+          throw nb::type_error((std::string("expected ") + e.what()).c_str());
+        }
+      },
+      "value"_a, "dtype"_a.none() = nb::none());
+}
+
+}  // namespace berth::python
