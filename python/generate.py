@@ -253,7 +253,8 @@ class Binder:
         for p in direct:
             default = "" if p.default is None else f", {p.kind}({self.default(p)})"
             form = "get" if p.default is None else "get_or"
-            lines.append(f"  auto p_{p.name} = args_.{form}<{p.kind}>({slots[p.name]}{default});")
+            kind = "std::string" if p.kind == "std::string_view" else p.kind
+            lines.append(f"  auto p_{p.name} = args_.{form}<{kind}>({slots[p.name]}{default});")
         for p in f.params:
             if self.options_of(f, p.kind) is not None:
                 lines.append(f"  {p.kind} p_{p.name}{{}};")

@@ -25,7 +25,7 @@ from berth import dtypes, errors, config, random, experimental  # noqa: E402
 from berth._gradient import GradientTape, UnconnectedGradients, device  # noqa: E402
 from berth._function import function, cond, while_loop, executing_eagerly  # noqa: E402
 from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differs
-from berth import data, keras  # noqa: E402
+from berth import data, distribute, keras  # noqa: E402
 
 __version__ = "0.1.0"
 newaxis = None

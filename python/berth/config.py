@@ -9,9 +9,17 @@ for _name in dir(_config):
     if not _name.startswith("_"):
         globals()[_name] = getattr(_config, _name)
 
+
+
+def set_visible_devices(devices, device_type=""):
+    """Makes only these physical devices become devices; one, or a list of them."""
+    given = list(devices) if isinstance(devices, (list, tuple)) else [devices]
+    _config.set_visible_devices([d for d in given if d is not None], device_type or "")
+
+
 _under = {name: getattr(_config, name) for name in dir(_config) if not name.startswith("_")}
 experimental = _types.SimpleNamespace(
-    **_under,
+    **{**_under, "set_visible_devices": set_visible_devices},
     VirtualDeviceConfiguration=LogicalDeviceConfiguration,
     set_virtual_device_configuration=_config.set_logical_device_configuration,
     get_virtual_device_configuration=_config.get_logical_device_configuration,

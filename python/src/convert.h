@@ -107,12 +107,6 @@ struct From<int> {
     return static_cast<int>(From<int64_t>::get(o, h));
   }
 };
-template <>
-struct From<std::string_view> {
-  static std::string get(PyObject* o, DType h) {
-    return From<std::string>::get(o, h);
-  }
-};
 template <class T>
 struct From<std::optional<T>> {
   static std::optional<T> get(PyObject* o, DType hint) {

@@ -645,7 +645,7 @@ void add_parts(nb::module_& m) {
   nb::class_<keras::Constraint>(m, "Constraint");
   nb::class_<keras::LearningRateSchedule>(m, "LearningRateSchedule")
       .def("__call__", [](const keras::LearningRateSchedule& s, nb::handle n) {
-        return s(tensor_of(n.ptr(), int64));
+        return s(cast(tensor_of(n.ptr(), float32), float32, {}));
       });
   nb::class_<keras::Optimizer>(m, "Optimizer")
       .def("apply",

@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
   add_config(m);
   add_keras(m);
   add_data(m);
+  add_distribute(m);
   nanobind::module_ ops = m.def_submodule("ops");
   add_functions(ops);
 }

@@ -17,7 +17,8 @@ def _of(name, kind=None):
 losses = _of("losses")
 metrics = _of("metrics")
 optimizers = {k: v for k, v in _of("optimizers").items() if k != "schedules"}
-schedules = _of("schedules") or _of("optimizers.schedules")
+schedules = {k: v for k, v in vars(_keras.optimizers.schedules).items()
+             if isinstance(v, types.BuiltinFunctionType)}
 initializers = _of("initializers")
 regularizers = _of("regularizers")
 constraints = _of("constraints")

@@ -1,0 +1,203 @@
+// Strategies (tf.distribute). Structures of what replicas take and return are
+// Python's affair (berth/distribute.py).
+
+#include "classes.h"
+#include "convert.h"
+#include "held.h"
+
+namespace berth::python {
+
+using namespace nanobind::literals;  // NOLINT
+
+namespace {
+
+using namespace distribute;  // NOLINT
+
+Tensors replica_tensors(nb::handle list) {
+  Tensors all;
+  for (nb::handle t : list) all.push_back(tensor_of(t.ptr()));
+  return all;
+}
+
+// A scope from __enter__ to __exit__.
+class StrategyScope {
+ public:
+  explicit StrategyScope(Strategy s) : strategy_(std::move(s)) {}
+  void enter() {
+    guard_ =
+        std::make_unique<StrategyGuard>(strategy_.core(), site_of_caller());
+  }
+  void exit() { guard_.reset(); }
+
+ private:
+  Strategy strategy_;
+  std::unique_ptr<StrategyGuard> guard_;
+};
+
+// args: lists of tensors, one per replica. fn(replica, tensors) -> (tensors,
+// structure). Returns (lists of tensors by replica, structure).
+nb::object run(const Strategy& s, nb::list args, const std::string& fixed,
+               nb::object fn) {
+  ReplicaCall call;
+  for (nb::handle a : args) call.args.push_back(replica_tensors(a));
+  call.fixed = fixed;
+  std::atomic<int> calls = 0;
+  call.num_calls = &calls;
+  const Held held_fn = held(std::move(fn));
+  call.fn = [held_fn](int replica, const Tensors& in, std::any* structure) {
+    nb::gil_scoped_acquire gil;
+    nb::tuple got = nb::cast<nb::tuple>((*held_fn)(replica, to_python(in)));
+    *structure = held(nb::borrow(got[1]));
+    return replica_tensors(got[0]);
+  };
+  std::shared_ptr<const std::any> structure;
+  std::vector<Tensors> out;
+  {
+    nb::gil_scoped_release release;
+    out = run_replicas(s.core(), call, &structure);
+  }
+  nb::list all;
+  for (const Tensors& t : out) all.append(to_python(t));
+  return nb::make_tuple(all, **std::any_cast<Held>(structure.get()));
+}
+
+StrategyOptions options_of(std::vector<std::string> devices, nb::handle shares,
+                           int slices) {
+  StrategyOptions o;
+  o.devices = std::move(devices);
+  o.slices = slices;
+  if (nb::isinstance<nb::str>(shares)) {
+    o.shares = Auto;
+  } else if (!shares.is_none()) {
+    o.shares = From<std::vector<double>>::get(shares.ptr(), {});
+  }
+  return o;
+}
+
+ReduceOp op_of(const std::string& name) {
+  if (name == "sum") return ReduceOp::kSum;
+  if (name == "mean") return ReduceOp::kMean;
+  throw errors::InvalidArgument("reduce: '" + name +
+                                "' is neither \"sum\" nor \"mean\"");
+}
+
+class BatchPass {
+ public:
+  explicit BatchPass(const DistributedDataset& d)
+      : iterator_(d.make_iterator()) {}
+  // Lists of tensors, one per component, each with a tensor per replica.
+  nb::object next() {
+    std::optional<std::vector<PerReplica>> batch;
+    {
+      nb::gil_scoped_release release;
+      batch = iterator_.next();
+    }
+    if (!batch) return nb::none();
+    nb::list all;
+    for (const PerReplica& p : *batch) {
+      nb::list parts;
+      for (size_t r = 0; r < p.size(); ++r) parts.append(to_python(p[r]));
+      all.append(parts);
+    }
+    return all;
+  }
+
+ private:
+  DistributedDataset::Iterator iterator_;
+};
+
+}  // namespace
+
+void add_distribute(nb::module_& m) {
+  nb::class_<StrategyScope>(m, "StrategyScope")
+      .def("enter", &StrategyScope::enter)
+      .def("exit", &StrategyScope::exit);
+  nb::class_<BatchPass>(m, "BatchPass").def("next", &BatchPass::next);
+  nb::class_<DistributedDataset>(m, "DistributedDataset")
+      .def(
+          "pass_", [](const DistributedDataset& d) { return new BatchPass(d); },
+          nb::rv_policy::take_ownership)
+      .def("cardinality", &DistributedDataset::cardinality);
+  nb::class_<Strategy>(m, "Strategy")
+      .def(
+          "scope", [](const Strategy& s) { return new StrategyScope(s); },
+          nb::rv_policy::take_ownership)
+      .def_prop_ro("name", [](const Strategy& s) { return s.name(); })
+      .def_prop_ro("num_replicas_in_sync",
+                   [](const Strategy& s) { return s.num_replicas_in_sync(); })
+      .def("devices", [](const Strategy& s) { return s.devices(); })
+      .def("run", &run)
+      .def(
+          "reduce",
+          [](const Strategy& s, const std::string& op, nb::list values,
+             std::optional<int64_t> axis) {
+            const PerReplica p(replica_tensors(values));
+            return s.reduce(op_of(op), p, axis, site_of_caller());
+          },
+          "op"_a, "values"_a, "axis"_a.none())
+      .def("gather",
+           [](const Strategy& s, nb::list values, int64_t axis) {
+             const PerReplica p(replica_tensors(values));
+             return s.gather(p, axis, site_of_caller());
+           })
+      .def("distribute",
+           [](const Strategy& s, const data::Dataset& d) {
+             return s.experimental_distribute_dataset(d, site_of_caller());
+           })
+      .def("plan",
+           [](const Strategy& s, const keras::Model& model,
+              int64_t batch_size) { return s.plan(model, batch_size).str(); });
+  m.def(
+      "mirrored_strategy",
+      [](std::vector<std::string> devices, nb::handle shares,
+         int slices) -> Strategy {
+        return MirroredStrategy(options_of(std::move(devices), shares, slices),
+                                site_of_caller());
+      },
+      "devices"_a, "shares"_a.none(), "slices"_a);
+  m.def("one_device_strategy", [](const std::string& device) -> Strategy {
+    return OneDeviceStrategy(device, site_of_caller());
+  });
+  m.def("central_storage_strategy",
+        [](std::vector<std::string> devices) -> Strategy {
+          return CentralStorageStrategy(
+              options_of(std::move(devices), nb::none(), 0), site_of_caller());
+        });
+  nb::class_<MultiWorkerMirroredStrategy, Strategy>(
+      m, "MultiWorkerMirroredStrategy")
+      .def_prop_ro("is_chief", &MultiWorkerMirroredStrategy::is_chief)
+      .def_prop_ro(
+          "task_type",
+          [](const MultiWorkerMirroredStrategy& s) { return s.task_type(); })
+      .def_prop_ro("task_id", &MultiWorkerMirroredStrategy::task_id)
+      .def("leave", [](const MultiWorkerMirroredStrategy& s) {
+        nb::gil_scoped_release release;
+        s.leave();
+      });
+  m.def("multi_worker_mirrored_strategy", [](int slices) {
+    const Site site = site_of_caller();
+    StrategyOptions o;
+    o.slices = slices;
+    nb::gil_scoped_release release;
+    return MultiWorkerMirroredStrategy(cluster_resolver::from_environment(), o,
+                                       {}, site);
+  });
+  m.def("replica_id", []() -> nb::object {
+    const auto context = get_replica_context();
+    if (!context) return nb::none();
+    return nb::int_(context->replica_id_in_sync_group());
+  });
+  m.def("all_reduce", [](const std::string& op, nb::list values) {
+    const auto context = get_replica_context();
+    if (!context) {
+      throw errors::FailedPrecondition(
+          "all_reduce belongs in a function that strategy.run() calls");
+    }
+    return to_python(context->all_reduce(op_of(op), replica_tensors(values),
+                                         site_of_caller()));
+  });
+  m.def("get_strategy", [] { return get_strategy(); });
+  m.def("has_strategy", [] { return has_strategy(); });
+}
+
+}  // namespace berth::python

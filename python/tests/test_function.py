@@ -1,0 +1,144 @@
+"""Tapes, traced functions and control flow."""
+import gc
+
+import berth as tf
+import numpy as np
+import pytest
+
+
+def test_gradients_have_the_structure_of_their_sources():
+    w, b = tf.Variable([[2.0]]), tf.Variable(1.0)
+    x = tf.constant([[3.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(x @ w) * b
+    grads = tape.gradient(y, {"w": w, "rest": (b, x)})
+    assert float(grads["w"]) == 3 and float(grads["rest"][0]) == 6
+    assert float(grads["rest"][1]) == 2
+
+
+def test_tapes_nest_and_end():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = x * x * x
+        first = inner.gradient(y, x)
+    assert float(first) == 27 and float(outer.gradient(first, x)) == 18
+    with pytest.raises(tf.errors.FailedPreconditionError):
+        inner.gradient(y, x)
+    with tf.GradientTape() as tape:
+        y = x * 2.0
+    assert tape.gradient(y, tf.Variable(1.0)) is None
+
+
+def test_functions_trace_once_per_signature():
+    traced = []
+
+    @tf.function
+    def f(x, scale=2.0):
+        traced.append(tuple(x.shape))
+        return {"y": x * scale, "n": tf.reduce_sum(x)}
+
+    for _ in range(3):
+        out = f(tf.constant([1.0, 2.0]))
+    np.testing.assert_array_equal(out["y"].numpy(), [2, 4])
+    assert float(out["n"]) == 3 and traced == [(2,)]
+    f(tf.constant([1.0, 2.0, 3.0]))
+    f(tf.constant([1.0, 2.0]), scale=3.0)
+    assert len(traced) == 3 and f.experimental_get_tracing_count() == 3
+
+
+def test_functions_write_variables_and_are_differentiated():
+    v = tf.Variable(1.0)
+
+    @tf.function
+    def f(x):
+        v.assign_add(1.0)
+        return x * v
+
+    x = tf.Variable(4.0)
+    with tf.GradientTape() as tape:
+        y = f(x)
+    assert float(y) == 8 and float(tape.gradient(y, x)) == 2 and float(v) == 2
+
+
+def test_input_signatures_take_any_length():
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+    def f(x):
+        return tf.reduce_sum(x)
+
+    assert float(f([1.0, 2.0])) == 3 and float(f(tf.ones([5]))) == 5
+    assert f.experimental_get_tracing_count() == 1
+    with pytest.raises(ValueError):
+        f(tf.ones([2, 2]))
+
+
+def test_methods_keep_their_own_traces():
+    class Counter:
+        def __init__(self, by):
+            self.by = tf.Variable(by)
+
+        @tf.function
+        def __call__(self, x):
+            return x + self.by
+
+    a, b = Counter(1.0), Counter(10.0)
+    assert float(a(tf.constant(1.0))) == 2 and float(b(tf.constant(1.0))) == 11
+
+
+def test_control_flow_on_tensors():
+    @tf.function
+    def f(x):
+        y = tf.cond(x > 0.0, lambda: x * 2.0, lambda: x - 1.0)
+        i, total = tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + y),
+                                 (tf.constant(0), tf.constant(0.0)))
+        return total
+
+    assert float(f(tf.constant(3.0))) == 24 and float(f(tf.constant(-1.0))) == -8
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_what_a_trace_throws_comes_out():
+    class Odd(Exception):
+        pass
+
+    @tf.function
+    def f(x):
+        raise Odd("on purpose")
+
+    with pytest.raises(Odd, match="on purpose"):
+        f(tf.constant(1.0))
+
+
+def test_reports_say_where_ops_ran():
+    f = tf.function(lambda x: tf.reduce_sum(tf.nn.relu(x @ x)))
+    f(tf.ones([4, 4]))
+    assert "CPU:0" in f.placement() and "MatMul" in f.plan_text("optimize")
+    with tf.device("/CPU:0"):
+        assert tf.constant(1.0).device.endswith("CPU:0")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="malformed"):
+        with tf.device("nonsense::"):
+            pass
+
+
+def test_steps_leave_nothing_behind():
+    v = tf.Variable(tf.ones([64]))
+
+    @tf.function
+    def step(x):
+        v.assign_add(x)
+        return tf.reduce_sum(v)
+
+    x = tf.ones([64])
+
+    def some(n):
+        for _ in range(n):
+            with tf.GradientTape() as tape:
+                y = tf.reduce_sum(v * x)
+            tape.gradient(y, v)
+            step(x)
+        gc.collect()
+        return tf.config.get_memory_info("CPU:0")["current"]
+
+    before = some(200)
+    assert some(2000) <= before
