@@ -83,14 +83,14 @@ struct LogicalDeviceConfiguration {
   std::string cores;            // "4-7"
   int workers = 0;              // 0: one per core
   bool shared = false;          // unpinned; sets may overlap
-  int64_t memory_limit_mb = 0;  // MiB; 0: none
+  int64_t memory_limit_mb = 0;  // MiB; CPU: -1: none, 0: below
 
   bool operator==(const LogicalDeviceConfiguration&) const = default;
 };
 
-// Cuts a physical device into logical ones: /CPU:0, /CPU:1, ... own disjoint
-// core sets (tf.config.set_logical_device_configuration). Throws
-// errors::InvalidArgument.
+// Cuts a device into logical ones (tf.config.set_logical_device_configuration);
+// CPUs own core sets. Limit of a CPU by default: BERTH_CPU_MEMORY=12GiB, else
+// what machine and cgroup have left, less some. Throws errors::InvalidArgument.
 void set_logical_device_configuration(
     const PhysicalDevice& device,
     const std::vector<LogicalDeviceConfiguration>& parts,

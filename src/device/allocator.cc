@@ -7,12 +7,14 @@
 #include <mutex>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/poison.h"
 #include "berth/errors.h"
 #include "device/device.h"
 #include "device/device_manager.h"
 #include "device/exact_memory.h"
 #include "device/holders.h"
+#include "device/machine_memory.h"
 #include "device/segments.h"
 #include "device/size_classes.h"
 
@@ -214,14 +216,23 @@ void Allocator::Impl::out_of_memory(size_t bytes) {
     empty = source_is_empty_;
   }
   const size_t limit = limit_.load(kRelaxed);
+  const auto text = [](size_t n) {
+    return bytes_text(static_cast<int64_t>(std::min(n, kMostBytes)));
+  };
+  const char* remedy = empty ? "end what else uses its memory"
+                       : has_default_limit(*self_, limit)
+                           ? "raise the limit, which is what the machine had "
+                             "left less a margin (BERTH_CPU_MEMORY=12GiB, or "
+                             ".memory_limit_mb of "
+                             "config::set_logical_device_configuration)"
+                           : "raise the limit";
   throw errors::ResourceExhausted(fmt::format(
-      "{} is out of memory: {} bytes asked, {} in use (at most {} so far), {} "
+      "{} is out of memory: {} asked, {} in use (at most {} so far), {} "
       "reserved{}, the largest free block has {}; use a smaller batch, run the "
       "step as a berth::function (its plan reuses memory), or {}{}",
-      device_->short_name(), bytes, current_.load(kRelaxed),
-      peak_.load(kRelaxed), reserved_.load(kRelaxed),
-      limit ? fmt::format(", limit {}", limit) : "", largest,
-      empty ? "end what else uses its memory" : "raise the limit",
+      device_->short_name(), text(bytes), text(current_.load(kRelaxed)),
+      text(peak_.load(kRelaxed)), text(reserved_.load(kRelaxed)),
+      limit ? ", limit " + text(limit) : "", text(largest), remedy,
       holders_text(held)));
 }
 

@@ -109,9 +109,8 @@ TEST(Allocator, ALimitIsKeptAndTheErrorNamesWhoHasWhat) {
   Allocator& a = device.allocator();
   BlockRef held = BlockRef::adopt(a.allocate(5 * kMiB));
   const std::string m = out_of_memory(a, 4 * kMiB);
-  for (const char* part :
-       {"CPU:7 is out of memory", "4194304 bytes asked", "5242880 in use",
-        "limit 8388608", "smaller batch"}) {
+  for (const char* part : {"CPU:7 is out of memory", "4 MiB asked",
+                           "5 MiB in use", "limit 8 MiB", "smaller batch"}) {
     EXPECT_NE(m.find(part), m.npos) << part << " not in: " << m;
   }
   // Small blocks share what is left; then the large one fits again.

@@ -12,6 +12,7 @@
 #include "device/cpu_layout.h"
 #include "device/device_list.h"
 #include "device/device_manager.h"
+#include "device/machine_memory.h"
 #include "device/opening.h"
 
 namespace berth::config {
@@ -97,11 +98,13 @@ void check_type(const char* what, const std::string& type) {
 DevicePart checked(const PhysicalDevice& device,
                    const LogicalDeviceConfiguration& part) {
   const char* what = "config::set_logical_device_configuration";
-  if (part.memory_limit_mb < 0 || part.memory_limit_mb > (int64_t{1} << 40)) {
+  const bool cpu = device.device_type == "CPU";
+  if (part.memory_limit_mb < (cpu ? -1 : 0) ||
+      part.memory_limit_mb > (int64_t{1} << 40)) {
     throw errors::InvalidArgument(
-        fmt::format("{}: a memory limit of {} MB; expected at least 1, or 0 "
-                    "for none",
-                    what, part.memory_limit_mb));
+        fmt::format("{}: a memory limit of {} MiB; expected at least 1{}", what,
+                    part.memory_limit_mb,
+                    cpu ? ", 0 for the default, or -1 for none" : ""));
   }
   if (device.device_type == "GPU") {
     if (part.memory_limit_mb == 0) {
@@ -118,12 +121,16 @@ DevicePart checked(const PhysicalDevice& device,
     }
   }
   return {part.cores, part.workers, part.shared,
-          static_cast<size_t>(part.memory_limit_mb) * kMiB};
+          part.memory_limit_mb < 0
+              ? kNoMemoryLimit
+              : static_cast<size_t>(part.memory_limit_mb) * kMiB};
 }
 
 LogicalDeviceConfiguration told(const DevicePart& part) {
   return {part.cores, part.workers, part.shared,
-          static_cast<int64_t>(part.memory_limit_bytes / kMiB)};
+          part.memory_limit_bytes == kNoMemoryLimit
+              ? -1
+              : static_cast<int64_t>(part.memory_limit_bytes / kMiB)};
 }
 
 std::vector<LogicalDeviceConfiguration> told(

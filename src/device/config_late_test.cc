@@ -184,13 +184,13 @@ void virtual_devices() {
         const auto on = device("/GPU:0");
         zeros({1 << 20}).to_vector<float>();  // 4 MiB
       },
-      "GPU:0 is out of memory: 4194304 bytes asked");
+      "GPU:0 is out of memory: 4 MiB asked");
   refuses<errors::ResourceExhausted>(
       [] {
         const auto on = device("/GPU:1");
         zeros({1 << 20});
       },
-      "limit 2097152");
+      "limit 2 MiB");
   const auto on = device("/GPU:1");
   check(zeros({1 << 10}).num_elements() == 1024, "within the limit");
 }
@@ -201,7 +201,8 @@ void limited_cpus() {
   config::set_logical_device_configuration(
       cpu, {{.workers = 1, .shared = true},
             {.workers = 1, .shared = true, .memory_limit_mb = 2}});
-  check(config::get_memory_info("/CPU:0").limit_bytes == 0, "no limit");
+  check(config::get_memory_info("/CPU:0").limit_bytes > size_t{2} << 20,
+        "the default");
   check(config::get_memory_info("/CPU:1").limit_bytes == size_t{2} << 20,
         "2 MiB");
   refuses<errors::ResourceExhausted>(
@@ -209,7 +210,7 @@ void limited_cpus() {
         const auto on = device("/CPU:1");
         zeros({1 << 20});
       },
-      "CPU:1 is out of memory: 4194304 bytes asked");
+      "CPU:1 is out of memory: 4 MiB asked");
   const Tensor big = with_device("/CPU:0", [] { return zeros({1 << 20}); });
   check(config::get_memory_info("/CPU:0").current_bytes >= size_t{4} << 20,
         "CPUs count too");

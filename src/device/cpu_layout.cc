@@ -53,7 +53,6 @@ class Layout {
     if (parts.empty()) {
       DevicePart all;
       all.workers = config_.cpu_workers;
-      all.memory_limit_bytes = config_.cpu_memory_limit_bytes;
       parts.push_back(all);
     }
     out_.devices.resize(parts.size());
@@ -121,7 +120,9 @@ class Layout {
                       name_of_part(i), part.workers, kMostWorkers));
     }
     to.workers = part.workers > 0 ? part.workers : to.cores.size();
-    to.memory_limit_bytes = part.memory_limit_bytes;
+    to.memory_limit_bytes = part.memory_limit_bytes > 0
+                                ? part.memory_limit_bytes
+                                : config_.cpu_memory_limit_bytes;
   }
 
   const RuntimeConfig& config_;

@@ -17,7 +17,7 @@ struct CpuLayout {
     CoreSet cores;
     int workers = 0;  // at least 1
     bool shared = false;
-    size_t memory_limit_bytes = 0;
+    size_t memory_limit_bytes = 0;  // 0: the default; kNoMemoryLimit: none
   };
   std::vector<Part> devices;  // /CPU:0, /CPU:1, ...; at least one
   CoreSet host;               // empty: the host shares /CPU:0's cores

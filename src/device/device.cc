@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/bytes_text.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 
@@ -36,9 +37,10 @@ BlockRef staging_block(size_t bytes, bool device_reads) {
   }
   if (block) return BlockRef::adopt(block);
   throw errors::ResourceExhausted(fmt::format(
-      "{} is out of memory: {} bytes asked for a copy that passes by the host, "
+      "{} is out of memory: {} asked for a copy that passes by the host, "
       "{} reserved; copy less at once, or raise the limit",
-      devices.host().short_name(), bytes, host.info().reserved_bytes));
+      devices.host().short_name(), bytes_text(static_cast<int64_t>(bytes)),
+      bytes_text(static_cast<int64_t>(host.info().reserved_bytes))));
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ void a_limit_waits_for_the_stream() {
   block = BlockRef::adopt(a.allocate(4000));
   check(log.released == 1, "the first was given back for it");
   fresh_process::refuses<errors::ResourceExhausted>(
-      [&] { BlockRef::adopt(a.allocate(2001)); }, "4000 in use");
+      [&] { BlockRef::adopt(a.allocate(2001)); }, "3.9 KiB in use");
   BlockRef::adopt(a.allocate(2000));
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/environment.h"
 #include "berth/errors.h"
+#include "device/machine_memory.h"
 
 namespace berth {
 
@@ -142,6 +143,8 @@ RuntimeConfig runtime_config_from_environment() {
                     "most 32",
                     config.cpu_workers));
   }
+  config.cpu_memory_limit_bytes = parse_memory_limit(
+      "environment variable BERTH_CPU_MEMORY", environment("BERTH_CPU_MEMORY"));
   config.cpu_reference_only =
       environment_choice("BERTH_CPU_KERNELS", {"all", "reference"}) ==
       "reference";

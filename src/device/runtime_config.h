@@ -2,7 +2,7 @@
 //
 // Filled by berth::config and the environment (BERTH_SIM, BERTH_SIM_SEED,
 // BERTH_SIM_MISSING, BERTH_SIM_CLOCK, BERTH_SIM_FAULTS, BERTH_SIM_KERNELS,
-// BERTH_CPU_KERNELS, BERTH_CPU_WORKERS). Guarded by the DeviceManager.
+// BERTH_CPU_KERNELS, BERTH_CPU_WORKERS, BERTH_CPU_MEMORY). The manager guards.
 
 #ifndef BERTH_DEVICE_RUNTIME_CONFIG_H_
 #define BERTH_DEVICE_RUNTIME_CONFIG_H_
@@ -41,7 +41,7 @@ struct DevicePart {
   std::string cores;              // of a CPU: "0-3"; "": see cpu_parts
   int workers = 0;                // of a CPU; 0: one per core
   bool shared = false;            // the cores are used by others too
-  size_t memory_limit_bytes = 0;  // 0: none
+  size_t memory_limit_bytes = 0;  // 0: of a CPU, cpu_memory_limit_bytes
 };
 
 struct RuntimeConfig {
@@ -68,9 +68,9 @@ struct RuntimeConfig {
   bool sim_real_clock = false;  // work takes the time it would take
   std::string sim_faults;       // backends/sim/faults.h
   bool cpu_reference_only = false;
-  int cpu_workers = 0;       // 0: one per allowed core
-  int inter_op_threads = 0;  // kept for get_*, without effect
-  size_t cpu_memory_limit_bytes = 0;
+  int cpu_workers = 0;                // 0: one per allowed core
+  int inter_op_threads = 0;           // kept for get_*, without effect
+  size_t cpu_memory_limit_bytes = 0;  // 0: device/machine_memory.h
   // By device type: what adds kernels of the user's own, in order.
   std::vector<std::pair<std::string, std::function<void(KernelTable&)>>>
       user_kernels;

@@ -13,6 +13,7 @@
 #include "base/immortal.h"
 #include "base/thread_pool.h"
 #include "device/device_manager.h"
+#include "device/machine_memory.h"
 #include "device/runtime_config.h"
 #include "device/sim_speeds.h"
 #include "exec/measure_costs.h"
@@ -299,7 +300,11 @@ Machine this_machine() {
     DeviceCost cost;
     cost.name = d->str();
     cost.device_class = static_cast<int32_t>(it - m.classes.begin());
-    cost.memory_limit = static_cast<int64_t>(d->allocator().info().limit_bytes);
+    // What a machine happens to have left is no property of it.
+    const MemoryInfo memory = d->allocator().info();
+    cost.memory_limit = has_default_limit(d->allocator(), memory.limit_bytes)
+                            ? 0
+                            : static_cast<int64_t>(memory.limit_bytes);
     cost.copies = d->pool() ? CopyRule::kReceiving : CopyRule::kOverlap;
     m.devices.push_back(cost);
   }

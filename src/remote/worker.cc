@@ -8,6 +8,7 @@
 #include "berth/device/build_id.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/machine_memory.h"
 #include "exec/measure_costs.h"
 #include "op/kernel.h"
 #include "remote/session.h"
@@ -72,7 +73,10 @@ class Worker::Impl {
     const Machine machine = this_machine();
     for (Device* d : devices_) {
       w.text(d->type()).number(next[d->type()]++).text(d->description());
-      w.number(uint64_t{d->allocator().info().limit_bytes});
+      const MemoryInfo memory = d->allocator().info();
+      w.number(has_default_limit(d->allocator(), memory.limit_bytes)
+                   ? uint64_t{0}
+                   : uint64_t{memory.limit_bytes});
       w.number(d->simulated() ? 1 : 0);
       add_rates(machine.class_of(machine.find(d->str())), w);
       add_kernels(d->kernels(), w);

@@ -16,6 +16,7 @@
 #include "device/cpu_layout.h"
 #include "device/engine_thread.h"
 #include "device/inline_stream.h"
+#include "device/machine_memory.h"
 #include "device/thread_stream.h"
 
 namespace berth {
@@ -34,10 +35,11 @@ class CpuDevice final : public Device {
   CpuDevice(int index, const KernelTable* kernels, const CpuLayout::Part& part,
             Runs runs)
       : Device({"localhost", 0, 0, "CPU", index}, describe(part), kernels),
-        allocator_(this, host_memory_source(), part.memory_limit_bytes),
+        allocator_(this, host_memory_source(), limit_of(part)),
         inline_(this),
         on_caller_(runs != Runs::kOnThread),
         pool_(pool_options(short_name(), part)) {
+    if (part.memory_limit_bytes == 0) note_default_limit(allocator_);
     if (runs == Runs::kOnCaller) return;
     thread_ = std::make_unique<ThreadStream>(
         this, stream_options(short_name(), part));
@@ -65,6 +67,11 @@ class CpuDevice final : public Device {
   }
 
  private:
+  static size_t limit_of(const CpuLayout::Part& part) {
+    if (part.memory_limit_bytes == kNoMemoryLimit) return 0;
+    if (part.memory_limit_bytes > 0) return part.memory_limit_bytes;
+    return default_cpu_limit_bytes(memory_left_bytes());
+  }
   static std::string describe(const CpuLayout::Part& part) {
     return fmt::format("{} core{}: {}{}", part.cores.size(),
                        part.cores.size() == 1 ? "" : "s", part.cores.str(),

@@ -154,8 +154,8 @@ TEST_F(Cards, OutOfMemorySaysWhatItIsOf) {
     pair.device(0).allocator().allocate(size_t{8} << 20);
     FAIL();
   } catch (const errors::ResourceExhausted& e) {
-    EXPECT_NE(std::string(e.what()).find("GPU:40 is out of memory: 8388608 "
-                                         "bytes asked"),
+    EXPECT_NE(std::string(e.what()).find("GPU:40 is out of memory: 8 MiB "
+                                         "asked"),
               std::string::npos)
         << e.what();
   }
