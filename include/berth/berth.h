@@ -1,4 +1,9 @@
 // The whole public surface of Berth.
+//
+// One rule for options: what is required is an argument; the rest is one
+// struct, written by name in the order in which its header lists the fields,
+// f(x, {.axis = 1, .keepdims = true}); what is left out has the default shown
+// there.
 
 #ifndef BERTH_BERTH_H_
 #define BERTH_BERTH_H_

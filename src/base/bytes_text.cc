@@ -9,7 +9,7 @@ namespace berth {
 std::string bytes_text(int64_t bytes) {
   constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
   if (bytes > -1024 && bytes < 1024) {
-    return fmt::format("{} byte{}", bytes, bytes == 1 ? "" : "s");
+    return fmt::format("{} B", bytes);
   }
   double value = static_cast<double>(bytes) / 1024;
   int unit = 0;

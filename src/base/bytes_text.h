@@ -8,7 +8,7 @@
 
 namespace berth {
 
-// Returns "4 bytes", "1.5 KiB", "4 MiB": at most one decimal place.
+// Returns "4 B", "1.5 KiB", "4 MiB": at most one decimal place.
 std::string bytes_text(int64_t bytes);
 
 }  // namespace berth

@@ -6,9 +6,9 @@ namespace berth {
 namespace {
 
 TEST(BytesText, CountsBytesOneByOneBelowAKibibyte) {
-  EXPECT_EQ(bytes_text(0), "0 bytes");
-  EXPECT_EQ(bytes_text(1), "1 byte");
-  EXPECT_EQ(bytes_text(1023), "1023 bytes");
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(1), "1 B");
+  EXPECT_EQ(bytes_text(1023), "1023 B");
 }
 
 TEST(BytesText, TakesTheUnitThatKeepsTheNumberBelow1024) {

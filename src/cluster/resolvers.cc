@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "base/diagnostics.h"
 #include "berth/errors.h"
 #include "cluster/checks.h"
+#include "cluster/unread.h"
 #include "cluster/variables.h"
 
 namespace berth::cluster {
@@ -114,6 +117,26 @@ ClusterResolver read_environment(const Variables& v, Site site) {
   return r;
 }
 
+namespace {
+std::atomic<bool> g_launcher_read{false};
+}  // namespace
+
+std::string launcher_text(const Variables& v) {
+  try {
+    const ClusterResolver r = read_environment(v, {});
+    const size_t tasks = r.spec.empty() ? 0 : r.spec.tasks().size();
+    if (tasks < 2 || r.task.job == "evaluator") return "";
+    return fmt::format("{} says that this is {} of {} tasks", r.source,
+                       r.task.str(), tasks);
+  } catch (const errors::Error& e) {
+    return fmt::format("a launcher's variables cannot be read ({})", e.what());
+  }
+}
+
+std::string unread_launcher() {
+  return g_launcher_read ? "" : launcher_text(Variables());
+}
+
 }  // namespace berth::cluster
 
 namespace berth::distribute::cluster_resolver {
@@ -196,24 +219,31 @@ ClusterResolver UnionResolver(std::vector<ClusterResolver> resolvers,
 }
 
 ClusterResolver TFConfigClusterResolver(ResolverOptions options, Site site) {
+  cluster::g_launcher_read = true;
   return cluster::read_tf_config(Variables(), options, site);
 }
 ClusterResolver VertexClusterResolver(ResolverOptions options, Site site) {
+  cluster::g_launcher_read = true;
   return cluster::read_vertex(Variables(), options, site);
 }
 ClusterResolver HostListClusterResolver(HostListOptions options, Site site) {
+  cluster::g_launcher_read = true;
   return cluster::read_host_list(Variables(), options, site);
 }
 ClusterResolver SlurmClusterResolver(SlurmOptions options, Site site) {
+  cluster::g_launcher_read = true;
   return cluster::read_slurm(Variables(), options, site);
 }
 ClusterResolver TorchrunClusterResolver(Site site) {
+  cluster::g_launcher_read = true;
   return cluster::read_torchrun(Variables(), site);
 }
 ClusterResolver MPIClusterResolver(Site site) {
+  cluster::g_launcher_read = true;
   return cluster::read_mpi(Variables(), site);
 }
 ClusterResolver from_environment(Site site) {
+  cluster::g_launcher_read = true;
   return cluster::read_environment(Variables(), site);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/bytes_text.h"
 #include "berth/config.h"
 #include "device/engine_thread.h"
 
@@ -67,11 +68,7 @@ bool ByteClaim::try_set(size_t bytes) {
 size_t ByteClaim::in_use() { return g_bytes_used; }
 
 std::string bytes_text(size_t bytes) {
-  const double b = static_cast<double>(bytes);
-  if (b >= 1e9) return fmt::format("{:.1f} GB", b / 1e9);
-  if (b >= 1e6) return fmt::format("{:.1f} MB", b / 1e6);
-  if (b >= 1e3) return fmt::format("{:.1f} kB", b / 1e3);
-  return fmt::format("{} bytes", bytes);
+  return berth::bytes_text(static_cast<int64_t>(bytes));
 }
 
 std::string time_text(double seconds) {

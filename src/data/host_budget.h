@@ -73,7 +73,7 @@ inline int64_t stage_clock_ns() {
       .count();
 }
 
-// "1.5 MB", "12 us".
+// "1.5 MiB", "12 us".
 std::string bytes_text(size_t bytes);
 std::string time_text(double seconds);
 // ", 12 elements, the reader waited 3 times, 1.2 ms".

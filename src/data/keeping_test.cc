@@ -246,7 +246,7 @@ TEST(Explain, SaysWhatWasChosen) {
   const std::string text = d.explain();
   EXPECT_TRUE(has(text, "host: 0 of ")) << text;
   EXPECT_TRUE(has(text, "prefetch (")) << text;
-  EXPECT_TRUE(has(text, " deep of 32 bytes, 50 elements")) << text;
+  EXPECT_TRUE(has(text, " deep of 32 B, 50 elements")) << text;
   EXPECT_TRUE(has(text, "in the function, the reader waited")) << text;
   EXPECT_TRUE(has(text, "shuffle (")) << text;
   EXPECT_TRUE(has(text, "200 elements, by row numbers")) << text;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "berth/errors.h"
+#include "device/device_manager.h"
 
 namespace berth {
 
@@ -92,6 +93,29 @@ struct Parser {
         text, type, id, type, id));
   }
 
+  // What others call a GPU is one; other types are those of plug-ins.
+  [[noreturn]] void unknown_type(std::string_view key, std::string_view p) {
+    constexpr std::string_view kOthers[] = {"CUDA", "NVIDIA", "ROCM", "HIP",
+                                            "MPS",  "METAL",  "XPU"};
+    const bool gpu = std::find(std::begin(kOthers), std::end(kOthers),
+                               upper(key)) != std::end(kOthers);
+    const size_t colon = p.find(':');
+    const std::string here = DeviceManager::initialised()
+                                 ? DeviceManager::get().list()
+                                 : "what `berth devices` lists";
+    malformed(text,
+              fmt::format(
+                  "'{}' is neither a part (job, replica, task, device) nor "
+                  "CPU or GPU; {}; there are {}",
+                  key,
+                  gpu ? fmt::format("write '/GPU:{}'",
+                                    colon == p.npos ? "0" : p.substr(colon + 1))
+                      : fmt::format("write '/device:{}' for a device of a "
+                                    "plug-in, else one that exists",
+                                    p),
+                  here));
+  }
+
   void part(std::string_view p) {
     std::vector<std::string_view> f;
     for (size_t at = 0;;) {
@@ -122,10 +146,7 @@ struct Parser {
     } else if (f.size() <= 2 && is_identifier(key) && key != "job" &&
                key != "replica" && key != "task" && key != "device") {
       if (upper(key) != "CPU" && upper(key) != "GPU") {
-        malformed(text, fmt::format("'{}' is neither a part (job, replica, "
-                                    "task, device) nor CPU or GPU; write "
-                                    "'/device:{}'",
-                                    key, p));
+        unknown_type(key, p);
       }
       device(key, f.size() == 2 ? std::optional(f[1]) : std::nullopt);
     } else {

@@ -35,10 +35,10 @@ TEST(StrategyPlanText, IsATable) {
   EXPECT_EQ(a_plan().str(),
             "MirroredStrategy, 2 replicas, batch 256\n"
             "  replica  device  examples  slices    compute       peak\n"
-            "        0  CPU:0         64       8     312 us  900 bytes\n"
+            "        0  CPU:0         64       8     312 us      900 B\n"
             "        1  CPU:1        192      24     330 us    3.2 MiB\n"
             "  bucket 0: 392.5 KiB, shared memory: dense/kernel, dense/bias\n"
-            "  between devices: 0 bytes per step\n"
+            "  between devices: 0 B per step\n"
             "  no gradient, not trained: extra/kernel\n"
             "  predicted: 640 us per step, 31.5 us of it adding gradients\n"
             "  against one device with 4 cores: 704 us, speed-up 1.10x\n"

@@ -4,6 +4,7 @@
 
 #include "base/where.h"
 #include "berth/errors.h"
+#include "distribute/ignored_launcher.h"
 #include "distribute/strategy_core.h"
 
 namespace berth::distribute {
@@ -18,7 +19,9 @@ std::shared_ptr<StrategyCore> make(StrategyKind kind, StrategyOptions options,
 }  // namespace
 
 MirroredStrategy::MirroredStrategy(StrategyOptions options, Site site)
-    : Strategy(make(StrategyKind::kMirrored, std::move(options), site)) {}
+    : Strategy(make(StrategyKind::kMirrored, std::move(options), site)) {
+  note_ignored_launcher("MirroredStrategy", site);
+}
 MirroredStrategy::MirroredStrategy(std::initializer_list<std::string> devices,
                                    StrategyOptions options, Site site)
     : MirroredStrategy(with_devices(devices, std::move(options), site), site) {}
@@ -35,7 +38,9 @@ StrategyOptions MirroredStrategy::with_devices(std::vector<std::string> devices,
   return options;
 }
 OneDeviceStrategy::OneDeviceStrategy(const std::string& device, Site site)
-    : Strategy(make(StrategyKind::kOneDevice, {.devices = {device}}, site)) {}
+    : Strategy(make(StrategyKind::kOneDevice, {.devices = {device}}, site)) {
+  note_ignored_launcher("OneDeviceStrategy", site);
+}
 CentralStorageStrategy::CentralStorageStrategy(StrategyOptions options,
                                                Site site)
     : Strategy(make(StrategyKind::kCentralStorage, std::move(options), site)) {}

@@ -32,7 +32,7 @@ TEST(LintMoves, NamesTheLineThatFetchesTwoMebibytesForOneNumber) {
   const std::string text = heard.text_of("reduce-placement");
   EXPECT_TRUE(has(text, line)) << text;
   EXPECT_TRUE(has(text, "on CPU:0, which fetches 2 MiB from GPU:1")) << text;
-  EXPECT_TRUE(has(text, "would send 4 bytes")) << text;
+  EXPECT_TRUE(has(text, "would send 4 B")) << text;
   EXPECT_EQ(debugging::diagnostic_counts().at("reduce-placement"), 3);
 }
 

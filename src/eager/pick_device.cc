@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/diagnostics.h"
 #include "berth/config.h"
 #include "device/device_manager.h"
@@ -151,12 +152,14 @@ void check_policy(const OpDef& op, int i, const Tensor& input,
       op.name(), device.str(), i, op.input(i).name, input.spec().str(),
       there.str());
   if (policy == DevicePolicy::kWarn) {
-    report_once(fmt::format("{}\n{}\n{}\n{}", op.name(), i, device.slot(),
-                            there.slot()),
-                {"input-copied", debugging::Severity::kWarning,
-                 fmt::format("{}{}; each call copies {} bytes", what,
-                             where_text(), input.impl()->size_bytes()),
-                 t_state.site});
+    report_once(
+        fmt::format("{}\n{}\n{}\n{}", op.name(), i, device.slot(),
+                    there.slot()),
+        {"input-copied", debugging::Severity::kWarning,
+         fmt::format(
+             "{}{}; each call copies {}", what, where_text(),
+             bytes_text(static_cast<int64_t>(input.impl()->size_bytes()))),
+         t_state.site});
     return;
   }
   throw errors::InvalidArgument(fmt::format(

@@ -239,6 +239,15 @@ class Reporter {
         std::any_of(users.begin(), users.end(), [&](int32_t u) {
           return part.plan.graph[u].op->kind() == OpKind::kTransfer;
         });
+    // The line that asked for the device, of the reader rather than of what
+    // made the value; where nobody asked, the reader's.
+    const Node& producer =
+        part.plan.graph[value.node].op->kind() == OpKind::kTransfer
+            ? part.plan.graph[part.plan.graph[value.node].inputs[0].node]
+            : part.plan.graph[value.node];
+    const bool by_reader =
+        first && (!first->requested.empty() || producer.requested.empty());
+    if (by_reader && site_of(*first).file) row.site = site_of(*first);
     if (first == nullptr && edge.argument && passed_on) {
       row.cause += "read on several devices, it waits on the host";
     } else if (first == nullptr) {

@@ -47,7 +47,7 @@ void report_counts_them() {
   check(row.site.line > 0, "its line is known");
   check(row.bytes == 800, "400 bytes go, and 400 come back");
   check(has(r.device_of("Square"), "CPU:0"), "it ran there");
-  check(r.summary() == "fallbacks: 1 op, 800 bytes per step", r.summary());
+  check(r.summary() == "fallbacks: 1 op, 800 B per step", r.summary());
   check(has(r.str(), "no kernel"), r.str());
 }
 
@@ -59,7 +59,7 @@ void no_fallback_refuses() {
   } catch (const errors::FailedPrecondition& e) {
     const std::string m = e.what();
     check(has(m, "no op runs elsewhere than asked for") && has(m, "Square") &&
-              has(m, "CPU:0") && has(m, "800 bytes per step") &&
+              has(m, "CPU:0") && has(m, "800 B per step") &&
               has(m, "fallback_test.cc:"),
           m);
   }

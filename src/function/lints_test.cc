@@ -30,7 +30,7 @@ TEST(FunctionLints, AVarianceOnTheHostIsNamedOnceForAllShapes) {
   const std::string text = heard.text_of("reduce-placement");
   EXPECT_NE(text.find("spread: "), std::string::npos) << text;
   EXPECT_NE(text.find("sends 1 MiB"), std::string::npos) << text;
-  EXPECT_NE(text.find("would send 4 bytes"), std::string::npos) << text;
+  EXPECT_NE(text.find("would send 4 B"), std::string::npos) << text;
 }
 
 TEST(FunctionLints, APictureThatIsMadeFloatsBeforeItIsSentIsNamed) {

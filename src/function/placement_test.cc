@@ -38,6 +38,7 @@ Tensor two_devices(const Tensor& x, const Variable& w) {
   const auto on = device("/GPU:1");
   return math::square(y);
 }
+constexpr int kSquareLine = __LINE__ - 2;
 
 TEST(PlacementReport, CountsRunsOpsAndBytesOfWhatRan) {
   const Variable w(on_device("/GPU:0", {32, 8}));
@@ -60,7 +61,8 @@ TEST(PlacementReport, CountsRunsOpsAndBytesOfWhatRan) {
   EXPECT_EQ(t.readers, std::vector<std::string>{"Square"});
   EXPECT_NE(t.cause.find("read by \"Square\""), t.cause.npos) << t.cause;
   EXPECT_NE(t.cause.find("on GPU:1: asked for"), t.cause.npos) << t.cause;
-  EXPECT_GT(t.site.line, 0);
+  // Of the square, which was asked for on GPU:1; not of the product.
+  EXPECT_EQ(t.site.line, kSquareLine);
   // The product and its copy in the arenas, the result, w and x.
   const DeviceRow& first = row(r, kGpu0);
   EXPECT_EQ(first.variable_bytes, 32 * 8 * 4);
@@ -281,6 +283,18 @@ TEST(Explain, FindsOpsByTheirNamesAndNamesTheNearest) {
     EXPECT_NE(std::string(e.what()).find("\"Square\""), std::string::npos)
         << e.what();
   }
+}
+
+TEST(PlacementReport, MarksTimesOfAVirtualClock) {
+  Report r;
+  r.name = "step";
+  r.steps = 1;
+  r.measured_step_us = 7;
+  r.devices = {{.device = kCpu, .ops = 1}};
+  EXPECT_EQ(r.brief().find("simulated"), std::string::npos) << r.brief();
+  r.devices.push_back({.device = kGpu0, .ops = 1});
+  EXPECT_NE(r.brief().find(" us a step, simulated"), std::string::npos)
+      << r.brief();
 }
 
 }  // namespace

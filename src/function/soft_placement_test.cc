@@ -57,7 +57,7 @@ void warns_once() {
   check(has(text, "soft_placement_test.cc:"), "names the line");
   check(has(text, "no kernel for float32 on GPU:1"), "says why");
   // Three floats go to the CPU and three come back.
-  check(has(text, "24 bytes per step"), "says what it costs");
+  check(has(text, "24 B per step"), "says what it costs");
   auto g = function(soft_step);
   g(constant({1.0f, 2.0f, 3.0f}));
   check(fallbacks().size() == 1, "still one warning");

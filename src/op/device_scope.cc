@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/bytes_text.h"
 #include "base/diagnostics.h"
 #include "berth/config.h"
 #include "berth/device.h"
@@ -85,8 +86,10 @@ void report_fallback(const std::string& what, const std::string& reason,
     return count_diagnostic(kId);
   }
   const DeviceScope& scope = *t_state.scope;
-  if (!count_once(kId,
-                  fmt::format("{}\n{}\n{}", what, reason, device.slot()))) {
+  // A device that is not there is one finding, whatever asks for it.
+  const bool missing = reason.starts_with("no device");
+  if (!count_once(kId, fmt::format("{}\n{}\n{}", missing ? "" : what, reason,
+                                   missing ? -1 : device.slot()))) {
     return;
   }
   const std::string wanted =
@@ -97,16 +100,18 @@ void report_fallback(const std::string& what, const std::string& reason,
   // Ops run; a variable lives.
   const char* does = what.starts_with("Variable ") ? "lives" : "runs";
   const std::string cost =
-      bytes > 0 ? fmt::format("; each call moves {} bytes because of it", bytes)
-                : "";
+      bytes > 0
+          ? fmt::format("; each call moves {} because of it", bytes_text(bytes))
+          : "";
   deliver(
       {kId, debugging::Severity::kWarning,
        fmt::format("{} {} on {}, not {}{}: {}{}; ask for {}, or allow this "
-                   "silently",
+                   "silently{}",
                    what, does, device.short_name(), wanted, where_text(),
                    reason, cost,
-                   reason.starts_with("no device") ? "a device that exists"
-                                                   : "a device that has one"),
+                   missing ? "one of " + DeviceManager::get().list()
+                           : "a device that has one",
+                   missing ? "; what else asks for it is only counted" : ""),
        t_state.site});
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/bytes_text.h"
 #include "base/edit_distance.h"
 #include "base/where.h"
 #include "berth/errors.h"
@@ -115,10 +116,10 @@ class Check {
       for (const FallbackRow& f : *rows) {
         if (!covers_fallback(f)) continue;
         lines.push_back(fmt::format(
-            "\"{}\"{}: asked for on \"{}\", runs on {}: {}; {} bytes per step "
+            "\"{}\"{}: asked for on \"{}\", runs on {}: {}; {} per step "
             "move because of it",
             f.op, at(f.site), f.requested, short_device(f.device), f.reason,
-            f.bytes));
+            bytes_text(f.bytes)));
       }
     }
     if (!lines.empty()) broken("no op runs elsewhere than asked for", lines);

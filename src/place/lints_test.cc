@@ -65,7 +65,7 @@ TEST(Lints, AReductionAwayFromItsBigInputMovesFourMebibytesForFourBytes) {
   EXPECT_EQ(lints[0].bytes_there, 4);
   EXPECT_NE(lints[0].device.text().find("GPU:0"), std::string::npos);
   EXPECT_NE(lints[0].text.find("sends 4 MiB"), std::string::npos);
-  EXPECT_NE(lints[0].text.find("would send 4 bytes"), std::string::npos);
+  EXPECT_NE(lints[0].text.find("would send 4 B"), std::string::npos);
 }
 
 TEST(Lints, AReductionBesideItsInputIsLeftAlone) {

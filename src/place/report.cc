@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "base/bytes_text.h"
 #include "base/diagnostics.h"
 #include "base/where.h"
+#include "device/device_manager.h"
 #include "place/constraint_sets.h"
 #include "place/device_table.h"
 
@@ -56,34 +59,82 @@ std::vector<int64_t> crossing_bytes(const Graph& graph,
   return crossing_bytes(graph, nodes);
 }
 
+namespace {
+
+std::string cost_text(int64_t bytes) {
+  return bytes > 0 ? fmt::format("; {} per step move because of it",
+                                 bytes_text(bytes))
+                   : "";
+}
+
+// Ops that were asked for on one device that is not there.
+struct MissingDevice {
+  const PlaceFallback* first = nullptr;
+  int ops = 0;
+  int64_t bytes = 0;
+  std::set<std::string> runs_on;
+};
+
+debugging::Diagnostic missing_text(const Graph& graph, const MissingDevice& m) {
+  std::string places;
+  for (const std::string& p : m.runs_on) {
+    places += (places.empty() ? "" : ", ") + p;
+  }
+  debugging::Diagnostic d;
+  d.id = "fallback";
+  d.severity = debugging::Severity::kWarning;
+  d.site = site_of(graph, m.first->node);
+  d.text = fmt::format(
+      "{}: {} op{} of \"{}\" asked for it and run on {}, the first is {}{}; "
+      "ask for {}, or allow this silently",
+      m.first->reason, m.ops, m.ops == 1 ? "" : "s", graph.name, places,
+      describe(graph, m.first->node), cost_text(m.bytes),
+      DeviceManager::initialised() ? "one of " + DeviceManager::get().list()
+                                   : "a device that exists");
+  return d;
+}
+
+debugging::Diagnostic fallback_text(const Graph& graph, const PlaceFallback& f,
+                                    int64_t bytes) {
+  debugging::Diagnostic d;
+  d.id = "fallback";
+  d.severity = debugging::Severity::kWarning;
+  d.site = site_of(graph, f.node);
+  d.text = fmt::format(
+      "{} was asked for on \"{}\" and runs on {}: {}{}; ask for a device that "
+      "has it, or allow this silently",
+      describe(graph, f.node), f.requested.text(),
+      short_device(graph[f.node].assigned), f.reason, cost_text(bytes));
+  return d;
+}
+
+}  // namespace
+
 void report_fallbacks(const Graph& graph, const Placement& placement,
                       config::SoftPlacement soft) {
   if (placement.fallbacks.empty()) return;
   const std::vector<int64_t> bytes = crossing_bytes(graph, placement.fallbacks);
+  std::map<std::string, MissingDevice> missing;
+  const bool silent = soft == config::SoftPlacement::kSilent;
   for (size_t k = 0; k < bytes.size(); ++k) {
     const PlaceFallback& f = placement.fallbacks[k];
     // Nobody asks for the place of an argument but the engine.
     if (graph[f.node].op->kind() == OpKind::kArgument) continue;
-    debugging::Diagnostic d;
-    d.id = "fallback";
-    d.severity = debugging::Severity::kWarning;
-    d.site = site_of(graph, f.node);
-    const std::string cost =
-        bytes[k] > 0
-            ? fmt::format("; {} bytes per step move because of it", bytes[k])
-            : "";
-    d.text = fmt::format(
-        "{} was asked for on \"{}\" and runs on {}: {}{}; ask for {}, or allow "
-        "this silently",
-        describe(graph, f.node), f.requested.text(),
-        short_device(graph[f.node].assigned), f.reason, cost,
-        f.reason.starts_with("there is no \"") ? "a device that exists"
-                                               : "a device that has it");
-    if (soft == config::SoftPlacement::kSilent) {
-      count_diagnostic(d.id);
+    if (silent) {
+      count_diagnostic("fallback");
+    } else if (f.reason.starts_with("there is no \"")) {
+      MissingDevice& m = missing[f.requested.text()];
+      if (m.first == nullptr) m.first = &f;
+      if (m.ops++ > 0) count_diagnostic("fallback");
+      m.bytes += bytes[k];
+      m.runs_on.insert(short_device(graph[f.node].assigned));
     } else {
-      report_once(graph[f.node].op->name() + '\0' + f.reason, d);
+      report_once(graph[f.node].op->name() + '\0' + f.reason,
+                  fallback_text(graph, f, bytes[k]));
     }
+  }
+  for (const auto& [requested, m] : missing) {
+    report_once(graph.name + '\0' + requested, missing_text(graph, m));
   }
 }
 

@@ -57,10 +57,24 @@ TEST_F(Fallback, IsToldOncePerOpAndReasonWithLineAndBytes) {
   // x comes, and a goes to two devices: 3 x 4 floats.
   EXPECT_PRED2(has, got_[0].text,
                "CpuOnly \"a\" (m.cc:5) was asked for on \"/GPU:1\" and runs "
-               "on CPU:0: no kernel for float32 on GPU:1; 48 bytes per step");
+               "on CPU:0: no kernel for float32 on GPU:1; 48 B per step");
   EXPECT_EQ(debugging::diagnostic_counts()["fallback"], 2);
   EXPECT_EQ(crossing_bytes(r.graph, std::vector{3, 1}),
             (std::vector<int64_t>{32, 48}));
+}
+
+TEST_F(Fallback, ToADeviceThatIsNotThereIsOneLineForAllOps) {
+  const Result r =
+      placed(arg("x") + node("a", "One(x:0)", "on \"/GPU:7\" from a (m.cc:5)") +
+             node("b", "One(a:0)", "on \"/GPU:7\"") +
+             node("c", "One(b:0)", "on \"/GPU:8\"") +
+             node("d", "One(c:0)", "on \"/GPU:7\""));
+  report_fallbacks(r.graph, r.placement, SoftPlacement::kWarn);
+  ASSERT_EQ(got_.size(), 2u);
+  EXPECT_PRED2(has, got_[0].text, "there is no \"/GPU:7\": 3 ops of ");
+  EXPECT_PRED2(has, got_[0].text, "the first is One \"a\" (m.cc:5)");
+  EXPECT_PRED2(has, got_[1].text, "there is no \"/GPU:8\": 1 op of ");
+  EXPECT_EQ(debugging::diagnostic_counts()["fallback"], 4);
 }
 
 TEST_F(Fallback, IsCountedAloneWhenSilent) {

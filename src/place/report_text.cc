@@ -8,6 +8,7 @@
 
 #include "base/bytes_text.h"
 #include "base/where.h"
+#include "device/virtual_clock.h"
 #include "op/contract_scope.h"
 #include "place/placer.h"
 
@@ -159,6 +160,13 @@ std::string Report::summary() const {
 
 namespace {
 
+// Of ops that ran on a clock which is not the wall's.
+bool is_simulated(const Report& r) {
+  return std::any_of(r.devices.begin(), r.devices.end(), [](const auto& d) {
+    return d.ops > 0 && on_virtual_clock(d.device);
+  });
+}
+
 // One line, and the table of devices.
 std::string head(const Report& r) {
   std::string s = fmt::format("placement of \"{}\"", r.name);
@@ -166,7 +174,8 @@ std::string head(const Report& r) {
            ? ", as planned: not run yet"
            : fmt::format(", {} step{}", r.steps, r.steps == 1 ? "" : "s");
   if (r.measured_step_us >= 0) {
-    s += fmt::format(", {} us a step", in_us(r.measured_step_us));
+    s += fmt::format(", {} us a step{}", in_us(r.measured_step_us),
+                     is_simulated(r) ? ", simulated" : "");
   }
   if (r.estimated_step_us >= 0) {
     s += fmt::format(" (estimated {} us)", in_us(r.estimated_step_us));

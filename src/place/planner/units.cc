@@ -89,7 +89,7 @@ std::string time_text(double time, const std::string& unit) {
 }
 
 std::string size_text(double bytes) {
-  if (!(bytes < 0x1p62)) return fmt::format("{:.4g} bytes", bytes);
+  if (!(bytes < 0x1p62)) return fmt::format("{:.4g} B", bytes);
   return bytes_text(static_cast<int64_t>(bytes));
 }
 

@@ -1,0 +1,76 @@
+#include "distribute/ignored_launcher.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/fresh_process.h"
+#include "base/heard.h"
+#include "berth/cluster.h"
+#include "berth/distribute.h"
+
+namespace berth::distribute {
+namespace {
+
+using fresh_process::check;
+
+constexpr const char* kTwoTasks =
+    R"({"cluster": {"worker": ["a:1", "b:1"]},
+        "task": {"type": "worker", "index": 1}})";
+
+void launcher_ignored() {
+  setenv("TF_CONFIG", kTwoTasks, 1);
+  Heard heard;
+  const MirroredStrategy one(StrategyOptions{.devices = {"/CPU:0"}});
+  const std::string text = heard.text_of("launcher-ignored");
+  check(text.find("TF_CONFIG says that this is worker:1 of 2 tasks, and "
+                  "MirroredStrategy ignores that") == 0,
+        text);
+  check(text.find("ignored_launcher_test.cc:") != text.npos, text);
+  note_ignored_launcher("fit", Site::here());
+  check(heard.of("launcher-ignored").size() == 1, "once");
+}
+TEST(IgnoredLauncher, IsNamedWithWhatItSays) {
+  IN_A_FRESH_PROCESS(launcher_ignored());
+}
+
+void launcher_followed() {
+  setenv("TF_CONFIG", kTwoTasks, 1);
+  Heard heard;
+  cluster_resolver::from_environment(Site::here());
+  note_ignored_launcher("fit", Site::here());
+  check(heard.of("launcher-ignored").empty(), "it was read");
+}
+TEST(IgnoredLauncher, IsNotSaidOfOneThatWasRead) {
+  IN_A_FRESH_PROCESS(launcher_followed());
+}
+
+void launcher_of_one() {
+  setenv("TF_CONFIG", R"({"cluster": {"worker": ["a:1"]},
+                          "task": {"type": "worker", "index": 0}})",
+         1);
+  Heard heard;
+  note_ignored_launcher("fit", Site::here());
+  check(heard.of("launcher-ignored").empty(), "one task");
+  unsetenv("TF_CONFIG");
+  note_ignored_launcher("fit", Site::here());
+  check(heard.of("launcher-ignored").empty(), "nothing is set");
+}
+TEST(IgnoredLauncher, IsNotSaidOfOneTaskOrNone) {
+  IN_A_FRESH_PROCESS(launcher_of_one());
+}
+
+void launcher_of_nonsense() {
+  setenv("TF_CONFIG", "{", 1);
+  Heard heard;
+  note_ignored_launcher("fit", Site::here());
+  check(
+      heard.text_of("launcher-ignored").find("TF_CONFIG") != std::string::npos,
+      heard.text_of("launcher-ignored"));
+}
+TEST(IgnoredLauncher, ThatCannotBeReadIsNamedToo) {
+  IN_A_FRESH_PROCESS(launcher_of_nonsense());
+}
+
+}  // namespace
+}  // namespace berth::distribute
