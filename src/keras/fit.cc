@@ -9,12 +9,14 @@
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
+#include "distribute/ignored_launcher.h"
 #include "distribute/task_link.h"
 #include "keras/bad_labels.h"
 #include "keras/batches.h"
 #include "keras/callback_list.h"
 #include "keras/evaluate.h"
 #include "keras/layer_state.h"
+#include "keras/nan_watch.h"
 #include "keras/progress_bar.h"
 #include "keras/step_watch.h"
 #include "keras/tasks.h"
@@ -74,6 +76,7 @@ class FitRun final : public FitLoop {
         link_(t.core ? t.core->link().get() : nullptr),
         of_strategy_(t.core.get()),
         watch_(model, t),
+        nan_watch_(model, t, options, site),
         num_inputs_(model.base()->state().num_inputs),
         needs_targets_(t.own_steps() == nullptr),
         epoch_(options.initial_epoch),
@@ -129,6 +132,7 @@ class FitRun final : public FitLoop {
   distribute::TaskLink* const link_;  // null: there is one task
   const FitOfStrategy of_strategy_;
   StepWatch watch_;
+  NaNWatch nan_watch_;
   const size_t num_inputs_;
   const bool needs_targets_;
 
@@ -190,8 +194,10 @@ void FitRun::step() {
   if (done_ == 0) check_batch("fit", examples, t_.num_replicas(), site_);
   if (link_ != nullptr) link_->set_step(total_);
   list_.call(&CallbackBase::on_train_batch_begin, model_, done_);
+  nan_watch_.before_step(total_);
+  Tensor loss;
   try {
-    t_.run_train(batch_.inputs, batch_.targets, site_);
+    loss = t_.run_train(batch_.inputs, batch_.targets, site_);
   } catch (const errors::Error&) {
     raise_bad_label(t_, "fit", batch_.targets,
                     fmt::format("batch {} of epoch {}", done_ + 1, epoch_ + 1),
@@ -202,6 +208,7 @@ void FitRun::step() {
   ++done_;
   ++total_;
   bar_.step(done_, [this] { return t_.results(); });
+  nan_watch_.after_step(loss, batch_, {total_ - 1, done_ - 1, epoch_});
   list_.call(&CallbackBase::on_train_batch_end, model_, done_ - 1);
 }
 
@@ -239,6 +246,9 @@ NamedValues FitRun::validate() {
 void FitRun::end_epoch(double seconds) {
   const auto start = std::chrono::steady_clock::now();
   NamedValues values = t_.results();
+  if (!values.empty()) {
+    nan_watch_.after_epoch(values[0].second, {total_, done_, epoch_});
+  }
   for (auto& v : validate()) values.push_back(std::move(v));
   bar_.end_epoch(done_, values);
   Logs logs(values.begin(), values.end());
@@ -310,6 +320,7 @@ std::optional<Batches> validation_batches(const Model::Training& t,
 History run_fit(Model& model, Model::Training& t, const Batches& batches,
                 const FitOptions& options, Site site) {
   t.train_step("fit");
+  if (!t.core) distribute::note_ignored_launcher("fit", site);
   check_options(options, site);
   if (options.steps_per_epoch == 0) check_finite("fit", batches, site);
   Validation validation{validation_batches(t, options, site),

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <map>
 
+#include "device/virtual_clock.h"
+
 namespace berth::keras {
 
 namespace {
@@ -88,7 +90,13 @@ double MeasuredSplit::prediction_error() const {
 }
 
 std::string MeasuredSplit::str() const {
-  std::string text = fmt::format("measured after {} steps, per step:\n", steps);
+  bool simulated = false;
+  for (const Replica& r : replicas) {
+    for (const std::string& d : r.devices) simulated |= on_virtual_clock(d);
+  }
+  std::string text = fmt::format(
+      "measured after {} steps, per step{}:\n", steps,
+      simulated ? " (simulated times; the wait for input is wall time)" : "");
   for (size_t r = 0; r < replicas.size(); ++r) {
     std::string names;
     for (const std::string& d : replicas[r].devices) {

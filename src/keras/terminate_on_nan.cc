@@ -5,57 +5,13 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/where.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
-#include "op/dispatcher.h"
-#include "op/op_def.h"
+#include "keras/nan_finder.h"
 
 namespace berth::keras::callbacks {
 
 namespace {
-
-bool finite(const Tensor& t) {
-  if (!t.defined() || !is_floating(t.dtype()) || t.num_elements() == 0) {
-    return true;
-  }
-  for (double v : t.to_vector<double>()) {
-    if (!std::isfinite(v)) return false;
-  }
-  return true;
-}
-
-// Looks at the results of all ops until one is not finite.
-class NaNFinder final : public Dispatcher {
- public:
-  NaNFinder() { push(); }
-  ~NaNFinder() override {
-    if (pushed()) pop();
-  }
-
-  void apply(const OpDef& op, std::span<const Tensor* const> in,
-             const Attrs* attrs, std::span<Tensor> out) override {
-    const Site site = t_state.site;
-    const char* layer = t_state.layer;
-    next(op, in, attrs, out);
-    if (!found_.empty()) return;
-    for (const Tensor& t : out) {
-      if (finite(t)) continue;
-      bool from_outside = false;
-      for (const Tensor* x : in) from_outside |= !finite(*x);
-      found_ =
-          fmt::format("{}{}{}{}", layer ? std::string(layer) + "/" : "",
-                      op.name(), where_text(nullptr, site),
-                      from_outside ? ", of inputs that are not finite" : "");
-      return;
-    }
-  }
-
-  const std::string& found() const { return found_; }
-
- private:
-  std::string found_;
-};
 
 class TerminateOnNaNCallback final : public CallbackBase {
  public:
@@ -87,7 +43,7 @@ class TerminateOnNaNCallback final : public CallbackBase {
     if (before_.size() == model.weights().size()) model.set_weights(before_);
     const std::vector<Variable> weights = model.weights();
     for (const Variable& v : weights) {
-      if (!finite(v.value())) {
+      if (!all_finite(v.value())) {
         return fmt::format(
             "; variable \"{}\" was not finite before this step: the gradients "
             "of an earlier one were too large; lower the rate, or set clipnorm",

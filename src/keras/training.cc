@@ -270,6 +270,21 @@ void Model::Training::run_train_eagerly(const Tensors& inputs,
   step_of(inputs, rest, true);
 }
 
+void Model::Training::run_loss_eagerly(const Tensors& inputs,
+                                       const Tensors& rest) {
+  set_site(compiled_at);
+  const StepScope scope(*this);
+  const size_t n = model.base()->state().output_shapes.size();
+  split_ = n > 0;
+  StepData data{inputs, rest, {}};
+  if (split_) data = split(inputs, rest, n, own_steps() != nullptr);
+  const CallLosses of_calls;
+  const MaskScope masks;
+  const Tensors outputs = model(data.x, true);
+  StepLogs each;
+  loss_of(split_once(data, outputs.size()), outputs, &each);
+}
+
 Tensor Model::Training::step_of(const Tensors& inputs, const Tensors& rest,
                                 bool training) {
   const StepScope scope(*this);

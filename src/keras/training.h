@@ -47,6 +47,9 @@ struct Model::Training {
   // The step op by op, whatever compile() said; without results.
   void run_train_eagerly(const Tensors& inputs, const Tensors& rest);
 
+  // What it computes up to its loss; nothing is updated but by layers.
+  void run_loss_eagerly(const Tensors& inputs, const Tensors& rest);
+
   // The training step on so many examples, for strategies to plan. Throws
   // errors::FailedPrecondition when the model does not know its inputs.
   distribute::StepToPlan step_to_plan(int64_t batch, Site site);

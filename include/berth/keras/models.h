@@ -129,6 +129,15 @@ struct ValidationData {
   std::optional<data::Dataset> dataset;
 };
 
+// What fit does about the first loss that is not finite. Where the step can be
+// run again, it names the first layer whose output was not finite.
+enum class OnNaN : uint8_t {
+  kWarn,    // diagnostic "nan-loss", once, and training goes on
+  kStop,    // the same, and fit ends as by stop_training()
+  kRaise,   // errors::InvalidArgument
+  kIgnore,  // nothing
+};
+
 struct FitOptions {
   int epochs = 1;           // where it ends
   int64_t batch_size = 32;  // of tensors; a dataset brings its own
@@ -153,6 +162,7 @@ struct FitOptions {
   // The same by class; 1 where absent. For models of one output whose targets
   // are numbers of classes, or one-hot.
   std::map<int64_t, double> class_weight = {};
+  OnNaN on_nan = OnNaN::kWarn;
 };
 
 struct EvaluateOptions {

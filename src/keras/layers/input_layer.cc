@@ -35,11 +35,11 @@ InputLayerBase::InputLayerBase(const Shape& shape, const InputOptions& o,
   bool good = shape.rank() < kMaxRank && o.dtype != resource &&
               o.dtype != DType::kInvalid;
   for (int64_t dim : shape) good = good && dim >= kUnknownDim;
-  if (!good || shape.num_elements() == INT64_MAX) {
+  if (!good || !can_be(shape, o.dtype)) {
     fail(
         fmt::format("Input: the shape is [{}], {}; expected at most {} "
-                    "dimensions, each 0 or more, or -1 where it is open, and "
-                    "a dtype of values",
+                    "dimensions, each 0 or more, or -1 where it is open, with "
+                    "fewer than 2^62 bytes together, and a dtype of values",
                     fmt::join(shape, ", "), name_of(o.dtype), kMaxRank - 1));
   }
   spec_.shape.insert(0, kUnknownDim);

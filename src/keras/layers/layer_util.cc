@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace berth::keras {
 
 const Tensor& one_input(const LayerState& s, const Tensors& x) {
@@ -62,6 +64,22 @@ std::string padding_of(const LayerState& s, const std::string& padding) {
   fail_in(s, fmt::format("{}: padding is \"{}\"; expected \"same\" or "
                          "\"valid\"",
                          s.type, padding));
+}
+
+bool can_be(const Shape& shape, DType dtype) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  int64_t bytes =
+      dtype == string_
+          ? 16
+          : std::max<int64_t>(static_cast<int64_t>(size_of(dtype)), 1);
+  bool empty = false;
+  for (const int64_t dim : shape) {
+    if (dim == 0) empty = true;
+    if (dim <= 0) continue;
+    if (bytes >= (kMost + dim - 1) / dim) return empty;
+    bytes *= dim;
+  }
+  return true;
 }
 
 }  // namespace berth::keras

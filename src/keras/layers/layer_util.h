@@ -37,6 +37,10 @@ DType weights_dtype_for(const Tensor& x);
 
 void check_activation(const LayerState& s, const std::string& name);
 
+// False when the known dimensions together have 2^62 bytes or more, which
+// nothing can hold.
+bool can_be(const Shape& shape, DType dtype);
+
 }  // namespace berth::keras
 
 #endif  // BERTH_KERAS_LAYERS_LAYER_UTIL_H_

@@ -356,5 +356,39 @@ TEST(Layer, SetWeightsChecksCountAndShapes) {
              "expected [2,2]");
 }
 
+TEST(Input, AShapeThatNothingCanHoldIsRefused) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  for (const Shape& shape : {Shape{kHuge, kHuge}, Shape{kHuge, kHuge, -1},
+                             Shape{-2}, Shape{int64_t{1} << 61}}) {
+    expect_has(message_of([&] { Input(shape); }), "fewer than 2^62 bytes");
+  }
+  EXPECT_EQ(Input({-1, 3}).shape(), Shape({-1, -1, 3}));
+}
+
+TEST(Reshape, ATargetThatTheInputCannotFillIsRefused) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  expect_has(message_of([] {
+               Reshape({kHuge, kHuge, -1});
+             }),
+             "fewer than 2^62 bytes");
+  // 3 times what is open is never 16, though it may be 12.
+  expect_has(message_of([] {
+               Reshape({4, 4})(Input({3, -1}));
+             }),
+             "a multiple of 3 values each");
+  EXPECT_EQ(Reshape({4, 3})(Input({3, -1})).shape(), Shape({-1, 4, 3}));
+}
+
+TEST(Dense, OfFloat32CastsAnInputOf16BitsByItsPolicy) {
+  const Tensor x = math::cast(constant({{1.f, 2.f}}), bfloat16);
+  const Layer layer = Dense(1, {.kernel_initializer = "ones"});
+  const Tensor y = layer(x);
+  EXPECT_EQ(y.dtype(), float32);
+  EXPECT_EQ(y.to_vector<float>(), (Floats{3}));
+  const auto model = Sequential({InputLayer({2}, {.dtype = bfloat16}),
+                                 Dense(1, {.kernel_initializer = "ones"})});
+  EXPECT_EQ(model(x).to_vector<float>(), (Floats{3}));
+}
+
 }  // namespace
 }  // namespace berth::keras

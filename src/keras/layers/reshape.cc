@@ -44,10 +44,11 @@ class ReshapeBase final : public LayerBase {
       good = good && dim >= kUnknownDim;
       open += dim == kUnknownDim;
     }
-    if (!good || open > 1 || target_.num_elements() == INT64_MAX) {
+    if (!good || open > 1 || !can_be(target_, float64)) {
       fail(
           fmt::format("Reshape: the target is [{}]; expected at most {} "
-                      "dimensions, each 0 or more, and at most one -1",
+                      "dimensions, each 0 or more and fewer than 2^62 bytes "
+                      "together, and at most one -1",
                       fmt::join(target_, ", "), kMaxRank - 1));
     }
   }
@@ -68,7 +69,10 @@ class ReshapeBase final : public LayerBase {
     example.erase(0);
     const int64_t have = example.num_elements();
     Shape target = target_;
-    if (have < 0) return target;
+    if (have < 0) {
+      check_partly_known(x, example);
+      return target;
+    }
     for (int i = 0; i < target.rank(); ++i) {
       if (target[i] >= 0) continue;
       // What is left for the open one; of nothing, nothing.
@@ -83,6 +87,17 @@ class ReshapeBase final : public LayerBase {
                       x.str(), have, target_.str()));
     }
     return target;
+  }
+  // What is open in the input can be any number, but no fraction.
+  void check_partly_known(const Shape& x, const Shape& example) const {
+    const int64_t want = target_.num_elements();
+    int64_t known = 1;
+    for (const int64_t dim : example) known *= dim >= 0 ? dim : 1;
+    if (want < 0 || (known == 0 ? want == 0 : want % known == 0)) return;
+    fail(
+        fmt::format("Reshape: the input is {}, a multiple of {} values each; "
+                    "the target {} holds {}, which is none",
+                    x.str(), known, target_.str(), want));
   }
   const Shape target_;
 };
