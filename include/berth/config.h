@@ -71,8 +71,8 @@ DeviceList<PhysicalDevice> get_visible_devices(
     const std::string& device_type = "");
 
 // false: the GPU takes all its memory when it is created; true, the default:
-// as it needs it. Must be equal on all visible GPUs, and excludes logical
-// devices of that GPU (tf.config.experimental.set_memory_growth).
+// as it needs it. Equal on all visible GPUs; refused after logical devices of
+// that GPU, forgotten by later ones (tf.config.experimental.set_memory_growth).
 void set_memory_growth(const PhysicalDevice& device, bool enable,
                        Site site = Site::here());
 bool get_memory_growth(const PhysicalDevice& device);

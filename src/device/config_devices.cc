@@ -126,6 +126,12 @@ DevicePart checked(const PhysicalDevice& device,
               : static_cast<size_t>(part.memory_limit_mb) * kMiB};
 }
 
+// Throws when the CPUs cannot be cut so; says nothing of cores when it is too
+// late for any cut, which configure() says.
+void check_layout(const RuntimeConfig& would) {
+  if (!DeviceManager::initialised()) lay_out_cpus(would, CoreSet::allowed());
+}
+
 LogicalDeviceConfiguration told(const DevicePart& part) {
   return {part.cores, part.workers, part.shared,
           part.memory_limit_bytes == kNoMemoryLimit
@@ -149,7 +155,6 @@ DeviceList<PhysicalDevice> list_physical_devices(
 }
 
 DeviceList<PhysicalDevice> get_visible_devices(const std::string& device_type) {
-  check_type("config::get_visible_devices", device_type);
   return of_type(visible(DeviceManager::planned_config()), device_type);
 }
 
@@ -241,18 +246,16 @@ void set_logical_device_configuration(
   if (device.device_type == "CPU") {
     RuntimeConfig would = config;
     would.cpu_parts = cut;
-    lay_out_cpus(would, CoreSet::allowed());  // throws here, not later
+    check_layout(would);
     DeviceManager::configure(what, site,
                              [cut](RuntimeConfig& c) { c.cpu_parts = cut; });
     return;
   }
-  if (config.memory_growth.count(index)) {
-    throw errors::InvalidArgument(
-        fmt::format("{}: memory growth of {} is set; expected one or the other",
-                    what, device.name));
-  }
-  DeviceManager::configure(
-      what, site, [index, cut](RuntimeConfig& c) { c.gpu_parts[index] = cut; });
+  // The later call wins: limits say how much memory each part takes.
+  DeviceManager::configure(what, site, [index, cut](RuntimeConfig& c) {
+    c.gpu_parts[index] = cut;
+    c.memory_growth.erase(index);
+  });
 }
 
 std::vector<LogicalDeviceConfiguration> get_logical_device_configuration(
@@ -269,15 +272,18 @@ std::vector<LogicalDeviceConfiguration> get_logical_device_configuration(
 
 void set_device_list(const std::string& device_list, Site site) {
   const char* what = "config::set_device_list";
-  const auto change =
-      device_list_change(what, device_list, DeviceManager::planned_config());
+  std::function<void(RuntimeConfig&)> change;  // unused when too late
+  if (!DeviceManager::initialised()) {
+    change =
+        device_list_change(what, device_list, DeviceManager::planned_config());
+  }
   DeviceManager::configure(what, site, change);
 }
 
 void set_host_cores(const std::string& cores, Site site) {
   RuntimeConfig would = DeviceManager::planned_config();
   would.host_cores = cores;
-  lay_out_cpus(would, CoreSet::allowed());
+  check_layout(would);
   DeviceManager::configure("config::set_host_cores", site,
                            [cores](RuntimeConfig& c) { c.host_cores = cores; });
 }

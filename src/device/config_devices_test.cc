@@ -80,6 +80,7 @@ void visibility_refusals() {
       [&] { config::set_visible_devices({gpus[0]}); }, "hides the CPU");
   refuses<errors::InvalidArgument>([] { config::list_physical_devices("TPU"); },
                                    "'TPU'");
+  check(config::get_visible_devices("TPU").empty(), "no TPU is visible");
 }
 TEST(Config, VisibleDevicesMustExistAndKeepTheCpu) {
   IN_A_FRESH_PROCESS(visibility_refusals());
@@ -93,12 +94,6 @@ void memory_growth() {
       [&] { config::set_memory_growth(cpu, true); }, "is not a GPU");
   config::set_memory_growth(gpus[0], false);
   check(!config::get_memory_growth(gpus[0]), "what was set");
-  refuses<errors::InvalidArgument>(
-      [&] {
-        config::set_logical_device_configuration(gpus[0],
-                                                 {{.memory_limit_mb = 64}});
-      },
-      "memory growth");
   refuses<errors::InvalidArgument>([] { config::list_logical_devices(); },
                                    "the same for all");
   config::set_memory_growth(gpus[1], false);
@@ -108,8 +103,23 @@ void memory_growth() {
         "all is taken at the start");
   check(info.current_bytes == 0, "but not in use");
 }
-TEST(Config, MemoryGrowthIsEqualOnAllGpusAndExcludesLogicalOnes) {
+TEST(Config, MemoryGrowthIsEqualOnAllGpus) {
   IN_A_FRESH_PROCESS(memory_growth());
+}
+
+void growth_then_parts() {
+  config::set_simulated_devices("GPU");
+  const auto gpu = config::list_physical_devices("GPU")[0];
+  config::set_memory_growth(gpu, false);
+  config::set_logical_device_configuration(
+      gpu, {{.memory_limit_mb = 64}, {.memory_limit_mb = 64}});
+  check(config::get_memory_growth(gpu), "the parts have limits instead");
+  check(config::list_logical_devices("GPU").size() == 2, "two parts");
+  check(config::get_memory_info("/GPU:0").reserved_bytes == 0,
+        "nothing is taken at the start");
+}
+TEST(Config, LogicalDevicesWinOverAnEarlierMemoryGrowth) {
+  IN_A_FRESH_PROCESS(growth_then_parts());
 }
 
 void logical_gpus() {

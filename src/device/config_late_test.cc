@@ -65,6 +65,27 @@ TEST(LateConfig, NamesTheConstantThatCreatedTheDevices) {
   IN_A_FRESH_PROCESS(after_a_constant());
 }
 
+// Cores that no machine has: what is wrong is the time, which comes first.
+void impossible_and_late() {
+  const PhysicalDevice cpu = config::list_physical_devices("CPU")[0];
+  constant({1.f});
+  const std::pair<const char*, std::function<void()>> kCalls[] = {
+      {"set_logical_device_configuration",
+       [&] {
+         config::set_logical_device_configuration(cpu, {{.cores = "9000"}});
+       }},
+      {"set_device_list", [] { config::set_device_list("CPU[9000]"); }},
+      {"set_host_cores", [] { config::set_host_cores("9000"); }},
+  };
+  for (const auto& [name, call] : kCalls) {
+    refuses<errors::FailedPrecondition>(call, std::string(name));
+    refuses<errors::FailedPrecondition>(call, "came too late");
+  }
+}
+TEST(LateConfig, IsSaidBeforeCoresThatAreNotThere) {
+  IN_A_FRESH_PROCESS(impossible_and_late());
+}
+
 void after_an_op() {
   config::set_simulated_devices("GPUx2");
   const int line = __LINE__ + 1;

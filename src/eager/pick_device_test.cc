@@ -282,6 +282,20 @@ TEST_F(EagerPlacement, InputsElsewhereAreCopiedAsTheDevicePolicySays) {
   EXPECT_EQ(config::experimental::get_device_policy(), "explicit");
 }
 
+TEST_F(EagerPlacement, APlainNumberIsNoTensorOnTheHost) {
+  const Tensor x = values_on("/GPU:1", {1, 2});
+  const auto on = device("/GPU:1");
+  for (const char* policy : {"explicit", "warn"}) {
+    config::set_device_policy(policy);
+    EXPECT_EQ((2.f * x + 1.f).to_vector<float>(), (Floats{3, 5}));
+    EXPECT_TRUE(says((x / 2.f).device(), "GPU:1"));
+  }
+  EXPECT_EQ(count("input-copied"), 0);
+  config::set_device_policy("explicit");
+  const Tensor host = with_device("/CPU:0", [] { return constant(2.f); });
+  EXPECT_THROW(x * host, errors::InvalidArgument);
+}
+
 TEST_F(EagerPlacement, LoggingNamesEveryOpAndItsDevice) {
   const auto on = device("/CPU:0");
   const Tensor x = constant({1.f, 2.f});

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 
+#include "berth/config.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
+#include "tensor/tensor_impl.h"
 #include "tensor/visit_dtype.h"
 
 namespace berth {
@@ -52,11 +54,26 @@ Tensors call_list(const OpDef& op, const Tensors& in, const Attrs* attrs) {
   return call_pointers(op, pointers, attrs);
 }
 
+namespace {
+
+// A number is no tensor that somebody put on the host: where copies are
+// errors or warnings it is made where the other operand is.
+Tensor beside(const Tensor& like, const Tensor& number) {
+  if (config::device_policy() == config::DevicePolicy::kSilent) return number;
+  const TensorImpl& t = *like.impl();
+  if (t.kind != TensorKind::kConcrete) return number;
+  Device& there = *t.block->device;
+  if (&there == number.impl()->block->device) return number;
+  return copy_to_device(number, there);
+}
+
+}  // namespace
+
 Tensor scalar_like(const Tensor& like, double value) {
   Tensor t = make_tensor(DeviceManager::get().host(), like.dtype(), Shape{});
   visit_dtype(like.dtype(), "a number as operand",
               [&](auto type) { store<decltype(type)>(t, value); });
-  return t;
+  return beside(like, t);
 }
 
 Tensor sum_to(const Tensor& dy, const Tensor& x) {
