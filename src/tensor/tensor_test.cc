@@ -62,18 +62,12 @@ TEST(Variable, IsNotMadeFromTheHandleOfAnother) {
 TEST(Tensor, PrintsValuesShapeDtypeAndDevice) {
   const auto on = device("/CPU:0");
   EXPECT_EQ(constant({{1.f, 2.5f}, {3.f, 4.f}}).str(),
-            "Tensor(shape=[2,2], dtype=float32, device=CPU:0, [[1, 2.5], [3, "
-            "4]])");
+            "Tensor(shape=[2,2], dtype=float32, device=CPU:0,\n[[1. , 2.5],\n"
+            " [3. , 4. ]])");
   std::ostringstream out;
   out << constant(7);
   EXPECT_EQ(out.str(), "Tensor(shape=[], dtype=int32, device=CPU:0, 7)");
   EXPECT_EQ(Tensor().str(), "Tensor(empty)");
-}
-
-TEST(Tensor, AbbreviatesLongAxes) {
-  const auto on = device("/CPU:0");
-  EXPECT_NE(range(0, 1000).str().find("[0, 1, 2, ..., 997, 998, 999]"),
-            std::string::npos);
 }
 
 TEST(Tensor, ItemNeedsExactlyOneElement) {
