@@ -32,16 +32,20 @@ double seconds_since(std::chrono::steady_clock::time_point t) {
       .count();
 }
 
-// Prints where the step ran when that is worth a look: several devices took
-// part, or an op could not run where it was asked to.
-void report_placement(const placement::Report& report, int verbose,
+// Says where the step ran when that is worth a look: several devices took part,
+// or an op could not run where it was asked to. A table where `lines` are
+// printed; on a terminal, below the bar, what was not as asked for.
+void report_placement(const placement::Report& report, int verbose, bool lines,
                       History* history) {
   history->fallback_ops = static_cast<int64_t>(report.fallbacks.size());
   history->fallback_bytes = report.fallback_bytes();
   const auto used = std::count_if(report.devices.begin(), report.devices.end(),
                                   [](const auto& d) { return d.ops > 0; });
   if (verbose == 0 || (used < 2 && report.fallbacks.empty())) return;
-  std::printf("%s", report.brief().c_str());
+  const std::string line = report.summary();
+  std::printf("%s", lines          ? report.brief().c_str()
+                    : line.empty() ? ""
+                                   : (line + "\n").c_str());
   std::fflush(stdout);
 }
 
@@ -204,7 +208,7 @@ void FitRun::step() {
                     site_);
     throw;
   }
-  if (watch_.after_step(examples)) bar_.note(watch_.split()->str());
+  watch_.after_step(examples);
   ++done_;
   ++total_;
   bar_.step(done_, [this] { return t_.results(); });
@@ -278,9 +282,12 @@ History FitRun::run() {
   began_ = true;
   for (; epoch_ < o_.epochs && !t_.stop; ++epoch_) run_epoch();
   history_.split = watch_.split();
+  if (history_.split && bar_.lines()) {
+    std::printf("%s", history_.split->str().c_str());
+  }
   report_shares(t_, o_.verbose, &history_);
   if (total_ > 0 && !t_.options->run_eagerly && !t_.servers()) {
-    report_placement(model_.placement(), o_.verbose, &history_);
+    report_placement(model_.placement(), o_.verbose, bar_.lines(), &history_);
   }
   if (total_ > 0) {
     t_.options->optimizer.finalize_variable_values(

@@ -152,7 +152,8 @@ TEST(Model, WeightsMoveBetweenModels) {
 
 TEST(ProgressBar, DrawsLikeKeras) {
   EXPECT_EQ(bar_text(10, 20, 2.0, {{"loss", 0.5}}),
-            "10/20 [==============>...............] - ETA: 2s - loss: 0.5000");
+            "10/20 [==============>...............] - ETA: 2s 200ms/step - "
+            "loss: 0.5000");
   EXPECT_EQ(bar_text(5, 200, 1.0, {}).substr(0, 9), "  5/200 [");
   EXPECT_EQ(bar_text(20, 20, 2.0, {{"loss", 0.5}, {"accuracy", 0.25}}),
             "20/20 [==============================] - 2s 100ms/step - "
@@ -160,6 +161,17 @@ TEST(ProgressBar, DrawsLikeKeras) {
   expect_has(bar_text(1, 1000, 2.0, {}), "ETA: 33:18");
   expect_has(bar_text(7, -1, 2.0, {}), "7/Unknown");
   EXPECT_EQ(metrics_text({{"loss", 0.00012}}), "loss: 1.2000e-04");
+}
+
+TEST(ProgressBar, FitsTheLine) {
+  const NamedValues values = {{"loss", 0.5}, {"accuracy", 0.25}};
+  EXPECT_EQ(bar_text(10, 20, 2.0, values, 65),
+            "10/20 [=========>...........] - ETA: 2s 200ms/step - "
+            "loss: 0.5000");
+  for (size_t columns = 1; columns < 120; ++columns) {
+    EXPECT_LE(bar_text(10, 20, 2.0, values, columns).size(), columns);
+  }
+  EXPECT_EQ(bar_text(10, 20, 2.0, values, 1000), bar_text(10, 20, 2.0, values));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "keras/progress_bar.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@ namespace berth::keras {
 namespace {
 
 constexpr int kBarWidth = 30;
+constexpr int kShortBar = 5;
 constexpr double kRedrawSeconds = 0.1;
 
 std::string duration_text(double seconds) {
@@ -27,6 +29,23 @@ std::string per_step_text(double seconds) {
   if (seconds >= 1) return fmt::format("{:.0f}s/step", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.0f}ms/step", seconds * 1e3);
   return fmt::format("{:.0f}us/step", seconds * 1e6);
+}
+
+// " [=====>....]", `width` characters of it inside.
+std::string bar_of(int64_t step, int64_t steps, int width) {
+  const auto done = static_cast<size_t>(width * std::min(step, steps) / steps);
+  std::string s(done, '=');
+  if (done > 0 && done < static_cast<size_t>(width)) s.back() = '>';
+  s.resize(static_cast<size_t>(width), '.');
+  return " [" + s + "]";
+}
+
+// Of the terminal. Its last column stays free: some begin a new line there.
+size_t columns_of_stdout() {
+  winsize size{};
+  const bool known =
+      ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return (known ? size.ws_col : 80u) - 1;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
@@ -48,31 +67,33 @@ std::string metrics_text(const NamedValues& values) {
 }
 
 std::string bar_text(int64_t step, int64_t steps, double seconds,
-                     const NamedValues& values) {
-  std::string s;
+                     const NamedValues& values, size_t columns) {
+  const double each = step > 0 ? seconds / static_cast<double>(step) : 0;
+  const bool more = steps > step;
+  const std::string times =
+      (more ? " - ETA: " +
+                  duration_text(each * static_cast<double>(steps - step))
+            : " - " + duration_text(seconds)) +
+      " " + per_step_text(each);
+  std::string count = fmt::format("{}/Unknown", step);
   if (steps > 0) {
     const std::string all = std::to_string(steps);
-    s = fmt::format("{:>{}}/{} [", step, all.size(), all);
-    const auto done =
-        static_cast<int>(kBarWidth * std::min(step, steps) / steps);
-    const bool whole = done == kBarWidth;
-    s += std::string(static_cast<size_t>(done), '=');
-    if (!whole) {
-      if (done > 0) s.back() = '>';
-      s += std::string(static_cast<size_t>(kBarWidth - done), '.');
-    }
-    s += ']';
-  } else {
-    s = fmt::format("{}/Unknown", step);
+    count = fmt::format("{:>{}}/{}", step, all.size(), all);
   }
-  const double each = step > 0 ? seconds / static_cast<double>(step) : 0;
-  if (steps > step) {
-    s += " - ETA: " + duration_text(each * static_cast<double>(steps - step));
-  } else {
-    s += fmt::format(" - {} {}", duration_text(seconds), per_step_text(each));
-  }
-  const std::string m = metrics_text(values);
-  return m.empty() ? s : s + " - " + m;
+  const auto line = [&](int bar, size_t num_values) {
+    const std::string m =
+        metrics_text({values.begin(), values.begin() + num_values});
+    return count + (steps > 0 ? bar_of(step, steps, bar) : "") + times +
+           (m.empty() ? "" : " - " + m);
+  };
+  size_t n = values.size();
+  if (columns == 0) return line(kBarWidth, n);
+  while (n > 0 && line(kShortBar, n).size() > columns) --n;
+  const std::string s = line(kShortBar, n);
+  if (s.size() > columns) return s.substr(0, columns);
+  const size_t room = columns - s.size();
+  return line(static_cast<int>(std::min<size_t>(kBarWidth, kShortBar + room)),
+              n);
 }
 
 ProgressBar::ProgressBar(int verbose, int epochs)
@@ -97,34 +118,28 @@ void ProgressBar::step(int64_t done,
                        const std::function<NamedValues()>& values) {
   if (style_ != Style::kBar || seconds_since(drawn_) < kRedrawSeconds) return;
   drawn_ = std::chrono::steady_clock::now();
-  std::string line = bar_text(done, steps_, seconds(), values());
+  draw(bar_text(done, steps_, seconds(), values(), columns_of_stdout()), "");
+}
+
+void ProgressBar::draw(std::string line, const char* end) {
   const size_t width = line.size();
   if (width < width_) line.append(width_ - width, ' ');
   width_ = width;
-  std::printf("\r%s", line.c_str());
-  std::fflush(stdout);
-}
-
-void ProgressBar::note(const std::string& text) {
-  if (style_ == Style::kSilent) return;
-  // The bar is drawn again below.
-  if (width_ > 0) std::printf("\r%s\r", std::string(width_, ' ').c_str());
-  std::printf("%s", text.c_str());
+  std::printf("\r%s%s", line.c_str(), end);
   std::fflush(stdout);
 }
 
 void ProgressBar::end_epoch(int64_t done, const NamedValues& values) {
   if (style_ == Style::kSilent) return;
-  if (style_ == Style::kLines) {
-    std::printf("Epoch %d/%d: %lld steps, %.1f s, %s\n", epoch_ + 1, epochs_,
-                static_cast<long long>(done), seconds(),
-                metrics_text(values).c_str());
-  } else {
-    std::string line =
-        bar_text(done, std::max<int64_t>(done, 1), seconds(), values);
-    if (line.size() < width_) line.append(width_ - line.size(), ' ');
-    std::printf("\r%s\n", line.c_str());
+  if (style_ == Style::kBar) {
+    draw(bar_text(done, std::max<int64_t>(done, 1), seconds(), values,
+                  columns_of_stdout()),
+         "\n");
+    return;
   }
+  std::printf("Epoch %d/%d: %lld steps, %.1f s, %s\n", epoch_ + 1, epochs_,
+              static_cast<long long>(done), seconds(),
+              metrics_text(values).c_str());
   std::fflush(stdout);
 }
 

@@ -17,10 +17,11 @@ using NamedValues = std::vector<std::pair<std::string, double>>;
 // "loss: 0.1234 - accuracy: 0.9612"
 std::string metrics_text(const NamedValues& values);
 
-// "512/938 [=========>..........] - ETA: 3s - loss: 0.1234". `steps` below 0:
-// not known.
+// "512/938 [=========>..........] - ETA: 3s 2ms/step - loss: 0.1234". `steps`
+// below 0: not known. In a line of `columns` (0: of any length) the bar gets
+// shorter, then the last values are left out.
 std::string bar_text(int64_t step, int64_t steps, double seconds,
-                     const NamedValues& values);
+                     const NamedValues& values, size_t columns = 0);
 
 class ProgressBar {
  public:
@@ -31,12 +32,13 @@ class ProgressBar {
   // Draws again when the last time is a while ago; only then it asks for the
   // values.
   void step(int64_t done, const std::function<NamedValues()>& values);
-  // Prints a text between the steps.
-  void note(const std::string& text);
   void end_epoch(int64_t done, const NamedValues& values);
+  // Whether there are plain lines, which tables may follow.
+  bool lines() const { return style_ == Style::kLines; }
 
  private:
   double seconds() const;
+  void draw(std::string line, const char* end);
 
   enum class Style { kSilent, kLines, kBar };
   const Style style_;
