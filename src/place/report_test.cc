@@ -156,5 +156,42 @@ TEST_F(Fallback, PlacementIsLoggedOneLinePerNode) {
             "a: (One): /job:localhost/replica:0/task:0/device:CPU:0");
 }
 
+placement::OpRow measured(const std::string& op, double us, double runs) {
+  placement::OpRow row;
+  row.op = op;
+  row.type = "MatMul";
+  row.device = "/job:localhost/replica:0/task:0/device:CPU:0";
+  row.measured_us = us;
+  row.runs_per_step = runs;
+  return row;
+}
+
+TEST(ReportText, ShowsTheTenMostExpensiveOps) {
+  placement::Report r;
+  r.name = "f";
+  // 1 us to 12 us; the first runs 100 times a step; two were not measured.
+  for (int k = 1; k <= 12; ++k) {
+    r.ops.push_back(
+        measured("op" + std::to_string(k) + "/MatMul", k, k == 1 ? 100 : 1));
+  }
+  r.ops.push_back(measured("idle", 1e6, 0));
+  r.ops.push_back(measured("unknown", -1, 1));
+  const std::string s = r.str();
+  // 100 + 2 + ... + 12 = 177.
+  EXPECT_PRED2(has, s,
+               "10 most expensive ops, of 12, which took 177 us a step");
+  EXPECT_PRED2(has, s, "op1/MatMul  MatMul CPU:0        100 56.5 %\n");
+  EXPECT_PRED2(has, s, "op12/MatMul MatMul CPU:0       12.0  6.8 %\n");
+  EXPECT_LT(s.find("op1/MatMul"), s.find("op12/MatMul"));
+  EXPECT_LT(s.find("op12/MatMul"), s.find("op4/MatMul"));
+  for (const char* cheap : {"op3/", "op2/", "idle", "unknown"}) {
+    EXPECT_EQ(s.find(cheap), s.npos) << s;
+  }
+  // A short report leaves them out, as does one of what has not run.
+  EXPECT_EQ(r.brief().find("expensive"), std::string::npos);
+  r.ops = {measured("unknown", -1, 1)};
+  EXPECT_EQ(r.str().find("expensive"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace berth

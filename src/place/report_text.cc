@@ -72,6 +72,7 @@ std::string where(Site site) {
 }
 
 constexpr size_t kMostRows = 20;
+constexpr size_t kMostOps = 10;
 
 template <class Rows, class Add>
 std::string listed(Table table, const Rows& rows, size_t left, Add add) {
@@ -203,6 +204,34 @@ std::string transfers_line(const Report& r) {
                      bytes_text(r.transfer_bytes()));
 }
 
+// The ops that took most of the time of a step, as far as it was measured.
+std::string expensive_ops(const Report& r) {
+  const auto us_of = [](const OpRow& o) {
+    return o.measured_us < 0 ? 0 : o.measured_us * o.runs_per_step;
+  };
+  std::vector<const OpRow*> ops;
+  double all = 0;
+  for (const OpRow& o : r.ops) {
+    all += us_of(o);
+    if (us_of(o) > 0) ops.push_back(&o);
+  }
+  if (ops.empty()) return "";
+  std::stable_sort(ops.begin(), ops.end(), [&](const auto* a, const auto* b) {
+    return us_of(*a) > us_of(*b);
+  });
+  const size_t n = std::min(ops.size(), kMostOps);
+  Table table({"op", "type", "device", "us a step", "share"});
+  for (size_t i = 0; i < n; ++i) {
+    const OpRow& o = *ops[i];
+    table.add({o.op, o.type, shown(o.device), in_us(us_of(o)),
+               fmt::format("{:4.1f} %", 100 * us_of(o) / all)});
+  }
+  return (n == 1 ? std::string("most expensive op, of ")
+                 : fmt::format("{} most expensive ops, of ", n)) +
+         fmt::format("{}, which took {} us a step\n", ops.size(), in_us(all)) +
+         table.str(3);
+}
+
 }  // namespace
 
 std::string Report::brief() const {
@@ -228,7 +257,7 @@ std::string Report::str() const {
   }
   if (!fallbacks.empty()) s += moved_table(summary().c_str(), fallbacks);
   s += moved_table("asked for elsewhere", moved);
-  return s;
+  return s + expensive_ops(*this);
 }
 
 std::string Report::json() const {
