@@ -50,7 +50,8 @@ class Colours {
         fill_[i] = kPalette[number[prefix_of(p.names[i])]];
       }
       for (size_t k = 0; k < layers.size(); ++k) {
-        keys_.push_back({kPalette[k], layers[k].substr(0, 24)});
+        const std::string what = slashes ? "ops of " : "op ";
+        keys_.push_back({kPalette[k], what + layers[k].substr(0, 24)});
       }
       return;
     }
@@ -72,11 +73,12 @@ class Colours {
     }
     for (const size_t b : {0, 1}) {
       if (count[b] == 0) continue;
-      const std::string what = b              ? "backward"
-                               : count[1] > 0 ? "forward"
+      const std::string what = b              ? "ops of the backward pass"
+                               : count[1] > 0 ? "ops of the forward pass"
                                               : "ops";
-      keys_.push_back({kLight[b], what + ", first"});
-      keys_.push_back({kDark[b], "last"});
+      Chart::Key key{kLight[b], what + ", from the first to the last"};
+      key.fill_end = kDark[b];
+      keys_.push_back(key);
     }
   }
 
@@ -143,12 +145,15 @@ class Picture {
     for (int32_t d = 0; d < p_.num_devices(); ++d) {
       const DeviceUse& use = a_.evaluation.devices[static_cast<size_t>(d)];
       std::string note =
-          a_.value > 0 ? fmt::format("{:.0f} %", 100 * use.busy / a_.value)
+          a_.value > 0 ? fmt::format("{:.0f} % busy", 100 * use.busy / a_.value)
                        : "";
       const bool sized =
           p_.time_unit == "us" ||
           p_.costs.devices[static_cast<size_t>(d)].memory_limit > 0;
-      if (use.bytes > 0 && sized) note += ", " + size_text(use.bytes);
+      if (use.bytes > 0 && sized) {
+        note += ", " + size_text(use.bytes);
+        any_size_ = true;
+      }
       compute_.push_back(c_.lanes.size());
       c_.lanes.push_back({short_name(p_, d), note});
       copies_.push_back(compute_.back());
@@ -307,9 +312,17 @@ class Picture {
     }
     c_.marks.push_back({a_.value, "this plan: " + time(a_.value), false});
     c_.keys = colours_.keys();
-    if (any_transfer_) c_.keys.push_back({"", "transfers", true});
+    if (any_size_) {
+      c_.keys.push_back({"",
+                         "below a device: share of the time that it is busy, "
+                         "memory at its peak"});
+    }
+    if (any_transfer_)
+      c_.keys.push_back({"", "transfers between devices", true});
     if (outline_key_) {
-      c_.keys.push_back({"#ffffff", "critical path", false, true});
+      c_.keys.push_back({"#ffffff",
+                         "critical path: what makes the step as long as it is",
+                         false, true});
     }
   }
 
@@ -319,7 +332,7 @@ class Picture {
   Colours colours_;
   Chart c_;
   std::vector<size_t> compute_, copies_;  // per device: lanes
-  bool any_transfer_ = false, outline_key_ = false;
+  bool any_transfer_ = false, outline_key_ = false, any_size_ = false;
 };
 
 }  // namespace

@@ -102,7 +102,45 @@ TEST(PlanSvg, ShowsOpsTransfersBoundAndTitleOfEveryModel) {
     EXPECT_NE(svg.find(">GPU:0<"), std::string::npos);
     EXPECT_EQ(svg.find("critical path") != std::string::npos,
               model == PlanModel::kStep);
+    // The legend, for who has not read docs/planner.md.
+    EXPECT_NE(svg.find(">ops of b<"), std::string::npos) << svg;
+    EXPECT_NE(svg.find(">transfers between devices<"), std::string::npos);
+    EXPECT_NE(svg.find(" % busy"), std::string::npos);
   }
+}
+
+// More layers than colours: one colour per direction, from light to dark.
+TEST(PlanSvg, SaysWhatItsShadesMean) {
+  testing::ProblemMaker m(PlanModel::kStep, nullptr);
+  const int cpu = m.device_class("CPU");
+  m.device("CPU:0", cpu, 0, CopyRule::kReceiving, true);
+  PlanAnswer a;
+  a.status = PlanStatus::kPlanned;
+  for (int k = 0; k < 12; ++k) {
+    m.op("layer" + std::to_string(k) + "/x", {3}, {}, 8, -1);
+    a.plan.device.push_back(0);
+    a.plan.sequence.push_back(k);
+  }
+  PlanProblem p = m.make();
+  p.backward.assign(12, 0);
+  const auto legend = [&] {
+    a.evaluation = evaluate(p, a.plan);
+    a.value = a.evaluation.value;
+    const std::string svg = plan_svg(p, a);
+    expect_well_formed(svg);
+    return svg;
+  };
+  EXPECT_NE(legend().find(">ops, from the first to the last<"),
+            std::string::npos);
+  for (size_t k = 6; k < 12; ++k) p.backward[k] = 1;
+  const std::string svg = legend();
+  for (const char* pass : {"forward", "backward"}) {
+    EXPECT_NE(svg.find(">ops of the " + std::string(pass) +
+                       " pass, from the first to the last<"),
+              std::string::npos)
+        << svg;
+  }
+  EXPECT_EQ(svg.find(">last<"), std::string::npos);
 }
 
 }  // namespace

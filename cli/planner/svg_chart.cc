@@ -13,6 +13,7 @@ namespace berth {
 namespace {
 
 constexpr double kWidth = 1100, kLeft = 132, kRight = 30, kTop = 74;
+constexpr double kSample = 16;      // of a colour, in the legend
 constexpr double kCharWidth = 5.9;  // of labels, 10.5 pixels high
 // What is narrower is drawn together with its neighbours.
 constexpr double kThinnest = 0.35;
@@ -266,14 +267,29 @@ class Drawing {
         at = kLeft;
         y += 20;
       }
+      draw_sample(key, at, y);
+      const bool alone = key.fill.empty() && !key.hatched;
+      text(at + (alone ? 0 : kSample + 6), y + 9.5, 11, "#444", "start",
+           key.text);
+      at += key_width(key);
+    }
+  }
+
+  // In steps, where it goes from one colour to another.
+  void draw_sample(const Chart::Key& key, double at, double y) {
+    if (key.fill.empty() && !key.hatched) return;
+    const int steps = key.fill_end.empty() ? 1 : 4;
+    for (int k = 0; k < steps; ++k) {
+      const std::string fill =
+          key.hatched  ? "url(#hatch)"
+          : steps == 1 ? key.fill
+                       : mix(key.fill, key.fill_end, k / (steps - 1.));
       fmt::format_to(
           to_,
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"16\" "
+          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
           "height=\"11\" fill=\"{}\"{}/>\n",
-          at, y, key.hatched ? "url(#hatch)" : key.fill,
+          at + k * kSample / steps, y, kSample / steps, fill,
           key.outlined ? " stroke=\"#b3261e\" stroke-width=\"1.5\"" : "");
-      text(at + 22, y + 9.5, 11, "#444", "start", key.text);
-      at += key_width(key);
     }
   }
 

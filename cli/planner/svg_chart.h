@@ -31,8 +31,9 @@ struct Chart {
     bool dashed = false;
   };
   struct Key {
-    std::string fill, text;
+    std::string fill, text;  // fill "", not hatched: the text alone
     bool hatched = false, outlined = false;
+    std::string fill_end = {};  // from `fill` to this, where there is one
   };
 
   std::string title, subtitle;
