@@ -1,0 +1,171 @@
+// fault_task: one task of the clusters of tools/fault_suite. It trains a small
+// network for a few steps with backups, and prints a line at each of them.
+//
+//   fault_task FOLDER [KEY=VALUE...]
+//
+// policy=raise|restore; every=N (steps between backups), width=N (of the
+// network), pause=SECONDS (after each step), dead=SECONDS (without a
+// heartbeat), timeout=SECONDS (of joining and of forming again), throws=N
+// (after N steps). The last line is "done HASH", of the bits of all weights, or
+// "error CODE TEXT".
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "berth/berth.h"
+
+namespace {
+
+using namespace berth;
+
+constexpr int kEpochs = 2, kExamples = 60, kFeatures = 12, kBatch = 10;
+
+struct Options {
+  std::map<std::string, std::string> values;
+
+  double number(const std::string& key, double otherwise) const {
+    const auto found = values.find(key);
+    return found == values.end() ? otherwise : std::atof(found->second.c_str());
+  }
+  bool restores() const {
+    const auto found = values.find("policy");
+    return found != values.end() && found->second == "restore";
+  }
+};
+
+void say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+std::pair<Tensor, Tensor> examples() {
+  std::vector<float> x;
+  std::vector<int32_t> y;
+  for (int i = 0; i < kExamples; ++i) {
+    for (int f = 0; f < kFeatures; ++f) {
+      x.push_back(std::sin(static_cast<float>(i * kFeatures + f)));
+    }
+    y.push_back(i * 7 % 3);
+  }
+  return {constant(std::span<const float>(x), Shape{kExamples, kFeatures}),
+          constant(std::span<const int32_t>(y), Shape{kExamples})};
+}
+
+keras::Sequential compiled(const distribute::Strategy& strategy, int width) {
+  const auto scope = strategy.scope();
+  keras::Sequential model({
+      keras::InputLayer({kFeatures}),
+      keras::Dense(width, {.activation = "relu"}),
+      keras::Dropout(0.25),
+      keras::Dense(3, {.activation = "softmax"}),
+  });
+  model.compile({.optimizer = "adam",
+                 .loss = "sparse_categorical_crossentropy",
+                 .metrics = {"accuracy"}});
+  return model;
+}
+
+bool thrown = false;  // once per process
+
+void fit(keras::Sequential& model, const std::string& folder,
+         const Options& o) {
+  const auto [x, y] = examples();
+  const auto pause = std::chrono::duration<double>(o.number("pause", 0.005));
+  int steps = 0;
+  const int throws = static_cast<int>(o.number("throws", 0));
+  const keras::Callback tells{
+      .on_train_batch_end = [&](keras::Model&, int64_t) {
+        say(fmt::format("step {}", ++steps));
+        if (steps == throws && !std::exchange(thrown, true)) {
+          throw errors::Internal("thrown on purpose");
+        }
+        std::this_thread::sleep_for(pause);
+      }};
+  say("fit");
+  model.fit(
+      x, y,
+      {.epochs = kEpochs,
+       .batch_size = kBatch,
+       .verbose = 0,
+       .callbacks = {
+           keras::callbacks::BackupAndRestore(
+               folder, {.save_freq = static_cast<int>(o.number("every", 1)),
+                        .delete_checkpoint = false}),
+           tells}});
+}
+
+// FNV-1a of all bits.
+uint64_t hash_of(const keras::Sequential& model) {
+  uint64_t hash = 14695981039346656037u;
+  for (const Tensor& w : model.get_weights()) {
+    for (const float v : w.to_vector<float>()) {
+      uint32_t bits;
+      static_assert(sizeof(bits) == sizeof(v));
+      std::memcpy(&bits, &v, sizeof(bits));
+      hash = (hash ^ bits) * 1099511628211u;
+    }
+  }
+  return hash;
+}
+
+void run_task(const std::string& folder, const Options& o) {
+  const double timeout = o.number("timeout", 60);
+  const distribute::MultiWorkerMirroredStrategy strategy(
+      distribute::cluster_resolver::from_environment(), {},
+      {.join_timeout_seconds = timeout,
+       .heartbeat_seconds = 0.2,
+       .dead_after_seconds = o.number("dead", 10),
+       .call_timeout_seconds = o.number("call", 60)});
+  say("joined");
+  random::set_seed(3);
+  auto model = compiled(strategy, static_cast<int>(o.number("width", 16)));
+  if (o.restores()) {
+    strategy.wait_and_restore([&] { fit(model, folder, o); }, timeout);
+  } else {
+    fit(model, folder, o);
+  }
+  const uint64_t hash = hash_of(model);
+  say("trained");
+  strategy.leave();
+  say(fmt::format("done {:016x}", hash));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: fault_task FOLDER [KEY=VALUE...]\n");
+    return 2;
+  }
+  Options o;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const size_t equals = word.find('=');
+    o.values[word.substr(0, equals)] =
+        equals == std::string::npos ? "" : word.substr(equals + 1);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  say("started");
+  try {
+    run_task(argv[1], o);
+    return 0;
+  } catch (const errors::Error& e) {
+    say(fmt::format("error {} {}", errors::code_name(e.code()), e.what()));
+  } catch (const std::exception& e) {
+    say(fmt::format("error OTHER {}", e.what()));
+  }
+  return 1;
+}
