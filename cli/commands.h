@@ -20,8 +20,11 @@ class UsageError : public std::runtime_error {
 
 void add_calibrate(CLI::App& program);
 void add_cluster(CLI::App& program);
+void add_completion(CLI::App& program);
 void add_devices(CLI::App& program);
+void add_help(CLI::App& program);
 void add_launch(CLI::App& program);
+void add_man(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_place(CLI::App& program);
 void add_plan(CLI::App& program);

@@ -2,9 +2,12 @@
 //
 //   berth calibrate [--json] [--quick] [--ops LIST]   how fast things are
 //   berth cluster [--check] [--json]                 which task this is
+//   berth completion bash|zsh|fish                   a script for a shell
 //   berth devices [--why] [--json]                   what there is
+//   berth help [COMMAND]                             what a command takes
 //   berth launch --workers N -- PROGRAM ARGS         a cluster, here
-//   berth ops [--device NAME] [--markdown | --json]   what computes what
+//   berth man [COMMAND] [--directory DIR]            pages for man
+//   berth ops [OP] [--device NAME] [--markdown | --json]  what computes what
 //   berth place GRAPH [--devices LIST] ...            what runs where
 //   berth plan FILE [--cluster FILE] ...              what would run best
 //   berth run FILE [--inputs FILE] ...                what a saved function
@@ -14,17 +17,31 @@
 #include <cstdio>
 #include <exception>
 
+#include "cli/colours.h"
 #include "cli/commands.h"
+
+namespace {
+
+void complain(const char* what, const char* hint = "") {
+  const std::string name = berth::cli::Colours(stderr).error("berth:");
+  std::fprintf(stderr, "%s %s%s\n", name.c_str(), what, hint);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App program("Berth: trains networks and shows where things run",
                    "berth");
   try {
     program.require_subcommand(1);
+    program.set_version_flag("--version", "berth " BERTH_VERSION);
     berth::cli::add_calibrate(program);
     berth::cli::add_cluster(program);
+    berth::cli::add_completion(program);
     berth::cli::add_devices(program);
+    berth::cli::add_help(program);
     berth::cli::add_launch(program);
+    berth::cli::add_man(program);
     berth::cli::add_ops(program);
     berth::cli::add_place(program);
     berth::cli::add_plan(program);
@@ -37,13 +54,13 @@ int main(int argc, char** argv) {
     return e.get_exit_code();  // a command's own
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);  // --help
-    std::fprintf(stderr, "berth: %s; see berth --help\n", e.what());
+    complain(e.what(), "; see berth --help");
     return 2;
   } catch (const berth::cli::UsageError& e) {
-    std::fprintf(stderr, "berth: %s\n", e.what());
+    complain(e.what());
     return 2;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "berth: %s\n", e.what());
+    complain(e.what());
     return 1;
   }
 }

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "berth/errors.h"
+#include "cli/colours.h"
 #include "cli/commands.h"
+#include "cli/names.h"
 #include "device/device_manager.h"
 #include "op/kernel.h"
 
@@ -20,6 +22,7 @@ namespace berth::cli {
 namespace {
 
 struct OpsArguments {
+  std::vector<std::string> names;  // none: all
   std::string device;
   bool markdown = false, json = false;
 };
@@ -210,8 +213,9 @@ void print_json(const std::vector<OpRow>& rows) {
 }
 
 void print_text(const std::vector<OpRow>& rows) {
+  const Colours colours(stdout);
   for (const OpRow& r : rows) {
-    fmt::print("{}({})", r.name, cell(r.inputs));
+    fmt::print("{}({})", colours.bold(r.name), cell(r.inputs));
     if (!r.attrs.empty()) fmt::print(" {{{}}}", cell(r.attrs));
     fmt::print("\n");
     for (const auto& [type, dtypes] : r.dtypes) {
@@ -222,12 +226,29 @@ void print_text(const std::vector<OpRow>& rows) {
   }
 }
 
+// Those of these names; all when there are none.
+std::vector<const OpDef*> ops_named(const std::vector<std::string>& names) {
+  const auto all = OpRegistry::get().all();
+  if (names.empty()) return {all.begin(), all.end()};
+  std::vector<const OpDef*> found;
+  std::vector<std::string> known;
+  for (const OpDef* op : all) known.push_back(op->name());
+  for (const std::string& name : names) {
+    const auto at = std::find(known.begin(), known.end(), name);
+    if (at == known.end()) {
+      throw UsageError(fmt::format("ops: there is no op '{}'{}", name,
+                                   nearest_names(name, known)));
+    }
+    found.push_back(all[static_cast<size_t>(at - known.begin())]);
+  }
+  return found;
+}
+
 void run(const OpsArguments& o) {
+  const std::vector<const OpDef*> ops = ops_named(o.names);
   const std::vector<const Device*> devices = choose(o.device);
   std::vector<OpRow> rows;
-  for (const OpDef* op : OpRegistry::get().all()) {
-    rows.push_back(row_of(*op, devices));
-  }
+  for (const OpDef* op : ops) rows.push_back(row_of(*op, devices));
   std::sort(rows.begin(), rows.end(),
             [](const OpRow& a, const OpRow& b) { return a.name < b.name; });
   if (o.markdown) {
@@ -245,6 +266,8 @@ void add_ops(CLI::App& program) {
   auto options = std::make_shared<OpsArguments>();
   CLI::App* ops =
       program.add_subcommand("ops", "Lists the ops and what computes them");
+  ops->add_option("op", options->names,
+                  "of these alone, for example MatMul; without: all");
   ops->add_option("--device", options->device,
                   "of this device alone, for example /CPU:0");
   auto* markdown =

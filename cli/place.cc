@@ -20,7 +20,7 @@ namespace {
 struct PlaceArguments {
   std::string graph, devices, explain;
   std::string soft = "warn", policy = "default";
-  bool json = false, partition = false, simulate = false;
+  bool json = false, partition = false, simulate = false, full = false;
 };
 
 int32_t find_node(const Graph& graph, const std::string& name) {
@@ -87,7 +87,7 @@ void place_text(const PlaceArguments& o, PlaceInput& input) {
   if (o.json) {
     print(to_json(result));
   } else {
-    print_text(result);
+    print_text(result, o.full);
   }
 }
 
@@ -138,6 +138,8 @@ void add_place(CLI::App& program) {
                   "when every op and transfer would start and end");
   place->add_flag("--partition", o->partition,
                   "also the graph cut at the borders of devices");
+  place->add_flag("--full", o->full,
+                  "full names of devices, as TensorFlow prints them");
   place->add_flag("--json", o->json, "as JSON (docs/json.md)");
   place->callback([o] { run(*o); });
 }

@@ -2,9 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "base/bytes_text.h"
+#include "cli/colours.h"
+#include "place/device_table.h"
 #include "place/explain.h"
 
 namespace berth::cli {
@@ -57,6 +66,81 @@ Json simulation_json(const PlaceResult& r) {
           {"devices", std::move(devices)},
           {"transfers", std::move(transfers)}};
 }
+
+// 0 where the shape is not known.
+int64_t value_bytes(const OutSpec& s) {
+  const int64_t n = s.shape.num_elements();
+  const auto size = static_cast<int64_t>(size_of(s.dtype));
+  return n <= 0 || size == 0 || n > INT64_MAX / size ? 0 : n * size;
+}
+
+// How devices are called, and what each has.
+class Summary {
+ public:
+  Summary(const PlaceResult& r, bool full) : full_(full) {
+    std::map<std::string, DeviceId> shorts;
+    for (const Node& n : r.graph.nodes) {
+      const auto [at, is_new] =
+          shorts.emplace(short_device(n.assigned), n.assigned);
+      full_ |= !is_new && at->second != n.assigned;
+    }
+    std::set<std::pair<ValueRef, DeviceId>> sent;
+    for (const Node& n : r.graph.nodes) {
+      Row& row = row_of(n.assigned);
+      ++row.ops;
+      for (const ValueRef& v : n.inputs) {
+        if (r.graph[v.node].assigned == n.assigned) continue;
+        if (!sent.emplace(v, n.assigned).second) continue;
+        const int64_t bytes = value_bytes(r.graph.spec(v));
+        row_of(n.assigned).received += bytes;
+        row_of(r.graph[v.node].assigned).sent += bytes;
+      }
+    }
+    std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
+      const auto key = [](const DeviceName& n) {
+        return std::tie(n.job, n.replica, n.task, n.type, n.id);
+      };
+      return key(a.device.name()) < key(b.device.name());
+    });
+    for (size_t i = 0; i < rows_.size(); ++i) places_[rows_[i].device] = i;
+  }
+
+  std::string name(DeviceId device) const {
+    return colours_.number(places_.at(device),
+                           full_ ? device.text() : short_device(device));
+  }
+
+  std::string str() const {
+    std::string s;
+    for (const Row& row : rows_) {
+      s += fmt::format("{}: {} op{}", name(row.device), row.ops,
+                       row.ops == 1 ? "" : "s");
+      if (row.received > 0) {
+        s += fmt::format(", receives {} per step", bytes_text(row.received));
+      }
+      if (row.sent > 0) s += fmt::format(", sends {}", bytes_text(row.sent));
+      s += '\n';
+    }
+    return s;
+  }
+
+ private:
+  struct Row {
+    DeviceId device;
+    int64_t ops = 0, received = 0, sent = 0;
+  };
+
+  Row& row_of(DeviceId device) {
+    const auto [at, is_new] = places_.emplace(device, rows_.size());
+    if (is_new) rows_.push_back({device});
+    return rows_[at->second];
+  }
+
+  bool full_;
+  const Colours colours_{stdout};
+  std::vector<Row> rows_;
+  std::map<DeviceId, size_t> places_;
+};
 
 void append_simulation(const PlaceResult& r, std::string* out) {
   const Simulation& s = *r.simulation;
@@ -158,16 +242,18 @@ Json to_json(const PlaceResult& r) {
   return all;
 }
 
-void print_text(const PlaceResult& r) {
+void print_text(const PlaceResult& r, bool full) {
+  const Summary summary(r, full);
+  const Colours colours(stdout);
   std::string out;
   const auto to = std::back_inserter(out);
   for (const Node& n : r.graph.nodes) {
     if (r.explanation) break;  // what was asked for is easier to find alone
     fmt::format_to(to, "{}: ({}): {}\n", n.name, n.op->name(),
-                   n.assigned.text());
+                   summary.name(n.assigned));
   }
   for (const PlaceNote& n : r.placement.notes) {
-    fmt::format_to(to, "note {}: {}\n", n.id, n.text);
+    fmt::format_to(to, "{} {}: {}\n", colours.warning("note"), n.id, n.text);
   }
   const std::vector<int64_t> bytes =
       crossing_bytes(r.graph, r.placement.fallbacks);
@@ -175,11 +261,12 @@ void print_text(const PlaceResult& r) {
     const PlaceFallback& f = r.placement.fallbacks[k];
     const Node& n = r.graph[f.node];
     fmt::format_to(to,
-                   "fallback: {} was asked for on \"{}\", runs on {}: {}; {} "
-                   "bytes per step\n",
-                   n.name, f.requested.text(), n.assigned.text(), f.reason,
-                   bytes[k]);
+                   "{}: {} was asked for on \"{}\", runs on {}: {}; {} per "
+                   "step\n",
+                   colours.warning("fallback"), n.name, f.requested.text(),
+                   summary.name(n.assigned), f.reason, bytes_text(bytes[k]));
   }
+  if (!r.explanation) out += "\n" + summary.str();
   if (r.simulation) append_simulation(r, &out);
   if (r.explanation) out += r.explanation->str();
   if (!r.partitioned.empty()) out += "\n" + r.partitioned;

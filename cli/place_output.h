@@ -30,7 +30,9 @@ struct PlaceResult {
   std::string partitioned;  // a graph text; "": not asked for
 };
 
-void print_text(const PlaceResult& result);
+// `full`: names of devices as TensorFlow prints them. Short ones otherwise,
+// unless two devices have the same.
+void print_text(const PlaceResult& result, bool full);
 Json to_json(const PlaceResult& result);
 
 // Prints {"error": ...}.

@@ -31,10 +31,14 @@ node d = Neg(c:0) -> float32[4] with c
 return d:0
 ")
 
-# One line per node, in the order of the graph; a file and standard input.
+# One line per node, in the order of the graph; a file and standard input. Then a line per device.
 foreach(from ${graph} -)
   check(0 ${from} --devices CPUx2,GPUx2)
-  expect("${out}" "a: (Make): ${cpu}:1\nb: (One): ${gpu}:0\nc: (Neg): ${gpu}:1\nd: (Neg): ")
+  expect("${out}" "a: (Make): CPU:1\nb: (One): GPU:0\nc: (Neg): GPU:1\nd: (Neg): GPU:1\n"
+    "\nCPU:1: 1 op, sends 16 " "\nGPU:0: 1 op, receives 16 " "\nGPU:1: 2 ops, receives 16 ")
+  check(0 ${from} --devices CPUx2,GPUx2 --full)
+  expect("${out}" "a: (Make): ${cpu}:1\nb: (One): ${gpu}:0\nc: (Neg): ${gpu}:1\nd: (Neg): "
+    "${gpu}:1: 2 ops")
 endforeach()
 check(0 ${graph} --devices CPUx2,GPUx2 --json)
 expect_json("${out}" "b" nodes 1 name)
@@ -64,11 +68,11 @@ node c = One(b:0) -> float32[4] on \"/CPU:0\"
 return c:0
 ")
 foreach(policy default tensorflow)
-  check(0 ${WORK}/place_test_many.txt --devices CPUx1,GPUx4095 --policy ${policy})
+  check(0 ${WORK}/place_test_many.txt --devices CPUx1,GPUx4095 --policy ${policy} --full)
   expect("${out}" "a: (Make): ${gpu}:4094\n" "c: (One): ${cpu}:0")
 endforeach()
 check(0 ${WORK}/place_test_many.txt --devices CPUx1,GPUx4095)
-expect("${out}" "b: (OnGpu): ${gpu}:0\n")
+expect("${out}" "b: (OnGpu): GPU:0\n")
 check(2 ${WORK}/place_test_many.txt --devices CPUx1,GPUx4096)
 expect("${err}" "expected at most 4096")
 
@@ -106,10 +110,23 @@ device \"/job:worker/task:1/device:GPU:0\"
 device \"/job:worker/task:1/device:CPU:0\"
 node a = Make() -> float32[4]
 ")
-check(0 ${graph})
+check(0 ${graph} --full)
 expect("${out}" "a: (Make): /job:worker/replica:0/task:1/device:GPU:0")
+check(0 ${graph})
+expect("${out}" "a: (Make): worker:1/GPU:0")
 check(0 ${graph} --devices CPUx1)
-expect("${out}" "a: (Make): ${cpu}:0")
+expect("${out}" "a: (Make): CPU:0")
+
+# Short names that two devices would share are full ones.
+file(WRITE ${graph} "${ops}
+device \"/job:worker/replica:0/task:1/device:GPU:0\"
+device \"/job:worker/replica:1/task:1/device:GPU:0\"
+node a = Make() -> float32[4] on \"/replica:0\"
+node b = One(a:0) -> float32[4] on \"/replica:1\"
+")
+check(0 ${graph})
+expect("${out}" "a: (Make): /job:worker/replica:0/task:1/device:GPU:0"
+  "b: (One): /job:worker/replica:1/task:1/device:GPU:0")
 
 # Bad arguments and bad input.
 check(2)

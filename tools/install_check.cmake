@@ -17,3 +17,13 @@ if(pkg_config)
 endif()
 build_in(custom_op custom_op/build)
 run("running examples/custom_op" ${WORK}/custom_op/build/custom_op)
+# Pages for man and scripts for shells, if the command line was built.
+if(EXISTS ${WORK}/prefix/bin/berth)
+  foreach(text man/man1/berth.1 man/man1/berth-place.1 bash-completion/completions/berth
+      zsh/site-functions/_berth fish/vendor_completions.d/berth.fish)
+    file(READ ${WORK}/prefix/share/${text} installed)
+    if(NOT installed MATCHES "partition|berth place")
+      message(FATAL_ERROR "share/${text} says nothing of berth place:\n${installed}")
+    endif()
+  endforeach()
+endif()
