@@ -178,7 +178,8 @@ struct Report {
   // The device of the op of this name, as compiled or as written; "": none.
   std::string device_of(const std::string& op) const;
 
-  // Tables for people.
+  // Tables for people: devices, transfers, fallbacks, the ten most expensive
+  // ops.
   std::string str() const;
   // The table of devices, and a line each for transfers and fallbacks.
   std::string brief() const;

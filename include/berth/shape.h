@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 
@@ -72,6 +73,9 @@ class Shape {
   int64_t dims_[kMaxRank] = {};
   int32_t rank_ = 0;
 };
+
+// Prints str().
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 // Resolves a possibly negative axis against `rank`.
 // Throws errors::InvalidArgument naming `what` when out of range.

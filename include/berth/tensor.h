@@ -133,8 +133,9 @@ class Tensor {
     return (*this)[{Index(subscripts)...}];
   }
 
-  // "Tensor(shape=[2], dtype=float32, device=CPU:0, [1, 2])", long ones
-  // abbreviated.
+  // "Tensor(shape=[2], dtype=float32, device=CPU:0, [1. , 2.5])": values as
+  // NumPy prints them, in rows with aligned columns, and those of more than
+  // 1,000 elements with "..." for what is between the ends of long axes.
   std::string str() const;
 
   // Implementation handles.

@@ -207,6 +207,10 @@ std::string Tensor::str() const {
                      values);
 }
 
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << shape.str();
+}
+
 std::ostream& operator<<(std::ostream& out, const Tensor& t) {
   return out << t.str();
 }

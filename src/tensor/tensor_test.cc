@@ -18,6 +18,9 @@ using Floats = std::vector<float>;
 TEST(Shape, PrintsUnknownDimensionsAsQuestionMarks) {
   EXPECT_EQ((Shape{32, -1, 128}).str(), "[32,?,128]");
   EXPECT_EQ(Shape{}.str(), "[]");
+  std::ostringstream out;
+  out << "of " << Shape{2, -1};
+  EXPECT_EQ(out.str(), "of [2,?]");
 }
 
 TEST(Shape, KnowsWhatCouldBeEqual) {

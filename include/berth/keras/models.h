@@ -141,8 +141,9 @@ enum class OnNaN : uint8_t {
 struct FitOptions {
   int epochs = 1;           // where it ends
   int64_t batch_size = 32;  // of tensors; a dataset brings its own
-  // 0: silent; 1: a progress bar on a terminal, else a line per epoch; 2: a
-  // line per epoch.
+  // 0: silent; 1: a progress bar on a terminal, else as 2; 2: a line per epoch,
+  // and at the end what was measured under a strategy and, where several
+  // devices took part, the table of placement().
   int verbose = 1;
   std::vector<Callback> callbacks = {};
   ValidationData validation_data = {};
