@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/where.h"
 #include "device/device_manager.h"
@@ -71,7 +72,7 @@ void StrategyCore::meet_tasks(Site site) {
   const auto& members = link_->member().spec().ranks();
   tasks_.link = link_->id();
   tasks_.rank = link_->rank();
-  tasks_.first = {0};
+  const std::vector<int> before = std::exchange(tasks_.first, {0});
   for (size_t r = 0; r < said.size(); ++r) {
     if (behind_replicas(said[r]) != behind_replicas(said[0])) {
       throw errors::InvalidArgument(fmt::format(
@@ -80,6 +81,12 @@ void StrategyCore::meet_tasks(Site site) {
           behind_replicas(said[r]), where_text(nullptr, site)));
     }
     tasks_.first.push_back(tasks_.first.back() + std::stoi(said[r]));
+  }
+  if (!before.empty() && tasks_.first != before) {
+    throw errors::InvalidArgument(fmt::format(
+        "{}: a task came back with another number of replicas: they began at "
+        "{}, now at {}; expected the devices that it had",
+        name_, fmt::join(before, ", "), fmt::join(tasks_.first, ", ")));
   }
   Device& first = *replicas_[0][0];
   Device& host = DeviceManager::get().host();
@@ -127,7 +134,20 @@ void StrategyCore::form_again(double timeout_seconds) {
   for (const auto& devices : replicas_) {
     for (Device* d : devices) d->reset_error();
   }
-  link_->form_again(timeout_seconds);
+  // A task that was started anew makes its strategy: the others meet it there.
+  // It may fail meanwhile once more.
+  constexpr int kMostFailures = 10;
+  for (int i = 0;; ++i) {
+    link_->form_again(timeout_seconds);
+    try {
+      meet_tasks({});
+      break;
+    } catch (const errors::Error&) {
+      const auto failure = link_->member().failure();
+      const bool again = failure && failure->code == errors::Code::kUnavailable;
+      if (!again || i == kMostFailures) throw;
+    }
+  }
   const uint64_t generation = link_->member().generation();
   std::lock_guard lock(mutex_);
   tasks_.rows.clear();
