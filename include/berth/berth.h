@@ -13,6 +13,7 @@
 #include "berth/data.h"
 #include "berth/data_element.h"
 #include "berth/data_files.h"
+#include "berth/data_options.h"
 #include "berth/data_row.h"
 #include "berth/debugging.h"
 #include "berth/device.h"

@@ -25,21 +25,30 @@ class CacheNode : public Transform {
   std::unique_ptr<ElementStream> elements(const Pass& pass) const override;
   std::string explain() const override {
     if (!path_.empty()) return "in " + path_;
-    const auto all = kept();
+    std::lock_guard lock(mutex_);
+    const auto& all = kept_;
     return all ? fmt::format("{} elements in memory", all->size())
                : "not complete yet";
   }
-  const std::string& path() const { return path_; }
+  bool in_file() const { return !path_.empty(); }
+  // Tasks that share a pass have elements of their own.
+  std::string path(const PassShard& shard) const {
+    if (shard == PassShard{}) return path_;
+    return fmt::format("{}.task_{}_of_{}", path_, shard.index, shard.tasks);
+  }
 
-  std::shared_ptr<const Elements> kept() const {
+  // Null: nothing, or that of other shards.
+  std::shared_ptr<const Elements> kept(const PassShard& shard) const {
     std::lock_guard lock(mutex_);
-    return kept_;
+    return kept_shard_ == shard ? kept_ : nullptr;
   }
   // `memory`: what the transforms before remembered when the pass began that is
   // kept. Whoever has lost it can compute the same again.
-  void keep(Elements elements, const std::string& memory) const {
+  void keep(Elements elements, const PassShard& shard,
+            const std::string& memory) const {
     std::lock_guard lock(mutex_);
     if (kept_) return;
+    kept_shard_ = shard;
     kept_ = std::make_shared<const Elements>(std::move(elements));
     memory_ = memory;
   }
@@ -53,21 +62,21 @@ class CacheNode : public Transform {
   }
 
   // The file, if it is complete and fits.
-  std::unique_ptr<ElementReader> file() const {
+  std::unique_ptr<ElementReader> file(const PassShard& shard) const {
     try {
-      return ElementReader::open(where(), path_, description());
+      return ElementReader::open(where(), path(shard), description());
     } catch (const errors::Error&) {
       if (!rebuild_) throw;
       return nullptr;
     }
   }
-  std::unique_ptr<ElementWriter> new_file() const {
-    return std::make_unique<ElementWriter>(where(), path_, description());
+  std::unique_ptr<ElementWriter> new_file(const PassShard& shard) const {
+    return std::make_unique<ElementWriter>(where(), path(shard), description());
   }
   // A damaged file is written again by the next pass.
-  void give_up_file() const {
+  void give_up_file(const PassShard& shard) const {
     std::error_code ignored;
-    if (rebuild_) std::filesystem::remove(path_, ignored);
+    if (rebuild_) std::filesystem::remove(path(shard), ignored);
   }
 
  private:
@@ -85,6 +94,7 @@ class CacheNode : public Transform {
   bool rebuild_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Elements> kept_;
+  mutable PassShard kept_shard_;
   mutable std::string memory_;
 };
 
@@ -112,7 +122,7 @@ class CacheStream : public ElementStream {
           return true;
         }
       } catch (const errors::DataLoss&) {
-        node_.give_up_file();
+        node_.give_up_file(pass_.shard);
         throw;
       }
     } else if (at_ < kept_->size()) {
@@ -127,10 +137,10 @@ class CacheStream : public ElementStream {
 
  private:
   bool find_kept() {
-    if (node_.path().empty()) {
-      kept_ = node_.kept();
+    if (!node_.in_file()) {
+      kept_ = node_.kept(pass_.shard);
     } else {
-      file_ = node_.file();
+      file_ = node_.file(pass_.shard);
     }
     if (!kept_ && !file_) return false;
     memory_ = node_.kept_memory();
@@ -145,7 +155,7 @@ class CacheStream : public ElementStream {
   }
   void begin_keeping() {
     keeping_ = true;
-    if (!node_.path().empty()) writer_ = node_.new_file();
+    if (node_.in_file()) writer_ = node_.new_file(pass_.shard);
   }
   bool compute(Tensors* out) {
     if (!source_->next(out)) {
@@ -169,7 +179,7 @@ class CacheStream : public ElementStream {
       writer_.reset();
       node_.kept_in_file(memory_);
     } else {
-      node_.keep(std::move(collected_), memory_);
+      node_.keep(std::move(collected_), pass_.shard, memory_);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "data/auto_shard.h"
 #include "data/user_call.h"
 #include "device/device_manager.h"
 #include "device/engine_thread.h"
@@ -140,9 +141,18 @@ const std::vector<TensorSpec>& InterleaveNode::specs() const {
     std::stop_source stop;
     const auto source = parent().open({.stop = stop.get_token(), .peek = true});
     Tensors element;
-    if (source->next(&element)) specs_ = make(element, 0).element_spec();
+    if (!source->next(&element)) return;
+    const Dataset first = make(element, 0);
+    specs_ = first.element_spec();
+    reads_files_ = reads_files(first.node());
   });
   return specs_;
+}
+
+std::optional<int64_t> InterleaveNode::num_files() const {
+  specs();
+  if (!reads_files_) return std::nullopt;
+  return parent().cardinality();
 }
 
 std::unique_ptr<ElementStream> InterleaveNode::elements(

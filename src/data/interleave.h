@@ -27,6 +27,10 @@ class InterleaveNode : public Transform {
     return names_.get([&] { specs(); });
   }
 
+  // Of what the first dataset says: one that reads files is made of a name.
+  std::optional<int64_t> num_files() const override;
+  const Node* file_names() const override { return &parent(); }
+
   // The dataset that the function makes of element `number`.
   Dataset make(const Tensors& element, int64_t number) const;
   size_t cycle_length() const {
@@ -44,6 +48,7 @@ class InterleaveNode : public Transform {
   bool autotune_;
   mutable std::once_flag once_;
   mutable std::vector<TensorSpec> specs_;
+  mutable bool reads_files_ = false;
   LearntNames names_;
 };
 

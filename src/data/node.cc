@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "data/every_nth.h"
+
 namespace berth::data {
 
 namespace {
@@ -44,8 +46,20 @@ std::unique_ptr<ElementStream> Node::elements(const Pass&) const {
 }
 
 std::unique_ptr<ElementStream> Node::open(const Pass& pass) const {
-  if (rows() == nullptr) return elements(pass);
-  return std::make_unique<RowStream>(rows(), indices(pass));
+  if (rows() != nullptr) {
+    return std::make_unique<RowStream>(rows(),
+                                       data::open<int64_t>(*this, pass));
+  }
+  if (pass.shard.files != this) return elements(pass);
+  return std::make_unique<EveryNth<Tensors>>(elements(pass), pass.shard.tasks,
+                                             pass.shard.index, pass.stop);
+}
+
+template <>
+std::unique_ptr<IndexStream> open(const Node& node, const Pass& pass) {
+  if (pass.shard.files != &node) return node.indices(pass);
+  return std::make_unique<EveryNth<int64_t>>(
+      node.indices(pass), pass.shard.tasks, pass.shard.index, pass.stop);
 }
 
 std::string Node::where() const {

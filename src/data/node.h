@@ -11,6 +11,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -51,6 +52,18 @@ struct PassCounts {
   std::string last_error;  // under mutex
 };
 
+class Node;
+
+// This task's part of a pass that several tasks share (auto_shard.h).
+struct PassShard {
+  int64_t tasks = 1, index = 0;
+  bool by_hint = false;  // shard(SHARD_HINT, SHARD_HINT) takes it
+  // Of what it hands out this task takes every tasks-th, from number `index`
+  // on: the names of files. Null: nothing is taken by file.
+  const Node* files = nullptr;
+  bool operator==(const PassShard&) const = default;
+};
+
 // What all streams of one pass know.
 struct Pass {
   // Asked for when the reader goes away; loops over many elements look at it.
@@ -63,6 +76,7 @@ struct Pass {
   // (ignore_errors).
   bool keep_going = false;
   PassCounts* counts = nullptr;  // outlives the pass; null: nobody asks
+  PassShard shard = {};
 };
 
 // The names of components; null: they have none.
@@ -102,6 +116,14 @@ class Node {
   // The names of its components. May compute the first element.
   virtual NamesRef names() const { return nullptr; }
 
+  // How many files it reads, kUnknown; none: it reads none.
+  virtual std::optional<int64_t> num_files() const { return std::nullopt; }
+  // The node whose elements are the names of the files that datasets are made
+  // of; null: it makes none.
+  virtual const Node* file_names() const { return nullptr; }
+  // Whether it is split by the tasks of a pass (SHARD_HINT).
+  virtual bool takes_hint() const { return false; }
+
   // What it chose and why, in a line; "": nothing but its cardinality.
   virtual std::string explain() const { return {}; }
 
@@ -131,9 +153,7 @@ inline std::unique_ptr<ElementStream> open(const Node& node, const Pass& pass) {
   return node.open(pass);
 }
 template <>
-inline std::unique_ptr<IndexStream> open(const Node& node, const Pass& pass) {
-  return node.indices(pass);
-}
+std::unique_ptr<IndexStream> open(const Node& node, const Pass& pass);
 
 // A node that reads one other.
 class Transform : public Node {

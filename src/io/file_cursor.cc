@@ -67,6 +67,9 @@ FileCursor::FileCursor(const FileNode* node, const data::Pass& pass,
     : node_(node), slack_(slack), stop_(pass.stop) {
   if (const auto& names = node->files().dataset()) {
     names_ = names->node().open(pass);
+  } else if (pass.shard.files == node) {
+    index_ = static_cast<size_t>(pass.shard.index);
+    stride_ = static_cast<size_t>(pass.shard.tasks);
   }
 }
 
@@ -96,8 +99,9 @@ void FileCursor::restore(data::PassReader& r) {
   if (!r.flag()) return;
   const std::string name = r.text();
   const auto offset = static_cast<uint64_t>(r.number(0));
-  if (!names_ && (index_ < 1 || index_ > node_->files().names().size() ||
-                  node_->files().names()[index_ - 1] != name)) {
+  const auto& known = node_->files().names();
+  if (!names_ && (index_ < stride_ || index_ - stride_ >= known.size() ||
+                  known[index_ - stride_] != name)) {
     r.damaged(
         fmt::format("it stands in \"{}\", which is not that file of this "
                     "pipeline",
@@ -130,7 +134,7 @@ void FileCursor::open(const std::string& name) {
 }
 
 std::optional<std::string> FileCursor::next_name() {
-  const size_t index = index_++;
+  const size_t index = std::exchange(index_, index_ + stride_);
   if (!names_) {
     const auto& names = node_->files().names();
     if (index >= names.size()) return std::nullopt;

@@ -32,6 +32,13 @@ class FileNode : public data::Node {
     if (!files_.dataset()) return {};
     return {&files_.dataset()->node()};
   }
+  std::optional<int64_t> num_files() const override {
+    if (files_.dataset()) return files_.dataset()->cardinality();
+    return static_cast<int64_t>(files_.names().size());
+  }
+  const data::Node* file_names() const override {
+    return files_.dataset() ? &files_.dataset()->node() : nullptr;
+  }
   int64_t cardinality() const override {
     return !files_.dataset() && files_.names().empty() ? 0 : data::kUnknown;
   }
@@ -66,8 +73,10 @@ class FileCursor {
   size_t slack_;
   std::stop_token stop_;
   std::unique_ptr<data::ElementStream> names_;  // of a dataset of names
-  size_t index_ = 0;                            // files begun
-  std::string name_;                            // of the open file
+  // Of the names that are known: the next, and from one of this task's to the
+  // next (Pass::shard).
+  size_t index_ = 0, stride_ = 1;
+  std::string name_;  // of the open file
   std::unique_ptr<WindowReader> reader_;
 };
 

@@ -8,6 +8,7 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "device/device_manager.h"
+#include "distribute/distributed_dataset.h"
 #include "distribute/strategy_core.h"
 #include "distribute/task_link.h"
 #include "keras/layer_state.h"
@@ -36,9 +37,12 @@ void join(const std::vector<distribute::PerReplica>& parts, Tensors& element) {
 // Batches of all tasks, of which each has made its part.
 class BatchOfTasks {
  public:
-  BatchOfTasks(std::shared_ptr<distribute::StrategyCore> core, NextBatch mine)
+  // `source`: what the batches are of, whose shapes serve where there is none.
+  BatchOfTasks(std::shared_ptr<distribute::StrategyCore> core, NextBatch mine,
+               std::optional<data::Dataset> source = std::nullopt)
       : core_(std::move(core)),
         mine_(std::move(mine)),
+        source_(std::move(source)),
         last_(std::make_shared<Last>(core_)) {}
 
   bool operator()(Tensors& element) {
@@ -53,6 +57,9 @@ class BatchOfTasks {
         {.channel = "data", .what = "the next batch", .step = link.step()});
     const auto over = std::count(all.begin(), all.end(), -1);
     if (over == static_cast<int64_t>(ranks)) return false;
+    if (part_.empty() && source_) {
+      part_ = distribute::without_examples(*source_).value_or(Tensors());
+    }
     if (part_.empty()) {
       throw errors::InvalidArgument(fmt::format(
           "the dataset of {} has no batch at all, while other tasks have some; "
@@ -99,6 +106,7 @@ class BatchOfTasks {
 
   std::shared_ptr<distribute::StrategyCore> core_;
   NextBatch mine_;
+  std::optional<data::Dataset> source_;
   std::shared_ptr<Last> last_;
   Tensors part_;
   bool ended_ = false;
@@ -154,11 +162,17 @@ std::vector<size_t> order_of(const NamedParts& parts,
 }  // namespace
 
 Batches::Batches(data::Dataset dataset, const LayerState& model,
-                 const char* what, Site site)
-    : cardinality(dataset.cardinality()) {
+                 const char* what, Site site,
+                 const std::shared_ptr<distribute::StrategyCore>& core) {
+  std::optional<data::Dataset> mine;
+  if (core && core->link()) {
+    mine = distribute::dataset_of_task(*core, dataset, what, site);
+  }
+  if (mine) dataset = *mine;
+  cardinality = dataset.cardinality();
   const NamedParts parts{what, model.name, model.input_names,
                          model.output_names, site};
-  begin = [dataset, parts] {
+  begin = [dataset, parts, core = mine ? core : nullptr] {
     auto it = std::make_shared<data::Iterator>(dataset.make_iterator());
     auto next = [it, parts, named = data::Element(), first = true,
                  order = std::vector<size_t>()](Tensors& element) mutable {
@@ -175,7 +189,8 @@ Batches::Batches(data::Dataset dataset, const LayerState& model,
       }
       return true;
     };
-    return Pass{std::move(next), it};
+    if (!core) return Pass{std::move(next), it};
+    return Pass{BatchOfTasks(core, std::move(next), dataset), it};
   };
 }
 

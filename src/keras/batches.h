@@ -30,8 +30,11 @@ struct Batches {
   // Elements whose components have names of the model's inputs are put into
   // order: inputs, targets named like outputs, the rest. Passes throw
   // errors::InvalidArgument, naming `what`, when an input is missing then.
+  // With a strategy of several tasks, each reads the part that the options of
+  // the dataset say (berth/data_options.h), as below.
   Batches(data::Dataset dataset, const LayerState& model, const char* what,
-          Site site);
+          Site site,
+          const std::shared_ptr<distribute::StrategyCore>& core = nullptr);
   // Joins the parts of replicas, on the host. Of several tasks: elements have
   // the examples of all of them, where only this task's are filled in; the
   // strategy is told whose are where, and passes end when all tasks have.

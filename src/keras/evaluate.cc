@@ -106,11 +106,11 @@ Logs Model::evaluate(const data::Dataset& dataset,
                      const EvaluateOptions& options, Site site) {
   training_->check_compiled("evaluate");
   check_positive("evaluate", "steps + 1", options.steps + 1, site);
-  run_tests(*this, *training_,
-            Batches(dataset, base()->state(), "evaluate", site), options.steps,
-            CallbackList(options.callbacks), site);
-  const NamedValues values = training_->results();
   const auto& core = training_->core;
+  run_tests(*this, *training_,
+            Batches(dataset, base()->state(), "evaluate", site, core),
+            options.steps, CallbackList(options.callbacks), site);
+  const NamedValues values = training_->results();
   if (options.verbose > 0 && (core == nullptr || core->is_chief())) {
     std::printf("%s\n", metrics_text(values).c_str());
   }

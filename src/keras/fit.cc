@@ -312,7 +312,7 @@ std::optional<Batches> validation_batches(const Model::Training& t,
   const ValidationData& v = o.validation_data;
   const LayerState& model = t.model.base()->state();
   constexpr const char* kWhat = "fit, validation_data";
-  if (v.dataset) return Batches(*v.dataset, model, kWhat, site);
+  if (v.dataset) return Batches(*v.dataset, model, kWhat, site, t.core);
   if (!v.tensors) return std::nullopt;
   const int64_t size =
       o.validation_batch_size > 0 ? o.validation_batch_size : o.batch_size;
@@ -394,8 +394,10 @@ void split_off(Tensors* components, double share, FitOptions* o,
 History Model::fit(const data::Dataset& dataset, const FitOptions& options,
                    Site site) {
   check_no_tensor_options(options, site);
-  return run_fit(*this, *training_,
-                 Batches(dataset, base()->state(), "fit", site), options, site);
+  return run_fit(
+      *this, *training_,
+      Batches(dataset, base()->state(), "fit", site, training_->core), options,
+      site);
 }
 
 History Model::fit(const distribute::DistributedDataset& dataset,
