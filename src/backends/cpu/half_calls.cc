@@ -109,7 +109,7 @@ void add_half_calls(KernelTable& t) {
   }
   for (const char* op :
        {"MatMul", "MaxPool", "MaxPoolGrad", "AvgPool", "AvgPoolGrad",
-        "FusedBatchNormV3", "FusedBatchNormGradV3", "Sum", "Mean", "Max",
+        "FusedBatchNormV3", "FusedBatchNormGradV3", "Sum", "Mean", "Max", "Min",
         "SumLike", "BiasAddGrad"}) {
     t.prepared(op, kHalfTypes, &prepare_half_call, "in float32");
   }

@@ -14,6 +14,7 @@ const KernelTable& kernels() {
     add_conv(t);
     add_pool(t);
     add_reduce(t);
+    add_folds(t);
     add_norm(t);
     add_layer_norm(t);
     add_lstm(t);
@@ -22,6 +23,7 @@ const KernelTable& kernels() {
     add_random(t);
     add_gather(t);
     add_linalg(t);
+    add_sort(t);
     add_expressions(t);
     add_half(t);  // after the kernels that it goes through
     return t;

@@ -30,6 +30,7 @@ void add_matmul(KernelTable& t);
 void add_conv(KernelTable& t);
 void add_pool(KernelTable& t);
 void add_reduce(KernelTable& t);
+void add_folds(KernelTable& t);
 void add_norm(KernelTable& t);
 void add_layer_norm(KernelTable& t);
 void add_lstm(KernelTable& t);
@@ -39,6 +40,7 @@ void add_random(KernelTable& t);
 void add_half(KernelTable& t);
 void add_gather(KernelTable& t);
 void add_linalg(KernelTable& t);
+void add_sort(KernelTable& t);
 
 inline constexpr DTypeSet kFloat32 = dtype_bit(float32);
 

@@ -248,9 +248,8 @@ Cases reduce_cases() {
     }
   }
   for (const auto& [shape, axis] : reductions) {
-    const bool last = !axis.empty() && axis.back() == shape.rank() - 1 &&
-                      shape != Shape{3, 4, 5} && shape != Shape{1, 5, 1};
-    cases.push_back({"Max", {{shape}}, {{"axis", axis}}, 0, last});
+    const bool scattered = shape == Shape{3, 4, 5};
+    cases.push_back({"Max", {{shape}}, {{"axis", axis}}, 0, !scattered});
   }
   cases.push_back({"Max", {{{3}, float32, {1, NAN, 2}}}, {{"axis", Ints{0}}}});
   for (const char* op : {"Sum", "Mean", "Max"}) {

@@ -1,4 +1,4 @@
-// Sums, means and maxima over axes.
+// Sums and means of float32 over axes.
 //
 // Parts are cut by (shape, slices); their partial results are combined along
 // the fixed binary tree over part numbers.
@@ -9,6 +9,7 @@
 #include "backends/cpu/dnnl_math.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops.h"
+#include "backends/cpu/reduce_pattern.h"
 #include "op/reduce_axes.h"
 
 namespace berth::cpu {
@@ -17,45 +18,7 @@ namespace {
 
 constexpr int kMaxParts = ThreadPool::kMaxChunks;
 using Flags = std::array<bool, kMaxRank>;
-
-// How kept and reduced axes lie in the input. Kept axes count even where they
-// have one element, so that a part of the input, cut along a kept axis, is
-// summed in the order of the whole.
-struct Pattern {
-  enum class Kind {
-    kNone,   // nothing is reduced
-    kAll,    // [cols] -> []
-    kInner,  // [rows, cols] -> [rows]
-    kOuter,  // [rows, cols] -> [cols]
-    kMiddle  // [outer, rows, cols] -> [outer, cols]
-  };
-  Kind kind = Kind::kNone;
-  int64_t outer = 1, rows = 1, cols = 1;
-  int64_t size() const { return outer * rows * cols; }
-};
 using Kind = Pattern::Kind;
-
-// Returns false when the axes alternate more often.
-bool find_pattern(const Shape& full, const Flags& reduced, Pattern* p) {
-  // Runs of axes: kept, reduced, kept.
-  int64_t runs[3] = {1, 1, 1};
-  bool any[3] = {};
-  int run = 0;
-  for (int i = 0; i < full.rank(); ++i) {
-    if (reduced[i] && full[i] == 1) continue;
-    if (reduced[i] == (run % 2 == 0) && ++run == 3) return false;
-    runs[run] *= full[i];
-    any[run] = true;
-  }
-  if (run == 0) {
-    *p = {Kind::kNone, 1, 1, runs[0]};
-  } else if (run == 1) {
-    *p = {any[0] ? Kind::kInner : Kind::kAll, 1, runs[0], runs[1]};
-  } else {
-    *p = {any[0] ? Kind::kMiddle : Kind::kOuter, runs[0], runs[1], runs[2]};
-  }
-  return true;
-}
 
 class SumKernel : public Prepared {
  public:
@@ -207,54 +170,11 @@ std::unique_ptr<Prepared> sum_to_output(const PrepareArgs& args) {
   return sum_over(args, reduced, false);
 }
 
-class MaxKernel : public Prepared {
- public:
-  MaxKernel(const Pattern& pattern, int slices)
-      : rows_(pattern.rows),
-        cols_(pattern.cols),
-        parts_(cut_parts(rows_ == 1 ? cols_ : rows_, rows_ * cols_, slices)) {}
-
-  void run(const KernelCall& c) const override {
-    const float* x = c.in[0].as<float>();
-    float* y = c.out[0].as<float>();
-    float tops[kMaxParts];
-    const int64_t items = rows_ == 1 ? cols_ : rows_;
-    run_parts(c, parts_, rows_ * cols_, [&](int part) {
-      const int64_t from = part_begin(items, parts_, part);
-      const int64_t to = part_begin(items, parts_, part + 1);
-      if (rows_ == 1) {
-        tops[part] = loops().max(x + from, to - from);
-      } else {
-        for (int64_t r = from; r < to; ++r) {
-          y[r] = loops().max(x + r * cols_, cols_);
-        }
-      }
-    });
-    if (rows_ == 1) *y = loops().max(tops, parts_);
-  }
-
- private:
-  const int64_t rows_, cols_;
-  const int parts_;
-};
-
-std::unique_ptr<Prepared> max(const PrepareArgs& args) {
-  const Shape& full = *args.in[0].shape;
-  const Flags reduced = reduced_axes(*args.op, args.attrs, full.rank());
-  Pattern p;
-  if (full.num_elements() == 0 || !find_pattern(full, reduced, &p) ||
-      (p.kind != Kind::kAll && p.kind != Kind::kInner)) {
-    return nullptr;
-  }
-  return std::make_unique<MaxKernel>(p, args.slices);
-}
-
 }  // namespace
 
 void add_reduce(KernelTable& t) {
   t.prepared("Sum", kFloat32, &reduce<false>, "loops");
   t.prepared("Mean", kFloat32, &reduce<true>, "loops");
-  t.prepared("Max", kFloat32, &max, "loops");
   t.prepared("BiasAddGrad", kFloat32, &sum_to_output, "loops");
   t.prepared("SumLike", kFloat32, &sum_to_output, "loops");
 }

@@ -1,0 +1,186 @@
+// Functions, reductions and orders against the C library in extended
+// precision and the reference kernels.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/function_loops.h"
+#include "backends/cpu/kernel_check.h"
+
+namespace berth::cpu {
+
+namespace v1 {
+const FunctionLoops& function_table();
+}
+#if defined(__x86_64__)
+namespace v3 {
+const FunctionLoops& function_table();
+}
+namespace v4 {
+const FunctionLoops& function_table();
+}
+#endif
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+constexpr float kNanF = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfF = std::numeric_limits<float>::infinity();
+
+const FunctionLoops& functions_of(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kV4) return v4::function_table();
+  if (isa == Isa::kV3) return v3::function_table();
+#endif
+  (void)isa;
+  return v1::function_table();
+}
+
+// Distance in units in the last place of `want`.
+double ulps(float got, long double want) {
+  const auto near = static_cast<float>(want);
+  if (std::isnan(near)) return std::isnan(got) ? 0 : 1e9;
+  if (std::isinf(near) || std::isinf(got)) return got == near ? 0 : 1e9;
+  const float next = std::nextafter(std::fabs(near), kInfF);
+  const long double ulp = static_cast<long double>(next) - std::fabs(near);
+  return static_cast<double>(std::fabs(got - want) / ulp);
+}
+
+std::vector<float> angles() {
+  std::vector<float> x = noise(20000, 1, -10, 10);
+  for (const float v : noise(5000, 2, -1e6f, 1e6f)) x.push_back(v);
+  for (const float v : noise(1000, 3, -1, 1)) x.push_back(v * 3e38f);
+  // The floats nearest to multiples of a quarter turn.
+  for (int k = 0; k < 5000; ++k) {
+    x.push_back(static_cast<float>(k * 1.57079632679489661923L));
+  }
+  for (const float v : {0.0f, -0.0f, 1e-30f, 1e-45f, 1048576.0f, 1048577.0f,
+                        kInfF, -kInfF, kNanF}) {
+    x.push_back(v);
+  }
+  return x;
+}
+
+TEST(Functions, SineAndCosineAreNearForEveryArgument) {
+  const std::vector<float> x = angles();
+  const auto n = static_cast<int64_t>(x.size());
+  for (const Loops* l : all_loops()) {
+    SCOPED_TRACE(static_cast<int>(l->isa));
+    const FunctionLoops& f = functions_of(l->isa);
+    std::vector<float> s(x.size()), c(x.size());
+    f.sin(x.data(), s.data(), n);
+    f.cos(x.data(), c.data(), n);
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_LE(ulps(s[i], sinl(x[i])), 1.5) << "sin " << x[i];
+      ASSERT_LE(ulps(c[i], cosl(x[i])), 1.5) << "cos " << x[i];
+    }
+    EXPECT_TRUE(std::signbit(s[x.size() - 8]));  // of -0
+  }
+}
+
+TEST(Folds, EqualTheReferenceOverEveryAxis) {
+  const std::vector<std::pair<Shape, Ints>> forms = {
+      {{100}, {0}},     {{70000}, {0}},      {{64, 10}, {0}},
+      {{64, 10}, {1}},  {{70, 600}, {0}},    {{70, 600}, {1}},
+      {{9, 9000}, {0}}, {{9, 9000}, {1}},    {{5, 9, 70}, {1}},
+      {{3, 4}, {}},     {{1, 5, 1}, {0, 2}}, {{7, 1}, {0}}};
+  for (const auto& [shape, axis] : forms) {
+    for (const DType type : {float32, int32, int64}) {
+      for (const char* op : {"Max", "Min", "Prod", "Sum"}) {
+        check({op, {{shape, type}}, {{"axis", axis}}, 1e-4});
+      }
+    }
+    for (const char* op : {"All", "Any"}) {
+      check({op, {{shape, bool_}}, {{"axis", axis}}});
+    }
+  }
+}
+
+TEST(Folds, NanWinsWhereverItStands) {
+  for (int64_t at : {0, 1, 63, 64, 129}) {
+    std::vector<float> x = noise(260, 6);
+    x[static_cast<size_t>(at)] = kNanF;
+    for (const char* op : {"Max", "Min"}) {
+      check({op, {{{260}, float32, x}}, {{"axis", Ints{0}}}, 0});
+      check({op, {{{2, 130}, float32, x}}, {{"axis", Ints{0}}}, 0});
+      check({op, {{{2, 130}, float32, x}}, {{"axis", Ints{1}}}, 0});
+    }
+  }
+}
+
+TEST(Folds, PlacesOfExtremesAreTheFirstOnes) {
+  std::vector<float> x = noise(3 * 50 * 600, 10, 0, 30);
+  for (float& v : x) v = std::floor(v);
+  for (size_t i = 0; i < x.size(); i += 7001) x[i] = kNanF;
+  for (const char* op : {"ArgMax", "ArgMin"}) {
+    for (const int64_t axis : {0, 1, 2}) {
+      for (const DType out : {int32, int64}) {
+        const std::vector<Attrs::Pair> attrs = {{"axis", axis},
+                                                {"output_type", out}};
+        check({op, {{{3, 50, 600}, float32, x}}, attrs});
+        check({op, {{{3, 50, 600}, int32, noise(90000, 11, 0, 9)}}, attrs});
+        check({op, {{{3, 50, 600}, int64, noise(90000, 12, 0, 9)}}, attrs});
+      }
+    }
+  }
+}
+
+TEST(Folds, AProductMayOverflowOnItsWay) {
+  std::vector<float> x(40000, 1.0f);
+  x[0] = x[1] = 1e30f;
+  x[39998] = x[39999] = 1e-30f;
+  check({"Prod", {{{40000}, float32, x}}, {{"axis", Ints{0}}}});
+}
+
+// Whole numbers, so that many are equal, and what has an order of its own.
+std::vector<float> orders(int64_t n, float range) {
+  std::vector<float> x = noise(n, 7, -range, range);
+  for (float& v : x) v = std::floor(v);
+  for (size_t i = 0; i < x.size(); i += 37) {
+    const float special[] = {kNanF, -kNanF, kInfF, -kInfF, 0.0f, -0.0f};
+    x[i] = special[i % 6];
+  }
+  return x;
+}
+
+TEST(Sort, EqualsTheReferenceForShortAndLongRows) {
+  for (const Shape& shape : {Shape{1}, Shape{7, 9}, Shape{2, 1499},
+                             Shape{3, 1500}, Shape{20000}, Shape{2, 0}}) {
+    const int64_t n = shape.num_elements();
+    for (const float range : {3.0f, 2e6f}) {
+      for (const bool down : {false, true}) {
+        check({"ArgSort",
+               {{shape, float32,
+                 n > 0 ? orders(n, range) : std::vector<float>{}}},
+               {{"descending", down}}});
+        check({"ArgSort",
+               {{shape, int32, noise(n, 8, -range, range)}},
+               {{"descending", down}}});
+        check({"ArgSort",
+               {{shape, int64, noise(n, 9, -1e15f, 1e15f)}},
+               {{"descending", down}}});
+      }
+    }
+  }
+}
+
+TEST(Sort, TopKEqualsTheReferenceWhateverTheOrder) {
+  for (const int64_t k : {0, 1, 10, 300, 2500, 5000, 10000}) {
+    std::vector<float> x = orders(10000, 1000);
+    for (int order = 0; order < 3; ++order) {
+      if (order > 0) {
+        for (size_t i = 0; i < x.size(); ++i) {
+          x[i] = static_cast<float>(order == 1 ? i : x.size() - i);
+        }
+      }
+      check({"TopKV2", {{{10000}, float32, x}}, {{"k", k}}, 0});
+      if (order == 0) continue;  // NaN is no whole number
+      check({"TopKV2", {{{1, 10000}, int64, x}}, {{"k", k}}, 0});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth::cpu

@@ -1,0 +1,45 @@
+// FunctionLoops: sine, cosine and reductions of any number type, compiled once
+// per instruction set. Serial, raw pointers, nothing is allocated. Thread-safe.
+
+#ifndef BERTH_BACKENDS_CPU_FUNCTION_LOOPS_H_
+#define BERTH_BACKENDS_CPU_FUNCTION_LOOPS_H_
+
+#include <cstdint>
+
+namespace berth::cpu {
+
+enum class Fold { kMax, kMin, kSum, kProd, kCount };
+
+// One reduction of one number type. NaN wins in kMax and kMin; whole numbers
+// wrap around; float32 is multiplied in double.
+struct FoldLoops {
+  // y[rows] from x[rows, cols]
+  void (*inner)(const void* x, void* y, int64_t rows, int64_t cols);
+  // y[cols] from x[rows, cols] with row stride ld; rows > 0
+  void (*outer)(const void* x, void* y, int64_t rows, int64_t cols, int64_t ld);
+};
+
+// Places of the largest or the smallest elements as int32 or, if wide, int64:
+// the first of equal ones, the first NaN if there is one.
+struct ArgLoops {
+  // y[rows] of x[rows, cols]
+  void (*inner)(const void* x, void* y, bool wide, int64_t rows, int64_t cols);
+  // y[cols] of x[rows, cols]
+  void (*outer)(const void* x, void* y, bool wide, int64_t rows, int64_t cols);
+};
+
+struct FunctionLoops {
+  void (*sin)(const float* x, float* y, int64_t n);
+  void (*cos)(const float* x, float* y, int64_t n);
+
+  static constexpr int kTypes = 5;  // float32, float64, int32, int64, uint8
+  FoldLoops fold[static_cast<int>(Fold::kCount)][kTypes];
+  ArgLoops arg[2][kTypes];  // kMax, kMin
+};
+
+// Returns the loops compiled for the instruction set of loops().
+const FunctionLoops& function_loops();
+
+}  // namespace berth::cpu
+
+#endif  // BERTH_BACKENDS_CPU_FUNCTION_LOOPS_H_
