@@ -1,6 +1,5 @@
 # `cmake --install`, `find_package(berth)` and `pkg-config berth`. What was not built, such as the
 # command line after ./dev train, is left out.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 target_compile_features(berth INTERFACE cxx_std_20)
 install(TARGETS berth EXPORT berthTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -50,7 +50,10 @@ std::unique_ptr<ElementStream> Node::open(const Pass& pass) const {
     return std::make_unique<RowStream>(rows(),
                                        data::open<int64_t>(*this, pass));
   }
-  if (pass.shard.files != this) return elements(pass);
+  // Readers of files skip those of other tasks themselves.
+  if (pass.shard.files != this || num_files().has_value()) {
+    return elements(pass);
+  }
   return std::make_unique<EveryNth<Tensors>>(elements(pass), pass.shard.tasks,
                                              pass.shard.index, pass.stop);
 }

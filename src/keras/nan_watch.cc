@@ -94,9 +94,10 @@ void NaNWatch::after_epoch(double loss, const Where& last) {
 
 void NaNWatch::tell(double loss, const std::string& where,
                     const std::string& origin) {
-  const std::string what =
-      fmt::format("fit: the loss is {} {}{}{}", loss, where,
-                  where_text(nullptr, site_), origin);
+  // A NaN's sign says nothing.
+  const std::string what = fmt::format(
+      "fit: the loss is {} {}{}{}", std::isnan(loss) ? std::fabs(loss) : loss,
+      where, where_text(nullptr, site_), origin);
   before_.clear();
   if (policy_ == OnNaN::kRaise) throw errors::InvalidArgument(what);
   const bool stops = policy_ == OnNaN::kStop;

@@ -26,7 +26,7 @@ TEST(Dtypes, ConstantsComeBackInTheirOwnType) {
 TEST(Dtypes, PrintTheirNumbers) {
   EXPECT_NE(constant({C64{1, -2.5f}}).str().find("complex64"),
             std::string::npos);
-  EXPECT_NE(constant({C64{1, -2.5f}}).str().find("[1-2.5j]"),
+  EXPECT_NE(constant({C64{1, -2.5f}}).str().find("[1.-2.5j]"),
             std::string::npos);
   EXPECT_NE(constant(int8_t{65}).str().find("dtype=int8"), std::string::npos);
   EXPECT_NE(constant(int8_t{65}).str().find(", 65)"), std::string::npos);
@@ -91,7 +91,7 @@ TEST(Strings, LiveInTensors) {
   const std::vector<std::string> values = {"1", "2", "3", "4"};
   const Tensor m = constant(values, {2, 2});
   EXPECT_EQ(reshape(m, {4}).to_vector<std::string>(), values);
-  EXPECT_NE(m.str().find("[[\"1\", \"2\"], [\"3\", \"4\"]]"),
+  EXPECT_NE(m.str().find("[[\"1\", \"2\"],\n [\"3\", \"4\"]]"),
             std::string::npos);
 }
 

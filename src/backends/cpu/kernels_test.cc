@@ -268,6 +268,28 @@ Cases reduce_cases() {
   return cases;
 }
 
+// fold_kernels_test.cc has more of these.
+Cases fold_cases() {
+  Cases cases;
+  for (const char* op : {"Min", "Prod"}) {
+    cases.push_back({op, {{{64, 10}}}, {{"axis", Ints{1}}}, 1e-5});
+  }
+  for (const char* op : {"All", "Any"}) {
+    cases.push_back({op, {{{64, 10}, bool_}}, {{"axis", Ints{1}}}});
+  }
+  for (const char* op : {"ArgMax", "ArgMin"}) {
+    cases.push_back({op,
+                     {{{64, 10}}},
+                     {{"axis", int64_t{1}}, {"output_type", DType(int64)}}});
+  }
+  cases.push_back({"TopKV2", {{{64, 10}}}, {{"k", int64_t{3}}}});
+  cases.push_back({"ArgSort", {{{64, 10}}}});
+  for (const char* op : {"Sin", "Cos"}) {
+    cases.push_back({op, {{{64, 10}}}, {}, 1e-6});
+  }
+  return cases;
+}
+
 Cases norm_cases() {
   Cases cases;
   for (const Shape& x : {Shape{16, 7}, Shape{8, 28, 28, 32}, Shape{1, 5},
@@ -522,6 +544,7 @@ const std::vector<std::pair<const char*, Family>> kFamilies = {
     {"Conv", &conv_cases},
     {"Pool", &pool_cases},
     {"Reduce", &reduce_cases},
+    {"Fold", &fold_cases},
     {"Norm", &norm_cases},
     {"LayerNorm", &layer_norm_cases},
     {"Training", &training_cases},

@@ -54,7 +54,7 @@ TEST(WhatIf, MovingAnOpSaysWhatItCostsAndWhy) {
   const WhatIf w = ask(p, a, "move net/c to GPU:0");
   EXPECT_EQ(w.before, 46);
   EXPECT_EQ(w.after, 66);
-  EXPECT_TRUE(has(w, "1000 bytes of net/c now go to GPU:1 (6 us)"));
+  EXPECT_TRUE(has(w, "1000 B of net/c now go to GPU:1 (6 us)"));
   EXPECT_TRUE(has(w, "GPU:0 computes 20 us more"));
   EXPECT_TRUE(w.violations.empty());
   // With c on GPU:0, d is best there: b goes away or not, 46 or 60.

@@ -37,7 +37,8 @@ BERTH_INLINE float turned_sine(float x) {
   const int32_t quarter = static_cast<int32_t>(turns) + kQuarter;
   const float z = r * r;
   float s = mul_add(z, -1.9515295891e-4f, 8.3321608736e-3f);
-  s = mul_add(mul_add(s, z, -1.6666654611e-1f) * z, r, r);
+  // "+ 0" keeps the sign of an angle of -0.
+  s = mul_add(mul_add(mul_add(s, z, -1.6666654611e-1f), z, 0.0f), r, r);
   float c = mul_add(z, 2.443315711809948e-5f, -1.388731625493765e-3f);
   c = mul_add(c, z, 4.166664568298827e-2f) * z;
   c = mul_add(mul_add(c, 1.0f, -0.5f), z, 1.0f);
