@@ -1,4 +1,4 @@
-# The headers of src/ with which users register ops and backends are installed as berth/ROOM/*.h,
+# The headers of src/ with which users register ops and backends are installed as berth/MODULE/*.h,
 # behind berth/custom_op.h and berth/backend.h. They are the same files but for their #include
 # lines. A plug-in is opened only by the library whose headers it was built with: their hash is the
 # build id of both.

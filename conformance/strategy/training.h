@@ -39,7 +39,7 @@ const Trained& on_one_device(const Row& row);
 // The values of these variables.
 Values values_of(const std::vector<Variable>& variables);
 
-// "" when equal: to the bit, or each element within `tolerance` times the
+// "" when equal: bit for bit, or each element within `tolerance` times the
 // largest of its tensor.
 std::string difference(const Values& got, const Values& want, double tolerance);
 inline constexpr double kBits = 0;

@@ -77,8 +77,8 @@ void set_memory_growth(const PhysicalDevice& device, bool enable,
                        Site site = Site::here());
 bool get_memory_growth(const PhysicalDevice& device);
 
-// One logical device. Of a CPU: a set of cores; parts that name none cut what
-// is left evenly. Of a GPU: a memory limit, which is required.
+// One logical device. For a CPU: a set of cores; parts that name none split
+// what is left evenly. For a GPU: a memory limit, which is required.
 struct LogicalDeviceConfiguration {
   std::string cores;            // "4-7"
   int workers = 0;              // 0: one per core

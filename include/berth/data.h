@@ -70,7 +70,7 @@ struct MapOptions {
   bool vectorized = false;
 };
 struct MapRowsOptions {
-  // Of the row's random numbers. None: from random::set_seed().
+  // Seed of the row's random numbers. None: from random::set_seed().
   std::optional<uint64_t> seed = std::nullopt;
 };
 struct IgnoreErrorsOptions {
@@ -188,7 +188,7 @@ class Iterator {
   // Throws errors::FailedPrecondition after an error of next().
   IteratorState save();
   // Goes to where the pass of an equal dataset stood, in this process or
-  // another: what next() returns from here on is equal to the bit, later
+  // another: what next() returns from here on is the same bit for bit, later
   // iterations of the dataset included. What a generator knows is its own: it
   // starts again and its first elements are left out. Throws
   // errors::InvalidArgument when the state is that of other transforms,

@@ -23,13 +23,13 @@ namespace berth::data {
 
 enum class AutoShardPolicy : int8_t {
   // Every task reads everything as it is: for a dataset that differs by task
-  // already. Of each of its batches it takes an equal part per step.
+  // already. It takes an equal part of each of its batches per step.
   kOff = -1,
   // kFile where the dataset reads at least as many files as there are tasks,
   // else kData.
   kAuto = 0,
   // Every task reads files of its own: number i, i + tasks, ... of their list.
-  // Of each batch it takes an equal part per step, so that a step has as many
+  // It takes an equal part of each batch per step, so that a step has as many
   // examples as a batch. Throws errors::InvalidArgument where that cannot be.
   kFile = 1,
   // Every task reads everything and takes its rows of each batch. Batches, and
@@ -50,8 +50,8 @@ struct Options {
   DistributeOptions experimental_distribute = {};
 };
 
-// The dataset, of which the strategy is told this. Of several in one chain the
-// last holds.
+// The dataset, of which the strategy is told this. Among several in one chain
+// the last holds.
 Dataset with_options(const Dataset& dataset, const Options& options,
                      Site site = Site::here());
 // For Dataset::apply(): dataset.apply(data::with_options(options)).

@@ -1,6 +1,6 @@
 // Rows: one element of a dataset as plain memory, for functions in plain C++.
 //
-// Dataset::map_rows() calls a function with the bytes of one element and room
+// Dataset::map_rows() calls a function with the bytes of one element and space
 // for the components it fills. Views: they end with the call. One thread; the
 // function may be called by several at once.
 

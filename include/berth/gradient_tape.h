@@ -92,7 +92,7 @@ class GradientTape {
     return gradient(target, std::vector<Source>(sources.begin(), sources.end()),
                     options, site);
   }
-  // Of the sum of several targets.
+  // The gradient of the sum of several targets.
   Tensors gradient(const Tensors& targets, const std::vector<Source>& sources,
                    const GradientOptions& options = {},
                    Site site = Site::here());

@@ -59,7 +59,7 @@ struct MultiWorkerMirroredStrategy : Strategy {
   // Calls `fit`; when the cluster fails meanwhile (a task died, was cut off, or
   // failed), waits until all tasks are back and calls it again, at most
   // `most_restarts` times. With a callback BackupAndRestore made in `fit`, all
-  // go on from the last backup that all have, to the bit; a failure before the
+  // go on bit for bit from the last backup that all have; a failure before the
   // first one leaves weights that cannot be used. Throws what `fit` throws
   // otherwise, and errors::DeadlineExceeded naming who is missing.
   void wait_and_restore(const std::function<void()>& fit,

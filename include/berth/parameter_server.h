@@ -92,7 +92,7 @@ struct ParameterServerOptions {
   // server before what it had is put on it again.
   double worker_timeout_seconds = 3600;
   double join_timeout_seconds = 3600;
-  // Of one function on a worker.
+  // The result of one function on a worker.
   double closure_timeout_seconds = 600;
   // schedule() waits while so many are not done.
   int64_t queue_length = 262144;

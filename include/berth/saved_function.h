@@ -49,7 +49,8 @@ class ConcreteFunction {
   const std::string& name() const;
   const std::vector<TensorSpec>& input_specs() const;
   const std::vector<TensorSpec>& output_specs() const;
-  // Of a loaded one; one that was traced here has variables of the program.
+  // Variables of a loaded one; one that was traced here has variables of the
+  // program.
   const std::vector<Variable>& variables() const;
   // The graph as traced.
   std::string text() const;

@@ -42,7 +42,7 @@ struct ObjectState {
 
 struct NamedVariable {
   // Differs from the others' of its object, and is the same in every process.
-  // Of a slot: "{}/momentum", where {} becomes the name of `slot_of`.
+  // For a slot: "{}/momentum", where {} becomes the name of `slot_of`.
   std::string name;
   Variable variable;
   Variable slot_of = {};  // of an optimizer: what it belongs to
@@ -221,7 +221,8 @@ class Checkpoint {
 
 struct CheckpointManagerOptions {
   int max_to_keep = 5;  // older ones are deleted; 0: all stay
-  // Of those that would be deleted, one per so many hours stays; 0: none.
+  // Keeps one checkpoint per so many hours of those that would be deleted; 0:
+  // none.
   double keep_checkpoint_every_n_hours = 0;
   std::string checkpoint_name = "ckpt";
   // Numbers the checkpoints, instead of the count of saves: an integer scalar.

@@ -24,7 +24,7 @@ namespace berth {
 // reduction and one set of devices are packed in buckets of `pack_bytes`, in
 // the order in which their pieces appear. `timeout_seconds`: what a step may
 // take, for libraries; 0: no limit. Throws errors::InvalidArgument for an
-// algorithm that there is not.
+// algorithm that does not exist.
 void lower_collectives(Graph& graph, double timeout_seconds = 0);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Four simulated GPUs for tests of this room.
+// Four simulated GPUs for tests of this module.
 
 #ifndef BERTH_COLLECTIVE_SIM_TESTING_H_
 #define BERTH_COLLECTIVE_SIM_TESTING_H_

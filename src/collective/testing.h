@@ -1,4 +1,4 @@
-// Steps of replicas written by hand, for the tests of this room and benches.
+// Steps of replicas written by hand, for the tests of this module and benches.
 
 #ifndef BERTH_COLLECTIVE_TESTING_H_
 #define BERTH_COLLECTIVE_TESTING_H_

@@ -50,7 +50,7 @@ class CollectStream : public ElementStream {
   const CollectNode& node_;
   std::unique_ptr<ElementStream> source_;  // null at its end
   std::vector<Tensors> elements_;          // storage is used again
-  size_t count_ = 0;                       // of the batch at hand
+  size_t count_ = 0;                       // of the current batch
   int64_t first_ = 0;                      // number of the batch's first
 };
 

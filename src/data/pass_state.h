@@ -53,7 +53,7 @@ class PassWriter {
   void put(int value) { put(int64_t{value}); }
   void put(int64_t value);
   void put(uint64_t value) { put(static_cast<int64_t>(value)); }
-  void put(double value);  // to the bit
+  void put(double value);  // bit for bit
   void put(std::string_view bytes);
   void put(const char* text) { put(std::string_view(text)); }
   // Tensors are kept, not copied, unless they are text or lie on a device.

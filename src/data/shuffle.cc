@@ -8,7 +8,7 @@ namespace berth::data {
 
 namespace {
 
-// Marks the words of this room among those of other users of a seed.
+// Marks the words of this module among those of other users of a seed.
 constexpr uint32_t kShuffleOp = 0x5F0FF1E5u;
 
 // Uniform whole numbers of one pass.

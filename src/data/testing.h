@@ -1,4 +1,4 @@
-// What the tests of this room share.
+// What the tests of this module share.
 
 #ifndef BERTH_DATA_TESTING_H_
 #define BERTH_DATA_TESTING_H_

@@ -194,7 +194,7 @@ class RebatchStream : public ElementStream {
  private:
   const RebatchNode& node_;
   std::unique_ptr<ElementStream> source_;  // null at its end
-  std::vector<Tensors> rows_;              // of the batch at hand
+  std::vector<Tensors> rows_;              // of the current batch
   int64_t number_ = 0;                     // of the batch
   int64_t first_ = 0;                      // number of its first row
 };

@@ -3,7 +3,7 @@
 // Each folder of src/backends exports `void register_<name>(BackendRegistry&)`
 // in namespace berth; a generated file calls them all at the first device
 // query. A folder with a CMakeLists.txt of its own is a plug-in instead, which
-// is opened then (device/plugin.h). No room includes a backend.
+// is opened then (device/plugin.h). No module includes a backend.
 
 #ifndef BERTH_DEVICE_BACKEND_REGISTRY_H_
 #define BERTH_DEVICE_BACKEND_REGISTRY_H_

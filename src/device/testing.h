@@ -1,5 +1,5 @@
-// What the tests of this room share: a host device whose streams are played by
-// the test.
+// What the tests of this module share: a host device whose streams are played
+// by the test.
 
 #ifndef BERTH_DEVICE_TESTING_H_
 #define BERTH_DEVICE_TESTING_H_

@@ -56,7 +56,7 @@ SplitPlaces places_of(const SplitPlan& plan, int64_t batch);
 
 // The device of `devices` that a request means: by number, the first without
 // one. A request for a CPU stays as it is where the devices are not CPUs.
-// Throws errors::InvalidArgument for a number that there is not.
+// Throws errors::InvalidArgument for a number that is out of range.
 DeviceId device_for(DeviceId request, const std::vector<DeviceId>& devices,
                     const Node& node);
 

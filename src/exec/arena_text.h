@@ -1,5 +1,5 @@
 // What an arena is for, as text for the error of a device without memory.
-// Pure; internal to the room.
+// Pure; internal to the module.
 
 #ifndef BERTH_EXEC_ARENA_TEXT_H_
 #define BERTH_EXEC_ARENA_TEXT_H_

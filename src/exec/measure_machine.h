@@ -1,4 +1,4 @@
-// What measuring rates, links and ops share. Internal to the room.
+// What measuring rates, links and ops share. Internal to the module.
 
 #ifndef BERTH_EXEC_MEASURE_MACHINE_H_
 #define BERTH_EXEC_MEASURE_MACHINE_H_

@@ -134,7 +134,7 @@ class Run {
     s = {Kind::kTile, tile, row};
   }
 
-  // Elements until output 0 stands at the begin of a cache line.
+  // Elements until output 0 stands at the start of a cache line.
   int64_t first_block() const {
     if (!stream_) return kBlock;
     const auto address = reinterpret_cast<uintptr_t>(out_[0].data);

@@ -85,7 +85,7 @@ class FunctionCore::Impl {
     double trace_seconds = 0;
     TracedRandomIds::Ids random_ids;
   };
-  // Of a signature that there is not, or not yet.
+  // No signature, or none yet.
   struct Earlier {
     TracedRandomIds::Ids random_ids;
     GraphCallable::RunCounts counts;

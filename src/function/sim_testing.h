@@ -1,4 +1,4 @@
-// Two simulated GPUs for tests of this room. Tests only.
+// Two simulated GPUs for tests of this module. Tests only.
 
 #ifndef BERTH_FUNCTION_SIM_TESTING_H_
 #define BERTH_FUNCTION_SIM_TESTING_H_

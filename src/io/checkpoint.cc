@@ -48,7 +48,7 @@ void stand_back() {
 }
 
 // Those that replicas have on their own count one by one, so that they come
-// back to the bit.
+// back bit for bit.
 void add_parts(const std::string& name, const Variable& v,
                std::vector<io::TensorToWrite>* list) {
   const auto& parts = variable_state(v.handle()).parts;

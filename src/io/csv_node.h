@@ -1,4 +1,4 @@
-// CsvNode: the rows of CSV files as elements. Internal to the room.
+// CsvNode: the rows of CSV files as elements. Internal to the module.
 
 #ifndef BERTH_IO_CSV_NODE_H_
 #define BERTH_IO_CSV_NODE_H_

@@ -1,4 +1,4 @@
-// What the data sets of images share. Internal to the room; pure.
+// What the data sets of images share. Internal to the module; pure.
 
 #ifndef BERTH_KERAS_IMAGE_DATA_H_
 #define BERTH_KERAS_IMAGE_DATA_H_

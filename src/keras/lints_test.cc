@@ -1,4 +1,4 @@
-// Lints of the room: layers that are thrown away, copies that drift apart.
+// Lints of the module: layers that are thrown away, copies that drift apart.
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 
 namespace berth::keras {
 
-// Throws errors::InvalidArgument for a name that there is not.
+// Throws errors::InvalidArgument for a name that does not exist.
 Metric metric_by_name(const std::string& name);
 
 // `given`, or `usual` where it is empty.

@@ -18,7 +18,7 @@ namespace berth::keras {
 
 class NaNWatch {
  public:
-  // Steps at the begin whose weights are kept, of models up to so many bytes.
+  // First steps whose weights are kept, of models up to so many bytes.
   static constexpr int64_t kFirstSteps = 4;
   static constexpr int64_t kMostBytes = 64 << 20;
   // How far above the first loss others make it suspicious.

@@ -18,7 +18,7 @@ bool nan_says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// With accelerators the loss of a step is not at hand; that of the epoch is.
+// With accelerators the loss is read at the end of the epoch.
 bool losses_are_at_hand() {
   return config::list_logical_devices("GPU").empty();
 }

@@ -163,7 +163,7 @@ TEST(StrategyFit, ThreeCoreSetsEqualOneDevice) {
 TEST(StrategyFit, TwoSimulatedGpusEqualOne) {
   IN_A_FRESH_PROCESS(equal_one_device(gpus(2)));
 }
-// A label that there is not fails a step on the last core set. Its error is
+// A label that is out of range fails a step on the last core set. Its error is
 // told once; other models train on.
 void a_bad_label_is_told_once() {
   const MirroredStrategy strategy({.devices = cpus(2)});

@@ -1,4 +1,4 @@
-// What the tests of this room share. Tests only.
+// What the tests of this module share. Tests only.
 
 #ifndef BERTH_KERAS_TESTING_H_
 #define BERTH_KERAS_TESTING_H_

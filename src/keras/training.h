@@ -128,7 +128,7 @@ struct Model::Training {
   // Adds the scalars to their means, weighted by the batch.
   Tensor log(const StepLogs& logs, const Tensor& counted,
              std::vector<std::string>* names);
-  // What is made small, by compute_loss() of a model of its own.
+  // What training minimises, by compute_loss() of a model of its own.
   Tensor loss_of(const StepData& data, const Tensors& outputs, StepLogs* each);
   Tensor weights_of(const StepData& data, size_t output, size_t n) const;
   Tensor class_weights(const Tensor& y) const;

@@ -1,4 +1,4 @@
-// Strategy scopes and replica scopes: what the rooms below distribute/ must
+// Strategy scopes and replica scopes: what the modules below distribute/ must
 // know of them.
 //
 // StrategyScope stands while strategy.scope() is open, outside replicas;

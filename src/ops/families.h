@@ -1,4 +1,4 @@
-// The families of the catalogue; each file of this room registers one.
+// The families of the catalogue; each file of this module registers one.
 
 #ifndef BERTH_OPS_FAMILIES_H_
 #define BERTH_OPS_FAMILIES_H_

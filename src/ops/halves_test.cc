@@ -66,7 +66,7 @@ TEST_P(Halves, SoftmaxOfManyEqualLogitsSharesEqually) {
   EXPECT_EQ(floats(loss), std::vector<float>(3, -floats(want)[0]));
 }
 
-// What float32 computes, rounded once, to the bit.
+// What float32 computes, rounded once, bit for bit.
 TEST_P(Halves, ResultsAreThoseOfFloat32RoundedOnce) {
   const auto wide = [](const Tensor& x) { return math::cast(x, float32); };
   const Tensor x = some({6, 9, 10, 8}), f = some({3, 3, 8, 5});

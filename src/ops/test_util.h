@@ -1,4 +1,4 @@
-// What the tests of this room share.
+// What the tests of this module share.
 
 #ifndef BERTH_OPS_TEST_UTIL_H_
 #define BERTH_OPS_TEST_UTIL_H_

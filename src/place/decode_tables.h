@@ -1,5 +1,5 @@
 // DecodeTables: what decoding a plan looks up, derived once from graph and
-// costs. Internal to the room; only read once made.
+// costs. Internal to the module; only read once made.
 
 #ifndef BERTH_PLACE_DECODE_TABLES_H_
 #define BERTH_PLACE_DECODE_TABLES_H_

@@ -2,7 +2,7 @@
 //
 // Guesses from the node's constraint set, from the smallest change to the
 // largest, and tries every guess by placing the changed graph; what is found
-// is then made minimal by deletion. Internal to the room. One thread.
+// is then made minimal by deletion. Internal to the module. One thread.
 
 #ifndef BERTH_PLACE_MOVES_H_
 #define BERTH_PLACE_MOVES_H_

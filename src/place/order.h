@@ -1,6 +1,6 @@
 // WorkOrder: which nodes run, after which others, and in what order.
 //
-// Internal to the room; a pure function over a graph.
+// Internal to the module; a pure function over a graph.
 
 #ifndef BERTH_PLACE_ORDER_H_
 #define BERTH_PLACE_ORDER_H_

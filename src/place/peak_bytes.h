@@ -2,7 +2,7 @@
 // known when everything runs.
 //
 // The rules are the simulator's (simulate.h): a buffer needs its bytes from its
-// start up to, not at, its end. Internal to the room; one thread per object,
+// start up to, not at, its end. Internal to the module; one thread per object,
 // which allocates when it is made alone.
 
 #ifndef BERTH_PLACE_PEAK_BYTES_H_

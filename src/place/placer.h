@@ -1,6 +1,6 @@
 // Placer: what the rules of both policies share: sets, decisions, messages.
 //
-// Internal to the room. A rule decides for a set by its root; finish() tells
+// Internal to the module. A rule decides for a set by its root; finish() tells
 // every member. One thread.
 
 #ifndef BERTH_PLACE_PLACER_H_

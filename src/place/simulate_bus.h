@@ -2,7 +2,7 @@
 //
 // Items and their order are those of the Decoder; only how long ops take
 // depends on what runs beside them, so a loop over events says when. Internal
-// to the room; one thread per object.
+// to the module; one thread per object.
 
 #ifndef BERTH_PLACE_SIMULATE_BUS_H_
 #define BERTH_PLACE_SIMULATE_BUS_H_

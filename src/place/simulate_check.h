@@ -1,4 +1,5 @@
-// What the simulator refuses: plans that cannot be. Internal to the room; pure.
+// What the simulator refuses: plans that cannot be. Internal to the module;
+// pure.
 
 #ifndef BERTH_PLACE_SIMULATE_CHECK_H_
 #define BERTH_PLACE_SIMULATE_CHECK_H_

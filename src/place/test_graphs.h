@@ -1,4 +1,4 @@
-// Graph texts for the tests of this room: small ops and three devices.
+// Graph texts for the tests of this module: small ops and three devices.
 
 #ifndef BERTH_PLACE_TEST_GRAPHS_H_
 #define BERTH_PLACE_TEST_GRAPHS_H_

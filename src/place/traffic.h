@@ -2,7 +2,7 @@
 // ops ran elsewhere.
 //
 // Acts on a graph whose nodes are assigned, before partition(). Devices are
-// small numbers here. Internal to the room; one thread.
+// small numbers here. Internal to the module; one thread.
 
 #ifndef BERTH_PLACE_TRAFFIC_H_
 #define BERTH_PLACE_TRAFFIC_H_

@@ -1,4 +1,5 @@
-// Session: what one task has on the devices of this one. Internal to the room.
+// Session: what one task has on the devices of this one. Internal to the
+// module.
 //
 // Runs the commands of that task, one message after another. One thread at a
 // time.

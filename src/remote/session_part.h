@@ -1,5 +1,5 @@
 // SessionPart: this task's part of a step that another task drives: a graph
-// text, verified and compiled once, run at each step. Internal to the room.
+// text, verified and compiled once, run at each step. Internal to the module.
 
 #ifndef BERTH_REMOTE_SESSION_PART_H_
 #define BERTH_REMOTE_SESSION_PART_H_

@@ -70,7 +70,7 @@ struct RandomCrop : Layer {
 };
 
 struct RandomTransformOptions {
-  // Of what is outside: "reflect" d c b a | a b c d | d c b a, "wrap"
+  // What stands outside: "reflect" d c b a | a b c d | d c b a, "wrap"
   // a b c d | a b c d, "nearest" the border, "constant" fill_value.
   std::string fill_mode = "reflect";
   std::string interpolation = "bilinear";  // or "nearest"

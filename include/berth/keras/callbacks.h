@@ -114,7 +114,7 @@ namespace callbacks {
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
   double min_delta = 0;  // smaller changes are no improvement
-  int patience = 0;      // epochs without improvement that are borne
+  int patience = 0;      // epochs to wait without improvement
   int verbose = 0;
   std::string mode = "auto";
   std::optional<double> baseline = std::nullopt;  // to be beaten as well

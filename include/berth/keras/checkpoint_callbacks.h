@@ -53,7 +53,7 @@ struct ModelCheckpointOptions {
   // Only when `monitor` is better than ever before.
   bool save_best_only = false;
   // True: save_weights(). False: save(), for load_model(); load_weights()
-  // reads that as well. To go on to the bit there is BackupAndRestore.
+  // reads that as well. BackupAndRestore goes on bit for bit.
   bool save_weights_only = false;
   std::string mode = "auto";  // "min", "max"; auto: by the name of `monitor`
   SaveFreq save_freq = "epoch";
@@ -76,7 +76,7 @@ struct BackupAndRestoreOptions {
   bool enable_async = false;  // as in train::CheckpointOptions
 };
 // Makes fit go on where a fit that was ended, killed for example, saved last:
-// in the middle of an epoch, with the input where it was, to the bit as if it
+// in the middle of an epoch, with the input where it was, bit for bit as if it
 // had never stopped. Holds model, optimizer, metrics, history, position, random
 // state, the pass over the data, and the state of the other callbacks. Once
 // per fit; behind the callbacks whose state counts batches.

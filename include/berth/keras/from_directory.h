@@ -34,7 +34,7 @@ struct ImageDirectoryOptions {
   int64_t batch_size = 32;         // 0: single elements
   image::Size image_size = {256, 256};
   bool shuffle = true;  // anew in each iteration
-  // Of the order, and of which files are for validation.
+  // Seed of the order and of the choice of files for validation.
   std::optional<uint64_t> seed = std::nullopt;
   // The share of files in the subset "validation"; the others are "training".
   std::optional<double> validation_split = std::nullopt;

@@ -169,8 +169,8 @@ class Layer {
   // -1, without computing anything.
   void build(const std::vector<Shape>& inputs, DType dtype = float32) const;
 
-  // Of the layer's only call with KerasTensors, or of a model: what goes in and
-  // comes out. A new model of them shares the weights:
+  // For the layer's only call with KerasTensors, or for a model: what goes in
+  // and comes out. A new model of them shares the weights:
   //   keras::Model features(model.input(), model.get_layer("conv").output());
   // Throw errors::FailedPrecondition for a layer that is part of no described
   // model, or was called several times; errors::InvalidArgument for several
@@ -375,7 +375,7 @@ struct BatchNormalizationOptions {
   // own moments, as replicas of TensorFlow have; 0, 1: the batch is one group.
   // Batches must be multiples of it.
   int64_t statistics_groups = 1;
-  // Of the channels, which have moments and weights each.
+  // Groups of channels; each has its own moments and weights.
   int64_t axis = -1;
 };
 // Normalises along an axis, [..., c] -> [..., c] (Ioffe and Szegedy 2015):

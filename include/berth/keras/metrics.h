@@ -112,7 +112,7 @@ class Metric {
                     const Tensor& sample_weight = {}) const;
   void update_state(const Tensor& values) const;
   void update_state(const Tensor& values, const MetricWeights& weights) const;
-  // What it is so far; 0 when there is nothing. Reads it back. Of several
+  // What it is so far; 0 when there is nothing. Reads it back. For several
   // values, as F1Score's without average, the mean.
   double result() const;
   // The same, all of it.

@@ -81,14 +81,14 @@ struct PerOutput : std::vector<T> {
 struct CompileOptions {
   Optimizer optimizer = "adam";
   Loss loss = {};  // of every output
-  // Of the first output, without sample weights.
+  // For the first output, without sample weights.
   std::vector<Metric> metrics = {};
   // Parts that a batch is cut into; equal slices give equal bits on any number
   // of cores, and of devices of one kind, with a strategy or without. 0: the
   // number of cores.
   int slices = 0;
-  // One per output, instead of `loss`; the sum is made small. An output that
-  // losses by name leave out has none, and no target.
+  // One per output, instead of `loss`; training minimises their sum. An output
+  // that losses by name leave out has none, and no target.
   PerOutput<Loss> losses = {};
   // Checked on the training step (function.h).
   berth::placement::Contracts contracts = {};
@@ -105,7 +105,7 @@ struct CompileOptions {
   // Where layers compute in float16, the optimizer becomes a
   // LossScaleOptimizer around the one that is given.
   bool auto_scale_loss = true;
-  // Of the first output, with sample and class weights; "weighted_mse" in logs
+  // For the first output, with sample and class weights; "weighted_mse" in logs
   // where `metrics` has an "mse", too.
   std::vector<Metric> weighted_metrics = {};
   // Of outputs by name.
@@ -262,7 +262,7 @@ class FitLoop {
   virtual bool stopping() const = 0;  // stop_training() was called
   // Runs the step of element() again, op by op, whatever compile() said.
   virtual void repeat_eagerly() = 0;
-  // Of the epochs that are done; in on_epoch_end with this one.
+  // Logs of the epochs that are done; in on_epoch_end with this one.
   virtual const History& history() const = 0;
   virtual const std::vector<Callback>& callbacks() const = 0;
   // The batch of the step that runs or ran last: inputs, targets, weights.
@@ -327,7 +327,7 @@ class Model : public Layer {
               Site site = Site::here());
   History fit(const data::Dataset& dataset, const FitOptions& options = {},
               Site site = Site::here());
-  // Of several inputs or outputs, in order or by name.
+  // For several inputs or outputs, in order or by name.
   History fit(const Tensors& x, const Tensors& y,
               const FitOptions& options = {}, Site site = Site::here());
   History fit(const NamedTensors& x, const NamedTensors& y,
@@ -401,7 +401,7 @@ class Model : public Layer {
   std::string train_plan_text(const std::string& stage = "plan") const;
   int num_train_traces() const;
 
-  // Of the training step that ran most often: what ran where (berth/
+  // Report on the training step that ran most often: what ran where (berth/
   // placement.h). Throws errors::FailedPrecondition before the first step.
   berth::placement::Report placement() const;
   // Why an op of the training step is where it is: "dense/MatMul", "dense".

@@ -30,7 +30,7 @@ struct AdaptData {
 struct NormalizationOptions {
   // Axes that have a mean each; none: one for all.
   std::vector<int64_t> axis = {-1};
-  // Of the lengths of the axes, or one number each; learnt when empty.
+  // One number per axis, or one for all; learnt when empty.
   std::vector<double> mean = {};
   std::vector<double> variance = {};
   bool invert = false;  // x * sqrt(variance) + mean

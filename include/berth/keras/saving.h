@@ -65,7 +65,8 @@ class Config {
   std::string as_string() const;
   std::vector<Config> as_list() const;
 
-  // Of an object. at() throws errors::NotFound with the names there are.
+  // Members of an object. at() throws errors::NotFound with the names there
+  // are.
   bool contains(const std::string& name) const;
   Config at(const std::string& name) const;
   std::vector<std::string> names() const;

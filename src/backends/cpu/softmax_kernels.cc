@@ -66,7 +66,7 @@ bool score_row(const float* x, const float* mask, int64_t step, float scale,
   return false;
 }
 
-// Calls row(begin, columns, columns seen, begin of its mask, step of the mask)
+// Calls row(begin, columns, columns seen, start of its mask, step of the mask)
 // for each row of scores.
 template <class Row>
 void for_each_score_row(const KernelCall& c, Row&& row) {

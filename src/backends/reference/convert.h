@@ -1,5 +1,5 @@
 // Conversion of whole arrays between any two element types: the Cast op, and
-// the way of narrow types through wider ones. Pure; re-entrant.
+// the path of narrow types through wider ones. Pure; re-entrant.
 
 #ifndef BERTH_BACKENDS_REFERENCE_CONVERT_H_
 #define BERTH_BACKENDS_REFERENCE_CONVERT_H_

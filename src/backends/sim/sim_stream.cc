@@ -77,7 +77,7 @@ void SimStream::grow() {
 }
 
 void SimStream::enqueue(Scheduler::Lock& lock, Entry e) {
-  // Whoever waits lets go of the lock: another may have taken the room.
+  // Whoever waits lets go of the lock: another may have taken the place.
   while (pushed_ - completed_ == ring_.size()) {
     // Work that launches cannot wait for room: it may be what is in the way.
     if (ring_.size() < kMostQueued || t_inside > 0) {

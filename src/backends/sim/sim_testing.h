@@ -1,4 +1,4 @@
-// What the tests of this room share: two simulated devices and small works.
+// What the tests of this module share: two simulated devices and small works.
 
 #ifndef BERTH_BACKENDS_SIM_SIM_TESTING_H_
 #define BERTH_BACKENDS_SIM_SIM_TESTING_H_

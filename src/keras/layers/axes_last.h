@@ -17,7 +17,7 @@ namespace berth::keras {
 class AxesLast {
  public:
   // Of tensors of that rank. Throws errors::InvalidArgument for an axis that
-  // there is not, or twice, or the batch.
+  // does not exist, or twice, or the batch.
   AxesLast(const LayerState& s, const std::vector<int64_t>& axes, int rank)
       : site_(s.site) {
     std::vector<int64_t> last;

@@ -88,7 +88,7 @@ Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
   const ModelRules& rules = rules_of(p);
   const auto prove = [&](const Budget& b) {
     proved = rules.bound(p, b, upper);
-    // A plan within rounding of the bound cannot be bettered.
+    // A plan that equals the bound up to rounding cannot be bettered.
     budget.set_enough(proved.value * (1 + 1e-9));
   };
   if (!o.prove) return rules.search(p, budget, o.seed);
