@@ -19,7 +19,7 @@ class SeededPasses {
  public:
   // No seed: one that follows from random::set_seed(), else nobody knows.
   SeededPasses(std::optional<uint64_t> seed, bool anew)
-      : seeded_(seed.has_value()), anew_(anew), seed_(seed ? *seed : drawn()) {}
+      : anew_(anew), seed_(seed ? *seed : drawn()) {}
 
   // Counts a pass; returns its number and seed.
   NodeMemory begin(const Pass& pass) const {
@@ -32,9 +32,11 @@ class SeededPasses {
     return {static_cast<int64_t>(passes_.load()),
             static_cast<int64_t>(seed_.load())};
   }
+  // Later passes are those of the run that was saved: a seed that was given may
+  // have been drawn by the program, and differ now.
   void set(const NodeMemory& memory) const {
     passes_ = static_cast<uint64_t>(memory.passes);
-    if (!seeded_) seed_ = static_cast<uint64_t>(memory.seed);
+    seed_ = static_cast<uint64_t>(memory.seed);
   }
 
  private:
@@ -44,7 +46,7 @@ class SeededPasses {
     return uint64_t{device()} << 32 | device();
   }
 
-  bool seeded_, anew_;
+  bool anew_;
   mutable std::atomic<uint64_t> seed_;
   mutable std::atomic<uint64_t> passes_{0};
 };
