@@ -166,6 +166,8 @@ void Coordinator::handle(int connection, const TaskId& from, const Frame& f) {
       t.step = f.step;
       return;
     case FrameType::kLeft:
+      // It gave up waiting; after it nobody tells the others for whom.
+      if (from == options_.self && !running_) tell_waiting();
       t.done = true;
       t.ready = false;
       return check_done();

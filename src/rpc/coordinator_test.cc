@@ -93,6 +93,16 @@ TEST(Coordinator, SaysWhoIsMissingAndWhy) {
             "turned away: the secrets differ");
 }
 
+TEST(Coordinator, WhoGivesUpTellsTheOthersForWhomItWaited) {
+  Hall hall(3);
+  hall.enroll(0, 0, 10);
+  hall.enroll(2, 2, 12);
+  hall.say(0, FrameType::kLeft);
+  const Frame waiting = hall.last(2);
+  EXPECT_EQ(waiting.type, FrameType::kWaiting);
+  EXPECT_EQ(waiting.text, "worker:1 (h:2): it has not connected");
+}
+
 TEST(Coordinator, RefusesASecondLiveIncarnationAndTakesALaterOne) {
   Hall hall(2);
   hall.enroll(1, 1, 11);

@@ -202,7 +202,9 @@ std::string RpcMember::missing(const std::string& own) const {
   if (coordinator_ || control_) {
     return waiting_.empty() ? "for the other tasks" : "for " + waiting_;
   }
-  return fmt::format("for {}: {}", named(head_, own), unreachable_);
+  // What the coordinator said last may be why it is not there any more.
+  return fmt::format("for {}{}: {}", waiting_.empty() ? "" : waiting_ + "; ",
+                     named(head_, own), unreachable_);
 }
 
 void RpcMember::form(double timeout_seconds, bool shrink) {
