@@ -114,6 +114,10 @@ class Stream : public Wire, public Reactor {
     std::lock_guard lock(mutex_);
     return ended_ ? 0 : queued_;
   }
+  bool idle() const override {
+    std::lock_guard lock(mutex_);
+    return ended_ || (!writing_ && queue_.empty());
+  }
   void resume() override {
     std::lock_guard lock(mutex_);
     if (ended_) return;

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <memory>
+#include <thread>
+#include <vector>
 
 #include "rpc/rpc_member.h"
 
@@ -118,6 +123,21 @@ void RpcMember::from_coordinator(int connection,
   }
   wire->send(std::move(bytes));
   if (close) wire->close();
+}
+
+// The coordinator's own process may end as soon as this returns.
+void RpcMember::wait_until_sent(Deadline most) {
+  for (;;) {
+    std::vector<std::shared_ptr<Wire>> wires;
+    {
+      std::lock_guard lock(wires_mutex_);
+      for (const auto& [id, wire] : wires_) wires.push_back(wire);
+    }
+    const bool sent = std::all_of(wires.begin(), wires.end(),
+                                  [](const auto& w) { return w->idle(); });
+    if (sent || std::chrono::steady_clock::now() >= most) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 Wire::Events RpcMember::take_control(std::shared_ptr<Wire> wire,

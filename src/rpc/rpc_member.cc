@@ -486,9 +486,12 @@ std::string RpcMember::get(const std::string& key, double timeout_seconds) {
 void RpcMember::abort(errors::Code code, const std::string& cause,
                       int64_t step) {
   fail(code, task_, cause, step >= 0 ? step : step_.load());
-  Lock lock(mutex_);  // whoever ends the process now has been heard
-  changed_.wait_until(lock, after(2),
-                      [&] { return phase_ != Phase::kRunning; });
+  {
+    Lock lock(mutex_);  // whoever ends the process now has been heard
+    changed_.wait_until(lock, after(2),
+                        [&] { return phase_ != Phase::kRunning; });
+  }
+  wait_until_sent(after(1));
 }
 
 void RpcMember::on_failure(std::function<void(const Failure&)> fn) {

@@ -103,6 +103,7 @@ class RpcMember final : public cluster::Member, public Link {
   void on_tick(double now);
   void from_coordinator(int connection, const Coordinator::FramePtr& frame,
                         bool close);
+  void wait_until_sent(Deadline most);
   Wire::Events take_control(std::shared_ptr<Wire> wire, const TaskId& from);
 
   // rpc_dial.cc: connections.

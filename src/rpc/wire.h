@@ -46,6 +46,8 @@ class Wire {
   virtual void send_bytes(std::shared_ptr<char[]> owner, size_t size) = 0;
   // How many bytes wait to be sent.
   virtual size_t queued() const = 0;
+  // Nothing is queued or being written, or it has ended.
+  virtual bool idle() const = 0;
   virtual void resume() = 0;
   // Ends it once what was queued is sent, or (`now`) at once.
   virtual void close(bool now = false) = 0;
