@@ -42,6 +42,7 @@
 #include "berth/parameter_server.h"
 #include "berth/placement.h"
 #include "berth/placement_policy.h"
+#include "berth/preemption.h"
 #include "berth/recompute_grad.h"
 #include "berth/remote.h"
 #include "berth/saved_function.h"

@@ -31,6 +31,19 @@ class Member;
 
 namespace berth::distribute {
 
+// When a task is told that its machine goes away: preemption.h, and
+// callbacks::BackupAndRestore.
+struct TerminationConfig {
+  // Asked after each step: true once this task is to end. Empty: SIGTERM came.
+  std::function<bool()> termination_watcher_fn = {};
+  // Ends the process once everything is saved. Empty: exits with restart_code.
+  // When it returns, errors::Cancelled is thrown.
+  std::function<void()> exit_fn = {};
+  int restart_code = 143;  // 1 to 255
+  // How long training goes on after the notice before it saves.
+  double grace_period_seconds = 0;
+};
+
 // Replicas are those of all tasks, in order of ranks: the chief's first. The
 // devices in StrategyOptions are those of this task; shares and slices are of
 // all replicas. Each task has copies of the variables, which begin with the

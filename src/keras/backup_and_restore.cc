@@ -2,15 +2,18 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/keras/checkpoint_callbacks.h"
 #include "berth/keras/models.h"
 #include "berth/train.h"
+#include "distribute/preemption_watch.h"
 #include "distribute/task_agreement.h"
 #include "keras/fit_state.h"
 #include "keras/tasks.h"
@@ -25,7 +28,7 @@ class BackupBase final : public CallbackBase {
              Site site)
       : CallbackBase("backup_and_restore"),
         folder_(folder),
-        o_(options),
+        o_(std::move(options)),
         site_(site),
         call_("BackupAndRestore" + where_text(nullptr, site)) {
     if (!folder_.empty()) return;
@@ -36,6 +39,10 @@ class BackupBase final : public CallbackBase {
   void on_train_begin(Model& model) override {
     fit_ = std::make_shared<FitState>();
     core_ = tasks_of(model);
+    if (o_.save_before_preemption) {
+      watch_ = std::make_unique<distribute::PreemptionWatch>(
+          call_, core_, o_.termination_config);
+    }
     // A task may end between the saves of two others: what all have is kept.
     const bool keeps_two = o_.double_checkpoint || core_ != nullptr;
     manager_.emplace(
@@ -63,11 +70,17 @@ class BackupBase final : public CallbackBase {
     epoch_done_ = false;
   }
   void on_train_batch_end(Model& model, int64_t) override {
-    if (o_.save_freq.batches == 0 || ++since_ < o_.save_freq.batches) return;
-    since_ = 0;
+    if (o_.save_freq.batches > 0 && ++since_ >= o_.save_freq.batches) {
+      since_ = 0;
+      save(model);
+    }
+    if (!watch_ || !watch_->must_save()) return;
     save(model);
+    manager_->sync();
+    watch_->end(manager_->latest_checkpoint().value_or(folder_));
   }
   void on_train_end(Model& model) override {
+    watch_.reset();
     if (o_.delete_checkpoint) {
       manager_->sync();
       if (core_) core_->on_chief(call_, [] {});  // nobody needs them any more
@@ -139,6 +152,7 @@ class BackupBase final : public CallbackBase {
   std::shared_ptr<FitState> fit_;
   std::optional<train::CheckpointManager> manager_;
   std::shared_ptr<distribute::StrategyCore> core_;  // null: there is one task
+  std::unique_ptr<distribute::PreemptionWatch> watch_;  // null: not asked for
   int64_t since_ = 0, saves_ = 0;
   bool epoch_done_ = false;
 };
@@ -147,7 +161,7 @@ class BackupBase final : public CallbackBase {
 
 Callback BackupAndRestore(const std::string& backup_dir,
                           BackupAndRestoreOptions options, Site site) {
-  return make_callback<BackupBase>(backup_dir, options, site);
+  return make_callback<BackupBase>(backup_dir, std::move(options), site);
 }
 
 }  // namespace berth::keras::callbacks

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "berth/keras/callbacks.h"
+#include "berth/multi_worker.h"
 #include "berth/site.h"
 
 namespace berth::train {
@@ -74,6 +75,10 @@ struct BackupAndRestoreOptions {
   // When fit ends, nothing is left to go on with.
   bool delete_checkpoint = true;
   bool enable_async = false;  // as in train::CheckpointOptions
+  // Saves after the step in which SIGTERM comes to any task, then ends all of
+  // them, so that fit goes on there when they are started again.
+  bool save_before_preemption = false;
+  distribute::TerminationConfig termination_config = {};
 };
 // Makes fit go on where a fit that was ended, killed for example, saved last:
 // in the middle of an epoch, with the input where it was, bit for bit as if it
