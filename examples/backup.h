@@ -43,7 +43,8 @@ inline std::vector<berth::keras::Callback> callbacks_of(const Backup& b) {
   return {callbacks::BackupAndRestore(
       b.folder,
       {.save_freq = b.every > 0 ? callbacks::SaveFreq(b.every) : "epoch",
-       .delete_checkpoint = false})};
+       .delete_checkpoint = false,
+       .save_before_preemption = true})};
 }
 
 }  // namespace example
