@@ -7,6 +7,10 @@ import warnings
 import common
 
 TYPES = ("float32", "int32", "int64", "bool")
+# Ops of two tensors: our name and the one that most frameworks have.
+PAIRS = {**{name: name for name in (
+    "pow divide atan2 add subtract multiply maximum minimum greater equal logical_and "
+    "logical_or").split()}, "floordiv": "floor_divide", "floormod": "remainder"}
 
 
 def numpy_ops(np):
@@ -22,12 +26,8 @@ def numpy_ops(np):
         "reciprocal": "reciprocal", "is_nan": "isnan", "is_finite": "isfinite",
         "negative": "negative", "abs": "abs", "sign": "sign", "square": "square",
         "logical_not": "logical_not"}.items()}
-    for name, at in {"pow": "power", "divide": "divide", "atan2": "arctan2", "add": "add",
-                     "subtract": "subtract", "multiply": "multiply", "maximum": "maximum",
-                     "minimum": "minimum", "floordiv": "floor_divide", "floormod": "remainder",
-                     "greater": "greater", "equal": "equal", "logical_and": "logical_and",
-                     "logical_or": "logical_or"}.items():
-        ops[name] = getattr(np, at)
+    renamed = {"pow": "power", "atan2": "arctan2"}
+    ops.update({name: getattr(np, renamed.get(name, at)) for name, at in PAIRS.items()})
     for name in ("float32", "float64", "int32", "int64", "bool"):
         ops["cast_" + name] = (lambda to: lambda x, y: x.astype(to))(name)
     for name, fn in {"mean": np.mean, "max": np.max, "min": np.min, "all": np.all,
@@ -63,12 +63,8 @@ def torch_ops(torch):
                      "leaky_relu": f.leaky_relu, "is_nan": torch.isnan,
                      "is_finite": torch.isfinite}.items():
         ops[name] = (lambda fn: lambda x, y: fn(x))(fn)
-    for name, at in {"pow": "pow", "divide": "divide", "atan2": "atan2", "add": "add",
-                     "subtract": "subtract", "multiply": "multiply", "maximum": "maximum",
-                     "minimum": "minimum", "floordiv": "floor_divide", "floormod": "remainder",
-                     "greater": "greater", "equal": "eq", "logical_and": "logical_and",
-                     "logical_or": "logical_or"}.items():
-        ops[name] = getattr(torch, at)
+    renamed = {"equal": "eq"}
+    ops.update({name: getattr(torch, renamed.get(name, at)) for name, at in PAIRS.items()})
     for name in ("float32", "float64", "int32", "int64", "bool"):
         ops["cast_" + name] = (lambda to: lambda x, y: x.to(to))(getattr(torch, name))
     for at, over in {"": (0, 1), "_0": 0, "_1": 1}.items():

@@ -12,18 +12,6 @@
 
 namespace berth::cpu {
 
-namespace v1 {
-const FunctionLoops& function_table();
-}
-#if defined(__x86_64__)
-namespace v3 {
-const FunctionLoops& function_table();
-}
-namespace v4 {
-const FunctionLoops& function_table();
-}
-#endif
-
 const FunctionLoops& function_loops() {
 #if defined(__x86_64__)
   if (loops().isa == Isa::kV4) return v4::function_table();

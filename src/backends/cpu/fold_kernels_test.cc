@@ -11,18 +11,6 @@
 
 namespace berth::cpu {
 
-namespace v1 {
-const FunctionLoops& function_table();
-}
-#if defined(__x86_64__)
-namespace v3 {
-const FunctionLoops& function_table();
-}
-namespace v4 {
-const FunctionLoops& function_table();
-}
-#endif
-
 namespace {
 
 using Ints = std::vector<int64_t>;

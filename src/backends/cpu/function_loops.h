@@ -37,6 +37,19 @@ struct FunctionLoops {
   ArgLoops arg[2][kTypes];  // kMax, kMin
 };
 
+// The loops of each instruction set.
+namespace v1 {
+const FunctionLoops& function_table();
+}
+#if defined(__x86_64__)
+namespace v3 {
+const FunctionLoops& function_table();
+}
+namespace v4 {
+const FunctionLoops& function_table();
+}
+#endif
+
 // Returns the loops compiled for the instruction set of loops().
 const FunctionLoops& function_loops();
 

@@ -25,20 +25,7 @@ inline void round_half(DType dtype, const float* x, uint16_t* y, int64_t n) {
 }
 
 // Floats that the thread keeps for the next call.
-class HalfRoom {
- public:
-  explicit HalfRoom(int64_t floats)
-      : bytes_(float_bytes(floats)),
-        memory_(static_cast<float*>(reference::take_scratch(bytes_))) {}
-  ~HalfRoom() { reference::return_scratch(memory_, bytes_); }
-  HalfRoom(const HalfRoom&) = delete;
-  HalfRoom& operator=(const HalfRoom&) = delete;
-  float* get() const { return memory_; }
-
- private:
-  const size_t bytes_;
-  float* const memory_;
-};
+using HalfFloats = reference::ScratchArray<float>;
 
 // Where element `i` of a view lies.
 inline void* half_place(const View& v, int64_t i) {

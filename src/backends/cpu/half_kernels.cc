@@ -106,7 +106,7 @@ void elementwise(const KernelCall& c) {
   if (n > kMostElementwise) return run_half_reference(c);
   if (c.out[0].size() == 0) return;
   const HalfBlocks cut(c);
-  const HalfRoom room(cut.room());
+  const HalfFloats room(cut.room());
   std::array<View, kMostElementwise> views;
   std::array<Shape, kMostElementwise> shapes;
   float* memory = room.get();

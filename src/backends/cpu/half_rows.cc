@@ -140,7 +140,7 @@ template <size_t kOp>
 void by_rows(const KernelCall& c) {
   RowBlock block(c, kRowOps[kOp].operands);
   if (block.rows() == 0) return run_half_reference(c);
-  const HalfRoom room(block.total());
+  const HalfFloats room(block.total());
   block.use(room.get());
   const DirectKernel kernel = kernels().fast(c.op->id(), float32);
   try {

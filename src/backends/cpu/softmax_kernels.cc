@@ -106,7 +106,7 @@ void masked_softmax_of_halves(const KernelCall& c) {
   const DType dtype = c.in[0].dtype;
   const Shape& shape = *c.in[0].shape;
   const auto scale = static_cast<float>(c.attr<double>("scale"));
-  const HalfRoom room(2 * shape[shape.rank() - 1]);
+  const HalfFloats room(2 * shape[shape.rank() - 1]);
   float *const y = room.get(), *const added = y + shape[shape.rank() - 1];
   for_each_score_row(
       c, [&](int64_t at, int64_t cols, int64_t n, int64_t mask, int64_t step) {

@@ -60,23 +60,6 @@ struct WideItem {
 template <class T>
 using ItemOf = std::conditional_t<sizeof(T) == 8, WideItem, Narrow>;
 
-// Memory of one run, as it comes.
-template <class Item>
-class Items {
- public:
-  explicit Items(int64_t n)
-      : bytes_(static_cast<size_t>(n) * sizeof(Item)),
-        items_(static_cast<Item*>(reference::take_scratch(bytes_))) {}
-  ~Items() { reference::return_scratch(items_, bytes_); }
-  Items(const Items&) = delete;
-  Items& operator=(const Items&) = delete;
-  Item* get() const { return items_; }
-
- private:
-  const size_t bytes_;
-  Item* const items_;
-};
-
 constexpr int kDigit = 11;
 constexpr int64_t kBuckets = int64_t{1} << kDigit;
 // Below, comparing is cheaper than counting.
@@ -164,7 +147,7 @@ void arg_sort(const KernelCall& c) {
   reference::with_number(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
     const int64_t n = rows.length;
-    const Items<ItemOf<T>> items(n), other(n);
+    const reference::ScratchArray<ItemOf<T>> items(n), other(n);
     const T* x = c.in[0].as<T>();
     auto* places = c.out[0].as<int32_t>();
     for (int64_t r = 0; r < rows.count; ++r, x += n) {
@@ -180,7 +163,7 @@ void top_k(const KernelCall& c) {
   if (rows.count * n * k == 0) return;
   reference::with_number(c.in[0].dtype, [&](auto type) {
     using T = decltype(type);
-    const Items<ItemOf<T>> items(n), other(n);
+    const reference::ScratchArray<ItemOf<T>> items(n), other(n);
     const T* x = c.in[0].as<T>();
     T* values = c.out[0].as<T>();
     auto* places = c.out[1].as<int32_t>();

@@ -37,6 +37,22 @@ struct ScratchAllocator {
 template <class T>
 using Scratch = std::vector<T, ScratchAllocator<T>>;
 
+// n elements without values.
+template <class T>
+class ScratchArray {
+ public:
+  explicit ScratchArray(size_t n)
+      : bytes_(n * sizeof(T)), data_(static_cast<T*>(take_scratch(bytes_))) {}
+  ~ScratchArray() { return_scratch(data_, bytes_); }
+  ScratchArray(const ScratchArray&) = delete;
+  ScratchArray& operator=(const ScratchArray&) = delete;
+  T* get() const { return data_; }
+
+ private:
+  const size_t bytes_;
+  T* const data_;
+};
+
 }  // namespace berth::reference
 
 #endif  // BERTH_BACKENDS_REFERENCE_SCRATCH_H_
