@@ -240,6 +240,10 @@ struct Loops {
                      int64_t k, float alpha, const float* a, int64_t lda,
                      const float* b, int64_t ldb, float beta, float* c,
                      int64_t ldc);
+  // c[m, 32] = a[m, k] panel[k, 32], with the bits of small_gemm, for panels
+  // that are read one after the other: the next is fetched meanwhile.
+  void (*panel_gemm)(int64_t m, int64_t k, const float* a, int64_t lda,
+                     const float* panel, float* c, int64_t ldc);
   // Adds to filter[taps, out_c] the products of dy[out_h, out_w, out_c] with
   // the padded image, tap t of output (oy, ox) standing at
   // oy * step_y + ox * step_x + offsets[t].

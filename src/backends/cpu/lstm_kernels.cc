@@ -77,8 +77,7 @@ class LstmKernel : public Prepared {
           if (t == 0) pack(call.in[1].as<float>(), b * kBlock, panel);
           const float* h = t == 0 ? h0 : states[t & 1];
           for (int64_t half = 0; half < 2; ++half) {
-            loops().small_gemm(false, false, n, kPanel, u, 1, h, u,
-                               panel + half * kPanel * u, kPanel, 0,
+            loops().panel_gemm(n, u, h, u, panel + half * kPanel * u,
                                tile + half * kPanel, 2 * kPanel);
           }
           step(call, t, b * kBlock, tile, h, states[1 - (t & 1)]);
@@ -171,8 +170,7 @@ class LstmGradKernel : public Prepared {
           float* panel = scratch + first * 4 * u;
           if (!behind) pack(call.in[2].as<float>(), first, panel);
           if (behind) {
-            loops().small_gemm(false, false, n, kPanel, 4 * u, 1,
-                               dz[(t + 1) & 1], 4 * u, panel, kPanel, 0, tile,
+            loops().panel_gemm(n, 4 * u, dz[(t + 1) & 1], 4 * u, panel, tile,
                                kPanel);
           }
           if (t >= 0) {

@@ -8,27 +8,48 @@
 
 namespace berth::cpu::BERTH_ISA_LEVEL {
 
-// op(a) as element (i, p) = data[i * row + p * col].
-struct Strided {
+// op(a) as element (i, p) = data[i * row + p * col]; or, tiled, as the tiles of
+// gemm_rows one after the other, each with the rows of a column side by side.
+// kAhead also fetches a line from `ahead` on per column and tile.
+enum class Walk { kStrided, kTiled, kAhead };
+struct Left {
   const float* data;
   int64_t row, col;
+  const float* ahead = nullptr;
+};
+
+// Rows of the next tile of `rest`; accumulators leave room for b in 16
+// registers, 32 with AVX-512. Short tiles wait for their own sums, so the
+// last rows are cut evenly.
+template <int kVecs>
+struct TileRows {
+  static constexpr int kMost =
+      kLanes == 16 ? (kVecs == 1 ? 16 : 12) : (kVecs == 1 ? 12 : 6);
+  static constexpr int kSecond = kMost == 6 ? 4 : 8;
+  static int of(int64_t rest) {
+    if (rest == kMost || rest >= 2 * kMost) return kMost;
+    return rest >= kSecond ? kSecond : rest >= 2 ? 2 : 1;
+  }
 };
 
 // c[kRows, <= kVecs vectors] (+)= alpha a[kRows, k] b[k, width]; b and c are
 // row-major. The last vector has `tail` lanes (kLanes: whole).
-template <int kRows, int kVecs, bool kTail>
-BERTH_INLINE void gemm_tile(const Strided& a, const float* b, int64_t ldb,
+template <int kRows, int kVecs, bool kTail, Walk kWalk>
+BERTH_INLINE void gemm_tile(const Left& a, const float* b, int64_t ldb,
                             int64_t k, int64_t tail, float alpha, float beta,
                             float* c, int64_t ldc) {
   F acc[kRows][kVecs] = {};
   for (int64_t p = 0; p < k; ++p) {
     F line[kVecs];
+    if (kWalk == Walk::kAhead) __builtin_prefetch(a.ahead + p * 16, 0, 2);
     for (int v = 0; v < kVecs; ++v) {
       const float* at = b + p * ldb + v * kLanes;
       line[v] = kTail && v == kVecs - 1 ? A::load(at, tail) : A::load(at);
     }
     for (int r = 0; r < kRows; ++r) {
-      const F left = A::set(a.data[r * a.row + p * a.col]);
+      const F left =
+          A::set(a.data[kWalk == Walk::kTiled ? p * kRows + r
+                                              : r * a.row + p * a.col]);
       for (int v = 0; v < kVecs; ++v) {
         acc[r][v] = A::madd(left, line[v], acc[r][v]);
       }
@@ -47,53 +68,71 @@ BERTH_INLINE void gemm_tile(const Strided& a, const float* b, int64_t ldb,
 
 // All m rows of kVecs vectors of columns. An element is summed in the same
 // order whatever tile it falls into.
-template <int kVecs, bool kTail>
-void gemm_rows(int64_t m, const Strided& a, const float* b, int64_t ldb,
-               int64_t k, int64_t tail, float alpha, float beta, float* c,
-               int64_t ldc) {
-  // Accumulators leave room for b in 16 registers, 32 with AVX-512.
-  constexpr int kMost =
-      kLanes == 16 ? (kVecs == 1 ? 16 : 12) : (kVecs == 1 ? 12 : 6);
-  constexpr int kSecond = kMost == 6 ? 4 : 8;
+template <int kVecs, bool kTail, Walk kWalk>
+void gemm_rows(int64_t m, Left a, const float* b, int64_t ldb, int64_t k,
+               int64_t tail, float alpha, float beta, float* c, int64_t ldc) {
+  constexpr bool kTiled = kWalk == Walk::kTiled;
+  using Rows = TileRows<kTiled ? 2 : kVecs>;
   for (int64_t i = 0; i < m;) {
-    const Strided rows = {a.data + i * a.row, a.row, a.col};
+    const Left rows = {a.data + i * (kTiled ? k : a.row), a.row, a.col,
+                       a.ahead};
     float* out = c + i * ldc;
-    // Short tiles wait for their own sums, so the rest is cut evenly.
-    const int64_t rest = m - i;
-    if (rest == kMost || rest >= 2 * kMost) {
-      gemm_tile<kMost, kVecs, kTail>(rows, b, ldb, k, tail, alpha, beta, out,
-                                     ldc);
-      i += kMost;
-    } else if (rest >= kSecond) {
-      gemm_tile<kSecond, kVecs, kTail>(rows, b, ldb, k, tail, alpha, beta, out,
-                                       ldc);
-      i += kSecond;
-    } else if (rest >= 2) {
-      gemm_tile<2, kVecs, kTail>(rows, b, ldb, k, tail, alpha, beta, out, ldc);
-      i += 2;
+    const int count = Rows::of(m - i);
+    if (count == Rows::kMost) {
+      gemm_tile<Rows::kMost, kVecs, kTail, kWalk>(rows, b, ldb, k, tail, alpha,
+                                                  beta, out, ldc);
+    } else if (count == Rows::kSecond) {
+      gemm_tile<Rows::kSecond, kVecs, kTail, kWalk>(rows, b, ldb, k, tail,
+                                                    alpha, beta, out, ldc);
+    } else if (count == 2) {
+      gemm_tile<2, kVecs, kTail, kWalk>(rows, b, ldb, k, tail, alpha, beta, out,
+                                        ldc);
     } else {
-      gemm_tile<1, kVecs, kTail>(rows, b, ldb, k, tail, alpha, beta, out, ldc);
-      i += 1;
+      gemm_tile<1, kVecs, kTail, kWalk>(rows, b, ldb, k, tail, alpha, beta, out,
+                                        ldc);
     }
+    i += count;
+    if (kWalk == Walk::kAhead) a.ahead += k * 16;
   }
 }
 
 // All of c for a row-major b[k, n].
-inline void gemm_panel(int64_t m, int64_t n, int64_t k, const Strided& a,
-                       const float* b, int64_t ldb, float alpha, float beta,
-                       float* c, int64_t ldc) {
+template <Walk kWalk>
+void gemm_panel(int64_t m, int64_t n, int64_t k, const Left& a, const float* b,
+                int64_t ldb, float alpha, float beta, float* c, int64_t ldc) {
   constexpr int64_t kWide = 2 * kLanes;
   int64_t j = 0;
   for (; j + kWide <= n; j += kWide) {
-    gemm_rows<2, false>(m, a, b + j, ldb, k, 0, alpha, beta, c + j, ldc);
+    gemm_rows<2, false, kWalk>(m, a, b + j, ldb, k, 0, alpha, beta, c + j, ldc);
   }
-  if (n - j > kLanes) {
-    gemm_rows<2, true>(m, a, b + j, ldb, k, n - j - kLanes, alpha, beta, c + j,
-                       ldc);
-  } else if (n - j == kLanes) {
-    gemm_rows<1, false>(m, a, b + j, ldb, k, 0, alpha, beta, c + j, ldc);
-  } else if (n > j) {
-    gemm_rows<1, true>(m, a, b + j, ldb, k, n - j, alpha, beta, c + j, ldc);
+  const int64_t rest = n - j;
+  if (rest > kLanes) {
+    gemm_rows<2, true, kWalk>(m, a, b + j, ldb, k, rest - kLanes, alpha, beta,
+                              c + j, ldc);
+  } else if (rest == kLanes) {
+    gemm_rows<1, false, kWalk>(m, a, b + j, ldb, k, 0, alpha, beta, c + j, ldc);
+  } else if (rest > 0) {
+    gemm_rows<1, true, kWalk>(m, a, b + j, ldb, k, rest, alpha, beta, c + j,
+                              ldc);
+  }
+}
+
+// The tiles of op(a)[rows, deep].
+BERTH_INLINE void pack_rows(bool transpose_a, const float* a, int64_t lda,
+                            int64_t rows, int64_t deep, float* packed) {
+  for (int64_t i = 0; i < rows;) {
+    const int64_t count = TileRows<2>::of(rows - i);
+    float* tile = packed + i * deep;
+    if (transpose_a) {
+      for (int64_t p = 0; p < deep; ++p, tile += count) {
+        for_vectors(count, [=](int64_t r, auto part) {
+          part.store(tile + r, part.load(a + p * lda + i + r));
+        });
+      }
+    } else {
+      transpose(a + i * lda, count, deep, lda, tile, count);
+    }
+    i += count;
   }
 }
 
@@ -114,19 +153,50 @@ BERTH_INLINE void pack_panel(bool transpose_b, const float* b, int64_t ldb,
 
 // Sums of kDeep products each are added up one after the other, whatever way
 // the operands take, so that bits do not depend on how a product is cut.
+constexpr int64_t kDeep = 256;
+// Rows of a that stay in the second-level cache for all panels of b.
+constexpr int64_t kTallRows = 264;
+
+// Both operands packed: c[m, n] by panels of 32 columns.
+inline void packed_gemm(bool transpose_a, bool transpose_b, int64_t m,
+                        int64_t n, int64_t k, float alpha, const float* a,
+                        int64_t lda, const float* b, int64_t ldb, float beta,
+                        float* c, int64_t ldc) {
+  constexpr int64_t kWide = 32;
+  float tiles[kTallRows * kDeep], panel[kWide * kDeep];
+  for (int64_t i = 0; i < m; i += kTallRows) {
+    const int64_t rows = m - i < kTallRows ? m - i : kTallRows;
+    for (int64_t p = 0; p < k; p += kDeep) {
+      const int64_t deep = k - p < kDeep ? k - p : kDeep;
+      pack_rows(transpose_a, a + (transpose_a ? p * lda + i : i * lda + p), lda,
+                rows, deep, tiles);
+      for (int64_t j = 0; j < n; j += kWide) {
+        const int64_t cols = n - j < kWide ? n - j : kWide;
+        pack_panel(transpose_b, b + (transpose_b ? j * ldb + p : p * ldb + j),
+                   ldb, deep, cols, kWide, panel);
+        gemm_panel<Walk::kTiled>(rows, cols, deep, {tiles, 0, 0}, panel, kWide,
+                                 alpha, p == 0 ? beta : 1.0f, c + i * ldc + j,
+                                 ldc);
+      }
+    }
+  }
+}
+
 inline void small_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                        int64_t k, float alpha, const float* a, int64_t lda,
                        const float* b, int64_t ldb, float beta, float* c,
                        int64_t ldc) {
-  constexpr int64_t kDeep = 256, kFloats = 32 * kDeep;
-  // Rows of a that stay in the second-level cache for all panels of b.
-  constexpr int64_t kRows = 264;
   // Short vectors read b more often.
   constexpr int64_t kWorthPacking = kLanes == 16 ? 1 << 18 : 1 << 14;
-  const bool pack = transpose_b || (m >= 32 && n > 32 && n * k > kWorthPacking);
-  float packed[kFloats];
+  const bool large = m >= 32 && n > 32 && n * k > kWorthPacking;
+  if (large && n >= 128 && k > 16) {
+    return packed_gemm(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb,
+                       beta, c, ldc);
+  }
+  const bool pack = transpose_b || large;
+  float packed[32 * kDeep];
   const int64_t wide = pack ? (k <= 16 ? 256 : 32) : n;
-  const int64_t row_step = k > kDeep || n > 256 ? kRows : m;
+  const int64_t row_step = k > kDeep || n > 256 ? kTallRows : m;
   for (int64_t i = 0; i < m; i += row_step) {
     const int64_t rows = m - i < row_step ? m - i : row_step;
     int64_t p = 0;
@@ -134,7 +204,7 @@ inline void small_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
       const int64_t deep = k - p < kDeep ? k - p : kDeep;
       const float scale = p == 0 ? beta : 1.0f;
       const int64_t row = transpose_a ? 1 : lda, col = transpose_a ? lda : 1;
-      const Strided left = {a + i * row + p * col, row, col};
+      const Left left = {a + i * row + p * col, row, col};
       for (int64_t j = 0; j < n; j += wide) {
         const int64_t cols = n - j < wide ? n - j : wide;
         const float* from = b + (transpose_b ? j * ldb + p : p * ldb + j);
@@ -142,11 +212,23 @@ inline void small_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
           pack_panel(transpose_b, from, ldb, deep, cols, wide, packed);
           from = packed;
         }
-        gemm_panel(rows, cols, deep, left, from, pack ? wide : ldb, alpha,
-                   scale, c + i * ldc + j, ldc);
+        gemm_panel<Walk::kStrided>(rows, cols, deep, left, from,
+                                   pack ? wide : ldb, alpha, scale,
+                                   c + i * ldc + j, ldc);
       }
       p += kDeep;
     } while (p < k);
+  }
+}
+
+inline void panel_gemm(int64_t m, int64_t k, const float* a, int64_t lda,
+                       const float* panel, float* c, int64_t ldc) {
+  constexpr int64_t kWide = 32;
+  for (int64_t p = 0; p < k; p += kDeep) {
+    const int64_t deep = k - p < kDeep ? k - p : kDeep;
+    const Left left = {a + p, lda, 1, panel + (p + deep) * kWide};
+    gemm_panel<Walk::kAhead>(m, kWide, deep, left, panel + p * kWide, kWide, 1,
+                             p == 0 ? 0.0f : 1.0f, c, ldc);
   }
 }
 

@@ -64,6 +64,7 @@ const Loops& table() {
       .normal = normal,
       .dropout = dropout,
       .small_gemm = small_gemm,
+      .panel_gemm = panel_gemm,
       .conv_taps = conv_taps,
       .conv_pixels = conv_pixels,
       .widen_bfloat16 = widen_bfloat16,
