@@ -15,8 +15,11 @@ namespace berth::cpu {
 
 namespace {
 
-constexpr int64_t kPanel = 32;          // columns of a panel
-constexpr int64_t kBlock = 16;          // units: two panels of two gates each
+constexpr int64_t kPanel = 32;  // columns of a panel
+constexpr int64_t kBlock = 16;  // units: two panels of two gates each
+// Floats between the rows that a product reads, so that rows of a power of two
+// do not share the sets of the first-level cache.
+constexpr int64_t kGap = 16;
 constexpr int64_t kStepWork = 200'000;  // products that pay for a fork
 
 int64_t blocks_of(int64_t units, int64_t block) {
@@ -59,25 +62,28 @@ class LstmKernel : public Prepared {
 
   // Panels, two states in turn, a tile of gates per part.
   size_t scratch_bytes() const override {
-    return float_bytes(panels() + 2 * cut_.n * cut_.u +
+    return float_bytes(panels() + 2 * cut_.n * state_row() +
                        cut_.parts * cut_.n * 2 * kPanel);
   }
 
   void run(const KernelCall& call) const override {
-    const int64_t n = cut_.n, u = cut_.u;
+    const int64_t n = cut_.n, u = cut_.u, row = state_row();
     auto* scratch = static_cast<float*>(call.context->scratch);
-    float* states[2] = {scratch + panels(), scratch + panels() + n * u};
-    float* tiles = states[1] + n * u;
+    float* states[2] = {scratch + panels(), scratch + panels() + n * row};
+    float* tiles = states[1] + n * row;
     const float* h0 = call.in[2].as<float>();
+    for (int64_t i = 0; i < n; ++i) {
+      std::memcpy(states[0] + i * row, h0 + i * u, float_bytes(u));
+    }
     for (int64_t t = 0; t < cut_.t; ++t) {
       for_parts(call, cut_, [&](int part) {
         float* tile = tiles + part * n * 2 * kPanel;
         for (int64_t b = cut_.begin(part); b < cut_.begin(part + 1); ++b) {
           float* panel = scratch + b * 2 * kPanel * u;
           if (t == 0) pack(call.in[1].as<float>(), b * kBlock, panel);
-          const float* h = t == 0 ? h0 : states[t & 1];
+          const float* h = states[t & 1];
           for (int64_t half = 0; half < 2; ++half) {
-            loops().panel_gemm(n, u, h, u, panel + half * kPanel * u,
+            loops().panel_gemm(n, u, h, row, panel + half * kPanel * u,
                                tile + half * kPanel, 2 * kPanel);
           }
           step(call, t, b * kBlock, tile, h, states[1 - (t & 1)]);
@@ -94,6 +100,7 @@ class LstmKernel : public Prepared {
 
  private:
   int64_t panels() const { return cut_.blocks * 2 * kPanel * cut_.u; }
+  int64_t state_row() const { return cut_.u + kGap; }
 
   // Two panels [u, 32]: gates i, f and gates g, o of the units from `first`.
   void pack(const float* kernel, int64_t first, float* panel) const {
@@ -126,7 +133,7 @@ class LstmKernel : public Prepared {
     s.parts_row = s.gates_row = 4 * row;
     s.h = h + first;
     s.next_h = next + first;
-    s.h_row = u;
+    s.h_row = state_row();
     float* cells = call.out[3].as<float>() + t * u + first;
     s.c = t == 0 ? call.in[3].as<float>() + first : cells - u;
     s.c_row = t == 0 ? u : row;
@@ -149,15 +156,15 @@ class LstmGradKernel : public Prepared {
 
   // Panels, the gates' gradients of two steps, dh, dc, a tile per part.
   size_t scratch_bytes() const override {
-    return float_bytes(panels() + 10 * cut_.n * cut_.u +
+    return float_bytes(panels() + 2 * cut_.n * (dz_row() + cut_.u) +
                        cut_.parts * cut_.n * kPanel);
   }
 
   void run(const KernelCall& call) const override {
     const int64_t n = cut_.n, u = cut_.u;
     auto* scratch = static_cast<float*>(call.context->scratch);
-    float* dz[2] = {scratch + panels(), scratch + panels() + 4 * n * u};
-    float *dh = dz[1] + 4 * n * u, *dc = dh + n * u;
+    float* dz[2] = {scratch + panels(), scratch + panels() + n * dz_row()};
+    float *dh = dz[1] + n * dz_row(), *dc = dh + n * u;
     float* tiles = dc + n * u;
     std::memset(dh, 0, float_bytes(n * u));
     std::memcpy(dc, call.in[1].as<float>(), float_bytes(n * u));
@@ -170,7 +177,7 @@ class LstmGradKernel : public Prepared {
           float* panel = scratch + first * 4 * u;
           if (!behind) pack(call.in[2].as<float>(), first, panel);
           if (behind) {
-            loops().panel_gemm(n, 4 * u, dz[(t + 1) & 1], 4 * u, panel, tile,
+            loops().panel_gemm(n, 4 * u, dz[(t + 1) & 1], dz_row(), panel, tile,
                                kPanel);
           }
           if (t >= 0) {
@@ -185,6 +192,7 @@ class LstmGradKernel : public Prepared {
 
  private:
   int64_t panels() const { return cut_.blocks * kPanel * 4 * cut_.u; }
+  int64_t dz_row() const { return 4 * cut_.u + kGap; }
 
   // A panel [4 u, 32]: the rows of the units from `first`, as columns.
   void pack(const float* kernel, int64_t first, float* panel) const {
@@ -218,7 +226,7 @@ class LstmGradKernel : public Prepared {
     s.dc = dc + first;
     s.dh_row = u;
     s.dz = dz + first;
-    s.dz_row = 4 * u;
+    s.dz_row = dz_row();
     s.dparts = call.out[0].as<float>() + t * 4 * u + first;
     loops().lstm_back_step(s);
   }
