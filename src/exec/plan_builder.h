@@ -70,7 +70,7 @@ class PlanBuilder {
   }
   const Node& node_of(const PlanOp& op) const { return graph_[op.node]; }
 
-  // Of an op of a forked step on one core of its device.
+  // What an op of a forked step costs on one core of its device.
   double core_us(const PlanStep& step, const Cost& cost);
   void check_shapes() const;
   void check_moves(const Node& transfer) const;

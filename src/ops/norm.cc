@@ -177,7 +177,7 @@ class Channels {
     const Tensor s = sum(t);
     return s * size_ratio(s, t);
   }
-  // Of sums or means of groups: [c].
+  // Adds up the sums or means of groups: [c].
   Tensor sum_of_groups(const Tensor& s) const {
     if (groups_ == 1) return s;
     return math::reduce_sum(s, {.axis = Axes{0, 1}}, {});
