@@ -89,7 +89,7 @@ class PlanBuilder {
   void count();
   void drop_wait();
 
-  // Parts that forked work on a device is cut into.
+  // Parts that forked work on a device is split into.
   int slices_on(Device& device) const {
     return options_.slices ? options_.slices : default_slices(device);
   }

@@ -55,7 +55,7 @@ struct NodePart {
   Shape unsplit;
   // Where output 0 begins in the whole one, in elements (random ops).
   int64_t origin = 0;
-  // The signature of op->split() by which the node was cut out.
+  // The signature of op->split() by which the node was split out.
   int32_t signature = -1;
   // Whether bits must be the same on any number of replicas: then the node has
   // slices [first, first + count) of `total`; slice k of the whole batch of

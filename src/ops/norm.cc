@@ -2,7 +2,7 @@
 // float32.
 //
 // No split rule: moments of a part are not those of the batch, so that a
-// batch norm is the border of a region. Its decomposition can be cut: partial
+// batch norm is the border of a region. Its decomposition can be split: partial
 // sums, the count of the whole, and each element.
 
 #include <fmt/format.h>
