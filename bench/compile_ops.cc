@@ -53,7 +53,7 @@ Tensors train(const Tensor& x, std::vector<Variable>& w) {
 // Returns the seconds that compiling took, without the trace.
 double compile(const std::string& model, bool optimize) {
   std::vector<Variable> w;
-  // Of a layer: two ops forward, about six backward, two for the update.
+  // A layer has two ops forward, about six backward, two for the update.
   if (model == "train") {
     for (int i = 0; i < kOps / 10; ++i) w.emplace_back(vector_of(16, 1.f));
   } else {

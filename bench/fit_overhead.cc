@@ -56,7 +56,7 @@ struct Best {
   }
 };
 
-// Of fn(kLong) less fn(kShort), per step.
+// The cost of fn(kLong) less that of fn(kShort), per step.
 struct Cost {
   Best few, many;
 

@@ -91,7 +91,7 @@ struct Setup {
   const char* devices;  // "": one with all cores
   bool cnn = false;
   int64_t batch = kBatch;
-  // Of the strategy; without, the replicas never meet and nothing is updated.
+  // With the strategy; without, the replicas never meet and nothing is updated.
   bool strategy = true;
   int replicas = 1;
 };

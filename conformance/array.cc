@@ -20,7 +20,7 @@ constexpr std::byte kGarbage{0xA9};
 // Calls fn(T{}) with the type of the parts of `dtype`.
 template <class Fn>
 auto with_type(DType dtype, Fn&& fn) {
-  // Of a bool any bit pattern is readable.
+  // For a bool any bit pattern must be readable.
   return visit_dtype(dtype == bool_ ? uint8 : dtype, "conformance",
                      [&](auto type) {
                        if constexpr (is_complex_type<decltype(type)>) {

@@ -36,7 +36,7 @@ class DrawnModel : public StepModel {
   // Draws the weights, and `batches` batches. Once.
   virtual void make(int batches) = 0;
 
-  // Of all weights that train, also before make().
+  // Counts all weights that train, also before make().
   int64_t declared_parameters() const {
     int64_t n = 0;
     for (const Declared& d : declared_) n += d.shape.num_elements();

@@ -59,7 +59,7 @@ class Gpt2 : public DrawnModel {
     size_t norm1, qkv, proj, norm2, up, down;
   };
 
-  // Of what is added to the stream 2 * layers times.
+  // For what is added to the stream 2 * layers times.
   double branch_deviation() const {
     return 0.02 / std::sqrt(2.0 * double(s_.layers));
   }

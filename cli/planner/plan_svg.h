@@ -1,7 +1,7 @@
 // The picture of a plan: who does what when, or how much.
 //
 // Of a step: per device what it computes and, thinner, what is copied to it;
-// the critical path outlined. Of throughput: per device its load, work and
+// the critical path outlined. For throughput: per device its load, work and
 // transfers. The bound is a dashed line. Pure.
 
 #ifndef BERTH_CLI_PLANNER_PLAN_SVG_H_

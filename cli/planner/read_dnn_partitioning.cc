@@ -239,8 +239,8 @@ void set_limit(PlanProblem& p, const File& f) {
   const double limit = none || f.limit > kMostBytes ? 0 : f.limit;
   while (limit * unit != std::floor(limit * unit)) unit *= 2;
   p.bytes_scale = unit;
-  // Sums of whole numbers are exact. Of others, the order of adding must not
-  // decide what fits exactly.
+  // Sums of whole numbers are exact. With others, the order of adding must
+  // not decide what fits exactly.
   const bool exact = total * unit <= 0x1p53 &&
                      std::all_of(f.size.begin(), f.size.end(), [&](double s) {
                        return s * unit == std::floor(s * unit);

@@ -21,7 +21,7 @@ using cuda::Compiled;
 using cuda::CubinCache;
 using cuda::Nvrtc;
 
-// Of a thread of a group of 256.
+// What a thread of a group of 256 may use.
 constexpr int kMostRegisters = 255;
 // The one whose arithmetic is looked at.
 constexpr int kArithmeticOf = 90;

@@ -64,7 +64,7 @@ constexpr HalfFunction kHalfFunctions[] = {
 };
 
 void add_half_functions(Cases& cases) {
-  // Of the two types in turns: each is a program of a GPU, and what differs
+  // The two types in turns: each is a program of a GPU, and what differs
   // between them is the same for all functions.
   int i = 0;
   for (const HalfFunction& f : kHalfFunctions) {
@@ -196,7 +196,7 @@ void add_half_softmax(Cases& cases) {
   add_half(cases, "ArgSort", "matrix", {predictions});
 }
 
-// Of batches that are float32, or float64 beside an input of that.
+// Parameters of batches: float32, or float64 beside an input of that.
 Input like_parameters(Shape shape) { return Input(shape).as(float32); }
 
 // What is kept of input 1 for the gradient: `of` makes it of mean and variance

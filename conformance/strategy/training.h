@@ -23,7 +23,7 @@ struct Trained {
   std::vector<double> losses;  // after each step: the mean of the epoch so far
   Values outputs;              // of predict() afterwards
   std::map<std::string, double> evaluated;
-  // Of the training step: its plans for the first and the last batch as text,
+  // From the training step: its plans for the first and the last batch as text,
   // and the devices that computed.
   std::string plan, last_plan;
   std::vector<std::string> devices;

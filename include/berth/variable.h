@@ -41,7 +41,7 @@ enum class VariableAggregation : uint8_t {
 struct VariableOptions {
   std::string name = "Variable";
   bool trainable = true;
-  // Of variables made in the scope of a strategy (berth/distribute.h).
+  // For variables made in the scope of a strategy (berth/distribute.h).
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
 };

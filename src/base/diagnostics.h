@@ -1,4 +1,4 @@
-// diagnostics: how rooms report warnings and lints.
+// diagnostics: how modules report warnings and lints.
 //
 // A diagnostic that would repeat is reported once per `key`; every one is
 // counted (berth/debugging.h). Thread-safe.

@@ -1,7 +1,7 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., SC 2011).
 //
 // A random op reads pure functions of (seed, op id, step, element index), so
-// its numbers do not depend on how the tensor is cut or on the order of
+// its numbers do not depend on how the tensor is split or on the order of
 // evaluation. Element i takes word i % 4 of block i / 4. Value semantics;
 // thread-safe.
 

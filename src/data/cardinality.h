@@ -10,7 +10,7 @@
 
 namespace berth::data {
 
-// Of a dataset that ends with the shorter of two.
+// The size of a dataset that ends with the shorter of two.
 inline int64_t shorter_of(int64_t a, int64_t b) {
   if (a == kInfinite) return b;
   if (b == kInfinite) return a;
@@ -18,7 +18,7 @@ inline int64_t shorter_of(int64_t a, int64_t b) {
   return std::min(a, b);
 }
 
-// Of one dataset after the other.
+// The size of one dataset after the other.
 inline int64_t sum_of(int64_t a, int64_t b) {
   if (a == kInfinite || b == kInfinite) return kInfinite;
   if (a == kUnknown || b == kUnknown) return kUnknown;

@@ -27,7 +27,7 @@ class InterleaveNode : public Transform {
     return names_.get([&] { specs(); });
   }
 
-  // Of what the first dataset says: one that reads files is made of a name.
+  // What the first dataset says: one that reads files is made of a name.
   std::optional<int64_t> num_files() const override;
   const Node* file_names() const override { return &parent(); }
 

@@ -153,7 +153,7 @@ const std::vector<TensorSpec>& MapNode::specs() const {
       if (unknown && spec.shape.rank() > 0) spec.shape[0] = kUnknownDim;
       specs->push_back(std::move(spec));
     }
-    // Of elements that differ, a few say where.
+    // Where elements differ, a few of them say where.
     for (int i = 1; i < kLooksAt && any_unknown(before); ++i) {
       if (!pass->next(&element)) break;
       open_where_different(element, specs.get());

@@ -58,7 +58,7 @@ class Node;
 struct PassShard {
   int64_t tasks = 1, index = 0;
   bool by_hint = false;  // shard(SHARD_HINT, SHARD_HINT) takes it
-  // Of what it hands out this task takes every tasks-th, from number `index`
+  // This task takes every tasks-th of what it hands out, from number `index`
   // on: the names of files. Null: nothing is taken by file.
   const Node* files = nullptr;
   bool operator==(const PassShard&) const = default;

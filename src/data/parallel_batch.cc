@@ -31,7 +31,7 @@ class PartsNode : public CollectNode {
   }
 };
 
-// Of an indexed dataset the numbers of the rows are enough.
+// An indexed dataset need only give the numbers of its rows.
 class RowNumbersStream : public ElementStream {
  public:
   RowNumbersStream(const PartsNode& node, const Pass& pass)

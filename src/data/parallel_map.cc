@@ -91,7 +91,7 @@ class ParallelMapStream : public ElementStream {
     return ready;
   }
 
-  // The reader waits. Another thread helps when all that there are compute;
+  // The reader waits. Another thread helps when all the others compute;
   // when some wait for elements, those who make these are the slower part.
   void consider_more() {
     const int active = claim_.held();

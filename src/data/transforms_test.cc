@@ -281,7 +281,7 @@ TEST(PaddedBatch, TakesText) {
 
 TEST(RaggedBatch, KeepsRowsAndSaysWhereTheyEnd) {
   const auto unknown = [](const Dataset& d) {
-    // Of unknown length, as of a file.
+    // A dataset of unknown length, as one of a file.
     return Dataset::from_generator(
         [d]() -> Generator {
           auto it = std::make_shared<Iterator>(d.make_iterator());

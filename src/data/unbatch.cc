@@ -1,4 +1,4 @@
-// unbatch and rebatch: batches cut along their first dimension.
+// unbatch and rebatch: batches split along their first dimension.
 
 #include <fmt/format.h>
 

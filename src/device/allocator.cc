@@ -319,7 +319,7 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
   return shared.pop();
 }
 
-// `give_back`: segments that nobody uses may go, to be cut otherwise.
+// `give_back`: segments that nobody uses may go, to be split otherwise.
 Block* Allocator::Impl::try_large(size_t bytes, bool give_back) {
   bytes = (bytes + Segments::kGranularity - 1) / Segments::kGranularity *
           Segments::kGranularity;

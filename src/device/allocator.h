@@ -1,7 +1,7 @@
 // Allocator: the one caching allocator of a device.
 //
 // Blocks up to 1 MiB come from size classes (four per doubling) with a cache
-// per thread; larger ones are cut from segments, split and coalesced under a
+// per thread; larger ones are taken from segments, split and coalesced under a
 // mutex. Freed memory is kept. Limits and statistics count reserved bytes.
 // Thread-safe. Under AddressSanitizer cached host blocks are poisoned.
 

@@ -28,7 +28,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual const char* name() const = 0;
-  // The physical devices that there are, in the order of their numbers, with
+  // The physical devices found, in the order of their numbers, with
   // what `config` says of simulated ones. Creates nothing.
   virtual std::vector<FoundDevice> find_devices(const RuntimeConfig&) {
     return {};

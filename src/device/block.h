@@ -34,7 +34,7 @@ struct Block {
   static constexpr int kMaxUses = 4;
   Event uses[kMaxUses] = {};
   int num_uses = 0;
-  // Of device memory: the point of its compute stream at which the bytes were
+  // For device memory: the point of its compute stream at which the bytes were
   // last given back. Another stream that gets them next waits for it.
   Event freed = {};
   // For memory of somebody else: called with `owner` at the end.

@@ -1,4 +1,4 @@
-// Physical devices: what is visible and how it is cut into logical ones.
+// Physical devices: what is visible and how it is split into logical ones.
 
 #include <fmt/format.h>
 
@@ -126,7 +126,7 @@ DevicePart checked(const PhysicalDevice& device,
               : static_cast<size_t>(part.memory_limit_mb) * kMiB};
 }
 
-// Throws when the CPUs cannot be cut so; says nothing of cores when it is too
+// Throws when the CPUs cannot be split so; says nothing of cores when it is too
 // late for any cut, which configure() says.
 void check_layout(const RuntimeConfig& would) {
   if (!DeviceManager::initialised()) lay_out_cpus(would, CoreSet::allowed());

@@ -68,7 +68,7 @@ class DeviceManager {
   Device& lookup(const DeviceName& name) const;
   std::string list() const;  // "CPU:0, GPU:0 (simulated)"
 
-  // Adds devices of other tasks, behind all that there are: nothing goes there
+  // Adds devices of other tasks, behind all others: nothing goes there
   // unless it is asked for. Nobody else may use the manager meanwhile.
   void add_remote(std::vector<std::unique_ptr<Device>> devices);
 

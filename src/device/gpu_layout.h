@@ -1,7 +1,7 @@
 // How the GPUs of the machine become logical devices.
 //
 // Backends say which GPUs there are; they are numbered in the order of the
-// backends. Each visible one is a device, or is cut into several with limits
+// backends. Each visible one is a device, or is split into several with limits
 // of their own. Pure; thread-safe.
 
 #ifndef BERTH_DEVICE_GPU_LAYOUT_H_
@@ -18,7 +18,7 @@ namespace berth {
 struct GpuPart {
   int id = 0;                     // of /GPU:<id>
   int physical = 0;               // whose part it is
-  size_t memory_limit_bytes = 0;  // 0: all that there is
+  size_t memory_limit_bytes = 0;  // 0: all of it
   // Memory growth is off: the device takes its memory at the start.
   bool takes_all_memory = false;
 };

@@ -51,7 +51,7 @@ std::optional<size_t> left_in(const std::string& folder, const GroupFiles& f) {
   return *limit - std::min(*limit, held);
 }
 
-// Of a group and those that it is in, up to the mount.
+// The least limit of a group and those that it is in, up to the mount.
 void least_of_groups(const std::string& mount, std::string path,
                      const GroupFiles& files, std::optional<size_t>* least) {
   while (true) {

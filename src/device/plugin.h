@@ -44,7 +44,7 @@ struct Plugin {
         }                                                                 \
       }}
 
-// Opens the plug-ins that there are and lets them add their backends. Those
+// Opens the existing plug-ins and lets them add their backends. Those
 // that cannot be opened are left out. Throws errors::InvalidArgument when
 // BERTH_PLUGINS names what does not exist.
 std::vector<PluginReport> add_plugins(BackendRegistry& registry);

@@ -16,7 +16,7 @@ namespace berth {
 std::shared_ptr<const BoundKernel> cached_kernel(const Device& device,
                                                  const PrepareArgs& args);
 
-// How many parts an op is cut into on a device outside plans.
+// How many parts an op is split into on a device outside plans.
 int default_slices(Device& device);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// run_in_parts: a large eager call of a serial kernel, cut over the cores.
+// run_in_parts: a large eager call of a serial kernel, split over the cores.
 //
 // Cuts along the first axis by the op's split rule, so that the parts are
 // dense and no sums are needed; the bits are those of the whole call.

@@ -1,4 +1,4 @@
-// Large eager calls are cut over the cores. A function of one slice computes
+// Large eager calls are split over the cores. A function of one slice computes
 // the same whole, which is the independent answer here.
 
 #include "eager/parts.h"

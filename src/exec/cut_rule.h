@@ -19,7 +19,7 @@ struct CutRule {
   bool always_forks = false;
 };
 
-// Whatever can be cut is, however small (tests).
+// Whatever can be split is, however small (tests).
 inline constexpr CutRule kCutEverything{0, -1e13, 0, 1e13, 1e13, true};
 
 // What a fork costs, in microseconds, and the least that is worth one.

@@ -3,9 +3,9 @@
 //
 // A result that is a sum over the parts has other bits than the same result
 // computed at once. So whether, along which axis and into how many parts such
-// an op is cut follows from the op and the number of slices alone: never from
+// an op is split follows from the op and the number of slices alone: never from
 // the region that it is in, nor from the devices of its neighbours. Ops that
-// have slices of a batch (NodePart) are cut just there, all but elementwise
+// have slices of a batch (NodePart) are split just there, all but elementwise
 // ones: kernels may choose their way by the number of rows. Used while a plan
 // is built.
 
@@ -22,7 +22,7 @@ class Cuts {
  public:
   Cuts(const Graph& graph, PartBinder& binder);
 
-  // How an op must be cut: by signature number `signature` (-1: it need not,
+  // How an op must be split: by signature number `signature` (-1: it need not,
   // and sums must not) into `parts` parts.
   struct Fixed {
     int signature = -1;
@@ -30,11 +30,11 @@ class Cuts {
     const PartKernels* kernels = nullptr;
   };
   // The batch is the first axis of the first operand: an op that adds up over
-  // it is cut there, if that pays, in every region and alone. Tiny ones are
+  // it is split there, if that pays, in every region and alone. Tiny ones are
   // not, so that small programs have the bits of eager execution.
   const Fixed& fixed(int32_t node, const RegionStream& stream);
 
-  // Returns the region of `node` alone: whole, or as it must be cut.
+  // Returns the region of `node` alone: whole, or as it must be split.
   Region alone(int32_t node, const RegionStream& stream);
 
   // Returns the work of cutting beyond the op's share; negative: too much.

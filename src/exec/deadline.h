@@ -18,7 +18,7 @@ class DeadlineScope {
   ~DeadlineScope() { current() = saved_; }
   DeadlineScope(const DeadlineScope&) = delete;
   DeadlineScope& operator=(const DeadlineScope&) = delete;
-  // Of the calling thread; 0: none.
+  // The deadline of the calling thread; 0: none.
   static double& current();
 
  private:

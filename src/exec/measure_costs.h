@@ -44,7 +44,7 @@ std::string task_link_key(const Device& from, const Device& to);
 Machine measure_machine(bool quick, const MeasureOptions& options = {});
 
 // Measures what the core sets of this process get from memory when all of them
-// read and write at once, and keeps it; nothing when there is but one, or,
+// read and write at once, and keeps it; nothing when there is only one, or,
 // unless `again`, it is known. About 50 ms.
 void measure_bus(bool again = false);
 

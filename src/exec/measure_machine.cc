@@ -162,7 +162,7 @@ Graph product_of(int64_t n) {
   return one_op("MatMul", {Shape({n, n}), Shape({n, n})});
 }
 
-// Of a device with a memory of its own, whose speed nobody knows: launches must
+// A device with a memory of its own has an unknown speed: launches must
 // be a small part of what is measured.
 void measure_card_rates(Device& d, const MeasureOptions& o, DeviceClass* c) {
   constexpr double kLaunches = 20;

@@ -55,7 +55,7 @@ struct PlanOptions {
   // The order of the graph is a plan's: every device runs its ops in it.
   // Neighbours may still become a region.
   bool in_order = false;
-  // Which ops are cut, besides those that have slices.
+  // Which ops are split, besides those that have slices.
   CutRule cut_rule = {};
   // Counts the runs for random ops; null: the plan's own. Plans of one step on
   // other devices share it, so that the numbers go on.

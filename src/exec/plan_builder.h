@@ -70,7 +70,7 @@ class PlanBuilder {
   }
   const Node& node_of(const PlanOp& op) const { return graph_[op.node]; }
 
-  // Of an op of a forked step on one core of its device.
+  // What an op of a forked step costs on one core of its device.
   double core_us(const PlanStep& step, const Cost& cost);
   void check_shapes() const;
   void check_moves(const Node& transfer) const;
@@ -89,7 +89,7 @@ class PlanBuilder {
   void count();
   void drop_wait();
 
-  // Parts that forked work on a device is cut into.
+  // Parts that forked work on a device is split into.
   int slices_on(Device& device) const {
     return options_.slices ? options_.slices : default_slices(device);
   }

@@ -1,4 +1,4 @@
-// Calls of a plan: views of operands, whole or cut into parts.
+// Calls of a plan: views of operands, whole or split into parts.
 
 #include <fmt/format.h>
 

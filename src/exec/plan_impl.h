@@ -54,7 +54,7 @@ struct Plan::Impl {
   std::atomic<int> wanted_samples{0};  // Plan::sample_next()
   std::mutex mutex;                    // the instances and the record
   std::vector<std::unique_ptr<Instance>> idle;
-  // Of runs that missed their deadline.
+  // Instances of runs that missed their deadline.
   std::vector<std::unique_ptr<Instance>> left_behind;
   RunRecord record;
 

@@ -117,7 +117,7 @@ bool PlanBuilder::in_place(const PlanStep& step, int32_t at, int index,
   return false;
 }
 
-// Notes how a member of a region looks at a value, cut along `axis`.
+// Notes how a member of a region looks at a value, split along `axis`.
 void PlanBuilder::touch(const PlanOp& op, ValueRef v, int8_t axis) {
   const Value& at = value(v);
   if (at.slot >= 0) return;

@@ -228,7 +228,7 @@ class Segment {
   }
 
   // True when `b` must run after `a` for common variables alone, and both are
-  // cut along the same axis of each: then every slice may go its own way.
+  // split along the same axis of each: then every slice may go its own way.
   bool same_variables(int32_t a, const SplitSignature& split_a, int32_t b,
                       const SplitSignature& split_b) const {
     bool common = false;
@@ -254,7 +254,7 @@ class Segment {
   bool join(Growth& g, int32_t n, int index) {
     const SplitSignature& split =
         binder_.signatures(n)[static_cast<size_t>(index)];
-    // Where sums are cut must not depend on the company.
+    // Where sums are split must not depend on the company.
     const Cuts::Fixed& fixed = cuts_.fixed(n, stream_);
     if (fixed.signature >= 0
             ? index != fixed.signature || g.parts != fixed.parts

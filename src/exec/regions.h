@@ -1,7 +1,7 @@
-// Regions: which ops of a stream run as one instruction, cut into slices.
+// Regions: which ops of a stream run as one instruction, split into slices.
 //
 // One pass over the schedule that reads split rules alone. Inside a region an
-// op takes what a member made along the axis that the member was cut; what it
+// op takes what a member made along the axis that the member was split; what it
 // needs whole, or gets as a partial sum, must come from before the region. Ops
 // may move forward within a stream, over ops they do not depend on, but never
 // over a wait or a step that another stream waits for. The result depends on
@@ -28,7 +28,7 @@ struct RegionMember {
 
 struct Region {
   int32_t stream = -1;
-  int parts = 1;  // more than 1: every member is cut into so many
+  int parts = 1;  // more than 1: every member is split into so many
   std::vector<RegionMember> members;
 };
 

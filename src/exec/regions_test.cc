@@ -59,9 +59,9 @@ std::vector<std::string> regions_of_step(const char* model) {
   return regions_of(step.text("plan"));
 }
 
-// Everything that is cut by images is one region, with the small gradients as
+// Everything that is split by images is one region, with the small gradients as
 // partial sums, but for the loss and the last bias: tiny sums are never cut.
-// The large gradient is cut by rows, together with its update.
+// The large gradient is split by rows, together with its update.
 // Bias and relu are one fused op; the small updates are one instruction.
 TEST(Regions, TheMlpStepForksTwice) {
   const auto regions = regions_of_step("mlp");
@@ -234,7 +234,7 @@ TEST(Regions, BitsDependOnTheSlicesAlone) {
   }
 }
 
-// Cuts all that can be cut.
+// Cuts all that can be split.
 class CutsEverything final : public GraphRewrite {
  public:
   void apply(Graph&) const override {}
@@ -292,7 +292,7 @@ TEST_F(SmallRegions, WhatIsNeededWholeComesFromBefore) {
   EXPECT_EQ(regions[1], "MatMul 0,->0\nAddV2 0,0>0\n");
 }
 
-// The read and the write of a variable are one region when both are cut
+// The read and the write of a variable are one region when both are split
 // alike; a reader of all of it must come before.
 TEST_F(SmallRegions, AVariableIsReadBeforeItsNextWrite) {
   const Variable v(constant(ramp(16), {4, 4}));

@@ -105,7 +105,7 @@ class Reporter {
     bool nested;
     bool maybe;  // in a branch
 
-    // Of the step that measured_step_us is of. Bodies run often, or not, in
+    // In the step that measured_step_us tells of. Bodies run often, or not, in
     // one: theirs are means.
     double us(size_t s) const {
       return nested ? record.mean_us(s) : record.typical_us(s);

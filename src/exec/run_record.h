@@ -49,12 +49,12 @@ struct RunRecord {
   // `parts`: what each step of the plan took in it. The first makes room for
   // all to come.
   void add_sample(double us, const std::vector<float>& parts);
-  // Of the last samples; -1: none.
+  // The median of the last samples; -1: none.
   double median_step_us() const;
   // What a step of the plan took in the sample that is the median: of one
   // device these add up to no more than it. -1: not timed.
   double typical_us(size_t step) const;
-  // Of one run of a step; -1: not timed.
+  // The mean of all timed runs of a step; -1: not timed.
   double mean_us(size_t step) const {
     const Step& s = steps[step];
     return s.samples == 0 ? -1 : s.total_us / static_cast<double>(s.samples);

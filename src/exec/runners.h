@@ -35,7 +35,7 @@ void run_as_work(const PlanStep& step, ProgramRun& run);
 // Runs a region of several parts (run_region.cc).
 void run_region(const PlanStep& step, ProgramRun& run);
 
-// Of a run with a deadline: waits for the event. Throws
+// For a run with a deadline: waits for the event. Throws
 // errors::DeadlineExceeded, which names who is missing.
 void wait_in_time(ProgramRun& run, const Event& event);
 

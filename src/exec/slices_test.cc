@@ -1,4 +1,4 @@
-// Nodes that have slices of a batch are cut just there, in any company.
+// Nodes that have slices of a batch are split just there, in any company.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ float tree(const Floats& column, int first, int end, int total) {
 }
 
 // How fast cores are measured to be says which regions several of them run;
-// what is cut, and so the bits, it does not.
+// what is split, and so the bits, it does not.
 TEST(Slices, MeasuredRatesMoveForksButNoCut) {
   const Machine machine = this_machine();
   const DeviceClass kept = machine.class_of(0);

@@ -1,7 +1,7 @@
 // Program: an expression made ready to run, block by block.
 //
 // A block of every operand goes through all instructions while it is in the
-// first-level cache. Results do not depend on how an array is cut: they are
+// first-level cache. Results do not depend on how an array is split: they are
 // those of one loop per operation. Immutable after compile(); run() is
 // re-entrant and allocates nothing.
 

@@ -51,11 +51,11 @@ struct NodeSource {
 // Which part of an op on a whole batch a node computes: set by rewrites that
 // split a batch over replicas. Immutable; nodes of one part may share it.
 struct NodePart {
-  // Of input 0 before the split: means divide by its count. Rank 0: unknown.
+  // The shape of input 0 before the split (means divide by its count).
   Shape unsplit;
   // Where output 0 begins in the whole one, in elements (random ops).
   int64_t origin = 0;
-  // The signature of op->split() by which the node was cut out.
+  // The signature of op->split() by which the node was split out.
   int32_t signature = -1;
   // Whether bits must be the same on any number of replicas: then the node has
   // slices [first, first + count) of `total`; slice k of the whole batch of

@@ -51,7 +51,7 @@ class GraphReader {
   const TextNames& names_;
   std::unordered_map<std::string, int32_t> nodes_;
   std::vector<Place> followers_, args_;
-  // Of the line that is read: where its parts begin.
+  // Where the parts of the line that is read begin.
   int64_t name_column_ = 0, op_column_ = 0;
   std::vector<int64_t> input_columns_, output_columns_;
 };

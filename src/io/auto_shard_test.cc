@@ -111,7 +111,7 @@ TEST(AutoShard, BatchesAreCutSoThatAStepHasTheirSize) {
     return all;
   };
   EXPECT_EQ(sizes(Dataset::range(10).batch(4), 2), (Numbers{2, 2, 2, 2, 1, 1}));
-  // Of a batch of one, one task's step has it.
+  // A batch of one example goes to one task.
   EXPECT_EQ(sizes(Dataset::range(5).batch(4), 3), (Numbers{1, 1, 2, 1}));
   EXPECT_EQ(numbers(part_of_task(Dataset::range(10).batch(4),
                                  AutoShardPolicy::kOff, 2, 1)),

@@ -40,7 +40,7 @@ struct Checkpoint::Impl {
   Impl(Objects objects, Site site);
   ~Impl();
 
-  // The names of all variables that there are.
+  // The names of all variables.
   NamedValues named_values() const;
   // Everything, as it is now.
   SaveJob collect(const std::string& path, Site site) const;

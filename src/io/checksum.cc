@@ -121,8 +121,8 @@ struct Factors {
 constexpr size_t kLeastToFold = 1024;
 
 // 256 bytes at a time: what is ahead is multiplied to where the next ones are,
-// and added. Of at least that many bytes, and about three times as fast as the
-// instruction.
+// and added. It takes at least that many bytes and is about three times as fast
+// as the instruction.
 __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2"))) uint32_t
 crc_by_folding(const uint8_t* p, size_t n, uint32_t crc) {
   static const Factors by_2048(2048), by_512(512), by_128(128);

@@ -73,8 +73,8 @@ class FileCursor {
   size_t slack_;
   std::stop_token stop_;
   std::unique_ptr<data::ElementStream> names_;  // of a dataset of names
-  // Of the names that are known: the next, and from one of this task's to the
-  // next (Pass::shard).
+  // The next of the known names, and the distance from one of this task's to
+  // the next (Pass::shard).
   size_t index_ = 0, stride_ = 1;
   std::string name_;  // of the open file
   std::unique_ptr<WindowReader> reader_;

@@ -44,7 +44,7 @@ void side_by_side(size_t items, size_t bytes,
   try {
     for (size_t i = 1; i < count; ++i) others.emplace_back(work);
   } catch (const std::system_error&) {
-    // The threads that there are do it.
+    // The existing threads do it.
   }
   work();
   for (std::thread& t : others) t.join();

@@ -72,8 +72,8 @@ TEST(Applications, TrainOnSmallImages) {
   EXPECT_THROW(applications::VGG16({.image_size = 8}), errors::InvalidArgument);
 }
 
-// Of one and two layers on few words, from which that of all follows: drawing
-// so many numbers takes long.
+// Counts one and two layers on few words, from which those of all follow:
+// drawing so many numbers takes long.
 TEST(Applications, OfTextHaveThePublishedNumbersOfParametersSlow) {
   const auto parameters = [](const auto& make, int64_t words, int64_t longest) {
     const auto count = [&](int64_t layers) {

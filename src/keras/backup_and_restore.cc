@@ -120,7 +120,7 @@ class BackupBase final : public CallbackBase {
     return fmt::format("{}/task_{}", folder_, core_->tasks().rank);
   }
 
-  // The latest that there is, in all tasks.
+  // The latest backup, in all tasks.
   bool restored() {
     if (!core_) return manager_->restore_or_initialize(site_).has_value();
     std::string mine;

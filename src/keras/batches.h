@@ -35,7 +35,7 @@ struct Batches {
   Batches(data::Dataset dataset, const LayerState& model, const char* what,
           Site site,
           const std::shared_ptr<distribute::StrategyCore>& core = nullptr);
-  // Joins the parts of replicas, on the host. Of several tasks: elements have
+  // Joins the parts of replicas, on the host. With several tasks elements have
   // the examples of all of them, where only this task's are filled in; the
   // strategy is told whose are where, and passes end when all tasks have.
   Batches(const distribute::DistributedDataset& dataset,

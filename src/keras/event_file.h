@@ -33,7 +33,7 @@ class WireMessage {
 
 // Values of a Summary.
 WireMessage scalar_summary(const std::string& tag, double value);
-// Of all values: a number in at most 30 buckets of one width.
+// Counts all values in at most 30 buckets of one width.
 WireMessage histogram_summary(const std::string& tag,
                               const std::vector<float>& values);
 // A PNG of `pixels` [height, width, channels], 1 or 3 channels.

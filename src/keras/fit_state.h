@@ -19,7 +19,7 @@ namespace berth::keras {
 class FitState final : public train::Tracked {
  public:
   std::string kind() const override { return "fit"; }
-  // Of what read() noted.
+  // The state that read() noted.
   train::ObjectState state() const override;
   // Throws errors::DataLoss.
   void set_state(const train::ObjectState& state) override;

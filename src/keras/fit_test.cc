@@ -187,7 +187,7 @@ TEST(Fit, EqualSlicesGiveEqualLossesAgain) {
   EXPECT_EQ(losses_of(), losses_of());
 }
 
-// Of a model whose layers were made on these devices.
+// Losses of a model whose layers were made on these devices.
 std::vector<double> losses_on(const char* first, const char* second) {
   random::set_seed(2);
   clear_session();

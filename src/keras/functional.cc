@@ -73,7 +73,7 @@ class FunctionalBase final : public LayerBase {
   }
 
  private:
-  // Of the layers; of one that gives several, "split", "split_1", ...
+  // Names of the layers; for one that gives several, "split", "split_1", ...
   static std::vector<std::string> names_of(const KerasTensors& list) {
     std::vector<std::string> names;
     for (const KerasTensor& t : list) {

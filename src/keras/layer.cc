@@ -166,7 +166,7 @@ void collect(const LayerState& s, bool trainable, bool other,
   }
 }
 
-// Of the outputs `y`, per example, so that it does not grow with the batch.
+// The penalty of outputs `y`, per example: it does not grow with the batch.
 Tensor penalty_of(const LayerState& s, const Tensor& y) {
   const Tensor all = s.activity_regularizer(y);
   if (y.rank() == 0) return all;

@@ -25,7 +25,7 @@ Shape with_open_dims(Shape shape) {
   return shape;
 }
 
-// Of a Sequential whose inputs are known: its layers, one after the other.
+// Describes a Sequential with known inputs: its layers, one after the other.
 void describe_sequential(const Layer& model) {
   LayerState& s = model.base()->state();
   if (s.type != "Sequential" || !s.described_outputs.empty()) return;

@@ -29,7 +29,7 @@ struct LayerState {
   Site site = {};
   std::string device;  // scope at construction, "" none
   size_t num_inputs = 1;
-  // Of models whose inputs and outputs have names; else empty.
+  // For models whose inputs and outputs have names; else empty.
   std::vector<std::string> input_names, output_names;
 
   std::mutex build_mutex;
@@ -51,7 +51,7 @@ struct LayerState {
   bool made_in_trace = false;
   std::atomic<bool> is_part{false};  // of another layer
   std::atomic<int64_t> eager_calls{0}, traced_calls{0};
-  // Of the first call; written once, under build_mutex.
+  // What the first call saw; written once, under build_mutex.
   std::vector<TensorSpec> input_specs;
   std::vector<Shape> output_shapes;
   std::string path;  // "model/dense", from the build on

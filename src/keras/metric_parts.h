@@ -16,8 +16,8 @@ Tensor metric_floats(const Tensor& x);  // as float32
 struct FlatBatch {
   Tensor y_true, y_pred, weight;
 };
-// Of the shape of y_pred, float32. Throws errors::InvalidArgument naming `what`
-// for shapes that differ.
+// Gives all the shape of y_pred, as float32. Throws errors::InvalidArgument
+// naming `what` for shapes that differ.
 FlatBatch flat_batch(const std::string& what, const Tensor& y_true,
                      const Tensor& y_pred, const Tensor& sample_weight);
 

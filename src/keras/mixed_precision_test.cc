@@ -80,7 +80,7 @@ TEST(MixedPrecision, PolicyOfALayerWinsOverTheGlobalOne) {
   // A functional model knows it as well.
   const KerasTensor in = Input({5});
   EXPECT_EQ(Dense(2).set_dtype_policy("mixed_float16")(in).dtype(), float16);
-  // Of all layers.
+  // The policy of a model is that of all its layers.
   const auto whole = Sequential({Dense(4), Dense(2)});
   whole.set_dtype_policy("mixed_bfloat16");
   EXPECT_EQ(whole(x).dtype(), bfloat16);

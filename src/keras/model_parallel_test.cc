@@ -33,7 +33,7 @@ Pair two_gpus() {
   return {"/GPU:0", "/GPU:1"};
 }
 
-// Of equal workers, so that this runs on any machine. Without accelerators:
+// Two equal workers, so that this runs on any machine. Without accelerators:
 // what nobody asked for would go there.
 Pair two_cpus() {
   config::set_simulated_devices("");

@@ -100,7 +100,7 @@ class OptimizerBase {
   // initial_slot_value(i) at first.
   virtual std::vector<const char*> slot_names() const { return {}; }
   virtual double initial_slot_value(size_t) const { return 0; }
-  // Of the slot `i` of a variable of this shape.
+  // The shape of slot `i` of a variable of this shape.
   virtual Shape slot_shape(size_t, const Shape& shape) const { return shape; }
   // Makes further counters of `dtype`, outside the trace.
   virtual std::vector<Variable> make_counters(DType) { return {}; }

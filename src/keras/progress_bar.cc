@@ -40,7 +40,7 @@ std::string bar_of(int64_t step, int64_t steps, int width) {
   return " [" + s + "]";
 }
 
-// Of the terminal. Its last column stays free: some begin a new line there.
+// The terminal's width. Its last column stays free: some begin a line there.
 size_t columns_of_stdout() {
   winsize size{};
   const bool known =

@@ -103,7 +103,7 @@ void Model::load_weights(const std::string& filepath,
                                : weights_file(filepath, "safetensors", call);
   const auto weights = made_weights(*this, call);
   const io::SafetensorsFile file(path, call);
-  // Of a checkpoint that ModelCheckpoint wrote.
+  // Names in a checkpoint that ModelCheckpoint wrote begin so.
   const std::string in_checkpoint = "model/";
   const bool whole = file.find(weights[0].first) < 0 &&
                      file.find(in_checkpoint + weights[0].first) >= 0;

@@ -241,7 +241,7 @@ class MatrixMetric : public MetricBase {
   }
 
  protected:
-  // Of classes by number; `ignored` counts nowhere.
+  // Counts pairs of classes by number; `ignored` counts nowhere.
   void add_pairs(const Tensor& y_true, const Tensor& y_pred,
                  const Tensor& weight, std::optional<int64_t> ignored) {
     const Site s = t_state.site;

@@ -165,7 +165,7 @@ void take_name(const Layer& layer, const std::string& name) {
   s.stable_name = intern(name);
 }
 
-// Of a class of the user's, or of the table.
+// Makes a layer of the user's class, or of one in the table.
 Layer made_layer(const NamedConfig& named, Site site) {
   if (const LayerFactory own = find_custom_object(named.class_name).layer) {
     const Layer layer = own(named.config);
@@ -259,7 +259,7 @@ Layer deserialize(const Config& config, Site site) {
 
 namespace {
 
-// Of a class of the user's, or of a table.
+// Makes an object of the user's class, or of one in a table.
 template <class T, class Custom>
 T deserialized(const char* kind, const Config& config,
                const std::map<std::string, T (*)(Fields&)>& table,

@@ -248,7 +248,7 @@ class TrackedModel final : public train::Tracked {
   }
 
  private:
-  // Of what a step of the user's logs, before its first trace says so.
+  // Restores means that a step of the user's logs, before its first trace.
   bool restore_mean(const std::string& name, const Tensor& value) {
     const size_t begin = std::string(kMetrics).size(), last = name.rfind('/');
     if (!t_->options || last <= begin) return false;

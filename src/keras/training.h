@@ -24,7 +24,7 @@ struct Model::Training {
   // Waits for steps that run elsewhere.
   void settle(Site site);
 
-  // Of inputs, and targets with weights behind them.
+  // Called with inputs, and targets with weights behind them.
   using Step = Function<Tensor(const Tensors&, const Tensors&)>;
   using Forward = Function<Tensors(const Tensors&)>;
 
@@ -58,7 +58,7 @@ struct Model::Training {
   std::vector<std::pair<std::string, Metric>> logged() const;
   // All that steps write, for checkpoints.
   std::map<std::string, Metric> all_metrics() const;
-  // Of what steps return under that name.
+  // The mean of what steps return under that name.
   Metric mean_named(const std::string& name);
   std::string random_state() const;
   void set_random_state(const std::string& text);
@@ -73,7 +73,7 @@ struct Model::Training {
   // What was compiled last for the strategy; null: there is none.
   const distribute::FitRewrite* rewrite() const { return rewrite_.get(); }
 
-  // Of later training steps; other weights than before trace anew. Throws
+  // For later training steps; other weights than before trace anew. Throws
   // errors::InvalidArgument for a weight below 0 or not finite.
   void set_class_weight(const std::map<int64_t, double>& weights, Site site);
 
@@ -83,7 +83,7 @@ struct Model::Training {
   bool adds_losses() const;
   // One per output; not defined where an output has none.
   std::vector<Loss> losses_of(size_t n) const;
-  // Of each output, those with the names that they have in logs.
+  // The metrics of each output, with the names that they have in logs.
   std::vector<std::vector<std::pair<std::string, Metric>>> metrics_of(
       size_t n) const;
   // Puts targets where their outputs are, and weights behind them into
@@ -109,7 +109,7 @@ struct Model::Training {
   bool stop = false;
   FitLoop* loop = nullptr;
   bool in_tests = false;  // of evaluate
-  // Of a training step on so many examples, as planned last; -1: never.
+  // The time of a training step on so many examples, as planned last.
   double predicted_us = -1;
   int64_t predicted_batch = 0;
 
@@ -136,7 +136,7 @@ struct Model::Training {
   void keep_constraints() const;
 
   friend class Model;
-  // Of the training step.
+  // What the training step is made with.
   std::shared_ptr<const distribute::FitRewrite> rewrite_;
   std::optional<Step> train_, test_;
   std::optional<Forward> forward_;

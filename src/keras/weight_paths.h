@@ -19,9 +19,9 @@ namespace berth::keras {
 std::string snake_case(const std::string& type);
 
 struct WeightPaths {
-  // Of weights that there are; those that are shared once.
+  // The weights that exist; those that are shared stand once.
   std::vector<std::pair<std::string, Variable>> weights;
-  // Of layers that are not built, with a slash behind each.
+  // Layers that are not built, with a slash behind each name.
   std::vector<std::pair<std::string, LayerState*>> unbuilt;
 };
 WeightPaths weight_paths(const Layer& root);

@@ -48,7 +48,7 @@ inline constexpr DTypeSet kRealNumbers = kNumberTypes | kHalfTypes | kInt8Type;
 inline constexpr DTypeSet kInexactTypes = kRealFloats | kComplexTypes;
 inline constexpr DTypeSet kEveryNumber = kRealNumbers | kComplexTypes;
 inline constexpr DTypeSet kEveryType = kEveryNumber | kBoolType;
-// "any" in a graph text: every dtype that there is.
+// "any" in a graph text: every dtype.
 inline constexpr DTypeSet kAnyType =
     kEveryType | kStringType | kResourceType | kVariantType;
 
@@ -122,7 +122,7 @@ struct Cost {
 };
 
 // One way to compute an op in parts: per input and output the axis along
-// which it is cut, or kWhole (every part has all of it), or, for outputs,
+// which it is split, or kWhole (every part has all of it), or, for outputs,
 // kPartialSum (the parts add up). OneFlow's SBP algebra.
 struct SplitSignature {
   static constexpr int8_t kWhole = -1;

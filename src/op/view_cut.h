@@ -10,7 +10,7 @@
 
 namespace berth {
 
-// Where part `part` begins of an axis of `length` that is cut into `parts`.
+// Where part `part` begins of an axis of `length` that is split into `parts`.
 inline int64_t part_begin(int64_t length, int parts, int part) {
   return length * part / parts;
 }

@@ -1,4 +1,4 @@
-// Apart from test_util.h, because the tape is a room further down.
+// Apart from test_util.h, because the tape is in another module.
 
 #include "berth/gradient_tape.h"
 #include "ops/test_util.h"

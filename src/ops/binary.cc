@@ -57,7 +57,7 @@ Tensor nextafter(const Tensor& a, const Tensor& b, Site s) {
 }
 
 Tensor logical_xor(const Tensor& a, const Tensor& b, Site s) {
-  // Of bool alone, as the other logical functions.
+  // For bool alone, as the other logical functions.
   return logical_and(logical_or(a, b, s), logical_not(logical_and(a, b, s), s),
                      s);
 }

@@ -4,7 +4,7 @@
 // Of bfloat16 and float16, scale and offset are float32, and so is all that is
 // computed; the result is rounded once.
 //
-// No batch statistics: examples are independent, so each can be cut by them.
+// No batch statistics: examples are independent, so each can be split by them.
 
 #include <fmt/format.h>
 

@@ -202,8 +202,8 @@ Cost cost(const InferContext& c, const Shape& y, const Shape& filter) {
           elements * static_cast<double>(size_of(c.dtype(0)))};
 }
 
-// Signatures for image, filter and result cut along one axis each; the third
-// operand of a gradient is cut like its result.
+// Signatures for image, filter and result split along one axis each; the third
+// operand of a gradient is split like its result.
 using Signatures = std::vector<SplitSignature>;
 constexpr int8_t kWhole = SplitSignature::kWhole;
 constexpr int8_t kPartial = SplitSignature::kPartialSum;
@@ -334,7 +334,7 @@ Tensors decompose_depthwise(std::span<const Tensor> in, const OpDef& op,
   return {call1(conv_op(), in[0], filter, conv.get())};
 }
 
-// Channels too, where each makes one: then all are cut at the same borders.
+// Channels too, where each makes one: then all are split at the same borders.
 Signatures split_depthwise(const InferContext& c) {
   Signatures rules{{{0, kWhole}, {0}}};
   if (c.shape(1)[3] == 1) rules.push_back({{3, 2}, {3}});

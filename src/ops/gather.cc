@@ -90,7 +90,7 @@ void infer_gather(InferContext& c) {
 }
 
 // One way to cut a gather: axes of params, indices and the gathered tensor;
-// kWhole where none is cut.
+// kWhole where none is split.
 struct GatherCut {
   int8_t params, indices, gathered;
 };

@@ -115,7 +115,7 @@ void infer_reshape_like(InferContext& c) {
   infer_like_1(c);
 }
 
-// An axis that stays is cut on both sides; one that is summed over gives
+// An axis that stays is split on both sides; one that is summed over gives
 // partial sums.
 std::vector<SplitSignature> split_sum_like(const InferContext& c) {
   const Shape &value = c.shape(0), &like = c.shape(1);

@@ -179,7 +179,7 @@ void register_collective_ops(OpRegistry& r) {
         .required_attr("ranks", int64_t{0})
         // For errors.
         .attr("what", std::string())
-        // Of the step; 0: the library's own.
+        // How long the step may take; 0: the library's own limit.
         .attr("timeout_seconds", 0.0)
         .infer(&infer_same_as_0)
         .cost(&cost_all_reduce_part)

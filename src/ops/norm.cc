@@ -2,7 +2,7 @@
 // float32.
 //
 // No split rule: moments of a part are not those of the batch, so that a
-// batch norm is the border of a region. Its decomposition can be cut: partial
+// batch norm is the border of a region. Its decomposition can be split: partial
 // sums, the count of the whole, and each element.
 
 #include <fmt/format.h>
@@ -177,7 +177,7 @@ class Channels {
     const Tensor s = sum(t);
     return s * size_ratio(s, t);
   }
-  // Of sums or means of groups: [c].
+  // Adds up the sums or means of groups: [c].
   Tensor sum_of_groups(const Tensor& s) const {
     if (groups_ == 1) return s;
     return math::reduce_sum(s, {.axis = Axes{0, 1}}, {});

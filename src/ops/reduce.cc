@@ -26,7 +26,7 @@ void infer_reduce(InferContext& c) {
   c.set_output(0, c.dtype(0), out);
 }
 
-// A kept axis is cut; for sums, and means that know the count of the whole, a
+// A kept axis is split; for sums, and means that know the count of the whole, a
 // reduced one gives partial sums.
 std::vector<SplitSignature> split_reduce(const InferContext& c) {
   const auto reduced = reduced_axes(c.op(), c.attrs(), c.shape(0).rank());

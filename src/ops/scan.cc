@@ -117,7 +117,7 @@ Tensors grad_cumsum(const GradCall& g) {
 // Where a recurrence of gradients stands in the family (see LinearRecurrence).
 enum class Step { kOwn, kPrevious, kExclusive };
 
-// Of segments when `segments` is a tensor.
+// The recurrence per segment where `segments` is a tensor.
 Tensor recurrence(const Tensor& a, const Tensor& b, const Tensor& segments,
                   int64_t axis, bool reverse, Step step) {
   const AttrsRef attrs({{"axis", axis},

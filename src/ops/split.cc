@@ -1,4 +1,4 @@
-// One tensor cut into several along an axis.
+// One tensor split into several along an axis.
 
 #include <fmt/format.h>
 
@@ -93,7 +93,7 @@ void infer_split_sizes(InferContext& c) {
   }
 }
 
-// Every axis but the one that is cut up.
+// Every axis but the one that is split up.
 std::vector<SplitSignature> split_of_split(const InferContext& c) {
   const int axis = split_axis(c);
   std::vector<SplitSignature> rules;

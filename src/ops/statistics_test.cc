@@ -90,7 +90,7 @@ TEST(Norm, OfVectorsAndMatrices) {
   expect_near(norm(x, {.ord = 2, .axis = {{1}}}), {5, 3});
   expect_near(norm(x, {.ord = 3, .axis = {{1}}}),
               {std::cbrt(91.0), std::cbrt(17.0)});
-  // Of matrices: largest column sum, largest row sum.
+  // For matrices: largest column sum, largest row sum.
   expect_near(norm(x, {.ord = 1, .axis = {{0, 1}}}), {6});
   expect_near(norm(x, {.ord = kInf, .axis = {{0, 1}}}), {7});
   expect_near(norm(x, {.ord = "fro", .axis = {{-2, -1}}}), {std::sqrt(34.0)});

@@ -90,7 +90,7 @@ void register_task_ops(OpRegistry& r) {
         .output("whole")
         .num_outputs(&count_tasks_wanting)
         .required_attr("axis", int64_t{0})
-        // Of the parts along the axis, by rank.
+        // How long the parts are along the axis, by rank.
         .required_attr("lengths", TaskInts())
         .doc("Replaced by _TaskStart and _TaskEnd (collective/).");
     add_task_link(op);

@@ -289,7 +289,7 @@ class ProductFusing {
   Graph& graph_;
   const std::function<bool(const Node&)>& may_fuse_;
   std::vector<bool> keep_, returned_, waited_for_;
-  // Of a node's outputs; who reads twice is there twice.
+  // Who reads a node's outputs; who reads twice is there twice.
   std::vector<std::vector<int32_t>> readers_;
   std::map<ValueRef, ValueRef> moved_;
   bool any_ = false;

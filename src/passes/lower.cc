@@ -30,7 +30,7 @@ Graph trace_parts(const Graph& graph, const Node& node) {
 }
 
 // The parts that the nodes of a decomposition have when `node` is a part of an
-// op on a whole batch: each is cut where its operands are.
+// op on a whole batch: each is split where its operands are.
 class PartsOf {
  public:
   PartsOf(const Graph& graph, const Node& node, const Graph& parts)
@@ -62,7 +62,7 @@ class PartsOf {
     return axes_[v.node][static_cast<size_t>(v.output)];
   }
 
-  // By the rule whose operands are cut as those of the node are, if there is
+  // By the rule whose operands are split as those of the node are, if there is
   // one. Sums over parts are refused: means would count a part.
   void cut(int32_t p, const Node& n) {
     std::vector<SplitSignature> rules;

@@ -11,7 +11,7 @@ namespace berth::image {
 
 class Drawn {
  public:
-  // Of the seed of the process and `seed`.
+  // Draws from the seed of the process and `seed`.
   explicit Drawn(std::optional<int64_t> seed) : seed_(seed) {}
   // The same at every call.
   explicit Drawn(random::StatelessSeed seed) : stateless_(seed) {}

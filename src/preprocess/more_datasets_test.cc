@@ -44,7 +44,7 @@ TEST(Imdb, NumbersWordsAsKerasDoes) {
                                     {"x_test", lists()},
                                     {"y_test", labels()}}));
   const SequenceData d = imdb::load_data({.data_dir = dir.path()});
-  // Of each label's text: a start mark, and words three further.
+  // Each label's text has a start mark, and words three further.
   const auto y = d.train.y.to_vector<int64_t>();
   ASSERT_EQ(y.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {

@@ -131,7 +131,7 @@ std::vector<std::vector<int64_t>> numpy_shuffles(
     std::vector<int64_t> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     for (int64_t i = n - 1; i > 0; --i) {
-      // Of the fewest bits that hold i, drawn until it fits.
+      // A number of the fewest bits that hold i, drawn until it fits.
       uint32_t mask = static_cast<uint32_t>(i);
       for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
       uint32_t j = static_cast<uint32_t>(words()) & mask;

@@ -85,7 +85,7 @@ struct PlanCall {
   size_t scratch_offset = 0;
   int64_t slice_origin = 0;
   const Shape* unsplit = nullptr;
-  // Of an op that is computed whole, which may fork by itself.
+  // For an op that is computed whole, which may fork by itself.
   ThreadPool* pool = nullptr;
   int slices = 1;
 };

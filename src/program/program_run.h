@@ -45,7 +45,7 @@ struct ProgramRun {
   std::vector<KernelContext> contexts;  // by call
   uint64_t step = 0;                    // what random ops count by
   std::vector<BlockRef> counters;  // it, by device with a memory of its own
-  // Of partial sums, by tree node: how many subtrees ever arrived.
+  // For partial sums, by tree node: how many subtrees ever arrived.
   std::unique_ptr<std::atomic<uint32_t>[]> arrived;
   std::vector<Tensor> args, outputs;
 

@@ -13,7 +13,7 @@ namespace berth {
 
 namespace {
 
-// Of no home: what a mirror that was never filled has.
+// The version of no home: what a mirror that was never filled has.
 constexpr uint64_t kNothing = ~uint64_t{0};
 
 // Guards VariableState::mirrors and ::home of all variables. Nobody waits or

@@ -224,7 +224,7 @@ struct Watch {
   Event before;  // the end of that work
   bool ran = false;
 
-  // Of work that failed. The stream has passed it: nobody waits.
+  // Why the work before failed. The stream has passed it: nobody waits.
   std::string why() const {
     try {
       synchronize(before);

@@ -37,7 +37,7 @@ struct VariableState {
   bool asked = false;   // a scope of the user's named the device
   // Holds on the address: plans. Raised with `mutex` held shared.
   std::atomic<int> holds{0};
-  // Of a variable of a strategy (berth/variable.h, tensor/mirrors.h).
+  // For a variable of a strategy (berth/variable.h, tensor/mirrors.h).
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
   const void* strategy = nullptr;  // that made it; an identity alone

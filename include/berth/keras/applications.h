@@ -14,7 +14,7 @@
 
 namespace berth::keras::applications {
 
-// Of networks of images [n, size, size, channels], with values as Keras'
+// Networks for images [n, size, size, channels], with values as Keras'
 // preprocess_input gives them.
 struct ImageOptions {
   bool include_top = true;  // false: the last features [n, h, w, c]
@@ -78,7 +78,7 @@ Model EfficientNetB7(const ImageOptions& options = {},
 Tensor preprocess_input(const Tensor& x, const std::string& mode = "caffe",
                         Site site = Site::here());
 
-// Of transformers of text. Ids are whole numbers below vocabulary_size.
+// Transformers for text. Ids are whole numbers below vocabulary_size.
 struct TextOptions {
   int64_t vocabulary_size = 0;      // 0: the published one
   int64_t sequence_length = 0;      // of the inputs; 0: the longest

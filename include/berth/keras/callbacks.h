@@ -54,7 +54,7 @@ class CallbackBase {
   virtual void on_train_batch_begin(Model& model, int64_t batch);
   virtual void on_train_batch_end(Model& model, int64_t batch);
 
-  // Of evaluate, and of the validation in fit.
+  // Called by evaluate, and by the validation in fit.
   virtual void on_test_begin(Model& model);
   virtual void on_test_end(Model& model, const Logs& logs);
   virtual void on_test_batch_begin(Model& model, int64_t batch);
@@ -93,7 +93,7 @@ struct Callback {
   std::function<void(Model&, int64_t batch)> on_predict_batch_begin = {};
   std::function<void(Model&, int64_t batch, const Tensors& outputs)>
       on_predict_batch_end = {};
-  // Of checkpoints.
+  // For checkpoints.
   std::function<CallbackState()> get_state = {};
   std::function<void(const CallbackState&)> set_state = {};
   std::shared_ptr<CallbackBase> object = {};

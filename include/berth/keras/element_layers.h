@@ -10,7 +10,7 @@
 
 namespace berth::keras {
 
-// Of inputs of one shape, but for axes of 1, which go with any; at least one,
+// Inputs of one shape, except axes of 1, which go with any; at least one,
 // Subtract takes two.
 struct Subtract : Layer {
   explicit Subtract(NameOptions options = {}, Site site = Site::here());

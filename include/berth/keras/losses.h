@@ -75,7 +75,7 @@ class Loss {
 
 namespace losses {
 
-// Of differences, the mean over the last axis of: (y_true - y_pred)^2; the
+// The mean over the last axis of differences: (y_true - y_pred)^2; the
 // absolute value; that in percent of y_true; the squared difference of
 // log(1 + y).
 Loss MeanSquaredError(const LossOptions& options = {});
@@ -167,7 +167,7 @@ struct CircleOptions {
   bool remove_diagonal = true;  // an example is no neighbour of itself
   std::string reduction = "sum_over_batch_size";
 };
-// Of embeddings y_pred [n, d] of length 1 and labels [n]: brings those of one
+// For embeddings y_pred [n, d] of length 1 and labels [n]: brings those of one
 // label together, others apart (Sun et al. 2020). The mean is that of examples
 // whose loss is not 0.
 Loss Circle(const CircleOptions& options = {});

@@ -125,7 +125,7 @@ class Metric {
   const std::shared_ptr<MetricBase>& base() const { return base_; }
   // How it was made, for configs; null: of a function.
   const std::shared_ptr<const Description>& description() const;
-  // Of means. Throw errors::FailedPrecondition for other metrics.
+  // For means. Throw errors::FailedPrecondition for other metrics.
   Variable total() const;
   Variable count() const;
 
@@ -201,7 +201,7 @@ Metric ConcordanceCorrelation(AxisOptions options = {});
 Metric RootMeanSquaredError(MetricOptions options = {});
 
 struct R2ScoreOptions {
-  // Of outputs: "uniform_average", "variance_weighted_average" or "", all.
+  // Over outputs: "uniform_average", "variance_weighted_average" or "", all.
   std::string class_aggregation = "uniform_average";
   int64_t num_regressors = 0;  // above 0: the adjusted score
   std::string name = {};
@@ -209,7 +209,7 @@ struct R2ScoreOptions {
 // 1 - squared errors / squared distances from the mean, of [n, outputs].
 Metric R2Score(R2ScoreOptions options = {});
 
-// Of labels of 0 and 1 and predictions of probabilities, of which those above a
+// For labels of 0 and 1 and predictions of probabilities: those above a
 // threshold count as positive. Several thresholds give a value each.
 struct ConfusionOptions {
   std::vector<double> thresholds = {0.5};

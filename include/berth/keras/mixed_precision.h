@@ -50,7 +50,7 @@ namespace mixed_precision {
 
 using Policy = DTypePolicy;
 
-// Of layers that are made from now on, by any thread.
+// For layers that are made from now on, by any thread.
 void set_global_policy(const DTypePolicy& policy);
 DTypePolicy global_policy();
 // Keras 3's names of both.

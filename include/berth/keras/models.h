@@ -97,7 +97,7 @@ struct CompileOptions {
   berth::placement::Policy placement = {};
   // Factors of the losses in their sum; 1 when absent.
   PerOutput<double> loss_weights = {};
-  // Of outputs by name.
+  // By the name of the output.
   std::map<std::string, std::vector<Metric>> metrics_by_output = {};
   // Steps run op by op, so that a debugger stops in layers; slow. Not for
   // strategies of several replicas.
@@ -108,7 +108,7 @@ struct CompileOptions {
   // For the first output, with sample and class weights; "weighted_mse" in logs
   // where `metrics` has an "mse", too.
   std::vector<Metric> weighted_metrics = {};
-  // Of outputs by name.
+  // By the name of the output.
   std::map<std::string, std::vector<Metric>> weighted_metrics_by_output = {};
 };
 

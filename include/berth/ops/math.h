@@ -28,7 +28,7 @@ Tensor multiply(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor divide(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor maximum(const Tensor& a, const Tensor& b, Site site = Site::here());
 Tensor minimum(const Tensor& a, const Tensor& b, Site site = Site::here());
-// Of whole numbers b is 0 or more: a negative one is errors::InvalidArgument,
+// With whole numbers b is 0 or more: a negative one is errors::InvalidArgument,
 // by asynchronous devices when the result is waited for.
 Tensor pow(const Tensor& a, const Tensor& b, Site site = Site::here());
 // (a - b)^2.
@@ -49,7 +49,7 @@ Tensor floor(const Tensor& x, Site site = Site::here());
 Tensor sigmoid(const Tensor& x, Site site = Site::here());
 Tensor tanh(const Tensor& x, Site site = Site::here());
 
-// Complex numbers and their parts, elementwise. Of real numbers: real and conj
+// Complex numbers and their parts, elementwise. With real numbers real and conj
 // are x itself, imag 0, angle 0 or pi; abs of complex numbers is real.
 // Gradients are TensorFlow's: of a real loss by a complex x, d loss / d re +
 // i d loss / d im.
@@ -184,7 +184,7 @@ struct ReduceOptions {
 };
 
 // Reductions over axes, [x without them], or with 1 in their place
-// (tf.reduce_*). Of nothing: sum 0, prod 1, max -inf, mean NaN.
+// (tf.reduce_*). Over nothing: sum 0, prod 1, max -inf, mean NaN.
 Tensor reduce_sum(const Tensor& x, const ReduceOptions& options = {},
                   Site site = Site::here());
 Tensor reduce_mean(const Tensor& x, const ReduceOptions& options = {},

@@ -128,7 +128,7 @@ struct FusedBatchNorm {
 };
 // (x - mean) / sqrt(variance + epsilon) * scale + offset per channel of
 // x [..., c]; scale, offset [c]. Training takes mean and biased variance of
-// x itself. Of x of 16 bits all but y is float32, as in the norms below.
+// x itself. If x has 16 bits, all but y is float32, as in the norms below.
 FusedBatchNorm fused_batch_norm(const Tensor& x, const Tensor& scale,
                                 const Tensor& offset,
                                 const FusedBatchNormOptions& options = {},

@@ -16,7 +16,7 @@ namespace berth::keras {
 
 class AxesLast {
  public:
-  // Of tensors of that rank. Throws errors::InvalidArgument for an axis that
+  // For tensors of that rank. Throws errors::InvalidArgument for an axis that
   // does not exist, or twice, or the batch.
   AxesLast(const LayerState& s, const std::vector<int64_t>& axes, int rank)
       : site_(s.site) {

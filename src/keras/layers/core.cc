@@ -33,7 +33,7 @@ class LambdaBase final : public LayerBase {
   const Lambda::ListFn fn_;
 };
 
-// Of one tensor.
+// Makes a function of a list from one of a single tensor.
 Lambda::ListFn listed(Lambda::Fn fn, Site site) {
   if (!fn) return {};
   return [fn = std::move(fn), site](const Tensors& x) -> Tensors {

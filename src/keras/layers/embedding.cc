@@ -82,7 +82,7 @@ class ReversibleEmbeddingBase final : public EmbeddingBase {
   }
 };
 
-// Of either layer.
+// The arguments of either layer.
 template <class L>
 struct EmbeddingArgs {
   int64_t input_dim = 0, output_dim = 0;

@@ -26,7 +26,7 @@ Tensor zero_column(const Tensor& x, Site site) {
   if (n >= 0) return zeros({n, 1}, dtype, site);
   std::vector<int64_t> all;
   for (int i = 1; i < x.rank(); ++i) all.push_back(i);
-  // Of what may be empty, so not of its first elements.
+  // Zeros, made without first elements: x may be empty.
   const Tensor zero = zeros_like(math::cast(x, dtype, site), site);
   return expand_dims(math::reduce_sum(zero, {.axis = all}, site), -1, site);
 }
@@ -199,7 +199,7 @@ Tensor RnnBase::last_step(const Tensor& y) const {
                  {n, s[2]}, site());
 }
 
-// Of an empty sequence: zeros, and the states as they were.
+// What an empty sequence gives: zeros, and the states as they were.
 Tensors RnnBase::no_steps(const Call& c) const {
   const Tensor& h = c.states[0];
   const int64_t width = base_.output_size();
