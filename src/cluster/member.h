@@ -49,11 +49,20 @@ class Member {
   static std::shared_ptr<Member> join(const ClusterResolver& resolver,
                                       JoinOptions options = {},
                                       Site site = Site::here());
+  // Dials a task that has joined, or waits to, and proves to it that this one
+  // is of its cluster, without joining. Returns why that failed (another
+  // secret, another build, somebody else's port, a timeout), or nothing.
+  static std::optional<std::string> probe(const ClusterResolver& resolver,
+                                          const TaskId& to, JoinOptions options,
+                                          double timeout_seconds,
+                                          Site site = Site::here());
   virtual ~Member() = default;
 
   virtual const ClusterSpec& spec() const = 0;
   virtual const TaskId& task() const = 0;
   virtual const std::vector<TaskId>& tasks() const = 0;  // who take part
+  // Who trains in this generation, in order of ranks.
+  virtual std::vector<TaskId> ranks() const = 0;
   // Of the tasks that train; -1 for parameter servers and evaluators.
   virtual int rank() const = 0;
   virtual int num_ranks() const = 0;
