@@ -277,6 +277,7 @@ class FakeCluster::FakeExchange final : public Exchange {
     const std::string key =
         fmt::format("{}/{}", tag.channel, sequence_[tag.channel]++);
     const int me = state_.rank_of(task_);
+    if (me < 0) throw errors::Unavailable(task_.str() + " was given up");
     const size_t size = state_.ranks().size();
     State::Meeting& m = state_.meetings[key];
     const auto* from = static_cast<const std::byte*>(data);
