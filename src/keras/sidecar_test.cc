@@ -83,40 +83,40 @@ TEST(SidecarEvaluator, FollowsFilesOfWeightsAndEndsByNumber) {
                errors::InvalidArgument);
 }
 
-TEST(VertexFolders, AreTheDefaultsOfWhatIsNotNamed) {
+void vertex_defaults() {
   const std::string base = sidecar_folder("vertex");
-  IN_A_FRESH_PROCESS({
-    setenv("AIP_MODEL_DIR", (base + "/model/").c_str(), 1);
-    setenv("AIP_CHECKPOINT_DIR", (base + "/checkpoints/").c_str(), 1);
-    setenv("AIP_TENSORBOARD_LOG_DIR", (base + "/logs/").c_str(), 1);
-    Sequential model = sidecar_model();
-    model.fit(
-        sidecar_data(),
-        {.verbose = 0,
-         .callbacks = {
-             callbacks::TensorBoard(), callbacks::ModelCheckpoint(),
-             callbacks::BackupAndRestore("", {.delete_checkpoint = false})}});
-    model.save();
-    for (const char* path :
-         {"/model/model.safetensors", "/checkpoints/checkpoint-01.safetensors",
-          "/logs/train"}) {
-      check(fs::exists(base + path), path);
-    }
-    check(train::latest_checkpoint(base + "/checkpoints").has_value(),
-          "a backup");
-    train::CheckpointManager manager(train::Checkpoint({{"model", model}}));
-    check(manager.directory() == base + "/checkpoints", manager.directory());
-    // What is named wins.
-    model.save(base + "/mine.safetensors");
-    check(fs::exists(base + "/mine.safetensors"), "a name");
-  });
+  setenv("AIP_MODEL_DIR", (base + "/model/").c_str(), 1);
+  setenv("AIP_CHECKPOINT_DIR", (base + "/checkpoints/").c_str(), 1);
+  setenv("AIP_TENSORBOARD_LOG_DIR", (base + "/logs/").c_str(), 1);
+  Sequential model = sidecar_model();
+  model.fit(
+      sidecar_data(),
+      {.verbose = 0,
+       .callbacks = {
+           callbacks::TensorBoard(), callbacks::ModelCheckpoint(),
+           callbacks::BackupAndRestore("", {.delete_checkpoint = false})}});
+  model.save();
+  for (const char* path :
+       {"/model/model.safetensors", "/checkpoints/checkpoint-01.safetensors",
+        "/logs/train"}) {
+    check(fs::exists(base + path), path);
+  }
+  check(train::latest_checkpoint(base + "/checkpoints").has_value(),
+        "a backup");
+  train::CheckpointManager manager(train::Checkpoint({{"model", model}}));
+  check(manager.directory() == base + "/checkpoints", manager.directory());
+  // What is named wins.
+  model.save(base + "/mine.safetensors");
+  check(fs::exists(base + "/mine.safetensors"), "a name");
+  setenv("AIP_MODEL_DIR", "gs://bucket/job/model/", 1);
+  const std::string at = or_vertex_folder("", "AIP_MODEL_DIR");
+  check(at == "/gcs/bucket/job/model", at);
+}
+
+TEST(VertexFolders, AreTheDefaultsOfWhatIsNotNamed) {
+  IN_A_FRESH_PROCESS(vertex_defaults());
   EXPECT_EQ(or_vertex_folder("", "NO_SUCH_VARIABLE"), "");
   EXPECT_EQ(or_vertex_folder("here/", "NO_SUCH_VARIABLE"), "here/");
-  IN_A_FRESH_PROCESS({
-    setenv("AIP_MODEL_DIR", "gs://bucket/job/model/", 1);
-    const std::string at = or_vertex_folder("", "AIP_MODEL_DIR");
-    check(at == "/gcs/bucket/job/model", at);
-  });
   EXPECT_THROW(callbacks::BackupAndRestore(), errors::InvalidArgument);
 }
 
@@ -139,32 +139,34 @@ TEST(DatasetCreator, IsAskedForOnePipelineWithoutAStrategy) {
                errors::InvalidArgument);
 }
 
+void creators_of_tasks() {
+  cpus(2);
+  cluster::FakeCluster cluster({.workers = 2});
+  const auto samples = distribute::on_tasks<std::vector<int64_t>>(
+      cluster, [](const std::shared_ptr<cluster::Member>& member) {
+        const int rank = member->rank();
+        const distribute::MultiWorkerMirroredStrategy strategy(
+            member, {.devices = distribute::core_sets(rank, 1)});
+        const auto scope = strategy.scope();
+        Sequential model = sidecar_model();
+        const History h =
+            model.fit(DatasetCreator([&](const distribute::InputContext& c) {
+                        check(c.num_input_pipelines == 2, "pipelines");
+                        check(c.input_pipeline_id == rank, "number");
+                        return sidecar_data().take(c.input_pipeline_id + 1);
+                      }),
+                      {.epochs = 1, .verbose = 0});
+        std::vector<int64_t> all;
+        for (const auto& t : h.tasks->tasks) all.push_back(t.samples);
+        return all;
+      });
+  for (const auto& s : samples) {
+    check(s == std::vector<int64_t>({2, 4}), "samples");
+  }
+}
+
 TEST(DatasetCreator, IsAskedByEachTaskForItsPart) {
-  IN_A_FRESH_PROCESS({
-    cpus(2);
-    cluster::FakeCluster cluster({.workers = 2});
-    const auto samples = distribute::on_tasks<std::vector<int64_t>>(
-        cluster, [](const std::shared_ptr<cluster::Member>& member) {
-          const int rank = member->rank();
-          const distribute::MultiWorkerMirroredStrategy strategy(
-              member, {.devices = distribute::core_sets(rank, 1)});
-          const auto scope = strategy.scope();
-          Sequential model = sidecar_model();
-          const History h =
-              model.fit(DatasetCreator([&](const distribute::InputContext& c) {
-                          check(c.num_input_pipelines == 2, "pipelines");
-                          check(c.input_pipeline_id == rank, "number");
-                          return sidecar_data().take(c.input_pipeline_id + 1);
-                        }),
-                        {.epochs = 1, .verbose = 0});
-          std::vector<int64_t> all;
-          for (const auto& t : h.tasks->tasks) all.push_back(t.samples);
-          return all;
-        });
-    for (const auto& s : samples) {
-      check(s == std::vector<int64_t>({2, 4}), "samples");
-    }
-  });
+  IN_A_FRESH_PROCESS(creators_of_tasks());
 }
 
 }  // namespace
