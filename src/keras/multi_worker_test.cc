@@ -436,7 +436,62 @@ TEST(MultiWorkerFailures, ThoseThatAreLeftGoOnWithTheSameBits) {
   });
 }
 
-// Ids of the examples that each task is given, over epochs.
+// Twelve batches of 4 rows, dealt out to the tasks that are there. Samples of
+// the fit that came to the end; the second of three dies after so many batches.
+int64_t samples_of_last_fit(int dies_after, const std::string& folder) {
+  std::filesystem::remove_all(folder);
+  cluster::FakeCluster cluster({.workers = 3});
+  return on_tasks<int64_t>(cluster, [&](const auto& member) {
+    const int rank = member->rank();
+    const MultiWorkerMirroredStrategy strategy(member,
+                                               {.devices = core_sets(rank, 1)});
+    const auto scope = strategy.scope();
+    Sequential model = dense_model();
+    compile(model, 0);
+    int left = rank == 1 ? dies_after : 0;
+    const Callback dies{.on_train_batch_end = [&](Model&, int64_t) {
+      if (left > 0 && --left == 0) {
+        cluster.lose(member->task());
+        throw Dead();
+      }
+    }};
+    int64_t samples = 0;
+    try {
+      strategy.shrink_and_restore([&] {
+        const auto dataset = strategy.distribute_datasets_from_function(
+            [&](const distribute::InputContext& c) {
+              Rows rows;
+              for (int b = c.input_pipeline_id; b < 12;
+                   b += c.num_input_pipelines) {
+                rows.emplace_back(b * 4, 4);
+              }
+              return batches_of(rows);
+            });
+        const History h = model.fit(
+            dataset,
+            {.epochs = 2,
+             .verbose = 0,
+             .callbacks = {
+                 callbacks::BackupAndRestore(folder, {.save_freq = 1}), dies}});
+        samples = h.tasks->samples;
+        EXPECT_EQ(h.tasks->duplicates(), 0);
+      });
+    } catch (const Dead&) {
+    }
+    return samples;
+  })[0];
+}
+
+TEST(MultiWorkerFailures, DataOfTasksIsDealtOutAnewFromTheBeginOfTheEpoch) {
+  const std::string folder =
+      fmt::format("{}/dealt_{}", testing::TempDir(), getpid());
+  in_process(3, [&] {
+    // An epoch is 48 examples: 4 steps of three tasks, 6 of two.
+    EXPECT_EQ(samples_of_last_fit(2, folder), 2 * 48);
+    EXPECT_EQ(samples_of_last_fit(6, folder), 48);
+  });
+}
+
 TEST(MultiWorkerData, EveryExampleIsComputedOnOnceAndThatIsReported) {
   in_process(3, [] {
     cluster::FakeCluster cluster({.workers = 3});
