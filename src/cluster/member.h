@@ -61,8 +61,6 @@ class Member {
   virtual const ClusterSpec& spec() const = 0;
   virtual const TaskId& task() const = 0;
   virtual const std::vector<TaskId>& tasks() const = 0;  // who take part
-  // Who trains in this generation, in order of ranks.
-  virtual std::vector<TaskId> ranks() const = 0;
   // Of the tasks that train; -1 for parameter servers and evaluators.
   virtual int rank() const = 0;
   virtual int num_ranks() const = 0;
@@ -107,6 +105,8 @@ class Member {
 
   // Of the tasks that train; throws errors::FailedPrecondition on others.
   virtual Exchange& exchange() = 0;
+  // Who they are in this generation, in order of ranks.
+  virtual std::vector<TaskId> ranks() const = 0;
 };
 
 }  // namespace berth::cluster

@@ -139,16 +139,17 @@ class StrategyCore final : public StrategyScope,
   int slices_ = 0;
   std::shared_ptr<TaskLink> link_;
   TaskPart tasks_;  // rows: guarded by mutex_
-  // How the tasks began: who had how many replicas, in order of ranks.
-  std::vector<std::pair<TaskId, int>> began_;
-  std::vector<TaskId> now_;  // who trains
   mutable std::mutex mutex_;
   std::vector<int> shares_;
-  uint64_t rows_key_ = 0, shared_ = 0;
+  uint64_t rows_key_ = 0;
   std::atomic<const void*> rows_of_{nullptr};
   std::atomic<int64_t> meetings_{0};
   std::atomic<uint64_t> key_{0};
   std::weak_ptr<ParameterServers> servers_;
+  // How the tasks began: who had how many replicas, in order of ranks.
+  std::vector<std::pair<TaskId, int>> began_;
+  std::vector<TaskId> now_;  // who trains
+  uint64_t shared_ = 0;      // how often share_variables() was called
 };
 
 }  // namespace berth::distribute
