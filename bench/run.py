@@ -328,6 +328,25 @@ def task_all_reduce_row(runner, engine, size):
     return field(lines, f"task_{engine}_{size}", "over_gloo"), {}
 
 
+def task_steps_row(runner, model, value):
+    """A step of two tasks of one core, over one process of two, or with equal bits over without."""
+    if runner.allowed < 2:
+        raise Skipped(f"needs 2 cores, {runner.allowed} allowed")
+    return field(runner.ours("bench_task_steps", "--model", model), "task_step", value), {}
+
+
+def task_peers_row(runner, model):
+    """A step of two tasks over the faster of TensorFlow's and PyTorch's."""
+    ours = field(runner.ours("bench_task_steps", "--model", model), "task_step", "best_us")
+    peers = {}
+    for framework in ("torch", "tensorflow"):
+        for line in runner.python_files(f"{framework}_workers.py", framework, "--model", model):
+            peers[f'{framework} {line["version"]} {line["variant"]}'] = line["best_us"]
+    if not peers:
+        raise Skipped("no Python peer is installed (bench/peers/python/setup)")
+    return ours / min(peers.values()), {"best_us": ours, "peers_us": peers}
+
+
 def replicas_row(runner, model, value):
     """A step on replicas of core sets, against one device or against no exchange."""
     if runner.allowed < 4:
@@ -570,6 +589,19 @@ ROWS += [
     for _engine, _must, _aim in (("memory", 0.7, 0.3), ("sockets", 1.1, 0.95))
     for _size in ("4kb", "4mb", "64mb")
 ]
+for _model, _must, _aim in (("mlp", 1.35, 1.15), ("cnn", 1.15, 1.05)):
+    ROWS += [
+        (f"{_model}_step_of_2_tasks_over_1_process", "x", _must, _aim,
+         lambda r, m=_model: task_steps_row(r, m, "over_one_process")),
+        (f"{_model}_step_of_2_tasks_with_equal_bits", "x", 1.3, 1.1,
+         lambda r, m=_model: task_steps_row(r, m, "equal_bits_over_default")),
+        # Theirs over ours: 1 and 2.
+        (f"{_model}_step_of_2_tasks_over_peers", "x", 1, 0.5,
+         lambda r, m=_model: task_peers_row(r, m)),
+    ]
+ROWS.append(("first_step_of_a_cluster_of_4", "s", 1.5, 0.5,
+             lambda r: (field(r.ours("bench_task_steps", "--model", "start"), "task_start",
+                              "first_step_s"), {})))
 for _model in ("mlp", "cnn"):
     ROWS.append((f"{_model}_equal_bits_on_4_replicas", "x", 1.3, 1.1,
                  lambda r, m=_model: equal_bits_row(r, m)))

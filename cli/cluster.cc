@@ -77,7 +77,7 @@ bool may_start(const ClusterSurvey& s) {
   return s.port_error.empty() &&
          std::none_of(s.tasks.begin(), s.tasks.end(), [](const Reached& r) {
            return r.state == Reach::kNoName || r.state == Reach::kNoAnswer ||
-                  r.state == Reach::kUnreachable;
+                  r.state == Reach::kUnreachable || r.state == Reach::kStranger;
          });
 }
 

@@ -17,7 +17,9 @@
 #include <mutex>
 #include <thread>
 
+#include "berth/errors.h"
 #include "cluster/checks.h"
+#include "cluster/member.h"
 
 namespace berth::cli {
 
@@ -50,6 +52,7 @@ struct Board {
   size_t left = 0;
   std::atomic<size_t> next{0};
   Clock::time_point deadline;
+  distribute::ClusterResolver resolver;
 };
 
 int milliseconds_until(Clock::time_point deadline) {
@@ -136,6 +139,24 @@ Reached reach_one(Reached r, bool dials, Clock::time_point deadline) {
   return r;
 }
 
+// Proves to who listens there that this task is of its cluster.
+void shake_hands(const Board& board, Reached* r) {
+  const double left = milliseconds_until(board.deadline) / 1e3;
+  std::optional<std::string> why;
+  try {
+    why = cluster::Member::probe(board.resolver, r->task, {},
+                                 std::max(left, 0.1));
+  } catch (const errors::Error& e) {
+    why = e.what();
+  }
+  if (!why) {
+    r->why = "reached, and of this cluster";
+    return;
+  }
+  r->state = Reach::kStranger;
+  r->why = "reached, but " + *why;
+}
+
 bool dials(const Reached& r) {
   return r.state != Reach::kSelf && r.task.job != "evaluator";
 }
@@ -151,6 +172,7 @@ void work(const std::shared_ptr<Board>& board) {
     }
     if (!r.address.empty()) {
       r = reach_one(std::move(r), dials(r), board->deadline);
+      if (r.state == Reach::kReached) shake_hands(*board, &r);
     }
     std::lock_guard lock(board->mutex);
     board->all[i] = std::move(r);
@@ -164,13 +186,14 @@ void work(const std::shared_ptr<Board>& board) {
 const char* reach_name(Reach reach) {
   constexpr const char* kNames[] = {"self",    "reached",   "refused",
                                     "no_name", "no_answer", "unreachable",
-                                    "unknown"};
+                                    "unknown", "stranger"};
   return kNames[static_cast<size_t>(reach)];
 }
 
 std::vector<Reached> reach_all(const distribute::ClusterResolver& resolver,
                                double timeout_seconds) {
   auto board = std::make_shared<Board>();
+  board->resolver = resolver;
   for (const distribute::TaskId& task : resolver.spec.tasks()) {
     Reached r{.task = task,
               .address = resolver.spec.task_address(task.job, task.index)};

@@ -19,6 +19,7 @@ enum class Reach {
   kNoAnswer,     // nothing came back in time
   kUnreachable,  // the network says so
   kUnknown,      // the address is not known yet, or is not dialled
+  kStranger,     // who listens there is no task of this cluster
 };
 const char* reach_name(Reach reach);  // "reached", "no_name"
 
@@ -31,7 +32,8 @@ struct Reached {
   double milliseconds = 0;       // until the connection stood
 };
 
-// In order of spec.tasks(). Evaluators are resolved, not dialled.
+// In order of spec.tasks(). Evaluators are resolved, not dialled. With whom a
+// connection stands, secret, cluster and build are compared.
 std::vector<Reached> reach_all(const distribute::ClusterResolver& resolver,
                                double timeout_seconds);
 

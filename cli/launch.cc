@@ -256,9 +256,21 @@ class Launcher {
       return;
     } else if (!stopping_ && r.restarts < o_.restarts) {
       restart(r, status);
+    } else if (!stopping_ && can_do_without(r)) {
+      say(why(r, status) + "; the other workers do its work");
     } else {
       failed(r, status);
     }
+  }
+
+  // A worker under parameter servers, while another is there.
+  bool can_do_without(const Running& r) const {
+    if (plan_.spec.num_tasks("ps") == 0 || r.task->id.job != "worker") {
+      return false;
+    }
+    return std::any_of(all_.begin(), all_.end(), [](const Running& other) {
+      return other.task->id.job == "worker" && (other.alive || other.start_at);
+    });
   }
 
   std::string why(const Running& r, int status) const {

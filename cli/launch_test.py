@@ -133,6 +133,21 @@ def test_servers_end_when_the_work_is_done():
     gone([e["pid"] for e in ended if e["launch"] == "started"])
 
 
+def test_servers_do_without_a_worker_that_dies():
+    r = launch(["--workers", "2", "--ps", "1", "--grace", "0.2", "--json"],
+               "case $me in worker0) exit 7;; chief0) sleep 1; echo done;; "
+               "*) exec sleep 600;; esac")
+    same(r.returncode, 0)
+    contains(r.stdout, "[chief:0] done")
+    contains(r.stderr, "worker:0 (pid", "exit status 7", "the other workers")
+    # The last one is missed.
+    r = launch(["--workers", "2", "--ps", "1", "--grace", "0.2"],
+               "case $me in worker0) exit 7;; worker1) sleep 0.5; exit 8;; "
+               "*) exec sleep 600;; esac")
+    same(r.returncode, 8)
+    contains(r.stderr, "worker:1 (pid", "exit status 8")
+
+
 def test_signals_are_passed_on():
     for number, status in ((signal.SIGINT, 5), (signal.SIGTERM, 6)):
         p = subprocess.Popen(
@@ -223,13 +238,44 @@ def test_cluster_says_whom_it_reaches():
                   TF_CONFIG=tf_config({"worker": at}))
         place = json.loads(r.stdout)
         same([t["state"] for t in place["tasks"]],
-             ["self", "reached", "refused"])
-        same((r.returncode, place["own_port_error"]), (0, ""))
+             ["self", "stranger", "refused"])  # it says nothing
+        same((r.returncode, place["own_port_error"]), (1, ""))
         # This task's port is somebody's.
         r = berth("cluster", "--check", "--json",
                   TF_CONFIG=tf_config({"worker": at}, index=1))
         same(r.returncode, 1)
         contains(json.loads(r.stdout)["own_port_error"], "in use")
+
+
+def test_cluster_shakes_hands():
+    with socket.socket() as own, socket.socket() as other:
+        own.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        at = [f"127.0.0.1:{s.getsockname()[1]}" for s in (own, other)]
+    worker = subprocess.Popen(
+        [BERTH, "worker"], stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, env=environment(
+            BERTH_CLUSTER_SECRET="right",
+            TF_CONFIG=tf_config({"worker": at}, index=1)))
+    try:
+        end = time.monotonic() + LIMIT
+        for secret, state, status, why in (
+                ("right", "reached", 0, "of this cluster"),
+                ("wrong", "stranger", 1, "secret")):
+            while True:
+                r = berth("cluster", "--check", "--json",
+                          BERTH_CLUSTER_SECRET=secret,
+                          TF_CONFIG=tf_config({"worker": at}))
+                it = json.loads(r.stdout)["tasks"][1]
+                if it["state"] != "refused":
+                    break
+                check(time.monotonic() < end, "the worker never listened")
+                time.sleep(0.1)
+            same((it["state"], r.returncode), (state, status))
+            contains(it["why"], why)
+    finally:
+        worker.kill()
+        worker.wait()
 
 
 def test_cluster_never_hangs():

@@ -3,11 +3,11 @@
 //
 //   fault_task FOLDER [KEY=VALUE...]
 //
-// policy=raise|restore; every=N (steps between backups), width=N (of the
+// policy=raise|restore|shrink; every=N (steps between backups), width=N (of the
 // network), pause=SECONDS (after each step), dead=SECONDS (without a
 // heartbeat), timeout=SECONDS (of joining and of forming again), throws=N
-// (after N steps). The last line is "done HASH", of the bits of all weights, or
-// "error CODE TEXT".
+// (after N steps), slices=N (0: bits depend on the number of tasks). The last
+// line is "done HASH", of the bits of all weights, or "error CODE TEXT".
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -40,9 +40,9 @@ struct Options {
     const auto found = values.find(key);
     return found == values.end() ? otherwise : std::atof(found->second.c_str());
   }
-  bool restores() const {
+  bool has_policy(const std::string& name) const {
     const auto found = values.find("policy");
-    return found != values.end() && found->second == "restore";
+    return found != values.end() && found->second == name;
   }
 };
 
@@ -124,7 +124,8 @@ uint64_t hash_of(const keras::Sequential& model) {
 void run_task(const std::string& folder, const Options& o) {
   const double timeout = o.number("timeout", 60);
   const distribute::MultiWorkerMirroredStrategy strategy(
-      distribute::cluster_resolver::from_environment(), {},
+      distribute::cluster_resolver::from_environment(),
+      {.slices = static_cast<int>(o.number("slices", 0))},
       {.join_timeout_seconds = timeout,
        .heartbeat_seconds = 0.2,
        .dead_after_seconds = o.number("dead", 10),
@@ -132,8 +133,10 @@ void run_task(const std::string& folder, const Options& o) {
   say("joined");
   random::set_seed(3);
   auto model = compiled(strategy, static_cast<int>(o.number("width", 16)));
-  if (o.restores()) {
+  if (o.has_policy("restore")) {
     strategy.wait_and_restore([&] { fit(model, folder, o); }, timeout);
+  } else if (o.has_policy("shrink")) {
+    strategy.shrink_and_restore([&] { fit(model, folder, o); }, timeout);
   } else {
     fit(model, folder, o);
   }

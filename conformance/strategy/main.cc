@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/config.h"
+#include "berth/multi_worker.h"
 #include "conformance/strategy/training.h"
 
 int main(int argc, char** argv) {
@@ -26,5 +27,11 @@ int main(int argc, char** argv) {
                                                      {.memory_limit_mb = kMb}});
   }
   berth::strategy_suite::listen();
-  return RUN_ALL_TESTS();
+  const int status = RUN_ALL_TESTS();
+  using namespace berth::distribute;
+  const auto resolver = cluster_resolver::from_environment();
+  if (!resolver.alone()) {  // the others may have rows to go
+    MultiWorkerMirroredStrategy(resolver, {.devices = {"/CPU:0"}}).leave(300);
+  }
+  return status;
 }

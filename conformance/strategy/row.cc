@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "berth/errors.h"
+#include "berth/multi_worker.h"
 
 namespace berth::strategy_suite {
 
@@ -102,6 +103,10 @@ distribute::Strategy strategy_of(const Row& row) {
       .slices = row.slices};
   if (row.strategy == "central") {
     return distribute::CentralStorageStrategy(options);
+  }
+  if (row.strategy == "multi_worker") {
+    return distribute::MultiWorkerMirroredStrategy(
+        distribute::cluster_resolver::from_environment(), options);
   }
   if (row.strategy == "mirrored") return distribute::MirroredStrategy(options);
   throw errors::NotFound("no strategy \"" + row.strategy + "\" in the suite");

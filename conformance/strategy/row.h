@@ -31,7 +31,8 @@ struct Row {
   std::string model = "dense";
   std::string optimizer = "momentum";
   Examples examples = Examples::kUneven;
-  std::string strategy = "mirrored";  // or "central", "one_device"
+  std::string strategy = "mirrored";  // or "central", "one_device",
+                                      // "multi_worker": devices of each task
   std::string devices = "CPUx2";      // or names: "CPU:0,GPU:1"
   std::string shares = "equal";       // "1:3", "auto"
   int devices_per_replica = 1;

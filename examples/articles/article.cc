@@ -6,6 +6,12 @@
 
 namespace article {
 
+namespace {
+std::string given_model;
+}  // namespace
+
+const std::string& model_name() { return given_model; }
+
 void print_devices() {
   std::string list;
   for (const auto& d : berth::config::list_logical_devices()) {
@@ -24,6 +30,8 @@ int main_of(const std::string& name, int argc, char** argv,
   std::string devices;
   app.add_flag("--as-printed", printed, "as the article prints it");
   app.add_option("--devices", devices, "device list, such as CPUx2");
+  app.add_option("--model", given_model, "model of 000_1 or 001_2 (003 alone)")
+      ->check(CLI::IsMember({"000_1", "001_2"}));
   try {
     app.parse(argc, argv);
     if (!devices.empty()) berth::config::set_device_list(devices);

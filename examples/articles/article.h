@@ -22,6 +22,9 @@ void print_placement(const Runs& runs) {
   fmt::print("{}\n", runs.placement().str());
 }
 
+// What --model says: "" (the program's own), "000_1" or "001_2".
+const std::string& model_name();
+
 // Runs one of the two; an error ends in its line and 1.
 int main_of(const std::string& name, int argc, char** argv,
             const std::function<int()>& sensible,

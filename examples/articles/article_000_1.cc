@@ -1,26 +1,11 @@
 // Device placement, example 1: the layers of a model on two GPUs (tests
 // simulate them), and a strategy around it.
 
-#include "article.h"
+#include "models.h"
 
 using namespace berth;
 
 namespace {
-
-keras::Model make_model() {
-  const auto input = keras::Input({784}, {.name = "input"});
-  const auto hidden = with_device("/GPU:0", [&] {
-    return keras::Dense(128, {.activation = "relu", .name = "dense1"})(input);
-  });
-  const auto narrow = with_device("/GPU:1", [&] {
-    return keras::Dense(64, {.activation = "relu", .name = "dense2"})(hidden);
-  });
-  const auto output = with_device("/GPU:0", [&] {
-    return keras::Dense(10,
-                        {.activation = "softmax", .name = "output"})(narrow);
-  });
-  return {input, output};
-}
 
 // A replica spans two GPUs, which its scopes name by their number within it:
 // with four GPUs there are two replicas.
@@ -31,7 +16,7 @@ int sensible() {
       distribute::StrategyOptions{.devices_per_replica = pairs ? 2 : 1});
   fmt::print("replicas: {}\n", strategy.num_replicas_in_sync());
   const auto scope = strategy.scope();
-  const keras::Model model = make_model();
+  const keras::Model model = article::model_of_000_1();
   const keras::Adam optimizer(0.001);
   const auto loss_fn = keras::losses::CategoricalCrossentropy();
 
@@ -70,7 +55,7 @@ int as_printed() {
   const distribute::MirroredStrategy strategy;
   {
     const auto scope = strategy.scope();
-    const keras::Model model = make_model();
+    const keras::Model model = article::model_of_000_1();
     const keras::Adam optimizer(0.001);
     const auto loss_fn = keras::losses::CategoricalCrossentropy();
     const auto train_step =

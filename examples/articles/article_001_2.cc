@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "article.h"
+#include "models.h"
 
 using namespace berth;
 
@@ -10,14 +10,6 @@ namespace {
 
 constexpr int kEpochs = 5;
 constexpr int64_t kBatch = 32;
-
-keras::Sequential create_model() {
-  return keras::Sequential({
-      keras::InputLayer({100}),
-      keras::Dense(64, {.activation = "relu"}),
-      keras::Dense(10, {.activation = "softmax"}),
-  });
-}
 
 data::Dataset make_dataset() {
   const Tensor x = random::normal({1000, 100});
@@ -33,7 +25,7 @@ int sensible() {
   const distribute::MirroredStrategy strategy;
   fmt::print("replicas: {}\n", strategy.num_replicas_in_sync());
   const auto scope = strategy.scope();
-  const keras::Sequential model = create_model();
+  const keras::Sequential model = article::model_of_001_2();
   const keras::Adam optimizer(0.01);
   const auto loss_fn = keras::losses::CategoricalCrossentropy();
 
@@ -74,7 +66,7 @@ int as_printed() {
   keras::Loss loss_fn;
   {
     const auto scope = strategy.scope();
-    made = create_model();
+    made = article::model_of_001_2();
     optimizer.emplace(0.01);
     loss_fn = keras::losses::CategoricalCrossentropy();
   }

@@ -1,6 +1,6 @@
 // Multiple GPUs, example 2: fit on the devices of several processes.
 //
-//   berth launch --workers 2 -- article_003_2
+//   berth launch --workers 2 -- article_003_2 [--model 000_1|001_2]
 //
 // The article writes TF_CONFIG into the program, with an index that differs in
 // each worker. Here the launcher sets it; --as-printed sets the article's where
@@ -9,32 +9,11 @@
 #include <cstdlib>
 #include <utility>
 
-#include "article.h"
+#include "models.h"
 
 using namespace berth;
 
 namespace {
-
-keras::Sequential create_model() {
-  return keras::Sequential({
-      keras::Dense(128, {.activation = "relu"}),
-      keras::Dense(10, {.activation = "softmax"}),
-  });
-}
-
-std::pair<Tensor, Tensor> prepared(const keras::datasets::Split& split) {
-  return {math::cast(reshape(split.x, {-1, 784}), float32) / 255.0,
-          math::cast(split.y, int32)};
-}
-
-keras::Sequential compiled(const distribute::Strategy& strategy) {
-  const auto scope = strategy.scope();
-  auto model = create_model();
-  model.compile({.optimizer = "adam",
-                 .loss = "sparse_categorical_crossentropy",
-                 .metrics = {"accuracy"}});
-  return model;
-}
 
 // The batch grows with the replicas; the test set says what came of it, the
 // same in every task.
@@ -44,9 +23,9 @@ int sensible() {
   fmt::print("Number of devices: {}\n", replicas);
   const auto mnist =
       keras::datasets::mnist::load_data({.draw_if_missing = true});
-  const auto [x_train, y_train] = prepared(mnist.train);
-  const auto [x_test, y_test] = prepared(mnist.test);
-  auto model = compiled(strategy);
+  const auto [x_train, y_train] = article::prepared_for_003(mnist.train);
+  const auto [x_test, y_test] = article::prepared_for_003(mnist.test);
+  auto model = article::compiled_for_003(strategy);
   model.fit(data::Dataset::from_tensor_slices({x_train, y_train})
                 .shuffle(10'000)
                 .batch(64 * replicas)
@@ -66,11 +45,11 @@ int as_printed() {
          kKeep);
   const distribute::MultiWorkerMirroredStrategy strategy;
   fmt::print("Number of devices: {}\n", strategy.num_replicas_in_sync());
-  const auto [x_train, y_train] = prepared(
+  const auto [x_train, y_train] = article::prepared_for_003(
       keras::datasets::mnist::load_data({.draw_if_missing = true}).train);
   const auto train_dataset =
       data::Dataset::from_tensor_slices({x_train, y_train}).batch(64);
-  auto model = compiled(strategy);
+  auto model = article::compiled_for_003(strategy);
   model.fit(train_dataset, {.epochs = 2});
   strategy.leave();
   return 0;

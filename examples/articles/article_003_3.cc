@@ -1,6 +1,6 @@
 // Multiple GPUs, example 3: weights kept after every epoch.
 //
-//   berth launch --workers 2 -- article_003_3
+//   berth launch --workers 2 -- article_003_3 [--model 000_1|001_2]
 //
 // The article sets TF_CONFIG for two workers and starts one of them, which then
 // waits for the other; here a launcher says it, and without one the strategy
@@ -11,32 +11,11 @@
 #include <optional>
 #include <utility>
 
-#include "article.h"
+#include "models.h"
 
 using namespace berth;
 
 namespace {
-
-keras::Sequential create_model() {
-  return keras::Sequential({
-      keras::Dense(128, {.activation = "relu"}),
-      keras::Dense(10, {.activation = "softmax"}),
-  });
-}
-
-std::pair<Tensor, Tensor> prepared(const keras::datasets::Split& split) {
-  return {math::cast(reshape(split.x, {-1, 784}), float32) / 255.0,
-          math::cast(split.y, int32)};
-}
-
-keras::Sequential compiled(const distribute::Strategy& strategy) {
-  const auto scope = strategy.scope();
-  auto model = create_model();
-  model.compile({.optimizer = "adam",
-                 .loss = "sparse_categorical_crossentropy",
-                 .metrics = {"accuracy"}});
-  return model;
-}
 
 void print_files(const std::filesystem::path& folder) {
   std::vector<std::string> names;
@@ -53,14 +32,14 @@ int sensible() {
   article::print_devices();
   const auto mnist =
       keras::datasets::mnist::load_data({.draw_if_missing = true});
-  const auto [x_train, y_train] = prepared(mnist.train);
-  const auto [x_test, y_test] = prepared(mnist.test);
+  const auto [x_train, y_train] = article::prepared_for_003(mnist.train);
+  const auto [x_test, y_test] = article::prepared_for_003(mnist.test);
   auto train_dataset = data::Dataset::from_tensor_slices({x_train, y_train})
                            .shuffle(10'000)
                            .batch(64)
                            .prefetch(data::AUTOTUNE);
   const distribute::MultiWorkerMirroredStrategy strategy;
-  auto model = compiled(strategy);
+  auto model = article::compiled_for_003(strategy);
   const std::filesystem::path folder = "training_checkpoints";
   const std::string best = (folder / "best.safetensors").string();
   model.fit(train_dataset, {.epochs = 2,
@@ -71,8 +50,8 @@ int sensible() {
                             .validation_data = {x_test, y_test}});
   print_files(folder);
 
-  auto again = compiled(strategy);
-  again.build({-1, 784});
+  auto again = article::compiled_for_003(strategy);
+  again.build({-1, article::features_of_003()});
   again.load_weights(best);
   const keras::Logs logs = again.evaluate(x_test, y_test, {.batch_size = 256});
   fmt::print("test accuracy of the weights that were kept: {:.3f}\n",
@@ -83,11 +62,11 @@ int sensible() {
 
 int as_printed() {
   const distribute::MultiWorkerMirroredStrategy strategy;
-  const auto [x_train, y_train] = prepared(
+  const auto [x_train, y_train] = article::prepared_for_003(
       keras::datasets::mnist::load_data({.draw_if_missing = true}).train);
   const auto train_dataset =
       data::Dataset::from_tensor_slices({x_train, y_train}).batch(64);
-  auto model = compiled(strategy);
+  auto model = article::compiled_for_003(strategy);
   const std::filesystem::path checkpoint_dir = "./training_checkpoints";
   const auto checkpoint_prefix = checkpoint_dir / "ckpt_{epoch}";
   const auto checkpoint_callback = keras::callbacks::ModelCheckpoint(

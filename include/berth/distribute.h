@@ -152,6 +152,8 @@ class DistributedDataset {
   };
   Iterator make_iterator() const;
   int64_t cardinality() const;
+  // Each of several tasks reads examples that the others do not.
+  bool of_each_task() const;
 
   // for (const std::vector<PerReplica>& batch : dataset)
   class Cursor {

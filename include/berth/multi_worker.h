@@ -79,6 +79,18 @@ struct MultiWorkerMirroredStrategy : Strategy {
                         double timeout_seconds = 600,
                         int most_restarts = 10) const;
 
+  // The same, but tasks that are lost are not waited for: those that are left
+  // form again and go on with the last backup that all of them have. Batches
+  // stay as large as they were, so the learning rate stays as it is: each batch
+  // is shared by the replicas that are left. Where tasks read files or data of
+  // their own, these are dealt out anew when `fit` makes its dataset, and the
+  // epoch that was interrupted begins again. The chief (else worker 0) cannot
+  // be lost: it is waited for. Who comes back takes part after the next
+  // failure. docs/cluster.md says the same, and so does a line when it happens.
+  void shrink_and_restore(const std::function<void()>& fit,
+                          double timeout_seconds = 600,
+                          int most_restarts = 10) const;
+
   // Says that this task is done, waits until all are, and leaves the cluster:
   // at the end of a program. Does nothing when the process is alone.
   void leave(double timeout_seconds = 60) const;
@@ -86,6 +98,9 @@ struct MultiWorkerMirroredStrategy : Strategy {
   std::shared_ptr<cluster::Member> member() const;
 
  private:
+  void restore(const std::function<void()>& fit, double timeout_seconds,
+               int most_restarts, bool shrink) const;
+
   ClusterResolver resolver_;
 };
 

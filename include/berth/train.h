@@ -238,8 +238,8 @@ struct CheckpointManagerOptions {
 class CheckpointManager {
  public:
   // Throws errors::InvalidArgument for options that make no sense. Nothing is
-  // written before the first save().
-  CheckpointManager(Checkpoint checkpoint, std::string directory,
+  // written before the first save(). "": the folder AIP_CHECKPOINT_DIR.
+  CheckpointManager(Checkpoint checkpoint, std::string directory = "",
                     CheckpointManagerOptions options = {},
                     Site site = Site::here());
 

@@ -60,4 +60,10 @@ std::shared_ptr<Member> Member::join(const ClusterResolver& resolver,
   return open_rpc_plugin(site).join(resolver, options, site);
 }
 
+std::optional<std::string> Member::probe(const ClusterResolver& resolver,
+                                         const TaskId& to, JoinOptions options,
+                                         double timeout_seconds, Site site) {
+  return open_rpc_plugin(site).probe(resolver, to, options, timeout_seconds);
+}
+
 }  // namespace berth::cluster

@@ -49,6 +49,13 @@ class Member {
   static std::shared_ptr<Member> join(const ClusterResolver& resolver,
                                       JoinOptions options = {},
                                       Site site = Site::here());
+  // Dials a task that has joined, or waits to, and proves to it that this one
+  // is of its cluster, without joining. Returns why that failed (another
+  // secret, another build, somebody else's port, a timeout), or nothing.
+  static std::optional<std::string> probe(const ClusterResolver& resolver,
+                                          const TaskId& to, JoinOptions options,
+                                          double timeout_seconds,
+                                          Site site = Site::here());
   virtual ~Member() = default;
 
   virtual const ClusterSpec& spec() const = 0;
@@ -98,6 +105,8 @@ class Member {
 
   // Of the tasks that train; throws errors::FailedPrecondition on others.
   virtual Exchange& exchange() = 0;
+  // Who they are in this generation, in order of ranks.
+  virtual std::vector<TaskId> ranks() const = 0;
 };
 
 }  // namespace berth::cluster

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <map>
+#include <mutex>
 
 #include "base/diagnostics.h"
+#include "base/environment.h"
+#include "base/immortal.h"
 #include "berth/errors.h"
 #include "cluster/checks.h"
 #include "cluster/unread.h"
@@ -119,6 +123,26 @@ ClusterResolver read_environment(const Variables& v, Site site) {
 
 namespace {
 std::atomic<bool> g_launcher_read{false};
+
+// What TF_CONFIG and CLUSTER_SPEC said when a resolver read them last.
+struct ReadLauncher {
+  std::mutex mutex;
+  std::map<std::string, std::string> texts;
+};
+constexpr const char* kLauncherVariables[] = {"TF_CONFIG", "CLUSTER_SPEC"};
+ReadLauncher& read_launcher() {
+  static ReadLauncher& one = immortal<ReadLauncher>();
+  return one;
+}
+
+void launcher_is_read() {
+  g_launcher_read = true;
+  ReadLauncher& read = read_launcher();
+  const std::lock_guard lock(read.mutex);
+  for (const char* name : kLauncherVariables) {
+    read.texts[name] = environment(name);
+  }
+}
 }  // namespace
 
 std::string launcher_text(const Variables& v) {
@@ -135,6 +159,19 @@ std::string launcher_text(const Variables& v) {
 
 std::string unread_launcher() {
   return g_launcher_read ? "" : launcher_text(Variables());
+}
+
+std::string late_launcher() {
+  ReadLauncher& read = read_launcher();
+  const std::lock_guard lock(read.mutex);
+  for (const auto& [name, text] : read.texts) {
+    const std::string now = environment(name.c_str());
+    if (now.empty() || now == text) continue;
+    const std::string says = launcher_text(Variables());
+    return fmt::format("{} was set after it had been read{}{}", name,
+                       says.empty() ? "" : ": now ", says);
+  }
+  return "";
 }
 
 }  // namespace berth::cluster
@@ -219,31 +256,31 @@ ClusterResolver UnionResolver(std::vector<ClusterResolver> resolvers,
 }
 
 ClusterResolver TFConfigClusterResolver(ResolverOptions options, Site site) {
-  cluster::g_launcher_read = true;
+  cluster::launcher_is_read();
   return cluster::read_tf_config(Variables(), options, site);
 }
 ClusterResolver VertexClusterResolver(ResolverOptions options, Site site) {
-  cluster::g_launcher_read = true;
+  cluster::launcher_is_read();
   return cluster::read_vertex(Variables(), options, site);
 }
 ClusterResolver HostListClusterResolver(HostListOptions options, Site site) {
-  cluster::g_launcher_read = true;
+  cluster::launcher_is_read();
   return cluster::read_host_list(Variables(), options, site);
 }
 ClusterResolver SlurmClusterResolver(SlurmOptions options, Site site) {
-  cluster::g_launcher_read = true;
+  cluster::launcher_is_read();
   return cluster::read_slurm(Variables(), options, site);
 }
 ClusterResolver TorchrunClusterResolver(Site site) {
-  cluster::g_launcher_read = true;
+  cluster::launcher_is_read();
   return cluster::read_torchrun(Variables(), site);
 }
 ClusterResolver MPIClusterResolver(Site site) {
-  cluster::g_launcher_read = true;
+  cluster::launcher_is_read();
   return cluster::read_mpi(Variables(), site);
 }
 ClusterResolver from_environment(Site site) {
-  cluster::g_launcher_read = true;
+  cluster::launcher_is_read();
   return cluster::read_environment(Variables(), site);
 }
 

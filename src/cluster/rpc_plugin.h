@@ -6,6 +6,8 @@
 #define BERTH_CLUSTER_RPC_PLUGIN_H_
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "berth/device/build_id.h"
 #include "cluster/member.h"
@@ -16,6 +18,10 @@ struct RpcPlugin {
   const char* build_id;
   std::shared_ptr<Member> (*join)(const ClusterResolver& resolver,
                                   const JoinOptions& options, Site site);
+  std::optional<std::string> (*probe)(const ClusterResolver& resolver,
+                                      const TaskId& to,
+                                      const JoinOptions& options,
+                                      double timeout_seconds);
 };
 
 }  // namespace berth::cluster

@@ -46,7 +46,8 @@ class FakeCluster {
   std::shared_ptr<Member> member(const TaskId& task) {
     return members_.at(task);
   }
-  // Ends the cluster as if the task had died.
+  // Ends the cluster as if the task had died. Those that form again with
+  // `shrink` go on without it.
   void lose(const TaskId& task, const std::string& cause = "killed");
   // The same of a task whose job is elastic: calls from and to it throw, what
   // it answers is lost, and the others go on. It may come back, also with
@@ -115,7 +116,43 @@ struct FakeCluster::State {
   std::vector<std::function<void(const Failure&)>> listeners;
   std::set<TaskId> dropped;
   uint64_t generation = 1;
-  int forming = 0;  // tasks that wait for the next generation
+  std::set<TaskId> inside;         // who is in this generation
+  std::set<TaskId> lost;           // and who is not any more
+  std::vector<TaskId> order;       // who trains, whether inside or not
+  std::map<TaskId, bool> forming;  // who waits for the next one; may shrink
+
+  std::vector<TaskId> ranks() const {
+    std::vector<TaskId> in;
+    for (const TaskId& t : order) {
+      if (inside.contains(t)) in.push_back(t);
+    }
+    return in;
+  }
+  int rank_of(const TaskId& task) const {
+    const std::vector<TaskId> in = ranks();
+    const auto found = std::find(in.begin(), in.end(), task);
+    return found == in.end() ? -1 : static_cast<int>(found - in.begin());
+  }
+  // Begins the next generation once all are there that have to be.
+  void try_form() {
+    if (forming.empty()) return;
+    for (const TaskId& t : inside) {
+      if (forming.contains(t)) continue;
+      const bool without =
+          lost.contains(t) &&
+          std::all_of(forming.begin(), forming.end(),
+                      [](const auto& task) { return task.second; });
+      if (!without) return;
+    }
+    inside.clear();
+    for (const auto& [task, shrinks] : forming) inside.insert(task);
+    forming.clear();
+    ++generation;
+    failure.reset();
+    meetings.clear();
+    arrived.clear();
+    changed.notify_all();
+  }
 
   // With the lock held.
   void check_reachable(const TaskId& from, const TaskId& to) const {
@@ -159,17 +196,23 @@ struct FakeCluster::State {
 
 class FakeCluster::FakeExchange final : public Exchange {
  public:
-  FakeExchange(State& state, int rank, int size)
-      : state_(state), rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  FakeExchange(State& state, TaskId task)
+      : state_(state), task_(std::move(task)) {}
+  int rank() const override {
+    std::lock_guard lock(state_.mutex);
+    return state_.rank_of(task_);
+  }
+  int size() const override {
+    std::lock_guard lock(state_.mutex);
+    return static_cast<int>(state_.ranks().size());
+  }
 
   void all_reduce(void* data, int64_t count, DType dtype, Reduction reduction,
                   const Tag& tag) override {
     const size_t bytes = count * size_of(dtype);
     auto given = meet(data, bytes, tag);
     fake::Bytes sum = given.at(0);
-    for (int r = 1; r < size_; ++r) {
+    for (int r = 1; given.contains(r); ++r) {
       fake::combine(sum, given.at(r), count, dtype, reduction);
     }
     if (bytes > 0) std::memcpy(data, sum.data(), bytes);
@@ -207,7 +250,7 @@ class FakeCluster::FakeExchange final : public Exchange {
   void all_gather(const void* data, std::span<const int64_t> bytes_by_rank,
                   void* out, const Tag& tag) override {
     auto* to = static_cast<std::byte*>(out);
-    for (const auto& [rank, all] : meet(data, bytes_by_rank[rank_], tag)) {
+    for (const auto& [rank, all] : meet(data, bytes_by_rank[rank()], tag)) {
       if (!all.empty()) std::memcpy(to, all.data(), all.size());
       to += all.size();
     }
@@ -233,28 +276,30 @@ class FakeCluster::FakeExchange final : public Exchange {
     }
     const std::string key =
         fmt::format("{}/{}", tag.channel, sequence_[tag.channel]++);
+    const int me = state_.rank_of(task_);
+    if (me < 0) throw errors::Unavailable(task_.str() + " was given up");
+    const size_t size = state_.ranks().size();
     State::Meeting& m = state_.meetings[key];
     const auto* from = static_cast<const std::byte*>(data);
-    m.given[rank_] = from ? fake::Bytes(from, from + bytes) : fake::Bytes();
-    m.hashes[rank_] = tag.hash;
+    m.given[me] = from ? fake::Bytes(from, from + bytes) : fake::Bytes();
+    m.hashes[me] = tag.hash;
     for (const auto& [rank, hash] : m.hashes) {
       if (hash == tag.hash || state_.failure) continue;
       Failure f;
       f.code = errors::Code::kInvalidArgument;
       f.message =
-          fmt::format("{}: rank {} and rank {} differ", tag.what, rank, rank_);
+          fmt::format("{}: rank {} and rank {} differ", tag.what, rank, me);
       state_.failure = f;
     }
     state_.changed.notify_all();
-    state_.wait(lock,
-                [&] { return static_cast<int>(m.given.size()) == size_; });
+    state_.wait(lock, [&] { return m.given.size() == size; });
     std::map<int, fake::Bytes> given = m.given;
-    if (++m.left == size_) state_.meetings.erase(key);
+    if (++m.left == static_cast<int>(size)) state_.meetings.erase(key);
     return given;
   }
 
   State& state_;
-  const int rank_, size_;
+  const TaskId task_;
   std::map<std::string, int64_t> sequence_;
   uint64_t generation_ = 1;
 };
@@ -267,12 +312,7 @@ class FakeCluster::FakeMember final : public Member {
         spec_(spec),
         task_(task),
         tasks_(spec.tasks()) {
-    const std::vector<TaskId> ranks = spec.ranks();
-    num_ranks_ = static_cast<int>(ranks.size());
-    for (int r = 0; r < num_ranks_; ++r) {
-      if (ranks[r] == task) rank_ = r;
-    }
-    exchange_ = std::make_unique<FakeExchange>(*state_, rank_, num_ranks_);
+    exchange_ = std::make_unique<FakeExchange>(*state_, task);
   }
   ~FakeMember() override {
     std::map<std::pair<TaskId, std::string>, std::shared_ptr<Queue>> queues;
@@ -285,8 +325,15 @@ class FakeCluster::FakeMember final : public Member {
   const ClusterSpec& spec() const override { return spec_; }
   const TaskId& task() const override { return task_; }
   const std::vector<TaskId>& tasks() const override { return tasks_; }
-  int rank() const override { return rank_; }
-  int num_ranks() const override { return num_ranks_; }
+  std::vector<TaskId> ranks() const override {
+    std::lock_guard lock(state_->mutex);
+    return state_->ranks();
+  }
+  int rank() const override {
+    std::lock_guard lock(state_->mutex);
+    return state_->rank_of(task_);
+  }
+  int num_ranks() const override { return static_cast<int>(ranks().size()); }
   bool is_coordinator() const override { return task_ == spec_.coordinator(); }
   uint64_t generation() const override {
     std::lock_guard lock(state_->mutex);
@@ -300,7 +347,7 @@ class FakeCluster::FakeMember final : public Member {
     ++state_->arrived[key];
     state_->changed.notify_all();
     state_->wait(lock, [&] {
-      return state_->arrived[key] == static_cast<int>(tasks_.size());
+      return state_->arrived[key] == static_cast<int>(state_->inside.size());
     });
   }
   void put(const std::string& key, const std::string& value) override {
@@ -340,18 +387,12 @@ class FakeCluster::FakeMember final : public Member {
     fn(f);
   }
   void leave(double) override {}
-  // When all tasks have called it.
-  void form_again(double, bool) override {
+  // When all tasks have called it, but those that are lost if all shrink.
+  void form_again(double, bool shrink) override {
     std::unique_lock lock(state_->mutex);
     const uint64_t before = state_->generation;
-    if (++state_->forming == static_cast<int>(tasks_.size())) {
-      state_->forming = 0;
-      ++state_->generation;
-      state_->failure.reset();
-      state_->meetings.clear();
-      state_->arrived.clear();
-      state_->changed.notify_all();
-    }
+    state_->forming[task_] = shrink;
+    state_->try_form();
     state_->changed.wait(lock, [&] { return state_->generation != before; });
     rounds_.clear();
   }
@@ -369,7 +410,7 @@ class FakeCluster::FakeMember final : public Member {
     return queue->push(std::move(request));
   }
   Exchange& exchange() override {
-    if (rank_ >= 0) return *exchange_;
+    if (rank() >= 0) return *exchange_;
     throw errors::FailedPrecondition(task_.str() + " does not train");
   }
 
@@ -447,7 +488,6 @@ class FakeCluster::FakeMember final : public Member {
   const ClusterSpec spec_;
   const TaskId task_;
   const std::vector<TaskId> tasks_;
-  int rank_ = -1, num_ranks_ = 0;
   std::unique_ptr<FakeExchange> exchange_;
   std::map<std::string, int> rounds_;
   std::mutex queues_mutex_;
@@ -467,7 +507,9 @@ inline FakeCluster::FakeCluster(FakeClusterOptions options)
   add("worker", options.workers);
   add("ps", options.ps);
   spec_ = ClusterSpec(std::move(jobs));
+  state_->order = spec_.ranks();
   for (const TaskId& task : spec_.tasks()) {
+    state_->inside.insert(task);
     members_[task] = std::make_shared<FakeMember>(state_, spec_, task);
   }
 }
@@ -487,6 +529,9 @@ inline void FakeCluster::lose(const TaskId& task, const std::string& cause) {
             .cause = cause,
             .message = fmt::format("{} died: {}", task.str(), cause)};
   state_->fail(std::move(f));
+  std::lock_guard lock(state_->mutex);
+  if (state_->inside.contains(task)) state_->lost.insert(task);
+  state_->try_form();
 }
 
 inline void FakeCluster::drop(const TaskId& task) {

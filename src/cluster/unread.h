@@ -15,7 +15,11 @@ namespace berth::cluster {
 // the evaluator, and after a resolver of berth/cluster.h has read them.
 std::string unread_launcher();
 
-// The same of given variables, whoever has read them.
+// Returns "TF_CONFIG was set after it had been read: now TF_CONFIG says ...";
+// "" when what a resolver read still holds, or none has read.
+std::string late_launcher();
+
+// unread_launcher() of given variables, whoever has read them.
 std::string launcher_text(const Variables& variables);
 
 }  // namespace berth::cluster

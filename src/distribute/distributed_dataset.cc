@@ -116,7 +116,7 @@ std::optional<data::Dataset> dataset_of_task(const StrategyCore& core,
     all.push_back(heard(said));
   }
   const AutoShardPolicy policy =
-      resolved(all, link.member().spec().ranks(), what, site);
+      resolved(all, link.member().ranks(), what, site);
   if (policy == AutoShardPolicy::kData) return std::nullopt;
   return data::part_of_task(dataset, policy, link.ranks(), link.rank());
 }
@@ -335,6 +335,8 @@ int64_t DistributedDataset::cardinality() const {
   return (n + replicas - 1) / replicas;
 }
 
+bool DistributedDataset::of_each_task() const { return state_->own(); }
+
 DistributedDataset::Cursor DistributedDataset::begin() const {
   Cursor cursor;
   cursor.it_ = std::make_shared<Iterator>(make_iterator());
@@ -355,17 +357,23 @@ DistributedDataset Strategy::experimental_distribute_dataset(
       std::make_shared<State>(State{core_, mine.value_or(dataset), of, site}));
 }
 
+DistributedDataset dataset_from_function(
+    std::shared_ptr<StrategyCore> core,
+    const std::function<data::Dataset(const InputContext&)>& fn, Site site) {
+  const TaskPart& tasks = core->tasks();
+  const InputContext context{
+      .num_replicas_in_sync = core->num_replicas(),
+      .num_input_pipelines = tasks.several() ? tasks.ranks() : 1,
+      .input_pipeline_id = tasks.rank};
+  using State = DistributedDataset::State;
+  return DistributedDataset(std::make_shared<State>(
+      State{std::move(core), fn(context), State::Of::kReplica, site}));
+}
+
 DistributedDataset Strategy::distribute_datasets_from_function(
     const std::function<data::Dataset(const InputContext&)>& fn,
     Site site) const {
-  const TaskPart& tasks = core_->tasks();
-  const InputContext context{
-      .num_replicas_in_sync = num_replicas_in_sync(),
-      .num_input_pipelines = tasks.several() ? tasks.ranks() : 1,
-      .input_pipeline_id = tasks.rank};
-  return DistributedDataset(
-      std::make_shared<DistributedDataset::State>(DistributedDataset::State{
-          core_, fn(context), DistributedDataset::State::Of::kReplica, site}));
+  return dataset_from_function(core_, fn, site);
 }
 
 }  // namespace berth::distribute

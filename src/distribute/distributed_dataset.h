@@ -18,6 +18,11 @@ std::optional<data::Dataset> dataset_of_task(const StrategyCore& core,
                                              const data::Dataset& dataset,
                                              const char* what, Site site);
 
+// What Strategy::distribute_datasets_from_function() returns.
+DistributedDataset dataset_from_function(
+    std::shared_ptr<StrategyCore> core,
+    const std::function<data::Dataset(const InputContext&)>& fn, Site site);
+
 // Of a task whose data has ended: components with no examples. None when their
 // shapes are not known.
 std::optional<Tensors> without_examples(const data::Dataset& dataset);

@@ -21,4 +21,16 @@ void note_ignored_launcher(const char* what, Site site) {
        site});
 }
 
+void note_late_launcher(const char* what, Site site) {
+  const std::string said = cluster::late_launcher();
+  if (said.empty()) return;
+  report_once(
+      "launcher-late",
+      {"launcher-late", debugging::Severity::kWarning,
+       fmt::format("{}; {} follows what it said before{}; set it before the "
+                   "first strategy or resolver is made",
+                   said, what, where_text(nullptr, site)),
+       site});
+}
+
 }  // namespace berth::distribute

@@ -14,6 +14,10 @@ namespace berth::distribute {
 // "fit", "MirroredStrategy".
 void note_ignored_launcher(const char* what, Site site);
 
+// Reports "launcher-late" once when TF_CONFIG has changed since a resolver read
+// it: the cluster is still the one that it named then.
+void note_late_launcher(const char* what, Site site);
+
 }  // namespace berth::distribute
 
 #endif  // BERTH_DISTRIBUTE_IGNORED_LAUNCHER_H_

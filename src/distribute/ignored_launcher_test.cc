@@ -45,6 +45,24 @@ TEST(IgnoredLauncher, IsNotSaidOfOneThatWasRead) {
   IN_A_FRESH_PROCESS(launcher_followed());
 }
 
+void launcher_too_late() {
+  unsetenv("TF_CONFIG");
+  unsetenv("CLUSTER_SPEC");
+  Heard heard;
+  cluster_resolver::from_environment(Site::here());
+  note_late_launcher("fit", Site::here());
+  check(heard.of("launcher-late").empty(), "nothing was set");
+  setenv("TF_CONFIG", kTwoTasks, 1);
+  note_late_launcher("fit", Site::here());
+  const std::string text = heard.text_of("launcher-late");
+  check(text.find("TF_CONFIG was set after it had been read: now TF_CONFIG "
+                  "says that this is worker:1 of 2 tasks; fit follows") == 0,
+        text);
+}
+TEST(IgnoredLauncher, IsSaidToComeTooLate) {
+  IN_A_FRESH_PROCESS(launcher_too_late());
+}
+
 void launcher_of_one() {
   setenv("TF_CONFIG", R"({"cluster": {"worker": ["a:1"]},
                           "task": {"type": "worker", "index": 0}})",

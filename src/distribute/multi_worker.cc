@@ -1,6 +1,7 @@
 #include "berth/multi_worker.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <map>
@@ -78,6 +79,30 @@ std::shared_ptr<StrategyCore> core_of_member(
                                         std::move(options), site);
 }
 
+// The shares and the learning rate of a cluster that has formed again.
+void say_who_goes_on(const StrategyCore& core,
+                     const std::vector<TaskId>& before) {
+  const std::vector<TaskId> now = core.link()->member().ranks();
+  if (now == before) return;
+  const auto names = [](const std::vector<TaskId>& tasks) {
+    std::string all;
+    for (const TaskId& t : tasks) all += (all.empty() ? "" : ", ") + t.str();
+    return all;
+  };
+  const int replicas = core.num_replicas();
+  std::fprintf(
+      stderr,
+      "berth: %s: %zu tasks instead of %zu go on: %s. A batch is as large as "
+      "before, in %s of %d replica%s, and the learning rate stays; data that "
+      "tasks read for themselves is dealt out anew, from the beginning of the "
+      "epoch\n",
+      core.name().c_str(), now.size(), before.size(), names(now).c_str(),
+      core.shares().empty()
+          ? "equal shares"
+          : fmt::format("shares {}", fmt::join(core.shares(), ":")).c_str(),
+      replicas, replicas == 1 ? "" : "s");
+}
+
 }  // namespace
 
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
@@ -98,7 +123,22 @@ bool MultiWorkerMirroredStrategy::is_chief() const {
 void MultiWorkerMirroredStrategy::wait_and_restore(
     const std::function<void()>& fit, double timeout_seconds,
     int most_restarts) const {
+  restore(fit, timeout_seconds, most_restarts, false);
+}
+
+void MultiWorkerMirroredStrategy::shrink_and_restore(
+    const std::function<void()>& fit, double timeout_seconds,
+    int most_restarts) const {
+  restore(fit, timeout_seconds, most_restarts, true);
+}
+
+void MultiWorkerMirroredStrategy::restore(const std::function<void()>& fit,
+                                          double timeout_seconds,
+                                          int most_restarts,
+                                          bool shrink) const {
   for (int restarts = 0;; ++restarts) {
+    std::vector<TaskId> before;
+    if (const auto m = member()) before = m->ranks();
     try {
       return fit();
     } catch (const errors::Error& e) {
@@ -107,10 +147,12 @@ void MultiWorkerMirroredStrategy::wait_and_restore(
       if (!failure || restarts == most_restarts || is_for_good(failure->code)) {
         throw;
       }
-      std::fprintf(stderr, "berth: %s: training goes on when all are back\n",
-                   failure->message.c_str());
+      std::fprintf(stderr, "berth: %s: training goes on %s\n",
+                   failure->message.c_str(),
+                   shrink ? "with those that are left" : "when all are back");
     }
-    core()->form_again(timeout_seconds);
+    core()->form_again(timeout_seconds, shrink);
+    if (shrink && is_chief()) say_who_goes_on(*core(), before);
   }
 }
 

@@ -85,9 +85,8 @@ std::vector<std::vector<Device*>> cut(const std::vector<Device*>& devices,
   return replicas;
 }
 
-void check_shares(const Shares& shares, size_t replicas,
+void check_shares(const std::vector<double>& w, size_t replicas,
                   const std::string& name, Site site) {
-  const std::vector<double>& w = shares.weights();
   if (w.empty()) return;
   double sum = 0;
   bool good = w.size() == replicas;
@@ -140,7 +139,7 @@ StrategyCore::StrategyCore(StrategyKind kind, StrategyOptions options,
       devices_named(options_.devices, name_, site);
   replicas_ = cut(devices, options_.devices_per_replica, name_, site);
   check_communication(site);
-  cut_slices(replicas_.size(), site);
+  cut_slices(options_.shares.weights(), replicas_.size(), site);
 }
 
 void StrategyCore::check_communication(Site site) const {
@@ -154,11 +153,12 @@ void StrategyCore::check_communication(Site site) const {
   }
 }
 
-void StrategyCore::cut_slices(size_t replicas, Site site) {
-  check_shares(options_.shares, replicas, name_, site);
+void StrategyCore::cut_slices(std::vector<double> weights, size_t replicas,
+                              Site site) {
+  check_shares(weights, replicas, name_, site);
   slices_ = checked_slices(options_, replicas, name_, site);
+  shares_.clear();
   if (slices_ == 0) return;
-  std::vector<double> weights = options_.shares.weights();
   if (weights.empty()) {
     for (int64_t n : even_parts(slices_, replicas)) {
       shares_.push_back(static_cast<int>(n));

@@ -10,8 +10,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "berth/cluster.h"
 #include "berth/distribute.h"
 #include "berth/errors.h"
 #include "device/device.h"
@@ -100,9 +102,17 @@ class StrategyCore final : public StrategyScope,
                 const std::function<void()>& write) const;
   // Numbers for so many meetings of a trace with other tasks; ascending.
   int64_t reserve_meetings(int64_t count) { return meetings_.fetch_add(count); }
-  // After a failure: waits until every task is back. Steps are compiled again,
-  // as in tasks that have started anew.
-  void form_again(double timeout_seconds);
+  // After a failure: waits until every task is back, or, with `shrink`, goes on
+  // with those that are left: their replicas are the strategy's then, and share
+  // batches as before. Steps are compiled again, as in tasks that have started
+  // anew.
+  void form_again(double timeout_seconds, bool shrink = false);
+  // Gives all tasks the random state of the first. All call it.
+  void share_random_state() const;
+  // The same of the values of variables, before the next step. All call it.
+  void share_variables();
+  // Where this task stands among all of the cluster, also those that are lost.
+  int place() const;
   // A step failed here: ends it in all tasks. Throws the cluster's error when
   // that is the cause, the same in all tasks; else returns.
   void failed(const errors::Error& e) const;
@@ -116,8 +126,10 @@ class StrategyCore final : public StrategyScope,
 
  private:
   void check_communication(Site site) const;
-  void cut_slices(size_t replicas, Site site);
+  void cut_slices(std::vector<double> weights, size_t replicas, Site site);
   void meet_tasks(Site site);
+  std::vector<double> weights_now() const;
+  uint64_t steps_key() const;
 
   const uint64_t serial_;
   StrategyKind kind_;
@@ -134,6 +146,10 @@ class StrategyCore final : public StrategyScope,
   std::atomic<int64_t> meetings_{0};
   std::atomic<uint64_t> key_{0};
   std::weak_ptr<ParameterServers> servers_;
+  // How the tasks began: who had how many replicas, in order of ranks.
+  std::vector<std::pair<TaskId, int>> began_;
+  std::vector<TaskId> now_;  // who trains
+  uint64_t shared_ = 0;      // how often share_variables() was called
 };
 
 }  // namespace berth::distribute

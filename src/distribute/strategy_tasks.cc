@@ -63,16 +63,47 @@ StrategyCore::StrategyCore(std::shared_ptr<TaskLink> link,
   options_.slices = options.slices;
   link_ = std::move(link);
   meet_tasks(site);
-  cut_slices(static_cast<size_t>(num_replicas()), site);
+  cut_slices(weights_now(), static_cast<size_t>(num_replicas()), site);
+}
+
+// Of the replicas that are there, as the options say it of all.
+std::vector<double> StrategyCore::weights_now() const {
+  const std::vector<double>& all = options_.shares.weights();
+  size_t count = 0;
+  for (const auto& [task, replicas] : began_) {
+    count += static_cast<size_t>(replicas);
+  }
+  if (all.size() != count || now_.size() == began_.size()) return all;
+  std::vector<double> left;
+  size_t at = 0;
+  for (const auto& [task, replicas] : began_) {
+    const auto end = at + static_cast<size_t>(replicas);
+    const bool is_here =
+        std::find(now_.begin(), now_.end(), task) != now_.end();
+    for (; at < end; ++at) {
+      if (is_here) left.push_back(all[at]);
+    }
+  }
+  const bool none = std::all_of(left.begin(), left.end(),
+                                [](double weight) { return weight == 0; });
+  return none ? std::vector<double>() : left;
+}
+
+int StrategyCore::place() const {
+  if (!link_) return 0;
+  const std::vector<TaskId> all = link_->member().spec().ranks();
+  const auto found = std::find(all.begin(), all.end(), link_->member().task());
+  return static_cast<int>(found - all.begin());
 }
 
 void StrategyCore::meet_tasks(Site site) {
   const std::vector<std::string> said =
       gather_texts(*link_, said_by(options_, replicas_.size()), "strategy");
-  const auto& members = link_->member().spec().ranks();
+  const std::vector<TaskId> members = link_->member().ranks();
   tasks_.link = link_->id();
   tasks_.rank = link_->rank();
-  const std::vector<int> before = std::exchange(tasks_.first, {0});
+  tasks_.first = {0};
+  now_ = members;
   for (size_t r = 0; r < said.size(); ++r) {
     if (behind_replicas(said[r]) != behind_replicas(said[0])) {
       throw errors::InvalidArgument(fmt::format(
@@ -80,23 +111,50 @@ void StrategyCore::meet_tasks(Site site) {
           name_, members[0].str(), behind_replicas(said[0]), members[r].str(),
           behind_replicas(said[r]), where_text(nullptr, site)));
     }
-    tasks_.first.push_back(tasks_.first.back() + std::stoi(said[r]));
-  }
-  if (!before.empty() && tasks_.first != before) {
-    throw errors::InvalidArgument(fmt::format(
-        "{}: a task came back with another number of replicas: they began at "
-        "{}, now at {}; expected the devices that it had",
-        name_, fmt::join(before, ", "), fmt::join(tasks_.first, ", ")));
+    const int replicas = std::stoi(said[r]);
+    tasks_.first.push_back(tasks_.first.back() + replicas);
+    const auto had =
+        std::find_if(began_.begin(), began_.end(),
+                     [&](const auto& b) { return b.first == members[r]; });
+    if (had == began_.end()) {
+      began_.emplace_back(members[r], replicas);
+    } else if (had->second != replicas) {
+      throw errors::InvalidArgument(fmt::format(
+          "{}: {} came back with another number of replicas: {} instead of {}; "
+          "expected the devices that it had",
+          name_, members[r].str(), replicas, had->second));
+    }
   }
   Device& first = *replicas_[0][0];
   Device& host = DeviceManager::get().host();
   tasks_.device = same_memory(first, host) ? first.id() : host.id();
-  // What is drawn from here on is the same everywhere.
+  share_random_state();
+}
+
+// What is drawn from here on is the same everywhere.
+void StrategyCore::share_random_state() const {
   RandomState state = random_state();
   link_->member().exchange().broadcast(
       &state, sizeof(state), 0,
       {.channel = "agree", .what = "the seed of the process"});
   set_random_state(state);
+}
+
+// Steps of another key are compiled anew.
+uint64_t StrategyCore::steps_key() const {
+  if (!link_) return 0;
+  return (link_->member().generation() - 1) * 0x9E3779B97F4A7C15u +
+         shared_ * 0xC2B2AE3D27D4EB4Fu;
+}
+
+void StrategyCore::share_variables() {
+  link_->forget_variables();
+  std::lock_guard lock(mutex_);
+  ++shared_;
+  rows_key_ = hash_of_rows(tasks_.rows) ^ steps_key();
+  key_ =
+      (shares_.empty() ? 0 : hash_of_rows({shares_.begin(), shares_.end()})) ^
+      rows_key_;
 }
 
 void StrategyCore::set_task_rows(const std::vector<int64_t>& rows,
@@ -106,9 +164,7 @@ void StrategyCore::set_task_rows(const std::vector<int64_t>& rows,
   if (tasks_.rows == rows) return;
   tasks_.rows = rows;
   tasks_.own_rows = !rows.empty();
-  rows_key_ =
-      hash_of_rows(rows) ^
-      (link_ ? (link_->member().generation() - 1) * 0x9E3779B97F4A7C15u : 0);
+  rows_key_ = hash_of_rows(rows) ^ steps_key();
   key_ =
       (shares_.empty() ? 0 : hash_of_rows({shares_.begin(), shares_.end()})) ^
       rows_key_;
@@ -127,18 +183,19 @@ void StrategyCore::on_chief(const std::string& what,
   }
 }
 
-void StrategyCore::form_again(double timeout_seconds) {
+void StrategyCore::form_again(double timeout_seconds, bool shrink) {
   // Ends what a device still has of the failed step: an exchange that it began
   // after the others have formed again would wait for ever. What failed was the
   // cluster, so the devices are good again.
   for (const auto& devices : replicas_) {
     for (Device* d : devices) d->reset_error();
   }
+  const std::vector<TaskId> before = now_;
   // A task that was started anew makes its strategy: the others meet it there.
   // It may fail meanwhile once more.
   constexpr int kMostFailures = 10;
   for (int i = 0;; ++i) {
-    link_->form_again(timeout_seconds);
+    link_->form_again(timeout_seconds, shrink);
     try {
       meet_tasks({});
       break;
@@ -148,12 +205,14 @@ void StrategyCore::form_again(double timeout_seconds) {
       if (!again || i == kMostFailures) throw;
     }
   }
-  const uint64_t generation = link_->member().generation();
   std::lock_guard lock(mutex_);
   tasks_.rows.clear();
   tasks_.own_rows = false;
   rows_of_ = nullptr;
-  rows_key_ = (generation - 1) * 0x9E3779B97F4A7C15u;
+  if (now_ != before) {
+    cut_slices(weights_now(), static_cast<size_t>(num_replicas()), {});
+  }
+  rows_key_ = steps_key();
   key_ =
       (shares_.empty() ? 0 : hash_of_rows({shares_.begin(), shares_.end()})) ^
       rows_key_;

@@ -153,7 +153,7 @@ void agree_on_step(TaskLink& link, Graph& graph) {
       "{} of {} nodes and {} numbers in {} variables (hash {:016x})",
       graph.name, graph.size(), weights, variables.size(), hash_of_step(graph));
   const auto all = gather_texts(link, mine, "a step to be compiled");
-  const auto tasks = link.member().spec().ranks();
+  const auto tasks = link.member().ranks();
   std::string others;
   for (size_t r = 1; r < all.size(); ++r) {
     if (all[r] == all[0]) continue;
@@ -200,7 +200,7 @@ void agree_on_meetings(TaskLink& link, const Graph& trace) {
     mine += "\n";
   }
   const auto all = gather_texts(link, mine, "the function of run()");
-  const auto tasks = link.member().spec().ranks();
+  const auto tasks = link.member().ranks();
   for (size_t r = 1; r < all.size(); ++r) {
     if (all[r] == all[0]) continue;
     throw errors::InvalidArgument(fmt::format(

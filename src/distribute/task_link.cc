@@ -91,13 +91,20 @@ bool TaskLink::is_new(uint64_t variable) {
   return agreed_.insert(variable).second;
 }
 
-void TaskLink::form_again(double timeout_seconds) {
+void TaskLink::forget_variables() {
+  const std::lock_guard lock(mutex_);
+  agreed_.clear();
+}
+
+void TaskLink::form_again(double timeout_seconds, bool shrink) {
   // What has begun ends with the failure.
   for (Channel& c : channels_) {
     std::unique_lock lock(c.mutex);
     c.changed.wait(lock, [&] { return !c.busy && c.queue.empty(); });
   }
-  member_->form_again(timeout_seconds);
+  member_->form_again(timeout_seconds, shrink);
+  rank_ = member_->rank();
+  ranks_ = member_->num_ranks();
   const std::lock_guard lock(mutex_);
   agreed_.clear();
   ++generation_;
@@ -128,7 +135,8 @@ void TaskLink::prepare(TaskExchange& x) {
       break;
     case TaskExchange::How::kGather:
       x.value_bytes =
-          static_cast<size_t>(x.lengths.at(rank_)) * size_of(x.dtype);
+          static_cast<size_t>(x.lengths.at(static_cast<size_t>(rank()))) *
+          size_of(x.dtype);
       break;
   }
   x.values = buffer(x.value_bytes);

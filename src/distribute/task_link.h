@@ -73,8 +73,9 @@ class TaskLink {
   int64_t id() const { return id_; }
   cluster::Member& member() const { return *member_; }
   std::shared_ptr<cluster::Member> shared_member() const { return member_; }
-  int rank() const { return rank_; }
-  int ranks() const { return ranks_; }
+  // They change when the cluster has formed again without some task.
+  int rank() const { return rank_.load(); }
+  int ranks() const { return ranks_.load(); }
 
   // The exchange of a plan, which its Start and End share while they live.
   std::shared_ptr<TaskExchange> exchange(int64_t program, int64_t number);
@@ -91,14 +92,17 @@ class TaskLink {
   // True once per variable: the tasks have not agreed on its value.
   bool is_new(uint64_t variable);
 
+  void forget_variables();
+
   // The step that errors name.
   void set_step(int64_t step) { step_.store(step, std::memory_order_relaxed); }
   int64_t step() const { return step_.load(std::memory_order_relaxed); }
   TaskTimes take_times();
 
-  // After a failure: waits until every task is back. What was exchanged before
-  // is forgotten, so all agree again on what they compile and on variables.
-  void form_again(double timeout_seconds);
+  // After a failure: waits until every task is back, or, with `shrink`, goes on
+  // with those that are left. What was exchanged before is forgotten, so all
+  // agree again on what they compile and on variables.
+  void form_again(double timeout_seconds, bool shrink = false);
 
  private:
   struct Channel {
@@ -116,7 +120,7 @@ class TaskLink {
   void run(TaskExchange& x, const std::string& channel);
 
   const std::shared_ptr<cluster::Member> member_;
-  const int rank_, ranks_;
+  std::atomic<int> rank_, ranks_;
   int64_t id_ = 0;
   std::array<Channel, kChannels> channels_;
   std::mutex mutex_;

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/diagnostics.h"
+#include "base/vertex_folder.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "io/checkpoint_impl.h"
@@ -183,19 +184,22 @@ CheckpointManager::CheckpointManager(Checkpoint checkpoint,
                                      std::string directory,
                                      CheckpointManagerOptions options,
                                      Site site)
-    : impl_(std::make_shared<Impl>(Impl{std::move(checkpoint),
-                                        std::move(directory),
-                                        std::move(options),
-                                        {},
-                                        {},
-                                        {}})) {
+    : impl_(std::make_shared<Impl>(
+          Impl{std::move(checkpoint),
+               or_vertex_folder(directory, "AIP_CHECKPOINT_DIR"),
+               std::move(options),
+               {},
+               {},
+               {}})) {
   const CheckpointManagerOptions& o = impl_->options;
   const auto refuse = [&](const std::string& why) {
     throw errors::InvalidArgument(
         fmt::format("{}: {}", call_at("CheckpointManager", site), why));
   };
   if (impl_->directory.empty()) {
-    refuse("the directory is \"\"; expected a folder");
+    refuse(
+        "the directory is \"\" and AIP_CHECKPOINT_DIR is not set; expected a "
+        "folder");
   }
   if (o.checkpoint_name.empty() ||
       o.checkpoint_name.find('/') != std::string::npos) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/vertex_folder.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/keras/checkpoint_callbacks.h"
@@ -27,13 +28,15 @@ class BackupBase final : public CallbackBase {
   BackupBase(const std::string& folder, BackupAndRestoreOptions options,
              Site site)
       : CallbackBase("backup_and_restore"),
-        folder_(folder),
+        folder_(or_vertex_folder(folder, "AIP_CHECKPOINT_DIR")),
         o_(std::move(options)),
         site_(site),
         call_("BackupAndRestore" + where_text(nullptr, site)) {
     if (!folder_.empty()) return;
     throw errors::InvalidArgument(
-        fmt::format("{}: backup_dir is \"\"; expected a folder", call_));
+        fmt::format("{}: backup_dir is \"\" and AIP_CHECKPOINT_DIR is not set; "
+                    "expected a folder",
+                    call_));
   }
 
   void on_train_begin(Model& model) override {
@@ -117,7 +120,7 @@ class BackupBase final : public CallbackBase {
   // Each task has its own pass over the data, so its own backups.
   std::string own_folder() const {
     if (!core_ || core_->is_chief()) return folder_;
-    return fmt::format("{}/task_{}", folder_, core_->tasks().rank);
+    return fmt::format("{}/task_{}", folder_, core_->place());
   }
 
   // The latest backup, in all tasks.
@@ -137,11 +140,32 @@ class BackupBase final : public CallbackBase {
     for (const auto& [number, tasks] : have) {
       if (tasks == all.size()) saves_ = number;
     }
-    if (saves_ == 0) return false;
+    if (saves_ == 0) return restored_from_chief();
     for (const std::string& path : manager_->checkpoints()) {
       if (!path.ends_with("-" + std::to_string(saves_))) continue;
       manager_->checkpoint().restore(path, site_).assert_consumed();
     }
+    return true;
+  }
+
+  // A task came back whose backups are older than all of the chief's, or gone:
+  // all go on from the chief's last. Its weights are sent before the next step.
+  bool restored_from_chief() {
+    const auto latest = core_->is_chief()
+                            ? manager_->restore_or_initialize(site_)
+                            : std::optional<std::string>();
+    std::string mine;
+    if (latest) {
+      fit_->share();
+      mine = latest->substr(latest->rfind('-') + 1) + " " + fit_->state().text;
+    }
+    const std::string chiefs =
+        distribute::gather_texts(*core_->link(), mine, call_)[0];
+    if (chiefs.empty()) return false;
+    saves_ = std::stoll(chiefs);
+    fit_->set_state({.text = chiefs.substr(chiefs.find(' ') + 1)});
+    core_->share_random_state();
+    core_->share_variables();
     return true;
   }
 

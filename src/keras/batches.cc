@@ -168,6 +168,7 @@ Batches::Batches(data::Dataset dataset, const LayerState& model,
   if (core && core->link()) {
     mine = distribute::dataset_of_task(*core, dataset, what, site);
   }
+  own_data = mine.has_value();
   if (mine) dataset = *mine;
   cardinality = dataset.cardinality();
   const NamedParts parts{what, model.name, model.input_names,
@@ -196,7 +197,9 @@ Batches::Batches(data::Dataset dataset, const LayerState& model,
 
 Batches::Batches(const distribute::DistributedDataset& dataset,
                  std::shared_ptr<distribute::StrategyCore> core)
-    : cardinality(dataset.cardinality()), begin([dataset, core] {
+    : cardinality(dataset.cardinality()),
+      own_data(dataset.of_each_task()),
+      begin([dataset, core] {
         auto it = std::make_shared<distribute::DistributedDataset::Iterator>(
             dataset.make_iterator());
         NextBatch next = [it](Tensors& element) {

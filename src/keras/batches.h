@@ -42,6 +42,7 @@ struct Batches {
           std::shared_ptr<distribute::StrategyCore> core);
 
   int64_t cardinality = data::kUnknown;
+  bool own_data = false;  // each task reads examples that others do not
   std::function<Pass()> begin;
 };
 

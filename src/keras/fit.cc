@@ -9,6 +9,7 @@
 
 #include "berth/errors.h"
 #include "berth/ops/array.h"
+#include "distribute/distributed_dataset.h"
 #include "distribute/ignored_launcher.h"
 #include "distribute/task_link.h"
 #include "keras/bad_labels.h"
@@ -19,6 +20,7 @@
 #include "keras/nan_watch.h"
 #include "keras/progress_bar.h"
 #include "keras/step_watch.h"
+#include "keras/task_watch.h"
 #include "keras/tasks.h"
 #include "keras/training.h"
 #include "op/device_scope.h"
@@ -81,6 +83,7 @@ class FitRun final : public FitLoop {
         of_strategy_(t.core.get()),
         watch_(model, t),
         nan_watch_(model, t, options, site),
+        task_watch_(t.core),
         num_inputs_(model.base()->state().num_inputs),
         needs_targets_(t.own_steps() == nullptr),
         epoch_(options.initial_epoch),
@@ -98,6 +101,10 @@ class FitRun final : public FitLoop {
   int64_t steps() const override { return steps_ >= 0 ? steps_ : -1; }
   int64_t total_steps() const override { return total_; }
   bool counts_steps() const override { return o_.steps_per_epoch > 0; }
+  std::string data_part() const override {
+    if (link_ == nullptr || !batches_.own_data) return "";
+    return fmt::format("{} of {}", link_->rank(), link_->ranks());
+  }
   FitPosition position() const override {
     return epoch_ended_ ? FitPosition{epoch_ + 1, 0}
                         : FitPosition{epoch_, done_};
@@ -137,6 +144,7 @@ class FitRun final : public FitLoop {
   const FitOfStrategy of_strategy_;
   StepWatch watch_;
   NaNWatch nan_watch_;
+  TaskWatch task_watch_;
   const size_t num_inputs_;
   const bool needs_targets_;
 
@@ -185,11 +193,14 @@ void FitRun::begin_pass() {
 
 // The next element; one pass follows the other where the steps are counted.
 bool FitRun::next() {
-  if (o_.steps_per_epoch == 0) return watch_.wait(pass_.next, element_);
+  const NextBatch timed = [this](Tensors& element) {
+    return watch_.wait(pass_.next, element);
+  };
+  if (o_.steps_per_epoch == 0) return task_watch_.wait(timed, element_);
   if (done_ >= o_.steps_per_epoch) return false;
-  if (watch_.wait(pass_.next, element_)) return true;
+  if (task_watch_.wait(timed, element_)) return true;
   begin_pass();
-  return watch_.wait(pass_.next, element_);
+  return task_watch_.wait(timed, element_);
 }
 
 void FitRun::step() {
@@ -200,6 +211,7 @@ void FitRun::step() {
   list_.call(&CallbackBase::on_train_batch_begin, model_, done_);
   nan_watch_.before_step(total_);
   Tensor loss;
+  task_watch_.before_step();
   try {
     loss = t_.run_train(batch_.inputs, batch_.targets, site_);
   } catch (const errors::Error&) {
@@ -209,6 +221,7 @@ void FitRun::step() {
     throw;
   }
   watch_.after_step(examples);
+  task_watch_.after_step(examples);
   ++done_;
   ++total_;
   bar_.step(done_, [this] { return t_.results(); });
@@ -293,6 +306,11 @@ History FitRun::run() {
     t_.options->optimizer.finalize_variable_values(
         t_.model.trainable_variables(), site_);
   }
+  history_.tasks = task_watch_.report();
+  if (history_.tasks && o_.verbose != 0) {
+    std::printf("%s", history_.tasks->str().c_str());
+    std::fflush(stdout);
+  }
   list_.call(&CallbackBase::on_train_end, model_);
   return std::move(history_);
 }
@@ -328,6 +346,7 @@ History run_fit(Model& model, Model::Training& t, const Batches& batches,
                 const FitOptions& options, Site site) {
   t.train_step("fit");
   if (!t.core) distribute::note_ignored_launcher("fit", site);
+  distribute::note_late_launcher("fit", site);
   check_options(options, site);
   if (options.steps_per_epoch == 0) check_finite("fit", batches, site);
   Validation validation{validation_batches(t, options, site),
@@ -405,6 +424,22 @@ History Model::fit(const distribute::DistributedDataset& dataset,
   check_no_tensor_options(options, site);
   return run_fit(*this, *training_, Batches(dataset, training_->core), options,
                  site);
+}
+
+History Model::fit(const utils::experimental::DatasetCreator& creator,
+                   const FitOptions& options, Site site) {
+  const auto& core = training_->core;
+  if (!creator.dataset_fn) {
+    throw errors::InvalidArgument(
+        fmt::format("fit: the DatasetCreator has no function{}; expected one "
+                    "that makes a dataset",
+                    where_text(nullptr, site)));
+  }
+  if (!core || training_->servers()) {
+    return fit(creator.dataset_fn({}), options, site);
+  }
+  return fit(distribute::dataset_from_function(core, creator.dataset_fn, site),
+             options, site);
 }
 
 History Model::fit(const NamedTensors& x, const NamedTensors& y,

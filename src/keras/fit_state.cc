@@ -54,6 +54,7 @@ CallbackState callback_state(const Callback& c) {
 train::ObjectState FitState::state() const {
   train::ObjectState out;
   json j = {{"epoch", position_.epoch}, {"batch", position_.batch}};
+  if (!data_part_.empty()) j["data_part"] = data_part_;
   j["history"] = {{"epoch", history_.epoch},
                   {"seconds", number_texts(history_.seconds)},
                   {"values", json::object()}};
@@ -86,6 +87,7 @@ void FitState::set_state(const train::ObjectState& state) {
   try {
     const json j = json::parse(state.text);
     position_ = {j.at("epoch").get<int>(), j.at("batch").get<int64_t>()};
+    data_part_ = j.value("data_part", "");
     history_ = {};
     const json& h = j.at("history");
     h.at("epoch").get_to(history_.epoch);
@@ -126,6 +128,7 @@ void FitState::set_state(const train::ObjectState& state) {
 
 void FitState::read(FitLoop& loop) {
   position_ = loop.position();
+  data_part_ = loop.data_part();
   history_ = loop.history();
   pass_.reset();
   data::Iterator* pass = loop.iterator();
@@ -138,12 +141,23 @@ void FitState::read(FitLoop& loop) {
   }
 }
 
+void FitState::share() {
+  pass_.reset();
+  if (!data_part_.empty()) data_part_ = "another";
+}
+
 void FitState::apply(FitLoop& loop, const std::string& call) const {
   FitLoop::Restore restore;
   if (pass_) {
     restore = [pass = *pass_](data::Iterator& it) { it.restore(pass); };
   }
-  loop.start_at(position_, history_, std::move(restore));
+  FitPosition position = position_;
+  if (data_part_ != loop.data_part()) {
+    // Dealt out anew: nobody knows what of the epoch was seen.
+    position.batch = 0;
+    restore = nullptr;
+  }
+  loop.start_at(position, history_, std::move(restore));
   size_t at = 0;
   for (const Callback& c : loop.callbacks()) {
     if (!keeps_state(c)) continue;

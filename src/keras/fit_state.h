@@ -26,6 +26,8 @@ class FitState final : public train::Tracked {
 
   // Notes where the fit is.
   void read(FitLoop& loop);
+  // What other tasks can go on from: the position in the data is read anew.
+  void share();
   // Makes a fit that begins go on from there; `call` begins messages.
   void apply(FitLoop& loop, const std::string& call) const;
 
@@ -37,6 +39,7 @@ class FitState final : public train::Tracked {
   FitPosition position_;
   History history_;
   std::optional<data::IteratorState> pass_;
+  std::string data_part_;
   std::vector<OfCallback> callbacks_;
 };
 

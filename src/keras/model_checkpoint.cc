@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/vertex_folder.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/keras/checkpoint_callbacks.h"
@@ -29,12 +30,17 @@ SaveFreq::SaveFreq(int64_t n) : batches(n) {
 
 namespace {
 
+std::string file_on_vertex() {
+  const std::string folder = or_vertex_folder("", "AIP_CHECKPOINT_DIR");
+  return folder.empty() ? "" : folder + "/checkpoint-{epoch:02d}";
+}
+
 class ModelCheckpointBase final : public CallbackBase {
  public:
   ModelCheckpointBase(const std::string& path, ModelCheckpointOptions options,
                       Site site)
       : CallbackBase("model_checkpoint"),
-        path_(path),
+        path_(path.empty() ? file_on_vertex() : path),
         o_(std::move(options)),
         call_("ModelCheckpoint" + where_text(nullptr, site)) {
     weights_file(path_, o_.format, call_);

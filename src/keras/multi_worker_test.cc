@@ -351,6 +351,207 @@ TEST(MultiWorkerFailures, TrainingGoesOnFromTheLastBackupWithTheSameBits) {
   });
 }
 
+// Three tasks, of which `lost` die after so many batches of theirs, for good.
+// The weights of the first.
+struct Dead {};
+struct Shrunk {
+  std::vector<float> weights;
+  std::vector<double> losses;
+  int replicas = 0;
+  std::vector<int> shares;
+};
+Shrunk after_losses(const std::map<int, int>& lost, const std::string& folder,
+                    distribute::StrategyOptions options) {
+  std::filesystem::remove_all(folder);
+  cluster::FakeCluster cluster({.workers = 3});
+  return on_tasks<Shrunk>(cluster, [&](const auto& member) {
+    const int rank = member->rank();
+    distribute::StrategyOptions mine = options;
+    mine.devices = core_sets(rank, 1);
+    const MultiWorkerMirroredStrategy strategy(member, mine);
+    member->barrier("ready");
+    std::optional<UncountedRandomKeys> others;
+    if (rank > 0) others.emplace();
+    if (rank == 0) random::set_seed(3);
+    const auto scope = strategy.scope();
+    Sequential model = dense_model();
+    compile(model, 0);
+    int left = lost.contains(rank) ? lost.at(rank) : 0;
+    const Callback dies{.on_train_batch_end = [&](Model&, int64_t) {
+      if (left > 0 && --left == 0) {
+        cluster.lose(member->task());
+        throw Dead();
+      }
+    }};
+    Shrunk s;
+    const auto fit = [&] {
+      s.losses = model
+                     .fit(inputs_of(kDense, 50), labels_of(50),
+                          {.epochs = 2,
+                           .batch_size = 20,
+                           .verbose = 0,
+                           .callbacks = {callbacks::BackupAndRestore(
+                                             folder, {.save_freq = 1}),
+                                         dies},
+                           .shuffle = false})
+                     .history.at("loss");
+    };
+    try {
+      strategy.shrink_and_restore(fit);
+      EXPECT_FALSE(lost.contains(rank));
+    } catch (const Dead&) {
+      return s;
+    }
+    for (const Tensor& w : model.get_weights()) {
+      for (const float v : w.template to_vector<float>()) {
+        s.weights.push_back(v);
+      }
+    }
+    s.replicas = strategy.num_replicas_in_sync();
+    s.shares = strategy.core()->shares();
+    return s;
+  })[0];
+}
+
+TEST(MultiWorkerFailures, ThoseThatAreLeftGoOnWithTheSameBits) {
+  const std::string folder =
+      fmt::format("{}/shrunk_{}", testing::TempDir(), getpid());
+  in_process(3, [&] {
+    random::set_seed(3);
+    Sequential alone = dense_model();
+    compile(alone, 4);
+    const Trained one = train(alone, kDense);
+    // Slices: who computes them does not matter.
+    for (const std::map<int, int>& lost :
+         {std::map<int, int>{{1, 2}}, {{2, 4}}, {{1, 2}, {2, 3}}}) {
+      const Shrunk s = after_losses(lost, folder, {.slices = 4});
+      EXPECT_EQ(s.weights, one.weights);
+      EXPECT_EQ(s.replicas, 3 - static_cast<int>(lost.size()));
+    }
+    // Weights of shares stay those of the replicas that are left.
+    const Shrunk s =
+        after_losses({{1, 2}}, folder, {.shares = {1, 2, 3}, .slices = 8});
+    EXPECT_EQ(s.weights.size(), one.weights.size());
+    EXPECT_EQ(s.shares, (std::vector<int>{2, 6}));
+  });
+}
+
+// Twelve batches of 4 rows, dealt out to the tasks that are there. Samples of
+// the fit that came to the end; the second of three dies after so many batches.
+int64_t samples_of_last_fit(int dies_after, const std::string& folder) {
+  std::filesystem::remove_all(folder);
+  cluster::FakeCluster cluster({.workers = 3});
+  return on_tasks<int64_t>(cluster, [&](const auto& member) {
+    const int rank = member->rank();
+    const MultiWorkerMirroredStrategy strategy(member,
+                                               {.devices = core_sets(rank, 1)});
+    const auto scope = strategy.scope();
+    Sequential model = dense_model();
+    compile(model, 0);
+    int left = rank == 1 ? dies_after : 0;
+    const Callback dies{.on_train_batch_end = [&](Model&, int64_t) {
+      if (left > 0 && --left == 0) {
+        cluster.lose(member->task());
+        throw Dead();
+      }
+    }};
+    int64_t samples = 0;
+    try {
+      strategy.shrink_and_restore([&] {
+        const auto dataset = strategy.distribute_datasets_from_function(
+            [&](const distribute::InputContext& c) {
+              Rows rows;
+              for (int b = c.input_pipeline_id; b < 12;
+                   b += c.num_input_pipelines) {
+                rows.emplace_back(b * 4, 4);
+              }
+              return batches_of(rows);
+            });
+        const History h = model.fit(
+            dataset,
+            {.epochs = 2,
+             .verbose = 0,
+             .callbacks = {
+                 callbacks::BackupAndRestore(folder, {.save_freq = 1}), dies}});
+        samples = h.tasks->samples;
+        EXPECT_EQ(h.tasks->duplicates(), 0);
+      });
+    } catch (const Dead&) {
+    }
+    return samples;
+  })[0];
+}
+
+TEST(MultiWorkerFailures, DataOfTasksIsDealtOutAnewFromTheBeginOfTheEpoch) {
+  const std::string folder =
+      fmt::format("{}/dealt_{}", testing::TempDir(), getpid());
+  in_process(3, [&] {
+    // An epoch is 48 examples: 4 steps of three tasks, 6 of two.
+    EXPECT_EQ(samples_of_last_fit(2, folder), 2 * 48);
+    EXPECT_EQ(samples_of_last_fit(6, folder), 48);
+  });
+}
+
+TEST(MultiWorkerData, EveryExampleIsComputedOnOnceAndThatIsReported) {
+  in_process(3, [] {
+    cluster::FakeCluster cluster({.workers = 3});
+    const auto reports = on_tasks<TaskReport>(cluster, [&](const auto& member) {
+      const MultiWorkerMirroredStrategy strategy(
+          member, {.devices = core_sets(member->rank(), 1)});
+      const auto scope = strategy.scope();
+      Sequential model = dense_model();
+      compile(model, 0);
+      const Callback dawdles{
+          .on_train_batch_begin = [rank = member->rank()](Model&, int64_t) {
+            if (rank == 2) ::usleep(1000);
+          }};
+      return *model
+                  .fit(inputs_of(kDense, 50), labels_of(50),
+                       {.epochs = 3,
+                        .batch_size = 20,
+                        .verbose = 0,
+                        .callbacks = {dawdles}})
+                  .tasks;
+    });
+    for (const TaskReport& r : reports) {
+      EXPECT_EQ(r.steps, 9);
+      EXPECT_EQ(r.samples, 150);
+      EXPECT_EQ(r.duplicates(), 0);
+      ASSERT_EQ(r.tasks.size(), 3u);
+      int64_t sum = 0;
+      for (const TaskReport::Task& t : r.tasks) sum += t.samples;
+      EXPECT_EQ(sum, 150);
+      // 20, 20 and 10 in three parts, the larger ones last.
+      EXPECT_EQ(r.tasks[0].samples, 3 * (6 + 6 + 3));
+      EXPECT_EQ(r.tasks[2].samples, 3 * (7 + 7 + 4));
+      EXPECT_EQ(r.tasks[1].name, "worker:1");
+      EXPECT_LT(r.tasks[0].network_us, 0);
+      EXPECT_GT(r.tasks[1].network_us, 0);
+    }
+  });
+}
+
+TEST(TaskReport, NamesWhoIsBehindByHowMuchAndWhy) {
+  TaskReport r;
+  r.samples = 30;
+  r.tasks = {{"worker:0", 10, 9000, 3000, 100, -1},
+             {"worker:1", 10, 9000, 500, 100, 400},
+             {"worker:2", 10, 9000, 3000, 2000, 4000},
+             {"worker:3", 10, 9000, 2500, 100, 500}};
+  EXPECT_EQ(r.duplicates(), 10);
+  EXPECT_EQ(r.stragglers(),
+            "straggler: worker:1 computes 8.50 ms per step, the others 6.00 ms "
+            "(median; 42 % more): they wait for it\n"
+            "straggler: worker:2 waits 2.00 ms per step for its input, the "
+            "others 0.10 ms (median; 1900 % more)\n"
+            "straggler: the network of worker:2: 64 KiB to the first task and "
+            "back take 4.00 ms, those of the others 0.50 ms (median; 700 % "
+            "more)\n");
+  r.tasks[1].waited_us = 2900;
+  r.tasks.resize(2);
+  EXPECT_EQ(r.stragglers(), "");
+}
+
 // What the replicas of a strategy say of themselves and of each other.
 struct Said {
   float sum = 0, mean = 0;

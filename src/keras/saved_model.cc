@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/vertex_folder.h"
 #include "base/where.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
@@ -167,7 +168,12 @@ void Model::compile_from_config(const Config& config, Site site) {
 void Model::save(const std::string& filepath, const SaveOptions& options,
                  Site site) const {
   const std::string call = weights_call("save", *this, site);
-  const std::string path = weights_file(filepath, "safetensors", call);
+  std::string file = filepath;
+  if (const auto folder = or_vertex_folder("", "AIP_MODEL_DIR");
+      file.empty() && !folder.empty()) {
+    file = folder + "/model.safetensors";
+  }
+  const std::string path = weights_file(file, "safetensors", call);
   std::map<std::string, std::string> metadata = {{kModelInFile, to_json()}};
   NamedVariables all = made_weights(*this, call);
   if (const auto& compiled = training_->options;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/vertex_folder.h"
 #include "berth/errors.h"
 #include "berth/keras/models.h"
 #include "keras/event_file.h"
@@ -196,6 +197,9 @@ class TensorBoardCallback final : public CallbackBase {
 }  // namespace
 
 Callback TensorBoard(TensorBoardOptions options) {
+  options.log_dir =
+      or_vertex_folder(options.log_dir, "AIP_TENSORBOARD_LOG_DIR");
+  if (options.log_dir.empty()) options.log_dir = "logs";
   return make_callback<TensorBoardCallback>(std::move(options));
 }
 

@@ -30,6 +30,12 @@ void Services::wake() {
   changed_.notify_all();
 }
 
+void Services::clear() {
+  std::map<std::string, Handler> handlers;
+  std::lock_guard lock(mutex_);
+  handlers.swap(handlers_);
+}
+
 Calls::Calls(Link& link, Services& services, bool same_host_by_unix,
              std::function<bool(const TaskId&)> may_go)
     : link_(link),

@@ -33,6 +33,8 @@ class Services {
   // Waits for the service; empty when `ended` became true.
   Handler find(const std::string& name, const std::function<bool()>& ended);
   void wake();
+  // Lets go of the handlers and of what they hold.
+  void clear();
 
  private:
   std::mutex mutex_;

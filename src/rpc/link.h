@@ -31,6 +31,7 @@ enum class Purpose : uint8_t {
   kControl = 1,   // gRPC; the members' own
   kCall = 2,      // services; the members' own
   kExchange = 3,  // cluster::Exchange
+  kProbe = 4,     // closed once both are proved: `berth cluster --check`
 };
 
 // How two tasks of one host are connected; others always by TCP.

@@ -339,9 +339,10 @@ void RpcMember::on_tick(double now) {
     beat = since_heartbeat_ >= heartbeat_seconds_;
     if (beat) since_heartbeat_ = 0;
     control = control_;
-    if (!coordinator_ && control_ && phase_ == Phase::kRunning) {
+    if (!coordinator_ && control_) {
       coordinator_silent_ += passed;
-      silent = coordinator_silent_ > options_.dead_after_seconds;
+      silent = phase_ == Phase::kRunning &&
+               coordinator_silent_ > options_.dead_after_seconds;
     }
   }
   if (calls) calls->tick();

@@ -30,6 +30,7 @@ std::optional<Refusal> RpcMember::admit(const Hello& hello, bool stream) {
     return refuse(hello.from.str() + " does not take part in this cluster");
   }
   const auto purpose = static_cast<Purpose>(hello.purpose);
+  if (purpose == Purpose::kProbe && !stream) return std::nullopt;
   if (purpose == Purpose::kControl) {
     if (coordinator_ || (by_grpc() && !stream)) return std::nullopt;
     return refuse("this task does not coordinate the cluster");
@@ -57,6 +58,7 @@ std::optional<Refusal> RpcMember::admit(const Hello& hello, bool stream) {
 }
 
 void RpcMember::on_admitted(Socket socket, const Hello& hello, Route route) {
+  if (static_cast<Purpose>(hello.purpose) == Purpose::kProbe) return;
   if (static_cast<Purpose>(hello.purpose) == Purpose::kControl) {
     hub_->add(std::move(socket), hello.from);
     return;

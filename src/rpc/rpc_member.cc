@@ -17,6 +17,18 @@ namespace berth::rpc {
 
 namespace {
 
+std::string this_process() {
+  char host[256] = {};
+  ::gethostname(host, sizeof(host) - 1);
+  return fmt::format("process {} on {}", ::getpid(), host);
+}
+
+std::string at(Site site) {
+  return site.file ? fmt::format(" ({}:{})", site.file, site.line) : "";
+}
+
+}  // namespace
+
 std::string secret_of(const JoinOptions& options) {
   if (!options.secret.empty()) return options.secret;
   std::string secret = environment("BERTH_CLUSTER_SECRET");
@@ -36,18 +48,6 @@ std::string secret_of(const JoinOptions& options) {
   }
   return secret;
 }
-
-std::string this_process() {
-  char host[256] = {};
-  ::gethostname(host, sizeof(host) - 1);
-  return fmt::format("process {} on {}", ::getpid(), host);
-}
-
-std::string at(Site site) {
-  return site.file ? fmt::format(" ({}:{})", site.file, site.line) : "";
-}
-
-}  // namespace
 
 RpcMember::RpcMember(const ClusterResolver& resolver, JoinOptions options,
                      Site site)
@@ -199,8 +199,21 @@ void RpcMember::enroll(bool shrink) {
 
 // Whom one waits for, as far as this task knows.
 std::string RpcMember::missing(const std::string& own) const {
-  if (coordinator_ || control_) {
+  if (coordinator_) {
     return waiting_.empty() ? "for the other tasks" : "for " + waiting_;
+  }
+  // The coordinator says every second for whom: one that does not was stopped.
+  constexpr double kSilentSeconds = 2.5;
+  if (control_ && !waiting_.empty() && coordinator_silent_ < kSilentSeconds) {
+    return "for " + waiting_;
+  }
+  if (control_) {
+    return fmt::format(
+        "for {}{}: it took the connection, and has {}",
+        waiting_.empty() ? "" : waiting_ + "; ", named(head_, own),
+        coordinator_silent_ < kSilentSeconds
+            ? "not said yet who is missing"
+            : fmt::format("said nothing for {:.0f} s", coordinator_silent_));
   }
   // What the coordinator said last may be why it is not there any more.
   return fmt::format("for {}{}: {}", waiting_.empty() ? "" : waiting_ + "; ",
@@ -362,6 +375,7 @@ void RpcMember::close_down() {
   hub_->stop();  // the last callbacks use it
   hub_.reset();
   threads_.wait(10);
+  services_.clear();
   Lock lock(mutex_);
   control_.reset();
 }

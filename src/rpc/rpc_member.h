@@ -31,6 +31,11 @@ namespace berth::rpc {
 using cluster::ClusterResolver;
 using cluster::JoinOptions;
 
+// The option, else BERTH_CLUSTER_SECRET, else the file that
+// BERTH_CLUSTER_SECRET_FILE names; "" when there is none. Throws
+// errors::InvalidArgument for a file that cannot be read.
+std::string secret_of(const JoinOptions& options);
+
 class RpcMember final : public cluster::Member, public Link {
  public:
   RpcMember(const ClusterResolver& resolver, JoinOptions options, Site site);

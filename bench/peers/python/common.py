@@ -48,6 +48,28 @@ def measure(step, seconds, calls_per_step=1):
     return blocks[0], blocks[len(blocks) // 2]
 
 
+def measure_fixed(step, calls, blocks, warm_up=10):
+    """Seconds per step of each block: as many steps in every process that takes part."""
+    for _ in range(warm_up):
+        step()
+    times = []
+    for _ in range(blocks):
+        start = time.perf_counter()
+        for _ in range(calls):
+            step()
+        times.append((time.perf_counter() - start) / calls)
+    return times
+
+
+def report_times(framework, version, args, variant, times):
+    """Prints the line of times that were measured elsewhere."""
+    times = sorted(times)
+    print(json.dumps({
+        "bench": "peer", "framework": framework, "version": version, "variant": variant,
+        "model": args.model, "cores": args.cores, "best_us": round(times[0] * 1e6, 1),
+        "median_us": round(times[len(times) // 2] * 1e6, 1)}), flush=True)
+
+
 def report(framework, version, args, variants):
     """Measures each (name, make) and prints a line; make() returns step or (step, calls)."""
     for name, make in variants:

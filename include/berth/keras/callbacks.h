@@ -178,7 +178,7 @@ struct UpdateFreq {
   int64_t batches = 0;                                       // 0: epoch
 };
 struct TensorBoardOptions {
-  std::string log_dir = "logs";
+  std::string log_dir = "";  // "": AIP_TENSORBOARD_LOG_DIR, else "logs"
   int histogram_freq = 0;   // epochs between histograms of the weights; 0: none
   bool write_graph = true;  // of the layers
   bool write_images = false;  // of the weights, with the histograms

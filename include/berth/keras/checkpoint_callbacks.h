@@ -64,8 +64,9 @@ struct ModelCheckpointOptions {
 // Saves to `filepath`, in which {epoch} and {batch}, counted from 1, and names
 // of logs stand for their values: "{epoch:02d}-{val_loss:.2f}". Throws
 // errors::InvalidArgument for another format or a file name that asks for one,
-// and in fit for names that there are not.
-Callback ModelCheckpoint(const std::string& filepath,
+// and in fit for names that there are not. "": a file per epoch in the folder
+// AIP_CHECKPOINT_DIR.
+Callback ModelCheckpoint(const std::string& filepath = "",
                          ModelCheckpointOptions options = {},
                          Site site = Site::here());
 
@@ -84,8 +85,9 @@ struct BackupAndRestoreOptions {
 // in the middle of an epoch, with the input where it was, bit for bit as if it
 // had never stopped. Holds model, optimizer, metrics, history, position, random
 // state, the pass over the data, and the state of the other callbacks. Once
-// per fit; behind the callbacks whose state counts batches.
-Callback BackupAndRestore(const std::string& backup_dir,
+// per fit; behind the callbacks whose state counts batches. "": the folder
+// AIP_CHECKPOINT_DIR.
+Callback BackupAndRestore(const std::string& backup_dir = "",
                           BackupAndRestoreOptions options = {},
                           Site site = Site::here());
 

@@ -28,6 +28,7 @@
 
 namespace berth::distribute {
 class DistributedDataset;
+struct InputContext;
 class Strategy;
 struct StrategyPlan;
 }  // namespace berth::distribute
@@ -225,6 +226,30 @@ struct MeasuredSplit {
   std::string str() const;          // a table for people
 };
 
+// What each task of a fit over several did: who had how many examples, and
+// where the time of a step went.
+struct TaskReport {
+  struct Task {
+    std::string name;        // "worker:1"
+    int64_t samples = 0;     // that it computed on
+    double step_us = 0;      // without the wait for input
+    double waited_us = 0;    // of that: for sums of other tasks
+    double input_us = 0;     // waiting for the next batch
+    double network_us = -1;  // 64 KiB to the first task and back; -1: itself
+    double compute_us() const { return step_us - waited_us; }
+  };
+  std::vector<Task> tasks;  // in order of ranks
+  int64_t steps = 0;
+  int64_t samples = 0;  // in the batches of all steps
+  // How many examples were computed on more than once. Tasks that read data of
+  // their own are believed that it differs.
+  int64_t duplicates() const;
+  // Whom the others wait for, by how much, and whether it computes or its
+  // network is slow, in a line each; "" when nobody is 25 % behind the rest.
+  std::string stragglers() const;
+  std::string str() const;  // lines for people
+};
+
 struct History {
   std::vector<int> epoch;
   std::map<std::string, std::vector<double>> history;
@@ -238,6 +263,8 @@ struct History {
   // How automatic shares moved, and what that gained: "shares 8:24 -> 6:26:
   // step 812 us -> 640 us"; "" when they did not.
   std::string shares = {};
+  // Under a strategy of several tasks.
+  std::optional<TaskReport> tasks = {};
 };
 
 // Where a fit goes on: `batch` steps of epoch `epoch` are done.
@@ -282,7 +309,25 @@ class FitLoop {
 
   // One pass over the data goes on in the next epoch (steps_per_epoch).
   virtual bool counts_steps() const = 0;
+  // Which part of the data this task reads for itself: "1 of 3"; "" when the
+  // tasks share each batch.
+  virtual std::string data_part() const { return ""; }
 };
+
+namespace utils::experimental {
+
+// A dataset that each task makes for itself, with batches for one replica
+// (tf.keras.utils.experimental.DatasetCreator).
+//   model.fit(DatasetCreator([](const distribute::InputContext& c) {...}));
+// Without a strategy, and under ParameterServerStrategy, where the chief reads,
+// it is called once with the InputContext of one pipeline.
+struct DatasetCreator {
+  using Fn = std::function<data::Dataset(const distribute::InputContext&)>;
+  explicit DatasetCreator(Fn fn) : dataset_fn(std::move(fn)) {}
+  Fn dataset_fn;
+};
+
+}  // namespace utils::experimental
 
 class Model : public Layer {
  public:
@@ -334,6 +379,8 @@ class Model : public Layer {
               const FitOptions& options = {}, Site site = Site::here());
   // Parts of batches are joined: the strategy cuts the step by its own shares.
   History fit(const distribute::DistributedDataset& dataset,
+              const FitOptions& options = {}, Site site = Site::here());
+  History fit(const utils::experimental::DatasetCreator& creator,
               const FitOptions& options = {}, Site site = Site::here());
   // Returns "loss" and the metrics.
   Logs evaluate(const Tensor& x, const Tensor& y,
@@ -438,8 +485,8 @@ class Model : public Layer {
   // metadata to_json() and what compile() was given; load_model() makes it
   // again, and load_weights() reads the file as well. Throws what
   // save_weights() throws, and errors::FailedPrecondition for what no config
-  // can hold (saving.h).
-  void save(const std::string& filepath, const SaveOptions& options = {},
+  // can hold (saving.h). "": model.safetensors in the folder AIP_MODEL_DIR.
+  void save(const std::string& filepath = "", const SaveOptions& options = {},
             Site site = Site::here()) const;
 
   // Weights, optimizer, metrics, and what random layers draw next, for

@@ -154,6 +154,25 @@ TEST(Processes, SayWhoNeverCame) {
                 alone.name(0) + ": connection refused");
 }
 
+TEST(Processes, NameACoordinatorThatWasStoppedWhileTheyJoin) {
+  const Workers cluster(3, {"secret=s", "timeout=4"});
+  Process first = cluster.start(0, {"join"});
+  Process third = cluster.start(2, {"join"});
+  ::usleep(300'000);  // so long that they are connected, as a rule
+  first.signal(SIGSTOP);
+  const std::string error = third.line("error");
+  EXPECT_TRUE(error.starts_with("error DEADLINE_EXCEEDED worker:2")) << error;
+  EXPECT_NE(error.find(cluster.name(0) + ": "), std::string::npos) << error;
+}
+
+TEST(Processes, LetGoOfTheirHandlersWhenTheyLeave) {
+  const Workers cluster(2);
+  Process first = cluster.start(0, {"join", "held", "leave", "held"});
+  Process second = cluster.start(1, {"join", "leave"});
+  EXPECT_EQ(first.line("held"), "held yes");
+  EXPECT_EQ(first.line("held"), "held no");
+}
+
 TEST(Processes, RefuseAWrongSecretAndAnotherCluster) {
   const Workers cluster(2, {"timeout=1.2"});
   Process first = cluster.start(0, {"secret=right", "join"});

@@ -83,7 +83,9 @@ struct Program {
       o.tls_key = folder + "key.pem";
     }
     member = Member::join(r, o);
-    member->serve("echo", [this](const TaskId& from, Message m) {
+    const auto token = std::make_shared<int>(0);
+    held = token;
+    member->serve("echo", [this, token](const TaskId& from, Message m) {
       if (m.text == "throw") throw berth::errors::NotFound("no such thing");
       if (m.text == "sleep") ::usleep(500'000);
       m.text = task.str() + " hears " + from.str() + ": " + m.text;
@@ -105,6 +107,8 @@ struct Program {
     say(std::string(same ? "" : "WRONG ") + reply.text);
   }
 
+  std::weak_ptr<int> held;  // by a handler
+
   void wait_failure() {
     for (int i = 0; i < 100'000 && !member->failure(); ++i) ::usleep(1000);
     const auto f = member->failure();
@@ -123,6 +127,7 @@ struct Program {
       return call(argument.substr(0, slash), argument.substr(slash + 1));
     }
     if (name == "wait") return wait_failure();
+    if (name == "held") return say(held.expired() ? "held no" : "held yes");
     if (name == "sleep") {
       ::usleep(static_cast<useconds_t>(std::atof(argument.c_str()) * 1e6));
       return;

@@ -1,0 +1,188 @@
+// Training steps across processes of this machine, on loopback: two tasks of a
+// core each against one process of two, the same with equal bits, and how long
+// a cluster of four takes until its first step is done.
+//
+//   bench_task_steps --model mlp|cnn|start
+//
+// The tasks are this program, started anew with TF_CONFIG. Their peers are
+// peers/python/torch_workers.py and tensorflow_workers.py.
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "bench_common.h"
+#include "berth/berth.h"
+
+using namespace berth;
+using namespace berth_bench;
+
+namespace {
+
+constexpr int64_t kBatch = 256;  // of all tasks together
+constexpr int kWarmUp = 10, kBlocks = 12;
+
+keras::Sequential model_of(const std::string& name) {
+  if (name == "cnn") {
+    return keras::Sequential(
+        {keras::InputLayer({28, 28, 1}),
+         keras::Conv2D(32, 3, {.activation = "relu"}), keras::MaxPooling2D(2),
+         keras::Conv2D(64, 3, {.activation = "relu"}), keras::MaxPooling2D(2),
+         keras::Flatten(), keras::Dense(10, {.activation = "softmax"})});
+  }
+  return keras::Sequential({keras::InputLayer({784}),
+                            keras::Dense(512, {.activation = "relu"}),
+                            keras::Dense(512, {.activation = "relu"}),
+                            keras::Dense(10, {.activation = "softmax"})});
+}
+
+// One task: prints its best time of a step, or when its first was done.
+int child(const std::string& name, int slices) {
+  const distribute::MultiWorkerMirroredStrategy strategy(
+      distribute::cluster_resolver::from_environment(), {.slices = slices});
+  const auto scope = strategy.scope();
+  auto model = model_of(name);
+  model.compile({.optimizer = "sgd",
+                 .loss = "sparse_categorical_crossentropy",
+                 .slices = slices});
+  random::set_seed(1);
+  const Tensor x = random::uniform(name == "cnn" ? Shape{kBatch, 28, 28, 1}
+                                                 : Shape{kBatch, 784});
+  const Tensor y = random::uniform({kBatch}, {.maxval = 10, .dtype = int32});
+  double result = 0;
+  if (name == "start") {
+    model.train_on_batch(x, y);
+    result = now_seconds();
+  } else {
+    const int calls = name == "cnn" ? 2 : 20;
+    for (int i = 0; i < kWarmUp; ++i) model.train_on_batch(x, y);
+    result = 1e9;
+    for (int block = 0; block < kBlocks; ++block) {
+      const double begin = now_seconds();
+      for (int i = 0; i < calls; ++i) model.train_on_batch(x, y);
+      result = std::min(result, (now_seconds() - begin) / calls);
+    }
+  }
+  strategy.leave();
+  std::printf("%.9f\n", result);
+  return 0;
+}
+
+std::vector<int> ports_that_are_free(int count) {
+  std::vector<int> sockets, ports;
+  for (int i = 0; i < count; ++i) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    sockets.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    bind(sockets.back(), reinterpret_cast<sockaddr*>(&at), size);
+    getsockname(sockets.back(), reinterpret_cast<sockaddr*>(&at), &size);
+    ports.push_back(ntohs(at.sin_port));
+  }
+  for (const int s : sockets) close(s);
+  return ports;
+}
+
+struct Started {
+  pid_t pid = -1;
+  int out = -1;
+};
+
+Started start_task(const std::string& config, const std::string& cores,
+                   const std::string& name, int slices) {
+  int out[2];
+  if (pipe2(out, O_CLOEXEC) != 0) return {};
+  const pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(out[1], 1);
+    if (!config.empty()) setenv("TF_CONFIG", config.c_str(), 1);
+    setenv("BERTH_CORES", cores.c_str(), 1);
+    setenv("BERTH_DEVICES", "CPUx1", 1);
+    const std::string n = std::to_string(slices);
+    execl("/proc/self/exe", "bench_task_steps", "child", name.c_str(),
+          n.c_str(), nullptr);
+    _exit(127);
+  }
+  close(out[1]);
+  return {pid, out[0]};
+}
+
+double number_of(const Started& task) {
+  std::string text;
+  char bytes[256];
+  for (ssize_t n; (n = read(task.out, bytes, sizeof bytes)) > 0;) {
+    text.append(bytes, static_cast<size_t>(n));
+  }
+  close(task.out);
+  waitpid(task.pid, nullptr, 0);
+  const double number = std::atof(text.c_str());
+  if (number > 0) return number;
+  std::fprintf(stderr, "a task failed: %s\n", text.c_str());
+  std::exit(1);
+}
+
+// The largest of what the tasks say: one process of two cores, or `tasks` of
+// one each.
+double run_tasks(const std::string& name, int tasks, int slices) {
+  std::string addresses;
+  for (const int port : ports_that_are_free(tasks)) {
+    addresses += (addresses.empty() ? "\"127.0.0.1:" : ", \"127.0.0.1:") +
+                 std::to_string(port) + "\"";
+  }
+  std::vector<Started> all;
+  for (int i = 0; i < tasks; ++i) {
+    all.push_back(start_task(
+        tasks == 1 ? ""
+                   : "{\"cluster\": {\"worker\": [" + addresses +
+                         "]}, \"task\": {\"type\": \"worker\", \"index\": " +
+                         std::to_string(i) + "}}",
+        tasks == 1 ? "0-1" : std::to_string(i % 2), name, slices));
+  }
+  double most = 0;
+  for (const Started& t : all) most = std::max(most, number_of(t));
+  return most;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 4 && !std::strcmp(argv[1], "child")) {
+    return child(argv[2], std::atoi(argv[3]));
+  }
+  const Args args = parse_args(argc, argv);
+  if (allowed_cores().size() < 2) {
+    return skip("task_steps", 2, "fewer than two cores");
+  }
+  if (args.model == "start") {
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      const double begin = now_seconds();
+      best = std::min(best, run_tasks("start", 4, 0) - begin);
+    }
+    Line("task_start", 4).add("first_step_s", best).print();
+    return 0;
+  }
+  const std::string name = args.model.empty() ? "mlp" : args.model;
+  double one = 1e9, two = 1e9, bits = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    one = std::min(one, run_tasks(name, 1, 0));
+    two = std::min(two, run_tasks(name, 2, 0));
+    bits = std::min(bits, run_tasks(name, 2, 4));
+  }
+  Line("task_step", 2)
+      .add("model", name)
+      .add("best_us", two * 1e6)
+      .add("one_process_us", one * 1e6)
+      .add("equal_bits_us", bits * 1e6)
+      .add("over_one_process", two / one)
+      .add("equal_bits_over_default", bits / two)
+      .print();
+  return 0;
+}
