@@ -58,26 +58,30 @@ FirstTries::FirstTries(const StepUnits& units, bool with_order)
 
 // By what they take for all ops that every one of them can do.
 void FirstTries::rank_devices() {
-  const size_t devices = p_.costs.devices.size();
-  std::vector<double> total(devices, 0);
+  const size_t classes = p_.costs.classes.size();
+  std::vector<double> total(classes, 0);
   for (int32_t i = 0; i < p_.num_ops(); ++i) {
     if (!p_.takes_time(i)) continue;
+    const OpTime* times = &p_.costs.times[static_cast<size_t>(i) * classes];
     double dearest = 0;
-    for (size_t c = 0; c < p_.costs.classes.size(); ++c) {
-      const double us =
-          p_.costs.times[static_cast<size_t>(i) * p_.costs.classes.size() + c]
-              .us;
-      if (std::isfinite(us)) dearest = std::max(dearest, us);
+    for (size_t c = 0; c < classes; ++c) {
+      if (std::isfinite(times[c].us)) dearest = std::max(dearest, times[c].us);
     }
-    for (size_t d = 0; d < devices; ++d) {
-      const double us = p_.costs.time(i, static_cast<int32_t>(d)).us;
-      // Another device does it, and this one waits.
-      total[d] += std::isfinite(us) ? us : 2 * dearest;
+    // Where one has no kernel another device does it, and this one waits.
+    for (size_t c = 0; c < classes; ++c) {
+      total[c] += std::isfinite(times[c].us) ? times[c].us : 2 * dearest;
     }
   }
-  const double least = *std::min_element(total.begin(), total.end());
-  for (size_t d = 0; d < devices; ++d) {
-    speed_.push_back(total[d] > 0 ? least / total[d] : 1);
+  const auto total_of = [&](const DeviceCost& d) {
+    return total[static_cast<size_t>(d.device_class)];
+  };
+  double least = std::numeric_limits<double>::infinity();
+  for (const DeviceCost& d : p_.costs.devices) {
+    least = std::min(least, total_of(d));
+  }
+  for (size_t d = 0; d < p_.costs.devices.size(); ++d) {
+    const double us = total_of(p_.costs.devices[d]);
+    speed_.push_back(us > 0 ? least / us : 1);
     if (speed_[d] >= kLeastSpeed) fastest_.push_back(static_cast<int32_t>(d));
   }
   std::stable_sort(fastest_.begin(), fastest_.end(),

@@ -31,6 +31,10 @@ const std::vector<ListRule>& list_rules() {
   static const auto& rules =
       immortal<std::vector<ListRule>>(std::vector<ListRule>{
           {.next = Next::kPath, .copies = 1},
+          {.next = Next::kPath, .copies = 1, .devices = 2},
+          {.next = Next::kPath, .copies = 1, .devices = 4},
+          {.next = Next::kPath, .copies = 1, .devices = 8},
+          {.next = Next::kReady, .copies = 1, .insert = false, .devices = 4},
           {.next = Next::kPath, .copies = 0},
           {.next = Next::kPath, .copies = 1, .stay = 0.5},
           {.next = Next::kChain, .copies = 1, .insert = false},
@@ -91,18 +95,23 @@ ListScheduler::ListScheduler(const StepUnits& units)
 }
 
 void ListScheduler::rank_devices() {
-  std::vector<double> speed(device_free_.size(), 0);
+  const size_t classes = p_.costs.classes.size();
+  std::vector<double> speed(classes, 0);
   for (int32_t i = 0; i < g_.num_nodes(); ++i) {
     if (!p_.takes_time(i)) continue;
-    for (int32_t d = 0; d < p_.num_devices(); ++d) {
-      const double us = p_.costs.time(i, d).us;
-      if (us > 0) speed[d] += std::min(work_us_[i] / us, 100.0);
+    for (size_t c = 0; c < classes; ++c) {
+      const double us = p_.costs.times[static_cast<size_t>(i) * classes + c].us;
+      if (us > 0) speed[c] += std::min(work_us_[i] / us, 100.0);
     }
   }
-  fastest_.resize(speed.size());
+  const auto speed_of = [&](int32_t device) {
+    return speed[static_cast<size_t>(p_.costs.devices[device].device_class)];
+  };
+  fastest_.resize(device_free_.size());
   std::iota(fastest_.begin(), fastest_.end(), 0);
-  std::stable_sort(fastest_.begin(), fastest_.end(),
-                   [&](int32_t a, int32_t b) { return speed[a] > speed[b]; });
+  std::stable_sort(fastest_.begin(), fastest_.end(), [&](int32_t a, int32_t b) {
+    return speed_of(a) > speed_of(b);
+  });
 }
 
 void ListScheduler::find_middling_costs() {

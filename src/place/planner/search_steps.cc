@@ -21,6 +21,8 @@ namespace {
 constexpr int kListPlans = 24;
 constexpr double kListShare = 0.3;
 constexpr int kTriesPerList = 4;
+// Places for ops that one pass of list scheduling looks at.
+constexpr int32_t kMostSlots = 2'000'000;
 // From so many ops on, parts of the plan are annealed: whole decodes are slow.
 constexpr int32_t kWindowed = 700;
 
@@ -105,17 +107,26 @@ class StepSearch {
       }
       if (!s.start.device.empty() && spent(s, kListShare)) break;
       // Each stream begins with another one.
-      const ListRule rule =
+      ListRule rule =
           k < rules.size()
               ? rules[(k + static_cast<size_t>(s.number)) % rules.size()]
               : random_rule(s.random, units_.problem.num_devices());
+      if (rule.devices >= units_.problem.num_devices()) continue;
+      if (rule.devices == 0) rule.devices = most_devices();
       try_start(s, name_of(rule), s.lists.run(rule, s.random));
     }
     while (next < tries_.count() && !spent(s, kListShare)) try_next(s, next);
   }
 
+  // Of a pass over all ops; 0: all.
+  int32_t most_devices() const {
+    const int32_t most = std::max(kMostSlots / units_.num_ops, 4);
+    return most < units_.problem.num_devices() ? most : 0;
+  }
+
   void try_next(Stream& s, int& next) const {
-    if (next >= tries_.count() || spent(s, kListShare)) return;
+    if (next >= tries_.count()) return;
+    if (!s.start.device.empty() && spent(s, kListShare)) return;
     PlacePlan plan;
     plan.device = tries_.devices(next);
     s.orders.run(tries_.order(next), plan);
