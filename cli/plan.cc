@@ -50,8 +50,10 @@ void read_effort(const std::string& text, PlannerOptions& o) {
   }
   try {
     o.seconds = parse_quantity(text, Quantity::kTime) * 1e-6;
-  } catch (const errors::InvalidArgument&) {
-    fail("no time");
+  } catch (const errors::InvalidArgument& e) {
+    fail(std::string(e.what()).find("too large") == std::string::npos
+             ? "no time"
+             : "not within 24 hours");
   }
   if (!(o.seconds > 0) || o.seconds > 86400) fail("not within 24 hours");
 }
@@ -147,9 +149,11 @@ void add_plan(CLI::App& program) {
   plan->add_option("--compare", o->compare,
                    "prices a split or a plan file beside it");
   plan->add_option("--what-if", o->what_if,
-                   "\"move OP to DEVICE\", \"link A-B = 64GB/s\", \"memory "
-                   "DEVICE = 8GiB\", \"device DEVICE 2x faster\", \"remove "
-                   "DEVICE\"; as often as wanted")
+                   "a question about the plan: \"move OP to DEVICE\" (OP/ or "
+                   "OP*: all whose names begin so), \"link A-B = 64GB/s 5us\" "
+                   "(A->B: one way), \"memory DEVICE = 8GiB\", \"device DEVICE "
+                   "2x faster\" (or slower), \"remove DEVICE\"; as often as "
+                   "wanted")
       ->allow_extra_args(false);
   plan->add_option("--out", o->out, "writes the plan file");
   plan->add_option("--svg", o->svg, "draws the plan");

@@ -24,6 +24,11 @@ void append_candidates(const PlanProblem& p, const PlanAnswer& a,
                        std::string* out) {
   const auto to = std::back_inserter(*out);
   fmt::format_to(to, "found by: {}\n", a.source);
+  if (!a.start.name.empty() && std::isfinite(a.start.value)) {
+    fmt::format_to(to, "  the search began with: {}, {}; it saved {:.1f} %\n",
+                   a.start.name, time_text(a.start.value, p.time_unit),
+                   100 * a.improved());
+  }
   size_t shown = 0;
   for (const PricedCandidate& c : a.candidates) {
     if (++shown > kMostLines) {
@@ -68,6 +73,17 @@ void append_devices(const PlanProblem& p, const PlanAnswer& a,
   }
 }
 
+// Links that carry one transfer at a time, where they are the bottleneck.
+void append_links(const PlanAnswer& a, std::string* out) {
+  const std::vector<double>& busy = a.evaluation.shared_busy;
+  for (size_t k = 0; k < busy.size(); ++k) {
+    if (busy[k] < 0.9 * a.value || a.value <= 0) continue;
+    fmt::format_to(std::back_inserter(*out),
+                   "links that share number {}: busy for {:.0f}% of a step\n",
+                   k, 100 * busy[k] / a.value);
+  }
+}
+
 void append_transfers(const PlanProblem& p, const PlanAnswer& a,
                       std::string* out) {
   const auto to = std::back_inserter(*out);
@@ -100,6 +116,7 @@ std::string plan_summary(const PlanProblem& p, const PlanAnswer& a) {
   if (a.status != PlanStatus::kPlanned) return out;
   append_candidates(p, a, &out);
   append_devices(p, a, &out);
+  append_links(a, &out);
   append_transfers(p, a, &out);
   return out;
 }

@@ -23,6 +23,7 @@ bool same(double a, double b) {
 std::string check_witness(const PlanProblem& p, const Witness& w) {
   if (w.kind == "packing") return check_packing(p, w);
   if (w.kind == "windows") return check_windows(p, w);
+  if (w.kind == "search") return check_search(p, w);
   if (w.kind == "pieces") return check_pieces(p, w);
   return fmt::format("nobody here checks proofs of kind \"{}\"", w.kind);
 }

@@ -50,6 +50,7 @@ Recomputed loads(const PlanProblem& p, const PlacePlan& plan) {
   const SimulatedGraph& g = p.graph;
   const size_t devices = p.costs.devices.size();
   std::vector<double> load(devices), copy(devices);
+  std::map<int32_t, double> links;  // by `shared` number
   Recomputed r{0, std::vector<double>(devices)};
   std::vector<std::set<int32_t>> held(g.producer.size());
   for (int32_t i = 0; i < p.num_ops(); ++i) {
@@ -73,10 +74,13 @@ Recomputed loads(const PlanProblem& p, const PlacePlan& plan) {
       const double us = p.costs.link(home, d).time_us(p.costs.bytes.item(v));
       (rule == CopyRule::kOverlap ? copy : load)[d] += us;
       if (p.costs.devices[home].copies == CopyRule::kBoth) load[home] += us;
+      links[p.costs.link(home, d).shared] += us;
     }
   }
   for (const double x : load) r.value = std::max(r.value, x);
   for (const double x : copy) r.value = std::max(r.value, x);
+  links.erase(-1);
+  for (const auto& [shared, x] : links) r.value = std::max(r.value, x);
   return r;
 }
 

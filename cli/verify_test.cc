@@ -91,8 +91,12 @@ TEST(VerifyRules, ComputeLoadsAsThePlannerDoes) {
   for (unsigned seed = 0; seed < 1500 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 r(seed);
-    const PlanProblem p = planner_tests::random_loads(
-        {.ops = 12, .by_links = seed % 2 == 0, .aliases = seed % 3 == 0}, seed);
+    const PlanProblem p =
+        planner_tests::random_loads({.ops = 12,
+                                     .by_links = seed % 2 == 0,
+                                     .aliases = seed % 3 == 0,
+                                     .shared = seed % 4 == 0},
+                                    seed);
     PlacePlan plan;
     for (int32_t i = 0; i < p.num_ops(); ++i) {
       plan.device.push_back(place_tests::pick(r, p.num_devices()));

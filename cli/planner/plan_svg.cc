@@ -135,9 +135,8 @@ class Picture {
       c_.subtitle = "with these costs, links and limits no plan is better";
     } else {
       c_.subtitle = fmt::format(
-          "with these costs, links and limits no plan is under {}: at most "
-          "{:.2g} % better exists",
-          time(a_.bound.value), 100 * a_.gap());
+          "with these costs, links and limits no plan is under {}: {}",
+          time(a_.bound.value), gap_text(a_.gap()));
     }
   }
 

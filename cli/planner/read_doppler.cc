@@ -157,9 +157,10 @@ size_t read_count(Reader& r, size_t text_size) {
 PlanProblem read_doppler(const std::string& text, const std::string& name,
                          int devices) {
   if (devices == 0) devices = devices_of_name(name);
-  if (devices < 1 || devices > 64) {
+  if (devices < 1 || devices > kMaxPlaceDevices) {
     bad_file(name, "",
-             fmt::format("asks for {} devices; expected 1 to 64", devices));
+             fmt::format("asks for {} devices; expected 1 to {}", devices,
+                         kMaxPlaceDevices));
   }
   Reader r(text, name);
   PlanProblem p;

@@ -32,7 +32,7 @@ class Annealer {
         stream_(stream),
         best_(best),
         units_(static_cast<uint32_t>(p_.num_units())),
-        spread_(s_.root(2.0 * static_cast<double>(p_.limit.size()))) {
+        spread_(s_.root(static_cast<double>(p_.num_machines()))) {
     root_ = s_.root(s_.energy());
     noted_.assign(p_.bytes.size(), 0);
     rank_units();

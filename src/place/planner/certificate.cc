@@ -19,6 +19,21 @@ std::string amount(double value, const std::string& unit) {
 
 }  // namespace
 
+std::string gap_text(double gap) {
+  if (gap < 1e-6) return "no plan is better, to six digits";
+  // Two digits; whole numbers as such.
+  const double percent = 100 * gap;
+  const int digits = percent >= 10    ? 0
+                     : percent >= 1   ? 1
+                     : percent >= 0.1 ? 2
+                                      : 4;
+  if (percent < 1000) {
+    return fmt::format("no plan can be more than {:.{}f} % better", percent,
+                       digits);
+  }
+  return fmt::format("no plan can be more than {:.0f} times as good", 1 + gap);
+}
+
 std::string certificate(const PlanProblem& p, const PlanAnswer& a) {
   if (a.status == PlanStatus::kInfeasible) {
     return "No plan is possible: " + a.conflict.text;
@@ -38,9 +53,7 @@ std::string certificate(const PlanProblem& p, const PlanAnswer& a) {
   text +=
       fmt::format("; with these costs, links and limits no plan is under {}",
                   amount(a.bound.value, p.time_unit));
-  text += a.gap() < 1e-6
-              ? " (none is better, to six digits"
-              : fmt::format(" (at most {:.2g} % better exists", 100 * a.gap());
+  text += " (" + gap_text(a.gap());
   const std::string effort = a.in_moves
                                  ? fmt::format("{} moves", a.moves)
                                  : fmt::format("{:.2g} s together", a.seconds);

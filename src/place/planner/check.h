@@ -15,6 +15,7 @@ namespace berth {
 
 std::string check_packing(const PlanProblem& problem, const Witness& witness);
 std::string check_windows(const PlanProblem& problem, const Witness& witness);
+std::string check_search(const PlanProblem& problem, const Witness& witness);
 
 }  // namespace berth
 

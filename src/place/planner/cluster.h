@@ -38,7 +38,7 @@ void apply_times(const Cluster& cluster, const std::vector<std::string>& names,
 // Puts the cluster's devices in place of a problem's whose file has the times
 // of its own ops and transfers (touch_us, or equal links): a device of type T
 // takes what one of class T took. Throws errors::InvalidArgument for types that
-// the problem lacks, rates and links, and more than 64 devices.
+// the problem lacks, rates and links.
 void use_cluster(const Cluster& cluster, PlanProblem& problem);
 
 }  // namespace berth

@@ -36,6 +36,12 @@ void add_copies(const PlanProblem& p, int32_t value, int32_t from,
     if (at_home == CopyRule::kBoth) {
       e.devices[static_cast<size_t>(from)].busy += us;
     }
+    const int32_t shared = p.costs.link(from, to).shared;
+    if (shared < 0) continue;
+    if (e.shared_busy.size() <= static_cast<size_t>(shared)) {
+      e.shared_busy.resize(static_cast<size_t>(shared) + 1, 0);
+    }
+    e.shared_busy[static_cast<size_t>(shared)] += us;
   }
 }
 
@@ -72,6 +78,7 @@ Evaluation evaluate_loads(const PlanProblem& p, const PlacePlan& plan) {
   for (const DeviceUse& use : e.devices) {
     e.value = std::max({e.value, use.busy, use.copy_busy});
   }
+  for (const double busy : e.shared_busy) e.value = std::max(e.value, busy);
   return e;
 }
 

@@ -1,5 +1,7 @@
 #include "place/planner/list_schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -29,6 +31,10 @@ const std::vector<ListRule>& list_rules() {
   static const auto& rules =
       immortal<std::vector<ListRule>>(std::vector<ListRule>{
           {.next = Next::kPath, .copies = 1},
+          {.next = Next::kPath, .copies = 1, .devices = 2},
+          {.next = Next::kPath, .copies = 1, .devices = 4},
+          {.next = Next::kPath, .copies = 1, .devices = 8},
+          {.next = Next::kReady, .copies = 1, .insert = false, .devices = 4},
           {.next = Next::kPath, .copies = 0},
           {.next = Next::kPath, .copies = 1, .stay = 0.5},
           {.next = Next::kChain, .copies = 1, .insert = false},
@@ -42,7 +48,7 @@ const std::vector<ListRule>& list_rules() {
   return rules;
 }
 
-ListRule random_rule(StreamRandom& random) {
+ListRule random_rule(StreamRandom& random, int32_t devices) {
   ListRule rule;
   rule.next = static_cast<ListRule::Next>(
       std::max<int>(0, static_cast<int>(random.below(6)) - 3));
@@ -51,7 +57,21 @@ ListRule random_rule(StreamRandom& random) {
   rule.stay = random.below(3) == 0 ? 0 : std::exp(4 * random.uniform() - 3);
   rule.insert = random.below(4) != 0;
   rule.spread = random.below(4) == 0;
+  // Where there are many, few are often better, and quicker to choose from.
+  if (devices > 2 && random.below(devices > 8 ? 4 : 2) != 0) {
+    const auto most = static_cast<uint32_t>(std::min(devices, 16));
+    rule.devices = 2 + static_cast<int32_t>(random.below(most - 1));
+  }
   return rule;
+}
+
+std::string name_of(const ListRule& rule) {
+  const char* by = rule.next == ListRule::Next::kPath    ? "path"
+                   : rule.next == ListRule::Next::kReady ? "readiness"
+                                                         : "chain";
+  return fmt::format(
+      "list scheduling by {}{}{}", by, rule.insert ? "" : ", without gaps",
+      rule.devices > 0 ? fmt::format(", on {} devices", rule.devices) : "");
 }
 
 ListScheduler::ListScheduler(const StepUnits& units)
@@ -71,6 +91,27 @@ ListScheduler::ListScheduler(const StepUnits& units)
   first_arrival_.resize(g_.producer.size());
   readers_left_.resize(g_.producer.size());
   find_middling_costs();
+  rank_devices();
+}
+
+void ListScheduler::rank_devices() {
+  const size_t classes = p_.costs.classes.size();
+  std::vector<double> speed(classes, 0);
+  for (int32_t i = 0; i < g_.num_nodes(); ++i) {
+    if (!p_.takes_time(i)) continue;
+    for (size_t c = 0; c < classes; ++c) {
+      const double us = p_.costs.times[static_cast<size_t>(i) * classes + c].us;
+      if (us > 0) speed[c] += std::min(work_us_[i] / us, 100.0);
+    }
+  }
+  const auto speed_of = [&](int32_t device) {
+    return speed[static_cast<size_t>(p_.costs.devices[device].device_class)];
+  };
+  fastest_.resize(device_free_.size());
+  std::iota(fastest_.begin(), fastest_.end(), 0);
+  std::stable_sort(fastest_.begin(), fastest_.end(), [&](int32_t a, int32_t b) {
+    return speed_of(a) > speed_of(b);
+  });
 }
 
 void ListScheduler::find_middling_costs() {
@@ -187,6 +228,12 @@ const PlacePlan& ListScheduler::run(const ListRule& rule, StreamRandom& random,
                                     const std::vector<int32_t>* fixed) {
   rule_ = &rule;
   reset(fixed);
+  among_ = ~DeviceSet{0};
+  if (rule.devices > 0 && rule.devices < p_.num_devices()) {
+    among_ = DeviceSet{0};
+    for (int32_t k = 0; k < rule.devices; ++k)
+      among_ |= device_bit(fastest_[k]);
+  }
   if (rule.spread && units_.limited) spread_held(random);
   find_ranks(random);
   for (const int32_t i : units_.order) {
@@ -292,7 +339,9 @@ int32_t ListScheduler::choose(int32_t op) {
   if (device_of_unit_[unit] >= 0) return device_of_unit_[unit];
   int32_t best = -1;
   double best_cost = kNever, best_lacking = kNever;
-  for (DeviceSet rest = units_.allowed[unit]; rest; rest.drop_first()) {
+  DeviceSet rest = units_.allowed[unit] & among_;
+  if (!rest) rest = units_.allowed[unit];
+  for (; rest; rest.drop_first()) {
     const int32_t d = rest.first();
     const Slot slot = slot_on(op, d, false);
     const double cost =

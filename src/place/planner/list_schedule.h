@@ -8,6 +8,7 @@
 #define BERTH_PLACE_PLANNER_LIST_SCHEDULE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "place/planner/budget.h"
@@ -27,12 +28,15 @@ struct ListRule {
   double stay = 0;      // copies count so much more than their time
   bool insert = true;   // ops may fill idle time before what is placed
   bool spread = false;  // what units hold is spread over the devices first
+  int32_t devices = 0;  // the fastest so many alone, where allowed; 0: all
 };
 
 // The rules to begin with, the best guess first.
 const std::vector<ListRule>& list_rules();
-// A rule made up.
-ListRule random_rule(StreamRandom& random);
+// A rule made up, for so many devices.
+ListRule random_rule(StreamRandom& random, int32_t devices);
+// "list scheduling by path, on 4 devices".
+std::string name_of(const ListRule& rule);
 
 class ListScheduler {
  public:
@@ -66,6 +70,7 @@ class ListScheduler {
   };
 
   void find_middling_costs();
+  void rank_devices();
   void reset(const std::vector<int32_t>* fixed);
   void spread_held(StreamRandom& random);
   void find_ranks(StreamRandom& random);
@@ -88,8 +93,10 @@ class ListScheduler {
   const PlanProblem& p_;
   const SimulatedGraph& g_;
   const ListRule* rule_ = nullptr;
-  std::vector<double> work_us_;  // per node, of a middling device
-  std::vector<double> copy_us_;  // per value, over a middling link
+  std::vector<double> work_us_;   // per node, of a middling device
+  std::vector<double> copy_us_;   // per value, over a middling link
+  std::vector<int32_t> fastest_;  // devices
+  DeviceSet among_;               // those that the rule allows
   PlacePlan plan_;
   double copies_us_ = 0;  // that slot_on() saw
 

@@ -17,10 +17,13 @@ LoadState::LoadState(const LoadProblem& problem, double scale, int squarings)
       scale_(scale),
       squarings_(squarings),
       devices_(problem.num_devices()) {
-  const size_t machines = 2 * p_.limit.size();
+  const size_t machines = p_.num_machines();
   for (int32_t d = 0; d < devices_; ++d) machines_.push_back(d);
   for (const LoadMachine m : p_.receiver) {
     if (m >= devices_) machines_.push_back(m);
+  }
+  for (int32_t b = 0; b < p_.num_buses; ++b) {
+    machines_.push_back(2 * devices_ + b);
   }
   powers_.resize(machines);
   delta_.assign(machines, 0);
@@ -163,6 +166,7 @@ void LoadState::add_copies(int32_t net, int32_t from, DeviceSet to,
     const double us = sign * p_.copy_us(net, from, d);
     add(p_.receiver[d], us);
     if (p_.sender_pays & device_bit(from)) add(from, us);
+    if (const LoadMachine bus = p_.bus_between(from, d); bus >= 0) add(bus, us);
   }
 }
 

@@ -29,6 +29,7 @@ TEST(LoadState, PricesAndLoadsStayThoseOfTheProblem) {
     o.devices = 2 + static_cast<int>(seed % 4);
     o.by_links = seed % 2;
     o.aliases = true;
+    o.shared = seed % 4 == 1;
     const LoadProblem p(random_loads(o, seed));
     std::mt19937_64 rng(seed);
     std::vector<int32_t> device;

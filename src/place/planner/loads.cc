@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <unordered_map>
 
 #include "base/infinity.h"
 
@@ -100,6 +101,25 @@ class NetMaker {
   std::vector<Net> nets_;
 };
 
+// Groups of links are numbered as they come: a file's numbers may have gaps.
+void add_buses(const PlanProblem& p, LoadProblem& l) {
+  std::unordered_map<int32_t, LoadMachine> number;
+  const auto first = static_cast<LoadMachine>(2 * l.limit.size());
+  for (int32_t from = 0; from < p.num_devices(); ++from) {
+    for (int32_t to = 0; to < p.num_devices(); ++to) {
+      const int32_t shared = from == to ? -1 : p.costs.link(from, to).shared;
+      l.bus.push_back(
+          shared < 0 ? -1
+                     : number
+                           .emplace(shared,
+                                    first + static_cast<int32_t>(number.size()))
+                           .first->second);
+    }
+  }
+  l.num_buses = static_cast<int32_t>(number.size());
+  if (number.empty()) l.bus.clear();
+}
+
 void add_devices(const PlanProblem& p, LoadProblem& l) {
   const size_t devices = p.costs.devices.size();
   l.num_classes = p.costs.classes.size();
@@ -131,6 +151,7 @@ void add_devices(const PlanProblem& p, LoadProblem& l) {
       l.us_per_byte.push_back(1 / link.bytes_per_us);
     }
   }
+  add_buses(p, l);
 }
 
 void add_units(const PlanProblem& p, LoadProblem& l) {
@@ -214,6 +235,9 @@ void add_copies_of(const LoadProblem& p, int32_t net, int32_t from,
     const double us = p.copy_us(net, from, to);
     loads[p.receiver[to]] += us;
     if (p.sender_pays & device_bit(from)) loads[from] += us;
+    if (const LoadMachine bus = p.bus_between(from, to); bus >= 0) {
+      loads[bus] += us;
+    }
   }
 }
 
@@ -243,7 +267,7 @@ LoadProblem::LoadProblem(const PlanProblem& problem) {
 
 std::vector<double> machine_loads(const LoadProblem& p,
                                   std::span<const int32_t> device) {
-  std::vector<double> loads(2 * p.limit.size(), 0);
+  std::vector<double> loads(p.num_machines(), 0);
   for (int32_t u = 0; u < p.num_units(); ++u) {
     loads[device[u]] += p.work_on(u, device[u]);
   }
@@ -287,6 +311,8 @@ LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
   c.receiver = p.receiver;
   c.latency_us = p.latency_us;
   c.us_per_byte = p.us_per_byte;
+  c.bus = p.bus;
+  c.num_buses = p.num_buses;
   const auto units = static_cast<size_t>(num_clusters);
   c.work.assign(units * c.num_classes, 0);
   c.bytes.assign(units, 0);

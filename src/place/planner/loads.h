@@ -15,9 +15,9 @@
 //    its inputs have, they agree.
 //  - Link rule (no touch_us): every reading device other than the producer's
 //    receives one copy. It takes the time of the link, from the receiver's
-//    computing (kReceiving, kBoth) or its copy engine (kOverlap), and from the
-//    sender's computing when that is kBoth. Copies to kFree devices cost
-//    nothing.
+//    computing (kReceiving, kBoth) or its copy engine (kOverlap), from the
+//    sender's computing when that is kBoth, and from the `shared` group of the
+//    link. Copies to kFree devices cost nothing.
 // Aliases and the value that they rename are one value; values that are
 // everywhere cost nothing. Memory: resident bytes and variables of the ops that
 // are on a device, against its limit.
@@ -34,7 +34,8 @@
 namespace berth {
 
 // Numbered 0 to devices - 1: computing on a device; from there on, to twice as
-// many: copying to it. The latter exist where `receiver` names them.
+// many: copying to it. The latter exist where `receiver` names them. Behind
+// them: groups of links that carry one transfer at a time.
 using LoadMachine = int32_t;
 
 struct LoadProblem {
@@ -44,6 +45,13 @@ struct LoadProblem {
   int32_t num_units() const { return static_cast<int32_t>(bytes.size()); }
   int32_t num_nets() const { return pins.size(); }
   int32_t num_devices() const { return static_cast<int32_t>(limit.size()); }
+  size_t num_machines() const {
+    return 2 * limit.size() + static_cast<size_t>(num_buses);
+  }
+  LoadMachine bus_between(int32_t from, int32_t to) const {
+    return num_buses == 0 ? -1
+                          : bus[static_cast<size_t>(from) * limit.size() + to];
+  }
   double work_on(int32_t unit, int32_t device) const {
     return work[static_cast<size_t>(unit) * num_classes + device_class[device]];
   }
@@ -64,6 +72,8 @@ struct LoadProblem {
   // Link rule, per device: the machine on which copies to it load; -1: none.
   std::vector<LoadMachine> receiver;
   std::vector<double> latency_us, us_per_byte;  // [from * devices + to]
+  std::vector<LoadMachine> bus;  // of a link, likewise; -1: shared with none
+  int32_t num_buses = 0;
 
   // Units.
   std::vector<double> work;        // [unit * classes + class]; may be infinite

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "place/planner/planner.h"
+#include "place/planner/problem_testing.h"
 #include "place/planner/random_loads.h"
 
 namespace berth {
@@ -30,7 +31,7 @@ void add_readers(const PlanProblem& p, int32_t value, const PlacePlan& plan,
 
 // The value of a plan by walking from every value that is nobody's alias.
 double naive_value(const PlanProblem& p, const PlacePlan& plan) {
-  std::map<int32_t, double> compute, copying;
+  std::map<int32_t, double> compute, copying, links;
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const int32_t d = plan.device[i];
     if (p.takes_time(i)) compute[d] += p.costs.time(i, d).us;
@@ -56,6 +57,7 @@ double naive_value(const PlanProblem& p, const PlacePlan& plan) {
             link.latency_us +
             static_cast<double>(p.costs.bytes.item(v)) / link.bytes_per_us;
         if (rule == CopyRule::kFree) continue;
+        if (link.shared >= 0) links[link.shared] += us;
         if (rule == CopyRule::kOverlap) copying[to] += us;
         if (rule != CopyRule::kOverlap) compute[to] += us;
         if (p.costs.devices[d].copies == CopyRule::kBoth) compute[d] += us;
@@ -65,6 +67,7 @@ double naive_value(const PlanProblem& p, const PlacePlan& plan) {
   double value = 0;
   for (const auto& [device, us] : compute) value = std::max(value, us);
   for (const auto& [device, us] : copying) value = std::max(value, us);
+  for (const auto& [group, us] : links) value = std::max(value, us);
   return value;
 }
 
@@ -77,6 +80,7 @@ RandomLoads options_of(uint64_t seed) {
   o.by_links = seed % 2;
   o.aliases = seed % 7 < 4;
   o.backward = seed % 5 == 0;
+  o.shared = seed % 4 == 1;
   return o;
 }
 
@@ -100,6 +104,30 @@ TEST(Loads, EvaluationFollowsTheRules) {
     EXPECT_NEAR(evaluate(p, r.plan).value, naive_value(p, r.plan), 1e-9)
         << "seed " << seed;
   }
+}
+
+// Three devices send to three others over one bus: it is busy three times as
+// long as any of them.
+TEST(Loads, CountEveryTransferOfASharedLink) {
+  testing::ProblemMaker m(PlanModel::kLoad);
+  const int gpu = m.device_class("GPU");
+  for (int d = 0; d < 6; ++d) m.device("GPU:" + std::to_string(d), gpu);
+  m.links(0, 1);
+  for (int k = 0; k < 3; ++k) {
+    const int a = m.op("a" + std::to_string(k), {10}, {}, 10);
+    m.op("b" + std::to_string(k), {10}, {a});
+    m.allow(2 * k, device_bit(k));
+    m.allow(2 * k + 1, device_bit(3 + k));
+  }
+  PlanProblem p = m.make();
+  PlacePlan plan{{0, 3, 1, 4, 2, 5}, {}};
+  EXPECT_EQ(evaluate(p, plan).value, 10);
+  for (LinkCost& l : p.costs.links) l.shared = 7;
+  const Evaluation e = evaluate(p, plan);
+  EXPECT_EQ(e.value, 30);
+  EXPECT_EQ(e.shared_busy[7], 30);
+  const PlanAnswer a = plan_placement(p, {.moves = 1000, .threads = 1});
+  EXPECT_EQ(a.value, 30);
 }
 
 TEST(Loads, HypergraphGivesTheLoadsOfTheEvaluation) {

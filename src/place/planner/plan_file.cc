@@ -121,6 +121,14 @@ OrderedJson candidates_json(const PlanAnswer& a) {
   return all;
 }
 
+// null: no search, or it began with nothing that keeps all limits.
+OrderedJson start_json(const PlanAnswer& a) {
+  if (a.start.name.empty() || !std::isfinite(a.start.value)) return nullptr;
+  return {{"name", a.start.name},
+          {"value", a.start.value},
+          {"improved", a.improved()}};
+}
+
 }  // namespace
 
 const char* status_name(PlanStatus status) {
@@ -169,11 +177,15 @@ OrderedJson plan_json(const PlanProblem& p, const PlanAnswer& a,
   all["gap"] = planned && bounded ? OrderedJson(a.gap()) : OrderedJson();
   all["proof"] = a.bound.how;
   all["source"] = a.source;
+  if (planned) all["start"] = start_json(a);
   all["seconds"] = a.seconds;
   all["moves"] = a.moves;
   all["seed"] = o.seed;
   all["candidates"] = candidates_json(a);
   all["devices"] = devices_json(p, a);
+  if (p.model == PlanModel::kLoad && !a.evaluation.shared_busy.empty()) {
+    all["shared_links"] = a.evaluation.shared_busy;
+  }
   if (planned) {
     all["ops"] = ops_json(p, a);
     all["sequence"] = a.plan.sequence;

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <future>
 
 #include "base/core_set.h"
+#include "place/planner/exact_steps.h"
 #include "place/planner/models.h"
 #include "place/planner/plan_view.h"
 
 namespace berth {
 
 namespace {
+
+constexpr int32_t kMostTiny = 64;  // nodes, those without time among them
 
 using Clock = std::chrono::steady_clock;
 
@@ -103,6 +107,55 @@ Found find_and_prove(const PlanProblem& p, const PlannerOptions& o,
   return found;
 }
 
+// Of a problem that is tiny: the best plan by trying all that can be better.
+// The share of the budget for a plan to begin with, and for trying.
+constexpr double kTinySearch = 0.1, kTinyTrying = 0.7;
+constexpr int64_t kTriesPerMove = 2;
+
+// Returns whether all plans were tried; `found` is the best of them then, and
+// `proved` its value.
+bool find_best(const PlanProblem& p, const StepUnits& units,
+               const PlannerOptions& o, const Budget& budget, double upper,
+               Found& found, Bound& proved) {
+  found = rules_of(p).search(p, budget.part(0, kTinySearch), o.seed);
+  Found best = found;
+  if (upper < best.value) best.plan = {}, best.value = upper;
+  const Budget trying = budget.part(kTinySearch, kTinyTrying);
+  const int64_t most =
+      budget.counts_moves()
+          ? kTriesPerMove * Budget::kStreams * trying.moves_per_stream()
+          : std::numeric_limits<int64_t>::max();
+  const bool all = find_best_step(units, trying, most, best);
+  found.moves = best.moves;
+  if (best.value < found.value && best.any()) {
+    found.plan = best.plan;
+    found.value = best.value;
+  }
+  if (!all || !std::isfinite(best.value) || !(best.value > 0)) return false;
+  proved.value = best.value;
+  proved.how = "every placement and order that could be better was tried";
+  proved.witness = {"search", best.value, {}};
+  return true;
+}
+
+// Search and proof, of a tiny problem to the end.
+Found find_and_prove_any(const PlanProblem& p, const PlannerOptions& o,
+                         const Budget& budget, double upper, Bound& proved) {
+  if (p.model != PlanModel::kStep || !o.prove || p.num_ops() > kMostTiny) {
+    return find_and_prove(p, o, budget, upper, proved);
+  }
+  const StepUnits units(p);
+  if (!is_tiny(units)) return find_and_prove(p, o, budget, upper, proved);
+  Found best;
+  if (find_best(p, units, o, budget, upper, best, proved)) return best;
+  Found found =
+      find_and_prove(p, o, budget.part(kTinyTrying, 1), upper, proved);
+  found.moves += best.moves;
+  if (!(best.value < found.value)) return found;
+  best.moves = found.moves;
+  return best;
+}
+
 // What is left for search and proof when the plan that is found is yet to be
 // priced: about what pricing one of the candidates took.
 Budget without_pricing(const Budget& whole, const PlannerOptions& o,
@@ -122,9 +175,13 @@ void find_plan(PlanProblem& p, const PlannerOptions& o, const Budget& whole,
       without_pricing(whole, o, seconds_since(begin), answer.candidates.size());
   const double upper = best.candidate ? best.evaluation.value
                                       : std::numeric_limits<double>::infinity();
-  const Found found = find_and_prove(p, o, budget, upper, answer.bound);
+  const Found found = find_and_prove_any(p, o, budget, upper, answer.bound);
   answer.moves = found.moves;
+  answer.start = found.start;
   if (best.candidate) {
+    if (!(found.start.value < upper)) {
+      answer.start = {best.candidate->name, upper};
+    }
     answer.plan = best.candidate->plan;
     answer.source = best.candidate->name;
   }

@@ -10,6 +10,7 @@
 #ifndef BERTH_PLACE_PLANNER_PLANNER_H_
 #define BERTH_PLACE_PLANNER_PLANNER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -36,11 +37,18 @@ struct Bound {
   Witness witness;
 };
 
+// The plan that a search went on from.
+struct SearchStart {
+  std::string name;  // "4 stages, reversed"; "": none
+  double value = std::numeric_limits<double>::infinity();
+};
+
 // What a search found. A plan without devices: nothing.
 struct Found {
   PlacePlan plan;
   double value = std::numeric_limits<double>::infinity();
   int64_t moves = 0;  // tried
+  SearchStart start;
   bool any() const { return !plan.device.empty(); }
 };
 
@@ -62,6 +70,8 @@ struct DeviceUse {
 struct Evaluation {
   double value = std::numeric_limits<double>::infinity();
   std::vector<DeviceUse> devices;
+  // Throughput: how long the links of each `shared` number are busy in a step.
+  std::vector<double> shared_busy;
   // Ops on devices that they do not allow, groups apart, limits exceeded:
   // sentences. Empty: the plan is one.
   std::vector<std::string> violations;
@@ -95,6 +105,7 @@ struct PlanAnswer {
   Evaluation evaluation;
   double value = 0;
   std::string source;  // "search", or the name of the candidate that it is
+  SearchStart start;   // the best plan that the search began with
   Bound bound;
   std::vector<PricedCandidate> candidates;
   Infeasible conflict;
@@ -102,7 +113,11 @@ struct PlanAnswer {
   int64_t moves = 0;      // tried by the search
   bool in_moves = false;  // the effort was stated in them
 
-  // At most this share better exists; 0: proved best.
+  // The share by which the search made its start shorter.
+  double improved() const {
+    return start.value > 0 ? std::max(1 - value / start.value, 0.0) : 0;
+  }
+  // No plan can be more than this share better; 0: proved best.
   double gap() const { return bound.value > 0 ? value / bound.value - 1 : -1; }
 };
 
@@ -113,6 +128,9 @@ PlanAnswer plan_placement(PlanProblem problem,
 // Prices a plan of any origin (evaluate.cc). Throws errors::InvalidArgument for
 // one that is none: lengths, device numbers, an order that cannot be followed.
 Evaluation evaluate(const PlanProblem& problem, const PlacePlan& plan);
+
+// "no plan can be more than 12 % better".
+std::string gap_text(double gap);
 
 // One sentence: planned, bound, gap, what the bound covers.
 std::string certificate(const PlanProblem& problem, const PlanAnswer& answer);

@@ -22,6 +22,7 @@ struct RandomLoads {
   bool masks = false;     // some ops may not run everywhere
   bool aliases = false;   // some ops are aliases or sources
   bool backward = false;  // the second half of the ops is a backward pass
+  bool shared = false;    // links in groups that carry one transfer at a time
 };
 
 class RandomLoadsMaker {
@@ -69,6 +70,7 @@ class RandomLoadsMaker {
       LinkCost link;
       link.latency_us = number(0, 2);
       link.bytes_per_us = number(1, 4);
+      if (o_.shared) link.shared = std::max(number(-1, 2) * 3, -1);
       p_.costs.links.push_back(link);
     }
   }

@@ -57,7 +57,13 @@ inline PlanProblem random_load_problem(uint64_t seed, Payment payment) {
   if (r.below(3) == 0) m.together(0, ops - 1);
   if (r.below(3) == 0) m.together(1, 2);
   m.links(dear * r.uniform(), 1 + 3 * r.uniform());
-  return m.make();
+  PlanProblem p = m.make();
+  if (payment == Payment::kLinks && seed % 3 == 0) {  // one bus, or two
+    for (size_t k = 0; k < p.costs.links.size(); ++k) {
+      p.costs.links[k].shared = 5 + static_cast<int32_t>(k % (1 + seed % 2));
+    }
+  }
+  return p;
 }
 
 // The least value of all placements; infinite: none keeps the limits.

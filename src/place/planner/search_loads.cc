@@ -9,6 +9,7 @@
 #include "place/planner/anneal_loads.h"
 #include "place/planner/chain_dp.h"
 #include "place/planner/coarsen.h"
+#include "place/planner/first_tries.h"
 #include "place/planner/linear_orders.h"
 #include "place/planner/models.h"
 
@@ -19,6 +20,7 @@ namespace {
 // Shares of a stream's budget.
 constexpr double kCutsEnd = 0.05, kCoarseEnd = 0.4;
 constexpr double kFewCoarseEnd = 0.9;  // of few units
+constexpr double kTriesEnd = 0.25;
 constexpr int kLoadRounds = 40;
 // More are shrunk to about as many before all else.
 constexpr int32_t kManyUnits = 3000;
@@ -161,17 +163,43 @@ class StreamSearch {
   int number_;
 };
 
-// The best of the problem's candidates.
-LoadPlan best_candidate(const PlanProblem& problem, const LoadProblem& p) {
-  LoadPlan best;
-  for (const PlanCandidate& c : problem.candidates) {
-    LoadPlan plan;
-    plan.device.assign(p.bytes.size(), 0);
+// The best of the problem's candidates and of what an expert would try first.
+struct LoadStart {
+  LoadPlan plan;
+  std::string name;
+
+  void offer(const PlanProblem& problem, const LoadProblem& p,
+             const std::vector<int32_t>& device, const std::string& of) {
+    LoadPlan other;
+    other.device.assign(p.bytes.size(), 0);
     for (size_t i = 0; i < problem.group.size(); ++i) {
-      plan.device[problem.group[i]] = c.plan.device[i];
+      other.device[problem.group[i]] = device[i];
     }
-    plan.value = load_value(p, plan.device);
-    if (plan.value < best.value) best = std::move(plan);
+    other.value = load_value(p, other.device);
+    if (!(other.value < plan.value)) return;
+    plan = std::move(other);
+    name = of;
+  }
+};
+
+LoadStart best_start(const PlanProblem& problem, const LoadProblem& p,
+                     const Budget& budget) {
+  LoadStart best;
+  for (const PlanCandidate& c : problem.candidates) {
+    best.offer(problem, p, c.plan.device, c.name);
+  }
+  const StepUnits units(problem);
+  const FirstTries tries(units, false);
+  std::vector<LoadStart> starts(static_cast<size_t>(budget.num_streams()));
+  run_streams(budget.num_streams(), budget.threads(), [&](int stream) {
+    for (int k = stream; k < tries.count(); k += budget.num_streams()) {
+      if (!budget.counts_moves() && budget.spent(0) >= kTriesEnd) return;
+      starts[static_cast<size_t>(stream)].offer(problem, p, tries.devices(k),
+                                                tries.name(k));
+    }
+  });
+  for (LoadStart& s : starts) {
+    if (s.plan.value < best.plan.value) best = std::move(s);
   }
   return best;
 }
@@ -226,8 +254,10 @@ Found search_loads(const PlanProblem& problem, const Budget& budget,
   Found found;
   if (p.num_units() == 0) return found;
   if (std::ranges::count(p.allowed, DeviceSet{0}) > 0) return found;
-  LoadSearch search(p, best_candidate(problem, p), budget, seed);
+  const LoadStart start = best_start(problem, p, budget);
+  LoadSearch search(p, start.plan, budget, seed);
   const LoadPlan best = search.run();
+  found.start = {start.name, start.plan.value};
   found.moves = search.moves();
   if (std::isinf(best.value)) return found;
   found.value = load_value(p, best.device);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "place/planner/anneal_steps.h"
+#include "place/planner/first_tries.h"
 #include "place/planner/list_schedule.h"
 #include "place/planner/models.h"
 #include "place/planner/step_units.h"
@@ -18,14 +19,17 @@ namespace {
 
 // Plans made by rules, per stream, and the share of the budget for them.
 constexpr int kListPlans = 24;
-constexpr double kListShare = 0.25;
+constexpr double kListShare = 0.3;
+constexpr int kTriesPerList = 4;
+// Places for ops that one pass of list scheduling looks at.
+constexpr int32_t kMostSlots = 2'000'000;
 // From so many ops on, parts of the plan are annealed: whole decodes are slow.
 constexpr int32_t kWindowed = 700;
 
 class StepSearch {
  public:
   StepSearch(const StepUnits& units, const Budget& budget, uint64_t seed)
-      : units_(units), budget_(budget), seed_(seed) {
+      : units_(units), budget_(budget), seed_(seed), tries_(units, true) {
     streams_.resize(static_cast<size_t>(budget.num_streams()));
   }
 
@@ -40,6 +44,7 @@ class StepSearch {
       if (!first || s->energy < first->energy) first = s.get();
     }
     const PlacePlan start = first->start;
+    start_ = {first->name, first->annealer.best_us()};
     if (units_.num_ops >= kWindowed && has_windows(units_) &&
         std::isfinite(first->energy)) {
       return by_windows(start);
@@ -56,12 +61,15 @@ class StepSearch {
         : number(number),
           random(seed, static_cast<uint64_t>(number)),
           lists(units),
+          orders(units),
           annealer(units, random) {}
     int number;
     StreamRandom random;
     ListScheduler lists;
+    DeviceScheduler orders;
     StepAnnealer annealer;
     PlacePlan start;
+    std::string name;  // of the start
     double energy = std::numeric_limits<double>::infinity();
   };
 
@@ -70,11 +78,13 @@ class StepSearch {
     return budget_.spent(moves) >= share || moves >= budget_.moves_per_stream();
   }
 
-  void try_start(Stream& s, const PlacePlan& plan) const {
+  void try_start(Stream& s, const std::string& name,
+                 const PlacePlan& plan) const {
     s.annealer.count_move();
     const double energy = s.annealer.start(plan);
     if (!s.start.device.empty() && energy >= s.energy) return;
     s.energy = energy;
+    s.name = name;
     s.start = s.annealer.plan();
   }
 
@@ -84,18 +94,44 @@ class StepSearch {
     for (size_t k = static_cast<size_t>(s.number); k < candidates.size();
          k += streams) {
       if (spent(s, 1)) break;
-      if (units_.keeps(candidates[k].plan)) try_start(s, candidates[k].plan);
+      if (units_.keeps(candidates[k].plan)) {
+        try_start(s, candidates[k].name, candidates[k].plan);
+      }
     }
     const std::vector<ListRule>& rules = list_rules();
+    int next = s.number;  // of the first tries
     for (size_t k = 0; k < kListPlans; ++k) {
+      // In turns, as either may be better; several, as they take less.
+      for (int tries = 0; tries < kTriesPerList; ++tries) {
+        try_next(s, next);
+      }
       if (!s.start.device.empty() && spent(s, kListShare)) break;
       // Each stream begins with another one.
-      const ListRule rule =
+      ListRule rule =
           k < rules.size()
               ? rules[(k + static_cast<size_t>(s.number)) % rules.size()]
-              : random_rule(s.random);
-      try_start(s, s.lists.run(rule, s.random));
+              : random_rule(s.random, units_.problem.num_devices());
+      if (rule.devices >= units_.problem.num_devices()) continue;
+      if (rule.devices == 0) rule.devices = most_devices();
+      try_start(s, name_of(rule), s.lists.run(rule, s.random));
     }
+    while (next < tries_.count() && !spent(s, kListShare)) try_next(s, next);
+  }
+
+  // Of a pass over all ops; 0: all.
+  int32_t most_devices() const {
+    const int32_t most = std::max(kMostSlots / units_.num_ops, 4);
+    return most < units_.problem.num_devices() ? most : 0;
+  }
+
+  void try_next(Stream& s, int& next) const {
+    if (next >= tries_.count()) return;
+    if (!s.start.device.empty() && spent(s, kListShare)) return;
+    PlacePlan plan;
+    plan.device = tries_.devices(next);
+    s.orders.run(tries_.order(next), plan);
+    try_start(s, tries_.name(next), plan);
+    next += budget_.num_streams();
   }
 
   void anneal(Stream& s, const PlacePlan& start) const {
@@ -120,6 +156,7 @@ class StepSearch {
     for (const auto& s : streams_) moves.push_back(s->annealer.moves());
     Found found;
     found.plan = start;
+    found.start = start_;
     found.value = search_windows(units_, budget_, seed_, found.plan, moves);
     for (const int64_t m : moves) found.moves += m;
     return found;
@@ -127,6 +164,7 @@ class StepSearch {
 
   Found best() const {
     Found found;
+    found.start = start_;
     for (const auto& s : streams_) {
       found.moves += s->annealer.moves();
       const double us = s->annealer.best_us();
@@ -140,6 +178,8 @@ class StepSearch {
   const StepUnits& units_;
   const Budget& budget_;
   uint64_t seed_;
+  FirstTries tries_;
+  SearchStart start_;
   std::vector<std::unique_ptr<Stream>> streams_;
 };
 

@@ -281,7 +281,8 @@ TEST(ListScheduler, MakesPlansThatKeepMasksAndGroups) {
     const StepUnits units(p);
     ListScheduler lists(units);
     for (int rule = 0; rule < 20; ++rule) {
-      const PlacePlan& plan = lists.run(random_rule(random), random);
+      const PlacePlan& plan =
+          lists.run(random_rule(random, p.num_devices()), random);
       EXPECT_EQ(evaluate(p, plan).violations, std::vector<std::string>());
     }
   }

@@ -54,6 +54,9 @@ double parse_quantity(std::string_view text, Quantity kind) {
   double number = 0;
   const auto [rest, error] =
       std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::result_out_of_range) {
+    fail("is too large, or too small");
+  }
   if (error != std::errc() || !(number >= 0) || !std::isfinite(number)) {
     fail("does not begin with a number of 0 or more");
   }

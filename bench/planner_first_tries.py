@@ -1,0 +1,412 @@
+#!/usr/bin/env python3
+"""What an expert would try first, beside what `berth plan` finds: value over the best first try.
+
+    bench/planner_first_tries.py [--berth build/release/bin/berth] [--efforts 1,3,10]
+                                 [--ops 1200,6000] [--kinds gpt,moe,resnet,cell] [--seed 1]
+                                 [--devices 4,16] [--shapes flat,nodes,mixed] [--max-rows N]
+                                 [--objectives latency,throughput] [--memory free,tight] [--keep DIR]
+
+The tries: contiguous stages of layers on k devices (equal work, shares by speed, equal memory;
+forward and reversed) with list scheduling; the same with weight gradients on devices of their own;
+HEFT and ETF. They and the evaluator are written here, by docs/formats.md, and share nothing with the
+planner. Every plan of Berth is priced by this evaluator, which must agree, and by
+`berth verify-plan`, which must accept it. One JSON line per row, then a summary; the exit status
+is 1 when a value disagrees or a plan is refused, and with --strict when a ratio is over 1.
+"""
+import argparse
+import heapq
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from planner_problems import KINDS, Machine, graph_text, make
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INFINITY = float("inf")
+
+
+class Model:
+    """The documented cost model of one graph on one machine."""
+
+    def __init__(self, graph, machine):
+        self.g, self.m, self.ops = graph, machine, graph.ops
+        self.readers = [[[] for _ in op.out_bytes] for op in self.ops]
+        self.followers = [[] for _ in self.ops]
+        for i, op in enumerate(self.ops):
+            for p, k in sorted(set(op.reads)):
+                self.readers[p][k].append(i)
+            for c in op.controls:
+                self.followers[c].append(i)
+        self.waits = [len(set(op.reads)) + len(op.controls) for op in self.ops]
+        self.result = max(i for i, op in enumerate(self.ops) if op.role == "forward")
+
+    def us(self, i, d):
+        return self.ops[i].us / self.m.speed[d]
+
+    def copy_us(self, size, a, b):
+        latency, rate = self.m.link(a, b)
+        return latency + size / rate
+
+    def latency(self, device, sequence):
+        """End of the step and peak bytes per device; None: not a plan."""
+        m, ops = self.m, self.ops
+        free, engine, shared = [0.0] * m.count, [0.0] * m.count, {}
+        start, end = [0.0] * len(ops), [-1.0] * len(ops)
+        arrived, holds = {}, [[] for _ in range(m.count)]
+        for i in sequence:
+            d, op = device[i], ops[i]
+            at = free[d]
+            for p, k in op.reads:
+                if end[p] < 0:
+                    return None
+                at = max(at, end[p] if device[p] == d else arrived[p, k, d][1])
+            for c in op.controls:
+                if end[c] < 0:
+                    return None
+                at = max(at, end[c])
+            start[i] = at
+            end[i] = free[d] = at + self.us(i, d)
+            for k, size in enumerate(op.out_bytes):
+                for to in sorted({device[r] for r in self.readers[i][k]} - {d}):
+                    bus = m.shared(d, to)
+                    begin = max(end[i], engine[to], shared.get(bus, 0.0))
+                    done = begin + self.copy_us(size, d, to)
+                    engine[to] = done
+                    if bus >= 0:
+                        shared[bus] = done
+                    arrived[i, k, to] = (begin, done)
+        if min(end) < 0:
+            return None
+        for i, op in enumerate(ops):
+            for k, size in enumerate(op.out_bytes):
+                last = {device[i]: INFINITY if i == self.result else end[i]}
+                for r in self.readers[i][k]:
+                    last[device[r]] = max(last.get(device[r], 0.0), end[r])
+                for to in last:
+                    if to != device[i]:
+                        begin, done = arrived[i, k, to]
+                        last[device[i]] = max(last[device[i]], done)
+                        holds[to] += [(begin, 1, size), (max(done, last[to]), 0, -size)]
+                holds[device[i]] += [(start[i], 1, size), (last[device[i]], 0, -size)]
+        return max(end), [self.peak(d, device, holds[d]) for d in range(m.count)]
+
+    def peak(self, d, device, holds):
+        live = high = self.resident(device)[d]
+        for _, _, size in sorted(holds):
+            live += size
+            high = max(high, live)
+        return high
+
+    def resident(self, device):
+        key = id(device)
+        if getattr(self, "kept", (None,))[0] != key:
+            held, seen = [0] * self.m.count, set()
+            for i, op in enumerate(self.ops):
+                if op.weight >= 0 and op.weight not in seen:
+                    seen.add(op.weight)
+                    held[device[i]] += self.g.weight_bytes[op.weight]
+            self.kept = (key, held, device)
+        return self.kept[1]
+
+    def throughput(self, device):
+        """The busiest of devices, copy engines and shared links; resident bytes."""
+        work, copies, shared = [0.0] * self.m.count, [0.0] * self.m.count, {}
+        for i, op in enumerate(self.ops):
+            d = device[i]
+            work[d] += self.us(i, d)
+            for k, size in enumerate(op.out_bytes):
+                for to in {device[r] for r in self.readers[i][k]} - {d}:
+                    us = self.copy_us(size, d, to)
+                    copies[to] += us
+                    bus = self.m.shared(d, to)
+                    if bus >= 0:
+                        shared[bus] = shared.get(bus, 0.0) + us
+        return max(work + copies + list(shared.values())), self.resident(device)
+
+    def value(self, objective, device, sequence):
+        found = (self.throughput(device) if objective == "throughput"
+                 else self.latency(device, sequence))
+        if found is None:
+            return INFINITY
+        fits = not self.m.limit or max(found[1]) <= self.m.limit
+        return found[0] if fits else INFINITY
+
+    def ranks(self, device=None):
+        """The longest path behind every op, copies included where devices differ."""
+        rank = [0.0] * len(self.ops)
+        mean = sum(1 / s for s in self.m.speed) / self.m.count
+        some = self.copy_us
+        for i in reversed(self.order()):
+            op, behind = self.ops[i], 0.0
+            for k, size in enumerate(op.out_bytes):
+                for r in self.readers[i][k]:
+                    if device is None:
+                        copy = some(size, 0, self.m.count - 1) if self.m.count > 1 else 0
+                    else:
+                        copy = 0 if device[r] == device[i] else some(size, device[i], device[r])
+                    behind = max(behind, rank[r] + copy)
+            for f in self.followers[i]:
+                behind = max(behind, rank[f])
+            rank[i] = behind + (op.us * mean if device is None else self.us(i, device[i]))
+        return rank
+
+    def order(self):
+        if not hasattr(self, "ordered"):
+            missing = list(self.waits)
+            ready = [i for i, n in enumerate(missing) if n == 0]
+            for i in ready:
+                for r in itertools.chain(*self.readers[i], self.followers[i]):
+                    missing[r] -= 1
+                    if missing[r] == 0:
+                        ready.append(r)
+            self.ordered = ready
+        return self.ordered
+
+    def list_schedule(self, device):
+        """Each device takes the ready op of the greatest rank whenever it is idle."""
+        rank, m = self.ranks(device), self.m
+        missing, came = list(self.waits), [0.0] * len(self.ops)
+        ready = [[] for _ in range(m.count)]
+        idle, engine, sequence = [True] * m.count, [0.0] * m.count, []
+        events = [(0.0, 0, i) for i, n in enumerate(missing) if n == 0]
+        heapq.heapify(events)
+
+        def arrive(i, at):
+            came[i] = max(came[i], at)
+            missing[i] -= 1
+            if missing[i] == 0:
+                heapq.heappush(events, (came[i], 0, i))
+
+        while events:
+            now, touched = events[0][0], set()
+            while events and events[0][0] == now:
+                _, kind, i = heapq.heappop(events)
+                d = device[i]
+                touched.add(d)
+                if kind == 0:
+                    heapq.heappush(ready[d], (-rank[i], i))
+                    continue
+                idle[d] = True
+                for k, size in enumerate(self.ops[i].out_bytes):
+                    at = {d: now}
+                    for to in sorted({device[r] for r in self.readers[i][k]} - {d}):
+                        at[to] = engine[to] = max(now, engine[to]) + self.copy_us(size, d, to)
+                    for r in self.readers[i][k]:
+                        arrive(r, at[device[r]])
+                for f in self.followers[i]:
+                    arrive(f, now)
+            for d in touched:
+                if idle[d] and ready[d]:
+                    i = heapq.heappop(ready[d])[1]
+                    sequence.append(i)
+                    idle[d] = False
+                    heapq.heappush(events, (now + self.us(i, d), 1, i))
+        return sequence
+
+
+def cut(weights, shares):
+    """Stage of every item: consecutive ones, in proportion to the shares."""
+    total, given, stages, k = sum(weights), 0.0, [], 0
+    ends = [total * s / sum(shares) for s in itertools.accumulate(shares)]
+    for w in weights:
+        while k + 1 < len(shares) and given + w / 2 > ends[k]:
+            k += 1
+        stages.append(k)
+        given += w
+    return stages
+
+
+def stage_tries(model):
+    """(name, device per op) of contiguous stages of forward ops; others are with theirs."""
+    ops, m = model.ops, model.m
+    count = 1 + max(op.home for op in ops)
+    work, held = [0.0] * count, [0.0] * count
+    for op in ops:
+        work[op.home] += op.us
+        held[op.home] += sum(op.out_bytes) if op.role == "forward" else 0
+        if op.role == "update":
+            held[op.home] += model.g.weight_bytes[op.weight]
+    ks = [k for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64) if k <= m.count]
+    fastest = sorted(range(m.count), key=lambda d: -m.speed[d])
+    for k, way in itertools.product(ks, ("forward", "reversed", "by speed", "by memory")):
+        if way == "by speed" and len(set(m.speed)) == 1 or way == "by memory" and not m.limit:
+            continue
+        devices = list(range(k)) if way != "by speed" else fastest[:k]
+        if way == "reversed":
+            devices = [m.count - 1 - d for d in devices]
+        even = way in ("forward", "reversed")
+        stage = cut(held if way == "by memory" else work,
+                    [1.0 if even or way == "by memory" else m.speed[d] for d in devices])
+        yield f"{k} stages, {way}", [devices[stage[op.home]] for op in ops]
+        if 2 * k <= m.count and way == "forward":
+            yield (f"{k} stages, weight gradients beside",
+                   [stage[op.home] + (k if op.role == "weight gradient" else 0) for op in ops])
+
+
+def greedy(model, earliest_first, count):
+    """HEFT: ops by rank, each where it ends earliest. ETF: the op that can start first."""
+    m, ops, rank = model.m, model.ops, model.ranks()
+    missing, home = list(model.waits), {}
+    free, engine, end = [0.0] * m.count, [0.0] * m.count, [0.0] * len(ops)
+    device, came, sequence = [-1] * len(ops), {}, []
+    ready = [(0.0 if earliest_first else -rank[i], -rank[i], i)
+             for i, n in enumerate(missing) if n == 0]
+    heapq.heapify(ready)
+    while ready:
+        i = heapq.heappop(ready)[2]
+        op, best = ops[i], None
+        choices = [home[op.weight]] if op.weight in home else range(count)
+        for d in choices:
+            at, busy = max([free[d]] + [end[c] for c in op.controls]), engine[d]
+            for p, k in op.reads:
+                if device[p] == d:
+                    at = max(at, end[p])
+                elif (p, k, d) in came:
+                    at = max(at, came[p, k, d])
+                else:
+                    busy = max(busy, end[p]) + model.copy_us(ops[p].out_bytes[k], device[p], d)
+                    at = max(at, busy)
+            done = at + model.us(i, d)
+            if best is None or done < best[0]:
+                best = (done, d)
+        end[i], d = best
+        for p, k in op.reads:
+            if device[p] != d and (p, k, d) not in came:
+                engine[d] = max(engine[d], end[p]) + model.copy_us(ops[p].out_bytes[k],
+                                                                   device[p], d)
+                came[p, k, d] = engine[d]
+        device[i], free[d] = d, end[i]
+        if op.weight >= 0:
+            home[op.weight] = d
+        sequence.append(i)
+        for r in itertools.chain(*model.readers[i], model.followers[i]):
+            missing[r] -= 1
+            if missing[r] == 0:
+                at = max([end[p] for p, _ in ops[r].reads] + [0.0])
+                heapq.heappush(ready, (at if earliest_first else -rank[r], -rank[r], r))
+    return device, sequence
+
+
+def best_first_try(model, objective):
+    best = (INFINITY, "none fits")
+    for name, device in stage_tries(model):
+        sequence = model.list_schedule(device) if objective == "latency" else None
+        best = min(best, (model.value(objective, device, sequence), name))
+    if objective == "throughput":
+        return best
+    counts = {k for k in (2, 4, 8, model.m.count) if k <= model.m.count}
+    for count in sorted(counts):
+        if count * len(model.ops) > 400_000:
+            continue  # hours of this interpreter
+        for earliest_first in (False, True):
+            device, sequence = greedy(model, earliest_first, count)
+            name = f"{'ETF' if earliest_first else 'HEFT'} on {count}"
+            best = min(best, (model.value(objective, device, sequence), name),
+                       (model.value(objective, device, model.list_schedule(device)), name))
+    return best
+
+
+def tight_limit(model):
+    """A fifth more than what stages of equal memory on half of the devices need."""
+    peaks = []
+    for name, device in stage_tries(model):
+        if not name.startswith(f"{max(2, model.m.count // 2)} stages, forward"):
+            continue
+        found = model.latency(device, model.list_schedule(device))
+        peaks.append(max(found[1]))
+    return int(1.2 * min(peaks)) // 4 * 4
+
+
+class Runner:
+    def __init__(self, options, folder):
+        self.berth, self.folder = options.berth, folder
+
+    def plan(self, model, objective, effort):
+        graph, cluster, out = (self.folder / n for n in ("graph.txt", "cluster.json", "plan.json"))
+        common = ["--cluster", str(cluster), "--objective", objective]
+        begin = time.monotonic()
+        done = subprocess.run([self.berth, "plan", str(graph), *common, "--effort", f"{effort}s",
+                               "--json", "--out", str(out)], capture_output=True, text=True)
+        wall = time.monotonic() - begin
+        if done.returncode:
+            return {"error": (done.stderr or done.stdout)[-300:], "wall": wall}
+        answer = json.loads(done.stdout)
+        checked = subprocess.run([self.berth, "verify-plan", str(graph), str(out), *common],
+                                 capture_output=True, text=True)
+        numbers = {f"GPU:{d}": d for d in range(model.m.count)}
+        device, index = [-1] * len(model.ops), {}
+        for at, op in enumerate(answer["ops"]):
+            if op["name"].startswith("n"):
+                index[at] = int(op["name"][1:])
+                device[index[at]] = numbers[op["device"].split("device:")[-1]]
+        sequence = [index[at] for at in answer["sequence"]]
+        ours = model.value(objective, device, sequence)
+        agrees = abs(ours - answer["value"]) <= 1e-6 * answer["value"]
+        return {"value": answer["value"], "gap": answer["gap"], "ours": ours, "agrees": agrees,
+                "seconds": answer["seconds"], "source": answer["source"],
+                "start": answer.get("start"), "wall": wall, "verified": checked.returncode == 0}
+
+
+def problems(options):
+    listed = lambda text, kind=str: [kind(x) for x in text.split(",")]
+    rows = itertools.product(listed(options.ops, int), listed(options.devices, int),
+                             listed(options.shapes), listed(options.kinds),
+                             listed(options.objectives), listed(options.memory))
+    for row in itertools.islice(rows, options.max_rows):
+        yield row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--berth", default=str(ROOT / "build/release/bin/berth"))
+    parser.add_argument("--efforts", default="1,3,10")
+    parser.add_argument("--ops", default="1200,6000")
+    parser.add_argument("--devices", default="4,16")
+    parser.add_argument("--shapes", default="flat,nodes,mixed")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--objectives", default="latency,throughput")
+    parser.add_argument("--memory", default="free,tight")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--max-rows", type=int, default=None)
+    parser.add_argument("--keep", help="folder for graph, cluster and plan of the last row")
+    parser.add_argument("--strict", action="store_true")
+    options = parser.parse_args()
+    folder = pathlib.Path(options.keep or tempfile.mkdtemp(prefix="planner_first_tries_"))
+    folder.mkdir(parents=True, exist_ok=True)
+    runner, ratios, wrong = Runner(options, folder), {}, 0
+    for ops, devices, shape, kind, objective, memory in problems(options):
+        graph, machine = make(kind, ops, options.seed), Machine(shape, devices)
+        model = Model(graph, machine)
+        if memory == "tight":
+            machine.limit = tight_limit(model)
+        first, name = best_first_try(model, objective)
+        (folder / "graph.txt").write_text(graph_text(graph))
+        (folder / "cluster.json").write_text(machine.cluster())
+        before = INFINITY
+        for effort in options.efforts.split(","):
+            row = {"kind": kind, "ops": len(graph.ops), "devices": devices, "shape": shape,
+                   "memory": memory, "objective": objective, "effort": float(effort),
+                   "first_try": first, "first_try_name": name}
+            row.update(runner.plan(model, objective, effort))
+            value = row.get("value", INFINITY)
+            row["ratio"] = value / first if value < INFINITY else None
+            row["later_worse"] = value > before * (1 + 1e-9)
+            before = min(before, value)
+            wrong += not (row.get("agrees") and row.get("verified"))
+            ratios.setdefault(effort, []).append(row["ratio"] or INFINITY)
+            print(json.dumps(row), flush=True)
+    for effort, all_of in ratios.items():
+        all_of.sort()
+        print(json.dumps({"summary": f"{effort}s", "rows": len(all_of), "worst": all_of[-1],
+                          "median": all_of[(len(all_of) - 1) // 2],
+                          "at_most_1": sum(r <= 1 + 1e-9 for r in all_of)}))
+    over = any(r > 1 + 1e-9 for all_of in ratios.values() for r in all_of)
+    sys.exit(1 if wrong or options.strict and over else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+// ExactSteps: the shortest step of a tiny problem, by trying what can be
+// shorter.
+//
+// First the devices of all units, then the order of all ops; a branch ends when
+// the least time that any plan in it takes is no shorter than the best one
+// known. Equal devices are tried once, orders that mean the same once, and
+// states of a step that are no better than another with the same ops once.
+// Where it comes to an end, the best plan is proved best. One thread.
+
+#ifndef BERTH_PLACE_PLANNER_EXACT_STEPS_H_
+#define BERTH_PLACE_PLANNER_EXACT_STEPS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "place/planner/models.h"
+#include "place/planner/step_units.h"
+
+namespace berth {
+
+// Whether it is tiny, and by rules that the search knows: ops and sources
+// alone, no buses.
+bool is_tiny(const StepUnits& units);
+
+// Replaces `best` by the best of all plans that keep limits, and its value.
+// Returns whether it tried all, within `most_nodes` and the budget. `best` may
+// be empty and its value infinite.
+bool find_best_step(const StepUnits& units, const Budget& budget,
+                    int64_t most_nodes, Found& best);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_EXACT_STEPS_H_

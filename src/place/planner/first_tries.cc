@@ -1,0 +1,234 @@
+#include "place/planner/first_tries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace berth {
+
+namespace {
+
+// Devices that are slower than this share of the fastest get no stage.
+constexpr double kLeastSpeed = 0.05;
+
+// The numbers of stages to try: the first and the last ones first.
+std::vector<int32_t> stage_counts(int32_t devices) {
+  std::vector<int32_t> counts;
+  for (int32_t k = devices; k > 1; k = k > 4 ? k / 2 : k - 1) {
+    counts.push_back(k);
+  }
+  for (int32_t k = 6; k < devices; k *= 2) counts.push_back(k);
+  counts.push_back(1);
+  return counts;
+}
+
+// Per item, the part it is in: consecutive items, parts in these proportions.
+std::vector<int32_t> cut_in_shares(const std::vector<double>& sizes,
+                                   const std::vector<double>& shares) {
+  const double total = std::accumulate(sizes.begin(), sizes.end(), 0.0);
+  const double whole = std::accumulate(shares.begin(), shares.end(), 0.0);
+  std::vector<int32_t> part;
+  part.reserve(sizes.size());
+  double given = 0, end = total * shares[0] / whole;
+  size_t k = 0;
+  for (const double size : sizes) {
+    while (k + 1 < shares.size() && given + size / 2 > end) {
+      end += total * shares[++k] / whole;
+    }
+    part.push_back(static_cast<int32_t>(k));
+    given += size;
+  }
+  return part;
+}
+
+}  // namespace
+
+FirstTries::FirstTries(const StepUnits& units, bool with_order)
+    : units_(units), p_(units.problem) {
+  if (!units.ordered || units.num_ops == 0 || p_.num_devices() < 2) return;
+  rank_devices();
+  add_layers(LayerOrder::kFolded);
+  add_layers(LayerOrder::kPlain);
+  add_layers(LayerOrder::kDepth);
+  add_tries(with_order);
+}
+
+// By what they take for all ops that every one of them can do.
+void FirstTries::rank_devices() {
+  const size_t classes = p_.costs.classes.size();
+  std::vector<double> total(classes, 0);
+  for (int32_t i = 0; i < p_.num_ops(); ++i) {
+    if (!p_.takes_time(i)) continue;
+    const OpTime* times = &p_.costs.times[static_cast<size_t>(i) * classes];
+    double dearest = 0;
+    for (size_t c = 0; c < classes; ++c) {
+      if (std::isfinite(times[c].us)) dearest = std::max(dearest, times[c].us);
+    }
+    // Where one has no kernel another device does it, and this one waits.
+    for (size_t c = 0; c < classes; ++c) {
+      total[c] += std::isfinite(times[c].us) ? times[c].us : 2 * dearest;
+    }
+  }
+  const auto total_of = [&](const DeviceCost& d) {
+    return total[static_cast<size_t>(d.device_class)];
+  };
+  double least = std::numeric_limits<double>::infinity();
+  for (const DeviceCost& d : p_.costs.devices) {
+    least = std::min(least, total_of(d));
+  }
+  for (size_t d = 0; d < p_.costs.devices.size(); ++d) {
+    const double us = total_of(p_.costs.devices[d]);
+    speed_.push_back(us > 0 ? least / us : 1);
+    if (speed_[d] >= kLeastSpeed) fastest_.push_back(static_cast<int32_t>(d));
+  }
+  std::stable_sort(fastest_.begin(), fastest_.end(),
+                   [&](int32_t a, int32_t b) { return speed_[a] > speed_[b]; });
+}
+
+void FirstTries::add_layers(LayerOrder order) {
+  const LayerKeys keys = layer_keys(units_, order);
+  std::vector<double> key(static_cast<size_t>(units_.num_units),
+                          std::numeric_limits<double>::infinity());
+  std::vector<int32_t>& sorted = by_layer_[static_cast<size_t>(order)];
+  const bool first = work_.empty();
+  if (first) {
+    work_.assign(key.size(), 0);
+    bytes_ = units_.held_bytes;
+    is_of_weight_.assign(key.size(), 1);
+  }
+  for (int32_t u = 0; u < units_.num_units; ++u) {
+    if (units_.ops[u].empty()) continue;
+    sorted.push_back(u);
+    for (const int32_t i : units_.ops[u]) {
+      key[u] = std::min(key[u], keys.key[i]);
+      if (!first) continue;
+      is_of_weight_[u] &= keys.of_weight[i];
+      const size_t c = p_.costs.devices[fastest_[0]].device_class;
+      const double us =
+          p_.costs.times[static_cast<size_t>(i) * p_.costs.classes.size() + c]
+              .us;
+      work_[u] += std::isfinite(us) ? us : 0;
+      for (const int64_t b : p_.costs.bytes[i]) {
+        bytes_[u] += static_cast<double>(b);
+      }
+    }
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](int32_t a, int32_t b) { return key[a] < key[b]; });
+}
+
+void FirstTries::add_tries(bool with_order) {
+  using First = DeviceScheduler::First;
+  const auto devices = static_cast<int32_t>(fastest_.size());
+  const bool mixed = speed_[fastest_[0]] != speed_[fastest_.back()];
+  const bool folds = by_layer_[0] != by_layer_[1];
+  std::vector<Share> shares = {Share::kWork};
+  if (mixed) shares.insert(shares.begin(), Share::kSpeed);
+  if (units_.limited) shares.insert(shares.begin(), Share::kMemory);
+  const std::vector<int32_t> counts = stage_counts(devices);
+  const auto add = [&](Try t) {
+    for (const int32_t k : counts) {
+      t.stages = k;
+      if (k == 1 && !t.beside) continue;  // a candidate anyway
+      if (t.beside && 2 * k > devices) continue;
+      tries_.push_back(t);
+    }
+  };
+  const First orders[] = {units_.limited ? First::kProgram : First::kPath,
+                          units_.limited ? First::kPath : First::kProgram};
+  for (const First order : orders) {
+    if (!with_order && order != orders[0]) break;
+    for (const Share share : shares) {
+      const LayerOrder layers =
+          folds ? LayerOrder::kFolded : LayerOrder::kPlain;
+      const Try t = {layers, 0, share, false, false, true, order};
+      add(t);
+      if (folds && share != Share::kMemory) {
+        add({layers, 0, share, true, false, true, order});
+      }
+      if (mixed) add({layers, 0, share, false, false, false, order});
+      if (mixed) add({layers, 0, share, false, true, false, order});
+      if (folds) add({LayerOrder::kPlain, 0, share, false, false, true, order});
+      add({LayerOrder::kDepth, 0, share, false, false, true, order});
+      if (share == shares[0]) add({layers, 0, share, false, true, true, order});
+    }
+  }
+}
+
+std::string FirstTries::name(int number) const {
+  const Try& t = tries_[static_cast<size_t>(number)];
+  std::string text =
+      fmt::format("{} stage{}", t.stages, t.stages > 1 ? "s" : "");
+  if (t.share == Share::kSpeed) text += " by speed";
+  if (t.share == Share::kMemory) text += " by memory";
+  if (t.reversed) text += ", reversed";
+  if (t.layers == LayerOrder::kPlain) text += ", of the file's order";
+  if (t.layers == LayerOrder::kDepth) text += ", by depth";
+  if (t.beside) text += ", weight gradients on other devices";
+  if (t.order == DeviceScheduler::First::kProgram) text += ", in file order";
+  return text;
+}
+
+// The device, or the first one that is allowed.
+int32_t FirstTries::allowed_near(int32_t unit, int32_t device) const {
+  const DeviceSet& allowed = units_.allowed[unit];
+  if (allowed.has(device)) return device;
+  for (const int32_t d : fastest_) {
+    if (allowed.has(d)) return d;
+  }
+  return allowed.first();
+}
+
+// Units without ops that take time: beside a neighbour.
+void FirstTries::place_rest(std::vector<int32_t>& of_unit) const {
+  for (int32_t u = 0; u < units_.num_units; ++u) {
+    if (of_unit[u] >= 0) continue;
+    for (const int32_t other : units_.neighbours[u]) {
+      const int32_t d = of_unit[other];
+      if (d >= 0 && units_.allowed[u].has(d)) of_unit[u] = d;
+    }
+    if (of_unit[u] < 0) of_unit[u] = allowed_near(u, fastest_[0]);
+  }
+}
+
+std::vector<int32_t> FirstTries::devices(int number) const {
+  const Try& t = tries_[static_cast<size_t>(number)];
+  std::vector<int32_t> on = fastest_;
+  if (!t.fastest_first) std::sort(on.begin(), on.end());
+  const std::vector<int32_t> others(on.begin() + t.stages, on.end());
+  on.resize(static_cast<size_t>(t.stages));
+  if (t.reversed) std::reverse(on.begin(), on.end());
+  std::vector<double> sizes, shares;
+  const std::vector<int32_t>& units = by_layer_[static_cast<size_t>(t.layers)];
+  for (const int32_t u : units) {
+    if (t.share == Share::kMemory) {
+      sizes.push_back(bytes_[u]);
+    } else {
+      sizes.push_back(t.beside && is_of_weight_[u] ? 0 : work_[u]);
+    }
+  }
+  for (const int32_t d : on) {
+    const auto limit = static_cast<double>(p_.costs.devices[d].memory_limit);
+    shares.push_back(t.share == Share::kSpeed                 ? speed_[d]
+                     : t.share == Share::kMemory && limit > 0 ? limit
+                                                              : 1);
+  }
+  const std::vector<int32_t> stage = cut_in_shares(sizes, shares);
+  std::vector<int32_t> of_unit(static_cast<size_t>(units_.num_units), -1);
+  for (size_t k = 0; k < units.size(); ++k) {
+    const bool beside = t.beside && is_of_weight_[units[k]];
+    of_unit[units[k]] =
+        allowed_near(units[k], beside ? others[static_cast<size_t>(stage[k])]
+                                      : on[stage[k]]);
+  }
+  place_rest(of_unit);
+  std::vector<int32_t> device(static_cast<size_t>(p_.num_ops()));
+  for (int32_t i = 0; i < p_.num_ops(); ++i)
+    device[i] = of_unit[units_.unit[i]];
+  return device;
+}
+
+}  // namespace berth

@@ -1,0 +1,66 @@
+// FirstTries: the plans that an expert would try first.
+//
+// Contiguous stages of layers on 1, 2, ... devices, with shares by work, by
+// speed or by memory, in either direction, and with weight gradients on devices
+// of their own. Searches begin with the best of them. Made once per problem;
+// only read then. List scheduling over all devices is not here but among the
+// rules of ListScheduler.
+
+#ifndef BERTH_PLACE_PLANNER_FIRST_TRIES_H_
+#define BERTH_PLACE_PLANNER_FIRST_TRIES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "place/planner/device_schedule.h"
+#include "place/planner/layer_keys.h"
+#include "place/planner/step_units.h"
+
+namespace berth {
+
+class FirstTries {
+ public:
+  // `with_order`: sequences matter, so that one stage cut may be tried in
+  // several orders.
+  FirstTries(const StepUnits& units, bool with_order);
+
+  int count() const { return static_cast<int>(tries_.size()); }
+  std::string name(int number) const;  // "4 stages, by speed"
+  DeviceScheduler::First order(int number) const {
+    return tries_[static_cast<size_t>(number)].order;
+  }
+  // Returns a device per node, which groups and masks allow.
+  std::vector<int32_t> devices(int number) const;
+
+ private:
+  enum class Share : uint8_t { kWork, kSpeed, kMemory };
+  struct Try {
+    LayerOrder layers;
+    int32_t stages;
+    Share share;
+    bool beside;  // weight gradients on as many devices more
+    bool reversed;
+    bool fastest_first;
+    DeviceScheduler::First order;
+  };
+
+  void rank_devices();
+  void add_layers(LayerOrder order);
+  void add_tries(bool with_order);
+  void place_rest(std::vector<int32_t>& of_unit) const;
+  int32_t allowed_near(int32_t unit, int32_t device) const;
+
+  const StepUnits& units_;
+  const PlanProblem& p_;
+  std::vector<double> speed_;          // per device, the fastest 1
+  std::vector<int32_t> fastest_;       // devices worth a stage, fastest first
+  std::vector<double> work_, bytes_;   // per unit
+  std::vector<uint8_t> is_of_weight_;  // per unit: gradients of weights alone
+  std::vector<int32_t> by_layer_[3];   // per LayerOrder: units with ops
+  std::vector<Try> tries_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_FIRST_TRIES_H_

@@ -1,0 +1,165 @@
+// Stages, their orders, and what searches make of them: numbers by hand, and
+// rules that every plan keeps.
+
+#include "place/planner/first_tries.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "place/planner/all_plans_testing.h"
+#include "place/planner/models.h"
+#include "place/planner/problem_testing.h"
+
+namespace berth {
+namespace {
+
+// A network of `layers` forward ops (10 us each), as many gradients (dx, 10
+// us), gradients of weights (dw, 10 us) and updates (1 us) on equal devices
+// with copies of 1 us. Ops of a layer: its forward op, dx and update share a
+// device.
+struct Net {
+  PlanProblem problem;
+  std::vector<int> forward, dx, dw, update;  // per layer
+};
+
+Net make_net(int layers, int devices, PlanModel model = PlanModel::kStep) {
+  testing::ProblemMaker m(model);
+  const int gpu = m.device_class("GPU");
+  for (int d = 0; d < devices; ++d) m.device("GPU:" + std::to_string(d), gpu);
+  m.links(1, 1e9);
+  Net net;
+  for (int l = 0; l < layers; ++l) {
+    const std::string at = std::to_string(l);
+    net.forward.push_back(m.op(
+        "f" + at, {10},
+        l ? std::vector<int>{net.forward.back()} : std::vector<int>{}, 100));
+  }
+  int grad = net.forward.back();
+  net.dx.resize(layers), net.dw.resize(layers), net.update.resize(layers);
+  for (int l = layers - 1; l >= 0; --l) {
+    const std::string at = std::to_string(l);
+    std::vector<int> reads = {net.forward[l]};
+    if (grad != net.forward[l]) reads.push_back(grad);
+    net.dx[l] = grad = m.op("dx" + at, {10}, reads, 100);
+    net.dw[l] = m.op("dw" + at, {10}, reads, 100);
+    net.update[l] = m.op("u" + at, {1}, {net.dw[l]}, 0);
+    m.together(net.forward[l], net.dx[l]);
+    m.together(net.forward[l], net.update[l]);
+  }
+  net.problem = m.make();
+  return net;
+}
+
+TEST(LayerKeys, PutGradientsBesideTheirLayers) {
+  const Net net = make_net(8, 4);
+  const StepUnits units(net.problem);
+  const LayerKeys keys = layer_keys(units, LayerOrder::kFolded);
+  for (int l = 0; l < 8; ++l) {
+    EXPECT_EQ(keys.key[net.forward[l]], l);
+    EXPECT_EQ(keys.key[net.dx[l]], l) << l;
+    EXPECT_EQ(keys.key[net.dw[l]], l) << l;
+    EXPECT_TRUE(keys.of_weight[net.dw[l]]);
+    EXPECT_FALSE(keys.of_weight[net.forward[l]]);
+    EXPECT_FALSE(keys.of_weight[net.update[l]]);
+    if (l > 0) EXPECT_FALSE(keys.of_weight[net.dx[l]]);
+  }
+}
+
+TEST(FirstTries, CutLayersIntoStagesOfEqualWork) {
+  const Net net = make_net(8, 4);
+  const StepUnits units(net.problem);
+  const FirstTries tries(units, true);
+  bool four = false, beside = false;
+  for (int k = 0; k < tries.count(); ++k) {
+    const std::vector<int32_t> device = tries.devices(k);
+    if (tries.name(k) == "4 stages") {
+      four = true;
+      for (int l = 0; l < 8; ++l) {
+        EXPECT_EQ(device[net.forward[l]], l / 2);
+        EXPECT_EQ(device[net.dx[l]], l / 2);
+        EXPECT_EQ(device[net.dw[l]], l / 2);
+      }
+    }
+    if (tries.name(k) == "2 stages, weight gradients on other devices") {
+      beside = true;
+      for (int l = 0; l < 8; ++l) {
+        EXPECT_EQ(device[net.update[l]], l / 4);
+        EXPECT_EQ(device[net.dw[l]], 2 + l / 4);
+      }
+    }
+  }
+  EXPECT_TRUE(four);
+  EXPECT_TRUE(beside);
+}
+
+TEST(FirstTries, ArePlansOfAnyProblem) {
+  std::mt19937 r(3);
+  int tried = 0;
+  for (int k = 0; k < 60; ++k) {
+    PlanProblem p = testing::random_step_problem(r, 12, 2 + k % 4, k % 2 == 0);
+    const StepUnits units(p);
+    if (std::count(units.allowed.begin(), units.allowed.end(), DeviceSet{0})) {
+      continue;
+    }
+    const FirstTries tries(units, true);
+    DeviceScheduler scheduler(units);
+    for (int t = 0; t < tries.count(); ++t, ++tried) {
+      PlacePlan plan{tries.devices(t), {}};
+      scheduler.run(tries.order(t), plan);
+      std::vector<std::string> wrong = evaluate(p, plan).violations;
+      std::erase_if(wrong, [](const std::string& v) {
+        return v.find("its limit is") != std::string::npos;
+      });
+      EXPECT_EQ(wrong, std::vector<std::string>()) << tries.name(t);
+    }
+  }
+  EXPECT_GT(tried, 1000);
+}
+
+// On two devices whose ops are given: the long path first.
+TEST(DeviceScheduler, TakesTheLongestPathFirst) {
+  testing::ProblemMaker m(PlanModel::kStep);
+  const int gpu = m.device_class("GPU");
+  m.device("GPU:0", gpu), m.device("GPU:1", gpu);
+  m.links(1, 1e9);
+  const int idle = m.op("idle", {5}, {}, 0);
+  const int first = m.op("first", {5}, {}, 8);
+  const int behind = m.op("behind", {20}, {first}, 0);
+  const PlanProblem p = m.make();
+  const StepUnits units(p);
+  DeviceScheduler scheduler(units);
+  PlacePlan plan{{0, 0, 1}, {}};
+  scheduler.run(DeviceScheduler::First::kPath, plan);
+  EXPECT_EQ(plan.sequence, (std::vector<int32_t>{first, idle, behind}));
+  EXPECT_NEAR(evaluate(p, plan).value, 26, 1e-6);  // 5, the copy 1, 20
+  scheduler.run(DeviceScheduler::First::kProgram, plan);
+  EXPECT_EQ(plan.sequence, (std::vector<int32_t>{idle, first, behind}));
+  EXPECT_NEAR(evaluate(p, plan).value, 31, 1e-6);
+}
+
+TEST(Planner, SaysWithWhatItBeganAndIsNoWorse) {
+  for (const PlanModel model : {PlanModel::kStep, PlanModel::kLoad}) {
+    const Net net = make_net(30, 4, model);
+    const PlanAnswer a =
+        plan_placement(net.problem, {.moves = 20000, .threads = 1});
+    ASSERT_EQ(a.status, PlanStatus::kPlanned);
+    EXPECT_NE(a.start.name, "");
+    EXPECT_LE(a.value, a.start.value);
+    EXPECT_NEAR(a.improved(), 1 - a.value / a.start.value, 1e-12);
+    const StepUnits units(net.problem);
+    const FirstTries tries(units, true);
+    DeviceScheduler scheduler(units);
+    for (int t = 0; t < tries.count(); ++t) {
+      PlacePlan plan{tries.devices(t), {}};
+      scheduler.run(tries.order(t), plan);
+      EXPECT_LE(a.start.value, evaluate(net.problem, plan).value + 1e-9)
+          << tries.name(t);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth

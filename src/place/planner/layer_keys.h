@@ -1,0 +1,35 @@
+// LayerKeys: how far into the forward pass every op is.
+//
+// Stages of a network are runs of layers: forward ops in order, each with its
+// gradients. Which ops are gradients, a problem says (`backward`), or the
+// point shows at which most values are kept for later. A pure function.
+
+#ifndef BERTH_PLACE_PLANNER_LAYER_KEYS_H_
+#define BERTH_PLACE_PLANNER_LAYER_KEYS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "place/planner/step_units.h"
+
+namespace berth {
+
+enum class LayerOrder : uint8_t {
+  kFolded,  // gradients stand with the forward ops whose values they read
+  kPlain,   // all ops in the order of the file
+  kDepth,   // all ops by their longest path from the beginning
+};
+
+struct LayerKeys {
+  // Per node that takes time: its place, from 0; others: 0.
+  std::vector<double> key;
+  // Per node: a gradient that only ops at the end of the graph read.
+  std::vector<uint8_t> of_weight;
+};
+
+// `units` must be `ordered`.
+LayerKeys layer_keys(const StepUnits& units, LayerOrder order);
+
+}  // namespace berth
+
+#endif  // BERTH_PLACE_PLANNER_LAYER_KEYS_H_
