@@ -226,7 +226,23 @@ void ConstraintSets::root_proofs_at(int32_t i) {
   }
 }
 
+// A handle on a composite device is a handle on each of its devices: who was
+// put on one device stays there.
+bool ConstraintSets::leaves_composite(int32_t from, int32_t to) {
+  const DeviceSet composites = devices_.composites();
+  if (composites == 0) return false;
+  const Set &a = set_of(from), &b = set_of(to);
+  const auto goes = [&](DeviceSet on, DeviceSet to_one) {
+    return on != 0 && (on & ~composites) == 0 && to_one != 0 &&
+           (to_one & composites) == 0;
+  };
+  if (a.pinned && b.pinned && goes(a.allowed, b.allowed)) return true;
+  return a.resource != DeviceTable::kAny && b.resource != DeviceTable::kAny &&
+         goes(devices_.mask(a.resource), devices_.mask(b.resource));
+}
+
 void ConstraintSets::unite_edge(int32_t from, int32_t to, Kind kind) {
+  if (kind != Kind::kCall && leaves_composite(from, to)) return;
   if (unite(from, to, kind)) return;
   // The other edges are read too: they may make a shorter conflict.
   const int32_t a = find(from), b = find(to);
