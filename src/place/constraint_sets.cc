@@ -7,6 +7,7 @@
 
 #include "base/where.h"
 #include "berth/errors.h"
+#include "device/composite.h"
 #include "device/memory_space.h"
 #include "tensor/variable_state.h"
 
@@ -232,13 +233,12 @@ bool ConstraintSets::leaves_composite(int32_t from, int32_t to) {
   const DeviceSet composites = devices_.composites();
   if (composites == 0) return false;
   const Set &a = set_of(from), &b = set_of(to);
-  const auto goes = [&](DeviceSet on, DeviceSet to_one) {
-    return on != 0 && (on & ~composites) == 0 && to_one != 0 &&
-           (to_one & composites) == 0;
-  };
-  if (a.pinned && b.pinned && goes(a.allowed, b.allowed)) return true;
-  return a.resource != DeviceTable::kAny && b.resource != DeviceTable::kAny &&
-         goes(devices_.mask(a.resource), devices_.mask(b.resource));
+  if (a.pinned && b.pinned) {
+    return (a.allowed & ~composites) == 0 && (b.allowed & composites) == 0;
+  }
+  const auto &of = devices_.name(a.resource).type,
+             &on = devices_.name(b.resource).type;
+  return of == kCompositeType && on && on != kCompositeType;
 }
 
 void ConstraintSets::unite_edge(int32_t from, int32_t to, Kind kind) {
