@@ -78,9 +78,10 @@ std::string read_graph_file(const std::string& path) {
   return read_file(path);
 }
 
-std::vector<std::string> devices_of_option(const std::string& list) {
+std::vector<std::string> devices_of_option(const std::string& list,
+                                           const GraphText* text) {
   try {
-    return devices_of_list(list);
+    return devices_of_list(list, text);
   } catch (const errors::InvalidArgument& e) {
     throw UsageError(fmt::format("--devices: {}", e.what()));
   }
@@ -118,8 +119,8 @@ PlaceInput read_place_input(const std::string& path,
                             const std::string& device_list) {
   const std::string bytes = read_graph_file(path);
   if (device_list.empty()) return parse_place_input(path, bytes);
-  return parse_place_input(path, bytes, [&](const GraphText&) {
-    return devices_of_option(device_list);
+  return parse_place_input(path, bytes, [&](const GraphText& text) {
+    return devices_of_option(device_list, &text);
   });
 }
 

@@ -32,7 +32,8 @@ struct PlaceInput {
 using DevicesOfText = std::function<std::vector<std::string>(const GraphText&)>;
 
 // Returns the devices of a list. Throws UsageError: "--devices: ...".
-std::vector<std::string> devices_of_option(const std::string& list);
+std::vector<std::string> devices_of_option(const std::string& list,
+                                           const GraphText* text = nullptr);
 
 // Parses the contents of `path`. A null function: devices are those of the
 // text. Throws as read_place_input().

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes_text.h"
+#include "base/compared_bytes.h"
 #include "cli/colours.h"
 #include "place/device_table.h"
 #include "place/explain.h"
@@ -145,18 +146,17 @@ class Summary {
 void append_simulation(const PlaceResult& r, std::string* out) {
   const Simulation& s = *r.simulation;
   const auto to = std::back_inserter(*out);
-  fmt::format_to(to, "simulated: step {:.1f} us, {} transfers, {} bytes sent\n",
-                 s.step_us, s.transfers.size(), s.sent_bytes);
+  fmt::format_to(to, "simulated: step {:.1f} us, {} transfers, {} sent\n",
+                 s.step_us, s.transfers.size(), bytes_text(s.sent_bytes));
   for (size_t d = 0; d < r.costs->devices.size(); ++d) {
     const DeviceCost& device = r.costs->devices[d];
     const bool fits =
         device.memory_limit == 0 || s.peak_bytes[d] <= device.memory_limit;
-    fmt::format_to(
-        to,
-        "  {}: busy {:.1f} us, copies in {:.1f} us, peak {} bytes"
-        "{}\n",
-        device.name, s.busy_us[d], s.copy_busy_us[d], s.peak_bytes[d],
-        fits ? "" : fmt::format(", more than its {}", device.memory_limit));
+    const auto [peak, most] =
+        compared_bytes(s.peak_bytes[d], device.memory_limit);
+    fmt::format_to(to, "  {}: busy {:.1f} us, copies in {:.1f} us, peak {}{}\n",
+                   device.name, s.busy_us[d], s.copy_busy_us[d], peak,
+                   fits ? "" : fmt::format(", more than its {}", most));
   }
 }
 

@@ -65,7 +65,9 @@ DevicesOfText devices_of(const PlanInputOptions& o,
     };
   }
   if (o.devices.empty()) return nullptr;
-  return [&](const GraphText&) { return devices_of_option(o.devices); };
+  return [&](const GraphText& text) {
+    return devices_of_option(o.devices, &text);
+  };
 }
 
 CostTable costs_of_input(const PlaceInput& in,

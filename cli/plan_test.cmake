@@ -115,7 +115,7 @@ check(0 plan ${file} --objective throughput ${effort} --compare ${plan} --json)
 expect_json("${out}" 7.0 compare value)
 expect_json("${out}" 2.5 compare difference)
 check(0 plan ${file} --objective throughput ${effort} --compare ${plan})
-expect("${out}" ": 7, 55.56 % more than this plan" "ACC:0 needs 12 bytes; its limit is 10")
+expect("${out}" ": 7, 55.56 % more than this plan" "ACC:0 needs 12 B; its limit is 10 B")
 
 # No plan: a is larger than every accelerator, and no CPU is there.
 string(REPLACE "\"maxSizePerFPGA\": 10, \"maxFPGAs\": 2, \"maxCPUs\": 1" "\"maxSizePerFPGA\": 5, \"maxFPGAs\": 2, \"maxCPUs\": 0" tight "${chain}")

@@ -229,7 +229,7 @@ TEST(Pieces, APathThatComesBackBeginsAnotherPiece) {
   EXPECT_DOUBLE_EQ(e.devices[0].busy, 3.75);
   EXPECT_DOUBLE_EQ(e.devices[1].busy, 10);
   ASSERT_EQ(e.violations.size(), 1u);
-  EXPECT_EQ(e.violations[0], "ACC:0 needs 110 bytes; its limit is 100");
+  EXPECT_EQ(e.violations[0], "ACC:0 needs 110 B; its limit is 100 B");
 }
 
 TEST(Pieces, CountAsDeepAsAChainIsLong) {

@@ -2,7 +2,7 @@
 //
 // Sets are lists of nodes and every question is asked anew, so it is slow and
 // short. Random graphs are placed by it and by place(); they must agree. No
-// functions, variants or placed nodes.
+// variants.
 
 #ifndef BERTH_CONFORMANCE_PLACE_REFERENCE_PLACER_H_
 #define BERTH_CONFORMANCE_PLACE_REFERENCE_PLACER_H_
@@ -19,16 +19,32 @@ namespace berth::conformance {
 struct ReferenceOp {
   std::string name;
   std::vector<std::string> inputs;     // "value", "ref", "resource"
-  std::string output = "value";        // or "ref", "resource", "two"
+  std::string output = "value";        // or "ref", "resource", "two", "call"
   std::map<std::string, int> kernels;  // device type -> priority
   bool metadata = false;
 };
 
+struct ReferenceInput {
+  int node = 0, output = 0;
+};
+
+struct ReferenceFunction;
+
 struct ReferenceNode {
   const ReferenceOp* op = nullptr;
-  std::vector<int> inputs;  // nodes
+  std::vector<ReferenceInput> inputs;
   std::string request;
   std::vector<std::string> groups;
+  std::string assigned;  // a full name; then the request does not count
+  const ReferenceFunction* callee = nullptr;
+};
+
+// Takes and returns handles of variables. The first nodes are the arguments.
+struct ReferenceFunction {
+  std::string name;
+  std::vector<ReferenceNode> nodes;
+  int num_args = 0;
+  std::vector<ReferenceInput> results;
 };
 
 struct CannotPlace : std::runtime_error {

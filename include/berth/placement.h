@@ -148,7 +148,7 @@ struct FallbackRow {
   std::string requested;  // as asked for
   std::string device;     // where it runs
   std::string reason;     // "no kernel for int32 on GPU:0"
-  int64_t bytes = 0;      // moved per step because of it
+  int64_t bytes = 0;      // moved per step because of it, arguments not counted
   Site site = {};
 };
 

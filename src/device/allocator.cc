@@ -14,6 +14,7 @@
 #include "device/device_manager.h"
 #include "device/exact_memory.h"
 #include "device/holders.h"
+#include "device/idle_memory.h"
 #include "device/machine_memory.h"
 #include "device/segments.h"
 #include "device/size_classes.h"
@@ -50,10 +51,14 @@ int32_t cache_limit(int size_class) {
   return static_cast<int32_t>(std::clamp<size_t>(n, 4, 256));
 }
 
+// Small blocks are counted by the threads that take and free them; what one has
+// not told the allocator yet stands here. Only its thread writes it.
 struct ThreadCache {
   Allocator* allocator = nullptr;
   FreeList lists[kNumSizeClasses];
+  std::atomic<ptrdiff_t> untold{0};
 };
+constexpr ptrdiff_t kMostUntold = 64 << 10;
 
 void finish_all_of(Device& device) {
   finish(device.copy_stream().record());
@@ -127,6 +132,18 @@ class Allocator::Impl {
     }
   }
 
+  // Counts a small block that `cache`'s thread took, or (negative) freed.
+  void count_small(ThreadCache* cache, ptrdiff_t bytes) {
+    if (cache == nullptr) return count(bytes);
+    const ptrdiff_t untold = cache->untold.load(kRelaxed) + bytes;
+    const bool tell = untold > kMostUntold || untold < -kMostUntold;
+    cache->untold.store(tell ? 0 : untold, kRelaxed);
+    if (tell) [[unlikely]]
+      count(untold);
+  }
+  // Tells all that threads have not: then current_ is what is handed out.
+  MemoryInfo info();
+
   static constexpr auto kRelaxed = std::memory_order_relaxed;
   Device* device_;
   Allocator* self_;
@@ -145,13 +162,19 @@ class Allocator::Impl {
   FreeList pending_;  // freed, but other streams are not done with them
   std::vector<std::unique_ptr<Block[]>> descriptors_;
   std::vector<Chunk*> slabs_;
-  bool source_is_empty_ = false;  // what the last failure was about
+  std::vector<const ThreadCache*> caches_;  // of threads that are alive
+  bool source_is_empty_ = false;            // what the last failure was about
 };
 
 // The caches of one thread, flushed when it ends. The plain pointer is what the
 // fast path reads; it has no guard and no destructor.
 struct ThreadCaches {
   ~ThreadCaches();
+  // Lets the allocator see what the thread has not told it, and no longer.
+  static void add(ThreadCache* cache);
+  static void remove(ThreadCache* cache);
+  static void count(Allocator& allocator, ptrdiff_t bytes);
+
   ThreadCache* at[kMaxDevices] = {};
   std::vector<std::unique_ptr<ThreadCache>> owned;
 };
@@ -171,6 +194,7 @@ ThreadCache* make_cache(Allocator* allocator, int slot) {
   t_caches->owned.push_back(std::make_unique<ThreadCache>());
   ThreadCache* cache = t_caches->owned.back().get();
   cache->allocator = allocator;
+  ThreadCaches::add(cache);
   return t_caches->at[slot] = cache;
 }
 
@@ -189,7 +213,30 @@ ThreadCaches::~ThreadCaches() {
     for (int c = 0; c < kNumSizeClasses; ++c) {
       cache->allocator->impl_->flush(&cache->lists[c], c, 0);
     }
+    remove(cache.get());
   }
+}
+
+void ThreadCaches::add(ThreadCache* cache) {
+  Allocator::Impl& a = *cache->allocator->impl_;
+  std::lock_guard lock(a.mutex_);
+  a.caches_.push_back(cache);
+}
+
+void ThreadCaches::remove(ThreadCache* cache) {
+  Allocator::Impl& a = *cache->allocator->impl_;
+  std::lock_guard lock(a.mutex_);
+  std::erase(a.caches_, cache);
+  a.count(cache->untold.exchange(0));
+}
+
+MemoryInfo Allocator::Impl::info() {
+  std::lock_guard lock(mutex_);
+  ptrdiff_t untold = 0;
+  for (const ThreadCache* c : caches_) untold += c->untold.load(kRelaxed);
+  const size_t now = current_.load(kRelaxed) + static_cast<size_t>(untold);
+  return {now, std::max(now, peak_.load(kRelaxed)), reserved_, limit_,
+          source_calls_};
 }
 
 bool Allocator::Impl::grow(size_t bytes) {
@@ -308,7 +355,6 @@ Block* Allocator::Impl::try_small(int c, ThreadCache* cache) {
       b.freed = chunk->block.freed;
       shared.push(&b);
     }
-    count(static_cast<ptrdiff_t>(slab));
   }
   if (cache) {
     FreeList& mine = cache->lists[c];
@@ -374,7 +420,9 @@ Allocator::Allocator(Device* device, std::unique_ptr<MemorySource> source,
 Allocator::~Allocator() {
   for (int d = 0; t_caches && d < kMaxDevices; ++d) {
     ThreadCache* c = t_caches->at[d];
-    if (c && c->allocator == this) *c = ThreadCache{this, {}};
+    if (c == nullptr || c->allocator != this) continue;
+    std::fill(std::begin(c->lists), std::end(c->lists), FreeList{});
+    c->untold = 0;
   }
   for (Chunk* slab : impl_->slabs_) impl_->segments_.give_back(slab);
   while (impl_->exact_ && impl_->pending_.head) {
@@ -394,6 +442,7 @@ Block* Allocator::allocate(size_t bytes) {
     if (b == nullptr) [[unlikely]] {
       b = impl_->insist(bytes, [&] { return impl_->try_small(c, cache); });
     }
+    impl_->count_small(cache, static_cast<ptrdiff_t>(b->bytes));
   } else {
     b = impl_->insist(bytes, [&] { return impl_->try_large(bytes); });
   }
@@ -424,8 +473,12 @@ void Allocator::deallocate(Block* block) noexcept {
   if (impl_->several_streams_) {
     block->freed = impl_->device_->compute_stream().record();
   }
+  ThreadCache* cache = nullptr;
   if (block->size_class == kLargeClass) {
     impl_->count(-static_cast<ptrdiff_t>(block->bytes));
+  } else {
+    cache = cache_of(this, impl_->device_);
+    impl_->count_small(cache, -static_cast<ptrdiff_t>(block->bytes));
   }
   // What the driver is to free must not be in use.
   if (block->num_uses > 0 || impl_->exact_) {
@@ -440,7 +493,6 @@ void Allocator::deallocate(Block* block) noexcept {
     return;
   }
   const int c = block->size_class;
-  ThreadCache* cache = cache_of(this, impl_->device_);
   FreeList one;
   FreeList& list = cache ? cache->lists[c] : one;
   list.push(block);
@@ -454,12 +506,18 @@ void Allocator::empty_cache() {
   impl_->reserved_.fetch_sub(impl_->segments_.release_free());
 }
 
-void Allocator::reset_peak() { impl_->peak_ = impl_->current_.load(); }
+void Allocator::reset_peak() { impl_->peak_ = impl_->info().current_bytes; }
 
-MemoryInfo Allocator::info() const {
-  return {impl_->current_, impl_->peak_, impl_->reserved_, impl_->limit_,
-          impl_->source_calls_};
+void ThreadCaches::count(Allocator& allocator, ptrdiff_t bytes) {
+  allocator.impl_->count(bytes);
 }
+
+void count_idle(Allocator& allocator, const Block& block, bool idle) {
+  const auto bytes = static_cast<ptrdiff_t>(block.bytes);
+  ThreadCaches::count(allocator, idle ? -bytes : bytes);
+}
+
+MemoryInfo Allocator::info() const { return impl_->info(); }
 
 const MemorySpace& Allocator::space() const {
   return impl_->space_ ? *impl_->space_ : impl_->device_->memory();

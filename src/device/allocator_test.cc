@@ -243,7 +243,7 @@ TEST(AllocatorThreads, AProducerAndAConsumerDoNotMakeMemoryGrow) {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<BlockRef> queue;
-  const size_t before = host().info().current_bytes;
+  const size_t before = host().info().reserved_bytes;
   std::thread consumer([&] {
     for (int i = 0; i < kBlocks; ++i) {
       BlockRef b;
@@ -266,7 +266,33 @@ TEST(AllocatorThreads, AProducerAndAConsumerDoNotMakeMemoryGrow) {
     changed.notify_all();
   }
   consumer.join();
-  EXPECT_LT(host().info().current_bytes, before + 2 * kMiB);
+  EXPECT_LT(host().info().reserved_bytes, before + 64 * kMiB);
+}
+
+// Small and large blocks count from the moment they are handed out to the
+// moment they are let go, whichever thread does that.
+TEST(Allocator, CountsWhatIsAliveAndItsPeak) {
+  Allocator& a = host();
+  const size_t before = a.info().current_bytes;
+  a.reset_peak();
+  {
+    std::vector<BlockRef> blocks;
+    for (int i = 0; i < 100; ++i) {
+      blocks.push_back(BlockRef::adopt(a.allocate(1024)));
+      EXPECT_EQ(a.info().current_bytes, before + (i + 1) * 1024);
+    }
+    blocks.push_back(BlockRef::adopt(a.allocate(4 * kMiB)));
+    EXPECT_EQ(a.info().current_bytes, before + 100 * 1024 + 4 * kMiB);
+    std::thread([&] {
+      blocks.erase(blocks.begin(), blocks.begin() + 60);
+    }).join();
+    EXPECT_EQ(a.info().current_bytes, before + 40 * 1024 + 4 * kMiB);
+  }
+  EXPECT_EQ(a.info().current_bytes, before);
+  // 64 KiB of each thread may be told too late.
+  EXPECT_GE(a.info().peak_bytes + (64 << 10), before + 100 * 1024 + 4 * kMiB);
+  a.reset_peak();
+  EXPECT_EQ(a.info().peak_bytes, before);
 }
 
 TEST(AllocatorThreads, AThreadThatEndsReturnsItsCache) {
@@ -279,9 +305,10 @@ TEST(AllocatorThreads, AThreadThatEndsReturnsItsCache) {
     }).join();
   };
   one_thread();
-  const size_t before = host().info().current_bytes;
-  for (int i = 0; i < 20; ++i) one_thread();
-  EXPECT_EQ(host().info().current_bytes, before);
+  const MemoryInfo before = host().info();
+  for (int i = 0; i < 200; ++i) one_thread();  // 80 MB
+  EXPECT_EQ(host().info().current_bytes, before.current_bytes);
+  EXPECT_LT(host().info().reserved_bytes, before.reserved_bytes + 40 * kMiB);
 }
 
 TEST(AllocatorThreads, ManyThreadsHandBlocksAround) {

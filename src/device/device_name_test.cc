@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/errors.h"
+#include "device/request_text.h"
 
 namespace berth {
 namespace {
@@ -217,6 +218,28 @@ TEST(DeviceName, AnAddressSpaceIsAJobAReplicaAndATask) {
   EXPECT_FALSE(is_same_address_space(a, name("/job:p/replica:0/task:1/GPU:0")));
   // A part left open is not known to be the same.
   EXPECT_FALSE(is_same_address_space(name("/GPU:0"), name("/GPU:0")));
+}
+
+TEST(DeviceName, WhatAsksForADeviceIsReadAndNamesItAlone) {
+  std::vector<std::string> all;
+  for (const char* job : {"localhost", "a", "worker"}) {
+    for (const char* task : {"0", "1"}) {
+      for (const char* type : {"CPU", "GPU", "NPU"}) {
+        for (const char* id : {"0", "3"}) {
+          all.push_back(std::string("/job:") + job + "/replica:0/task:" + task +
+                        "/device:" + type + ":" + id);
+        }
+      }
+    }
+  }
+  for (const std::string& one : all) {
+    const DeviceName here = name("/job:localhost/replica:0/task:0/CPU:0");
+    const std::string text = request_text(name(one.c_str()));
+    EXPECT_EQ(DeviceName::parse(text).merged_over(here).str(), one) << text;
+  }
+  EXPECT_EQ(request_text(name(all[0].c_str())), "/CPU:0");
+  EXPECT_EQ(request_text(name("/job:a/replica:0/task:0/device:CPU:0")),
+            "/job:a/task:0/device:CPU:0");
 }
 
 TEST(DeviceName, ShortNamesSayTheJobOnlyOfOthers) {

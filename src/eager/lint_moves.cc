@@ -4,6 +4,7 @@
 
 #include "base/bytes_text.h"
 #include "base/diagnostics.h"
+#include "device/request_text.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"
 #include "op/kernel.h"
@@ -61,9 +62,10 @@ void lint_moves(const OpDef& op, std::span<const Tensor* const> in,
       fmt::format("{}{}\n{}", op.name(), place, device.str()),
       {"reduce-placement", debugging::Severity::kLint,
        fmt::format("{}{} was asked for on {}, which fetches {} from {}; there "
-                   "it would send {}: ask for \"/{}\", or leave the scope out",
+                   "it would send {}: ask for \"{}\", or leave the scope out",
                    op.name(), place, device.short_name(), bytes_text(now),
-                   home.short_name(), bytes_text(there), home.short_name()),
+                   home.short_name(), bytes_text(there),
+                   request_text(home.name())),
        t_state.site});
 }
 

@@ -5,6 +5,7 @@
 #include "base/immortal.h"
 #include "berth/errors.h"
 #include "device/holders.h"
+#include "device/idle_memory.h"
 #include "exec/arena_text.h"
 
 namespace berth {
@@ -24,6 +25,7 @@ BlockRef ArenaPool::take(const Program& program, int index) {
     if (!idle.empty()) {
       BlockRef arena = std::move(idle.back());
       idle.pop_back();
+      count_idle(device.allocator(), *arena.get(), false);
       if (arena->bytes >= bytes) return arena;
       // Too small for this plan: a larger one takes its place.
     }
@@ -47,6 +49,7 @@ void ArenaPool::give_back(Device& device, BlockRef arena) {
   idle_.resize(kMaxDevices);
   auto& idle = idle_[static_cast<size_t>(device.slot())];
   if (idle.capacity() == idle.size()) idle.reserve(idle.size() + 8);
+  count_idle(device.allocator(), *arena.get(), true);
   idle.push_back(std::move(arena));
 }
 
@@ -55,6 +58,9 @@ void ArenaPool::clear(Device& device) {
   std::lock_guard lock(mutex_);
   idle_.resize(kMaxDevices);
   dropped.swap(idle_[static_cast<size_t>(device.slot())]);
+  for (const BlockRef& arena : dropped) {
+    count_idle(device.allocator(), *arena.get(), false);
+  }
 }
 
 }  // namespace berth

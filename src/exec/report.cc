@@ -46,7 +46,14 @@ class PlacedNames {
   }
   std::string reason(const Node& n) const {
     const int32_t at = find(n);
-    return at < 0 ? "" : explain(placed_->graph, placed_->placement, at);
+    if (at < 0) return "";
+    for (const PlaceFallback& f : placed_->placement.fallbacks) {
+      if (f.node != at) continue;
+      return fmt::format("on {}, asked for \"{}\": {}",
+                         short_device(placed_->graph[at].assigned),
+                         f.requested.text(), f.reason);
+    }
+    return explain(placed_->graph, placed_->placement, at);
   }
 
  private:
@@ -138,6 +145,7 @@ class Reporter {
       part.record = plan.record;
     }
     part.per_step = runs_per_step(part.record.runs, nested);
+    runs_[path] = part.per_step;
     for (size_t s = 0; s < part.program.steps.size(); ++s) add_ops(part, s);
     for (size_t s = 0; s < part.program.steps.size(); ++s) {
       if (part.program.steps[s].kind == StepKind::kTransfer) {
@@ -508,11 +516,19 @@ class Reporter {
   void add_requests(const PlacedGraph& placed) {
     const Graph& g = placed.graph;
     std::vector<bool> fell(g.nodes.size(), false);
-    for (const PlaceFallback& f : placed.placement.fallbacks) {
+    // What the warning said, as often as the graph ran.
+    const std::vector<PlaceFallback>& fallbacks = placed.placement.fallbacks;
+    std::vector<int64_t> bytes;
+    if (!fallbacks.empty()) bytes = crossing_bytes(g, fallbacks);
+    const auto run = runs_.find(placed.path.empty() ? "" : placed.path + "/");
+    const double runs = steps_ == 0 || run == runs_.end() ? 1 : run->second;
+    for (size_t k = 0; k < fallbacks.size(); ++k) {
+      const PlaceFallback& f = fallbacks[k];
       fell[f.node] = true;
       placement::FallbackRow row = fallback_row(placed, f.node);
       row.requested = f.requested.text();
       row.reason = f.reason;
+      row.bytes = std::llround(static_cast<double>(bytes[k]) * runs);
       w_.report.fallbacks.push_back(std::move(row));
     }
     for (int32_t i = 0; i < g.size(); ++i) {
@@ -540,6 +556,7 @@ class Reporter {
   size_t next_body_ = 0;
   int64_t steps_ = 0;
   std::map<std::string, placement::DeviceRow> devices_;
+  std::map<std::string, double> runs_;  // per step, by path
 };
 
 }  // namespace

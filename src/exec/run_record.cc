@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "device/device_manager.h"
 #include "exec/plan_impl.h"
 
 namespace berth {
@@ -67,7 +68,8 @@ void Plan::Impl::begin_run(Instance& run) {
 void Plan::Impl::harvest(Instance& run) {
   run.sampled = false;
   const std::vector<PlanStep>& steps = program->steps;
-  Span host, simulated;
+  const bool virtual_time = !DeviceManager::get().config().sim_real_clock;
+  Span host, simulated;  // each by its own clock
   for (size_t s = 0; s < steps.size(); ++s) {
     if (steps[s].kind == StepKind::kNothing) continue;
     const WorkTime& t = run.times[s];
@@ -75,7 +77,7 @@ void Plan::Impl::harvest(Instance& run) {
     if (steps[s].kind == StepKind::kControl && t.end_us < 0) continue;
     if (t.end_us < 0) return;  // the run failed
     Device& device = *program->streams[steps[s].stream].device;
-    (device.simulated() ? simulated : host).add(t);
+    (virtual_time && device.simulated() ? simulated : host).add(t);
   }
   std::vector<float>& parts = record.scratch;
   parts.assign(steps.size(), -1);
@@ -86,7 +88,7 @@ void Plan::Impl::harvest(Instance& run) {
     record.steps[s].total_us += us;
     parts[s] = static_cast<float>(us);
   }
-  record.add_sample(std::max(host.us(), simulated.us()), parts);
+  record.add_sample(simulated.end >= 0 ? simulated.us() : host.us(), parts);
 }
 
 void Plan::Impl::harvest_all() {

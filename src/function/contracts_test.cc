@@ -59,7 +59,7 @@ TEST(Contracts, StaysOnLetsArgumentsAndResultsAloneCross) {
   const std::string m = message_of([&] { broken(on_device("/GPU:0", {4})); });
   EXPECT_TRUE(says(m, {"contract \"here\"", "\"/GPU:0\"", "function \"step\"",
                        "Square \"Square\"", "contracts_test.cc:",
-                       "runs on GPU:1", "16 bytes GPU:0 -> GPU:1"}));
+                       "runs on GPU:1", "16 B GPU:0 -> GPU:1"}));
 }
 
 TEST(Contracts, ABrokenOneStopsBeforeTheFirstStep) {
@@ -83,8 +83,8 @@ TEST(Contracts, TransfersAddUpPerStep) {
   kept(on_device("/GPU:0", {4}));
   auto broken = step("/GPU:0", "/GPU:1", with(15));
   EXPECT_TRUE(says(message_of([&] { broken(on_device("/GPU:0", {4})); }),
-                   {"at most 15 bytes per step", "not 16", "AddV2:0",
-                    "16 bytes GPU:0 -> GPU:1", "read by \"Square\""}));
+                   {"at most 15 B per step", "not 16 B", "AddV2:0",
+                    "16 B GPU:0 -> GPU:1", "read by \"Square\""}));
   // The other way nothing goes.
   auto other = step("/GPU:1", "/GPU:0", with(0));
   other(on_device("/GPU:1", {4}));
@@ -95,7 +95,7 @@ TEST(Contracts, TheBatchThatComesFromTheHostCounts) {
   auto f = step("/GPU:0", "/GPU:0", c);
   f(on_device("/GPU:0", {4}));
   EXPECT_TRUE(says(message_of([&] { f(on_device("/CPU:0", {4})); }),
-                   {"at most 0 bytes", "an argument", "CPU:0 -> GPU:0"}));
+                   {"at most 0 B", "an argument", "CPU:0 -> GPU:0"}));
   f(on_device("/GPU:0", {4}));  // still good
 }
 
@@ -114,8 +114,8 @@ TEST(Contracts, PeakMemoryListsWhoHoldsIt) {
   kept(on_device("/GPU:0", {1000}));
   auto broken = limited(11999);
   EXPECT_TRUE(says(message_of([&] { broken(on_device("/GPU:0", {1000})); }),
-                   {"at most 11999 bytes", "not 12000 on GPU:0", "variable",
-                    "argument 0: 4000 bytes", "result \"Mul\""}));
+                   {"at most 11999 B", "not 12000 B on GPU:0", "variable",
+                    "argument 0: 3.9 KiB", "result \"Mul\""}));
 }
 
 TEST(Contracts, OpsRunWhereTheyAreSaidTo) {
@@ -188,7 +188,7 @@ TEST(Contracts, ABranchCountsWhenItIsTaken) {
   const Tensor x = on_device("/GPU:0", {4});
   f(x, constant(false));
   EXPECT_TRUE(says(message_of([&] { f(x, constant(true)); }),
-                   {"16 bytes GPU:0 -> GPU:1", "If/then_branch/"}));
+                   {"16 B GPU:0 -> GPU:1", "If/then_branch/"}));
 }
 
 TEST(ContractBlocks, CoverTheOpsTracedInside) {
@@ -272,8 +272,8 @@ TEST(ContractBlocks, EagerBytesAddUpOverTheBlock) {
   math::square(x);
   EXPECT_EQ(keep.moved_bytes(), 200);
   EXPECT_TRUE(says(message_of([&] { math::square(x); }),
-                   {"at most 200 bytes", "200 moved before",
-                    "100 bytes from CPU:0 to GPU:0"}));
+                   {"at most 200 B", "not 300 B", "200 B moved before",
+                    "100 B from CPU:0 to GPU:0"}));
 }
 
 TEST(ContractBlocks, CoverCallsOfFunctions) {

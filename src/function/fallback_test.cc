@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <functional>
 
 #include "base/fresh_process.h"
 #include "berth/berth.h"
@@ -51,6 +53,84 @@ void report_counts_them() {
   check(has(r.str(), "no kernel"), r.str());
 }
 
+// The bytes of one fallback: of the warning, of the report, and the sum of the
+// transfers whose cause names it.
+struct Told {
+  int64_t report = 0, transfers = 0;
+  std::string warning, cause;
+};
+
+Told told_of(const std::function<Tensor(const Tensor&)>& body, int runs) {
+  setenv("BERTH_SIM", "GPUx2", 1);
+  setenv("BERTH_SIM_MISSING", "Square", 1);
+  Told told;
+  debugging::set_diagnostic_handler([&](const debugging::Diagnostic& d) {
+    if (d.id == "fallback") told.warning += d.text;
+  });
+  auto f = function(body, {.name = "step"});
+  const Tensor x = hundred();
+  for (int i = 0; i < runs; ++i) f(x);
+  const placement::Report r = f.placement();
+  check(r.fallbacks.size() == 1, r.str());
+  told.report = r.fallbacks.at(0).bytes;
+  for (const placement::TransferRow& t : r.transfers) {
+    const bool argument = has(t.cause, "an argument");
+    if (!argument) told.transfers += std::llround(t.bytes * t.runs_per_step);
+    if (has(t.cause, "Square")) told.cause += t.cause + "; ";
+  }
+  debugging::set_diagnostic_handler({});
+  return told;
+}
+
+void bytes_agree() {
+  const auto on_gpu = [](const Tensor& x) {
+    const auto on = device("/GPU:0");
+    return math::sqrt(math::square(math::add(x, x)));
+  };
+  // 400 bytes there and 400 back.
+  for (const int runs : {1, 5}) {
+    const Told t = told_of(on_gpu, runs);
+    check(t.report == 800 && t.transfers == 800, "both ways");
+    check(has(t.warning, "; 800 B per step move because of it"), t.warning);
+    check(has(t.cause, "on CPU:0, asked for \"/GPU:0\": no kernel for "),
+          t.cause);
+  }
+  // A small constant is made where it is read; nothing comes but the result.
+  const Told constant_in = told_of(
+      [](const Tensor& x) {
+        const auto on = device("/GPU:0");
+        return math::add(x, math::square(fill({100}, 3.0f)));
+      },
+      3);
+  check(constant_in.report == constant_in.transfers,
+        "a constant: " + std::to_string(constant_in.report) + " and " +
+            std::to_string(constant_in.transfers));
+  // What the caller has elsewhere is an argument's transfer.
+  const Told argument = told_of(
+      [](const Tensor& x) {
+        const auto on = device("/GPU:0");
+        return math::square(x);
+      },
+      3);
+  check(argument.report == 0 && argument.transfers == 0, "an argument");
+  check(!has(argument.warning, "move because of it"), argument.warning);
+  // Fused with its neighbours on the host.
+  const Told fused = told_of(
+      [](const Tensor& x) {
+        Tensor y;
+        {
+          const auto on = device("/GPU:0");
+          y = math::square(math::add(x, x));
+        }
+        const auto on = device("/CPU:0");
+        return math::negative(math::sqrt(y) + 1.0f);
+      },
+      3);
+  check(fused.report == 400 && fused.transfers == 400,
+        "fused: " + std::to_string(fused.report));
+  check(has(fused.warning, "; 400 B per step"), fused.warning);
+}
+
 void no_fallback_refuses() {
   auto f = without_square(placement::Contract{.no_fallback = true});
   try {
@@ -91,12 +171,15 @@ void stays_on_tells_why() {
     f(hundred());
     check(false, "it must throw");
   } catch (const errors::FailedPrecondition& e) {
-    check(has(e.what(), "no kernel") && has(e.what(), "400 bytes"), e.what());
+    check(has(e.what(), "no kernel") && has(e.what(), "400 B"), e.what());
   }
 }
 
 TEST(Fallbacks, AreCountedWithTheirBytes) {
   IN_A_FRESH_PROCESS(report_counts_them());
+}
+TEST(Fallbacks, BytesAgreeInWarningReportAndTransfers) {
+  IN_A_FRESH_PROCESS(bytes_agree());
 }
 TEST(Fallbacks, BreakAContractThatForbidsThem) {
   IN_A_FRESH_PROCESS(no_fallback_refuses());

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <map>
 
+#include "base/percent_text.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
+#include "device/virtual_clock.h"
 #include "exec/measure_plan.h"
 #include "exec/report.h"
 #include "function/costs_of.h"
@@ -148,16 +150,19 @@ void add_estimates(Plan& plan, placement::Report& report) {
   }
 }
 
+// The cost model's errors are those of wall time.
+bool runs_on_virtual_clock(const placement::Report& report) {
+  return std::any_of(report.devices.begin(), report.devices.end(),
+                     [](const auto& d) { return on_virtual_clock(d.device); });
+}
+
 }  // namespace
 
 // Keeps how wrong the estimate was: in the file of the calibration when there
 // is one. Simulated devices say nothing about this machine.
 void GraphCallable::record(Compiled& c, const placement::Report& report) {
   if (c.parts) return;  // its time is that of others, too
-  for (const placement::DeviceRow& d : report.devices) {
-    const DeviceName name = DeviceName::parse(d.device);
-    if (DeviceManager::get().lookup(name).simulated()) return;
-  }
+  if (runs_on_virtual_clock(report)) return;
   std::lock_guard lock(c.mutex);
   if (report.measured_step_us <= 0 || report.estimated_step_us <= 0 ||
       report.measured_step_us == c.recorded_us) {
@@ -186,9 +191,10 @@ placement::Report GraphCallable::report(Compiled& c) const {
   record(c, report);
   if (!c.certificate.empty()) {
     report.plan = c.certificate;
-    if (const double e = CostStore::get().error(); e >= 0) {
-      report.plan += fmt::format(
-          "; on its last runs the cost model was off by {:.2g} %", 100 * e);
+    const double e = CostStore::get().error();
+    if (e >= 0 && !runs_on_virtual_clock(report)) {
+      report.plan +=
+          "; on its last runs the cost model was off by " + percent_text(e);
     }
   }
   return report;
@@ -246,7 +252,11 @@ placement::Explanation GraphCallable::explain(const std::string& op) {
   };
   placement::Explanation e =
       explain_placement(graph, found.in->placement, options, found.node, price);
-  e.estimate_error = costs.error;
+  const auto& all = options.devices;
+  const bool simulates = std::any_of(
+      all.begin(), all.end(),
+      [](const PlaceDevice& d) { return on_virtual_clock(d.name.text()); });
+  if (!simulates) e.estimate_error = costs.error;
   return e;
 }
 

@@ -295,6 +295,47 @@ TEST(PlacementReport, MarksTimesOfAVirtualClock) {
   r.devices.push_back({.device = kGpu0, .ops = 1});
   EXPECT_NE(r.brief().find(" us a step, simulated"), std::string::npos)
       << r.brief();
+  EXPECT_NE(r.brief().find("GPU:0 (simulated)"), std::string::npos);
+  EXPECT_EQ(r.brief().find("CPU:0 (simulated)"), std::string::npos);
+  // Shares are of one clock: the host's 100 us are no part of the GPU's 4.
+  r.ops = {{.op = "a", .type = "Mul", .device = kCpu, .runs_per_step = 1},
+           {.op = "b", .type = "Mul", .device = kGpu0, .runs_per_step = 1},
+           {.op = "c", .type = "Mul", .device = kGpu0, .runs_per_step = 1}};
+  r.ops[0].measured_us = 100;
+  r.ops[1].measured_us = 3;
+  r.ops[2].measured_us = 1;
+  const std::string s = r.str();
+  for (const char* part :
+       {"of 3, which took 100 us a step and 4.0 us a step, simulated\n",
+        "100 100.0 %", "3.0 75.0 %", "1.0 25.0 %"}) {
+    EXPECT_NE(s.find(part), std::string::npos) << part << "\n" << s;
+  }
+}
+
+// The host works for long; the step takes what the simulated GPU says.
+TEST(PlacementReport, AStepOnAVirtualClockHasNoneOfTheHostsTime) {
+  auto f = function([](const Tensor& x, const Tensor& y) {
+    Tensor z;
+    {
+      const auto on = device("/CPU:0");
+      z = matmul(x, x);
+    }
+    const auto on = device("/GPU:0");
+    return Tensors{math::reduce_sum(math::square(y)), z};
+  });
+  const Tensor x = on_device("/CPU:0", {700, 700});
+  const Tensor y = on_device("/GPU:0", {8});
+  for (int i = 0; i < 4; ++i) f(x, y);
+  const Report r = f.placement();
+  ASSERT_GT(r.measured_step_us, 0);
+  const DeviceRow& gpu = row(r, kGpu0);
+  ASSERT_GT(gpu.measured_busy_us, 0);
+  // 686 million products cannot take the host less than the GPU's two ops of
+  // 8 numbers, and no waits are between these.
+  EXPECT_NEAR(r.measured_step_us, gpu.measured_busy_us,
+              0.5 * gpu.measured_busy_us);
+  // Errors of the cost model are those of wall time.
+  EXPECT_EQ(f.explain("Square").estimate_error, -1);
 }
 
 }  // namespace

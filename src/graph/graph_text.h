@@ -22,7 +22,9 @@ namespace berth {
 // A kernel that exists for the planner alone.
 struct KernelDecl {
   std::string op;
-  std::vector<std::string> device_types;  // "CPU", "GPU", as written
+  // "CPU", "GPU", or devices of some tasks,
+  // "/job:worker/task:1/device:GPU"; as written.
+  std::vector<std::string> device_types;
   int32_t priority = 0;
   DTypeSet dtypes = kAnyType;
   // Inputs and outputs, by name, that this kernel has on the host.
@@ -44,6 +46,7 @@ struct DeviceDecl {
   // What copies keep busy: "overlap", "receiving", "both", "free"; "":
   // unsaid.
   std::string copies = {};
+  std::vector<std::string> parts = {};  // of a composite device: names above
 };
 
 // How fast bytes go from one device to another. Links of one `shared` group
@@ -64,7 +67,9 @@ struct NodeCost {
 };
 
 struct GraphText {
-  Graph graph;  // ops declared in the text are graph.declared_ops
+  Graph graph;             // ops declared in the text are graph.declared_ops
+  std::string local_task;  // "/job:worker/task:1"; "": /job:localhost/task:0
+  std::vector<std::string> type_order;  // of devices, the preferred one first
   std::vector<KernelDecl> kernels;
   std::vector<ClassDecl> classes;
   std::vector<DeviceDecl> devices;

@@ -96,12 +96,19 @@ class Parser {
       declare_link(line);
     } else if (word == "function") {
       declare_function(line);
+    } else if (word == "local") {
+      if (!text_.local_task.empty()) line.fail("'local' again, expected one");
+      text_.local_task = parse_local(line);
+    } else if (word == "order") {
+      if (!text_.type_order.empty()) line.fail("'order' again, expected one");
+      text_.type_order = parse_order(line);
     } else if (word == "graph") {
       text_.graph.name = line.name("the name of the graph");
     } else {
       line.fail(
           fmt::format("'{}' begins no statement, expected graph, op, kernel, "
-                      "class, device, link, function, node or return",
+                      "class, device, link, local, order, function, node or "
+                      "return",
                       word));
     }
   }
@@ -131,6 +138,12 @@ class Parser {
     const int64_t column = line.column();
     declare(line, text_.devices, parse_device, seen_devices_);
     const DeviceDecl& device = text_.devices.back();
+    for (const std::string& part : device.parts) {
+      if (seen_devices_.contains(part) && part != device.name) continue;
+      line.fail_at(column, fmt::format("device '{}' is not declared, expected "
+                                       "one as a line above writes it",
+                                       part));
+    }
     const auto of = class_types_.find(device.device_class);
     if (of == class_types_.end() || is_of_type(device.name, of->second)) return;
     line.fail_at(column, fmt::format("'{}' is no {}, expected one for class "

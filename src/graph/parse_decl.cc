@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "berth/errors.h"
+#include "device/composite.h"
 #include "device/device_name.h"
 #include "graph/text_value.h"
 
@@ -234,17 +235,50 @@ std::vector<std::string> parse_operands(TextLine& line, const OpDef& op) {
   return names;
 }
 
-std::string device_name(TextLine& line) {
-  std::string name = line.name("the name of a device");
+DeviceName parsed_name(TextLine& line, const std::string& name) {
   try {
-    if (DeviceName::parse(name).type) return name;
+    return DeviceName::parse(name);
   } catch (const errors::InvalidArgument& e) {
     line.fail(e.what());
   }
+}
+
+void check_device_name(TextLine& line, const std::string& name) {
+  if (parsed_name(line, name).type) return;
   line.fail(
       fmt::format("device '{}' has no type, expected for example "
                   "\"/job:worker/replica:0/task:0/device:GPU:0\"",
                   name));
+}
+
+std::string device_name(TextLine& line) {
+  std::string name = line.name("the name of a device");
+  check_device_name(line, name);
+  return name;
+}
+
+// Reads the devices that a composite one stands for.
+std::vector<std::string> parse_parts(TextLine& line, const std::string& name) {
+  const bool composite = DeviceName::parse(name).type == kCompositeType;
+  std::vector<std::string> parts;
+  if (line.take_word("of")) {
+    if (!composite) {
+      line.fail(fmt::format("device '{}' of others, expected type {}", name,
+                            kCompositeType));
+    }
+    do {
+      parts.push_back(device_name(line));
+      const auto before = parts.end() - 1;
+      if (std::find(parts.begin(), before, parts.back()) != before) {
+        line.fail(fmt::format("device '{}' twice in '{}', expected each once",
+                              parts.back(), name));
+      }
+    } while (line.take(","));
+  }
+  if (composite && parts.empty()) {
+    line.fail_here("'of' and the devices that it stands for");
+  }
+  return parts;
 }
 
 }  // namespace
@@ -272,7 +306,9 @@ KernelDecl parse_kernel(TextLine& line, const TextNames& names) {
   const OpDef& op = names.op(line, kernel.op);
   if (!line.take_word("on")) line.fail_here("'on' and device types");
   do {
-    kernel.device_types.push_back(line.name("a device type"));
+    std::string on = line.name("a device type");
+    if (on.find('/') != on.npos) check_device_name(line, on);
+    kernel.device_types.push_back(std::move(on));
   } while (line.take(","));
   if (line.take_word("priority")) {
     kernel.priority =
@@ -309,6 +345,7 @@ ClassDecl parse_class(TextLine& line) {
 DeviceDecl parse_device(TextLine& line) {
   DeviceDecl device;
   device.name = device_name(line);
+  device.parts = parse_parts(line, device.name);
   if (line.take_word("memory")) device.memory_limit = parse_bytes(line);
   if (line.take_word("class")) {
     device.device_class = line.name("the name of a class of devices");
@@ -325,6 +362,31 @@ DeviceDecl parse_device(TextLine& line) {
     line.fail_here("memory, class, copies (in this order) or the end");
   }
   return device;
+}
+
+std::string parse_local(TextLine& line) {
+  std::string name = line.name("the name of a task");
+  const DeviceName task = parsed_name(line, name);
+  if (!task.job || !task.task || task.type || task.id) {
+    line.fail(
+        fmt::format("'{}' is no task, expected for example "
+                    "\"/job:worker/task:1\"",
+                    name));
+  }
+  return name;
+}
+
+std::vector<std::string> parse_order(TextLine& line) {
+  std::vector<std::string> types;
+  do {
+    types.push_back(line.name("a device type"));
+    const auto before = types.end() - 1;
+    if (std::find(types.begin(), before, types.back()) != before) {
+      line.fail(fmt::format("device type '{}' again, expected each once",
+                            types.back()));
+    }
+  } while (line.take(","));
+  return types;
 }
 
 bool is_of_type(const std::string& device, const std::string& type) {

@@ -52,6 +52,9 @@ std::shared_ptr<const OpDef> parse_op(TextLine& line);
 KernelDecl parse_kernel(TextLine& line, const TextNames& names);
 ClassDecl parse_class(TextLine& line);
 DeviceDecl parse_device(TextLine& line);
+// The rest of "local NAME" and of "order TYPE, ...".
+std::string parse_local(TextLine& line);
+std::vector<std::string> parse_order(TextLine& line);
 // True when the device named so, a name that parse_device() took, is of the
 // type; capitals and small letters are the same.
 bool is_of_type(const std::string& device, const std::string& type);

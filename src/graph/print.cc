@@ -104,6 +104,16 @@ class Printer {
   }
 
   void print_declarations(const GraphText& text) {
+    if (!text.local_task.empty()) {
+      out_ += "local ";
+      append_name(out_, text.local_task);
+      out_ += '\n';
+    }
+    if (!text.type_order.empty()) {
+      out_ += "order ";
+      print_names(text.type_order);
+      out_ += '\n';
+    }
     for (const KernelDecl& kernel : text.kernels) print_kernel(kernel);
     for (const ClassDecl& c : text.classes) print_class(c);
     for (const DeviceDecl& device : text.devices) print_device(device);
@@ -157,6 +167,10 @@ class Printer {
   void print_device(const DeviceDecl& device) {
     out_ += "device ";
     append_name(out_, device.name);
+    if (!device.parts.empty()) {
+      out_ += " of ";
+      print_names(device.parts);
+    }
     if (device.memory_limit) put(" memory {}", *device.memory_limit);
     if (!device.device_class.empty()) {
       out_ += " class ";

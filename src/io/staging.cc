@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/bytes_text.h"
 #include "berth/errors.h"
 #include "io/side_by_side.h"
 #include "tensor/tensor_impl.h"
@@ -34,10 +35,10 @@ void Staging::reserve(size_t bytes, const std::string& subject) {
   void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (fresh == MAP_FAILED) {
-    throw errors::ResourceExhausted(fmt::format(
-        "{}: there are no {} bytes of host memory for the copy that an "
-        "asynchronous save makes; save without enable_async",
-        subject, bytes));
+    throw errors::ResourceExhausted(
+        fmt::format("{}: there are no {} of host memory for the copy that an "
+                    "asynchronous save makes; save without enable_async",
+                    subject, bytes_text(static_cast<int64_t>(bytes))));
   }
   madvise(fresh, bytes, MADV_HUGEPAGE);
   memory_ = static_cast<std::byte*>(fresh);

@@ -51,7 +51,7 @@ TEST_F(LayerScope, ADifferingCallScopeIsALintWithItsBytes) {
   expect_has(lints_[0].text, "layer \"head\"");
   expect_has(lints_[0].text, "called in device(\"/device:CPU:7\")");
   // [2, 3] in, [2, 4] out, 4 bytes each.
-  expect_has(lints_[0].text, "each call moves 56 bytes");
+  expect_has(lints_[0].text, "each call moves 56 B");
   EXPECT_EQ(count(), 3);
 }
 
@@ -124,7 +124,7 @@ TEST_F(LayerScope, ATraceLintsOnceAndCountsWhatIsKnown) {
   f(constant(std::vector<float>(6, 1), {2, 3}));
   f(constant(std::vector<float>(9, 1), {3, 3}));
   ASSERT_EQ(lints_.size(), 1u);
-  expect_has(lints_[0].text, "each call moves at least 0 bytes");
+  expect_has(lints_[0].text, "each call moves at least 0 B");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/bytes_text.h"
 #include "base/diagnostics.h"
 #include "base/immortal.h"
 #include "base/where.h"
@@ -232,11 +233,12 @@ void LayerCall::report_scope(const Tensors& x, const Tensors& y) const {
           std::max<int64_t>(n, 0) * static_cast<int64_t>(size_of(t.dtype()));
     }
   }
-  report_once(state_.name + "\n" + clash_->name.str(),
-              {kId, debugging::Severity::kLint,
-               fmt::format("{}; each call moves {}{} bytes between them",
-                           describe_clash(), known ? "" : "at least ", bytes),
-               clash_->site});
+  report_once(
+      state_.name + "\n" + clash_->name.str(),
+      {kId, debugging::Severity::kLint,
+       fmt::format("{}; each call moves {}{} between them", describe_clash(),
+                   known ? "" : "at least ", bytes_text(bytes)),
+       clash_->site});
 }
 
 }  // namespace berth::keras

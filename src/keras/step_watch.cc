@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 
+#include "base/percent_text.h"
 #include "device/virtual_clock.h"
 
 namespace berth::keras {
@@ -21,10 +22,6 @@ double now_us() {
 std::string short_name(const std::string& device) {
   const size_t at = device.rfind("device:");
   return at == std::string::npos ? device : device.substr(at + 7);
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
 }
 
 }  // namespace
@@ -90,9 +87,11 @@ double MeasuredSplit::prediction_error() const {
 }
 
 std::string MeasuredSplit::str() const {
-  bool simulated = false;
+  bool simulated = false, real = false;
   for (const Replica& r : replicas) {
-    for (const std::string& d : r.devices) simulated |= on_virtual_clock(d);
+    for (const std::string& d : r.devices) {
+      (on_virtual_clock(d) ? simulated : real) = true;
+    }
   }
   std::string text = fmt::format(
       "measured after {} steps, per step{}:\n", steps,
@@ -108,11 +107,14 @@ std::string MeasuredSplit::str() const {
   text += fmt::format(
       "  all-reduce {:.0f} us, hand-over and waits {:.0f} us, input {:.0f} us, "
       "imbalance {}\n  step {:.0f} us",
-      all_reduce_us, other_us(), input_us, percent(imbalance()), step_us);
+      all_reduce_us, other_us(), input_us, percent_text(imbalance()), step_us);
   if (predicted_us >= 0) {
-    text += fmt::format(", predicted {:.0f} us ({}{})", predicted_us,
-                        prediction_error() > 0 ? "+" : "",
-                        percent(prediction_error()));
+    text += fmt::format(", predicted {:.0f} us", predicted_us);
+    // A step on both clocks has no time to compare with.
+    if (!simulated || !real) {
+      text += fmt::format(" ({}{})", prediction_error() > 0 ? "+" : "",
+                          percent_text(prediction_error()));
+    }
   }
   return text + "\n";
 }

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/bytes_text.h"
+#include "base/compared_bytes.h"
 #include "base/immortal.h"
 #include "base/where.h"
 #include "berth/errors.h"
@@ -168,11 +170,13 @@ void check_memory(const placement::ScopeState& s, const EagerCall& call) {
     for (const OutSpec& o : call.out) more += bytes_of(o.shape, o.dtype);
     const placement::MemoryLimit& limit = c.contract.peak_memory[i];
     if (held + more <= limit.bytes) continue;
+    const auto [most, is] = compared_bytes(limit.bytes, held + more);
     raise_broken(
         c.contract, s.site,
-        fmt::format("at most {} bytes on \"{}\"", limit.bytes, limit.device),
-        {call.line(fmt::format("needs {} bytes on {}, where {} are in use",
-                               more, call.memory.short_name(), held))});
+        fmt::format("at most {} on \"{}\", not {}", most, limit.device, is),
+        {call.line(fmt::format("needs {} on {}, where {} are in use",
+                               bytes_text(more), call.memory.short_name(),
+                               bytes_text(held)))});
   }
 }
 
@@ -202,9 +206,9 @@ void count_moves(placement::ScopeState& s, const EagerCall& call) {
     const int64_t bytes = bytes_of(i.shape, i.dtype);
     const DeviceName& from = i.block->device->name();
     all += bytes;
-    lines.push_back(call.line(fmt::format("brings {} bytes from {} to {}",
-                                          bytes, i.block->device->short_name(),
-                                          call.memory.short_name())));
+    lines.push_back(call.line(
+        fmt::format("brings {} from {} to {}", bytes_text(bytes),
+                    i.block->device->short_name(), call.memory.short_name())));
     for (size_t l = 0; l < more.size(); ++l) {
       const ParsedContract::Link& link = c.transfers[l];
       if (link.from.matches(from) && link.to.matches(call.memory.name())) {
@@ -215,11 +219,13 @@ void count_moves(placement::ScopeState& s, const EagerCall& call) {
   for (size_t l = 0; l < more.size(); ++l) {
     const placement::TransferLimit& limit = c.contract.transfers[l];
     if (more[l] == 0 || s.sent[l] + more[l] <= limit.bytes) continue;
+    const auto [most, is] = compared_bytes(limit.bytes, s.sent[l] + more[l]);
     raise_broken(
         c.contract, s.site,
-        fmt::format("at most {} bytes from {} to {} in this "
-                    "block; {} moved before this call",
-                    limit.bytes, named(limit.from), named(limit.to), s.sent[l]),
+        fmt::format("at most {} from {} to {} in this block, not {}; {} moved "
+                    "before this call",
+                    most, named(limit.from), named(limit.to), is,
+                    bytes_text(s.sent[l])),
         lines);
   }
   for (size_t l = 0; l < more.size(); ++l) s.sent[l] += more[l];

@@ -114,6 +114,12 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, Site site) {
 Tensor identity(const Tensor& x, Site site) {
   static const OpDef& op = op_named("Identity");
   set_site(site);
+  if (x.dtype() == resource) {
+    raise_with_place(
+        errors::InvalidArgument("Identity: its input is the handle of a "
+                                "variable; expected a value: read it first"),
+        t_state.layer, t_state.site);
+  }
   return call1(op, x);
 }
 Tensor stop_gradient(const Tensor& x, Site site) {
@@ -126,6 +132,15 @@ namespace {
 
 // One dimension may be kUnknownDim (-1): it takes what is left. Symbolic
 // dimensions (below -1) stay what they are.
+// A handle's variable stays the same.
+void infer_alias(InferContext& c) {
+  if (c.dtype(0) == resource) {
+    c.set_variable_output(0, c.variable_dtype(0), c.shape(0));
+  } else {
+    infer_same_as_0(c);
+  }
+}
+
 void infer_reshape(InferContext& c) {
   const Shape& in = c.shape(0);
   Shape out = c.attr<Shape>("shape");
@@ -226,12 +241,14 @@ void register_array_ops(OpRegistry& r) {
       });
   for (const char* name : {"Identity", "StopGradient"}) {
     OpBuilder op = r.op(name);
-    op.input("input", kEveryType | kStringType)
+    const bool identity = name[0] == 'I';
+    // Graphs pass handles of variables on.
+    op.input("input", kEveryType | kStringType | (identity ? kResourceType : 0))
         .output("output")
         .kind(OpKind::kAlias)
-        .infer(&infer_same_as_0)
+        .infer(&infer_alias)
         .split(&split_elementwise);
-    if (name[0] == 'I') {
+    if (identity) {
       op.gradient([](const GradCall& g) { return Tensors{g.dy()}; });
     } else {
       op.gradient([](const GradCall&) { return Tensors{{}}; });

@@ -7,6 +7,7 @@
 
 #include "base/where.h"
 #include "berth/errors.h"
+#include "device/composite.h"
 #include "device/memory_space.h"
 #include "tensor/variable_state.h"
 
@@ -226,7 +227,22 @@ void ConstraintSets::root_proofs_at(int32_t i) {
   }
 }
 
+// A handle on a composite device is a handle on each of its devices: who was
+// put on one device stays there.
+bool ConstraintSets::leaves_composite(int32_t from, int32_t to) {
+  const DeviceSet composites = devices_.composites();
+  if (composites == 0) return false;
+  const Set &a = set_of(from), &b = set_of(to);
+  if (a.pinned && b.pinned) {
+    return (a.allowed & ~composites) == 0 && (b.allowed & composites) == 0;
+  }
+  const auto &of = devices_.name(a.resource).type,
+             &on = devices_.name(b.resource).type;
+  return of == kCompositeType && on && on != kCompositeType;
+}
+
 void ConstraintSets::unite_edge(int32_t from, int32_t to, Kind kind) {
+  if (kind != Kind::kCall && leaves_composite(from, to)) return;
   if (unite(from, to, kind)) return;
   // The other edges are read too: they may make a shorter conflict.
   const int32_t a = find(from), b = find(to);

@@ -145,6 +145,7 @@ class ConstraintSets {
   void link(int32_t from, int32_t to, Kind kind, int32_t name);
   void root_proofs_at(int32_t i);
   void unite_edge(int32_t from, int32_t to, Kind kind);
+  bool leaves_composite(int32_t from, int32_t to);
   PlaceConstraint text_of(const Link& l) const;
 
   const Graph& graph_;

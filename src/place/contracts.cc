@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/bytes_text.h"
+#include "base/compared_bytes.h"
 #include "base/edit_distance.h"
 #include "base/where.h"
 #include "berth/errors.h"
@@ -72,8 +73,8 @@ class Check {
   }
   std::string line(size_t transfer) const {
     const TransferRow& t = report().transfers[transfer];
-    return fmt::format("\"{}\"{}: {} bytes {} -> {}, {}", t.value, at(t.site),
-                       bytes(transfer), short_device(t.from),
+    return fmt::format("\"{}\"{}: {} {} -> {}, {}", t.value, at(t.site),
+                       bytes_text(bytes(transfer)), short_device(t.from),
                        short_device(t.to), t.cause);
   }
 
@@ -156,8 +157,9 @@ class Check {
       return device.empty() ? std::string("any device")
                             : fmt::format("\"{}\"", device);
     };
-    broken(fmt::format("at most {} bytes per step from {} to {}, not {}",
-                       limit.bytes, end(limit.from), end(limit.to), sum),
+    const auto [most, is] = compared_bytes(limit.bytes, sum);
+    broken(fmt::format("at most {} per step from {} to {}, not {}", most,
+                       end(limit.from), end(limit.to), is),
            lines);
   }
 
@@ -172,11 +174,11 @@ class Check {
       for (const StepWork::Holder& h : w_.holders) {
         if (h.device != d.device) continue;
         lines.push_back(
-            fmt::format("{}: {} bytes{}", h.what, h.bytes, at(h.site)));
+            fmt::format("{}: {}{}", h.what, bytes_text(h.bytes), at(h.site)));
       }
-      broken(fmt::format("at most {} bytes at the peak on \"{}\", not {} on {}",
-                         limit.bytes, limit.device, d.peak_bytes,
-                         short_device(d.device)),
+      const auto [most, is] = compared_bytes(limit.bytes, d.peak_bytes);
+      broken(fmt::format("at most {} at the peak on \"{}\", not {} on {}", most,
+                         limit.device, is, short_device(d.device)),
              lines);
     }
   }

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "berth/errors.h"
+#include "device/composite.h"
 
 namespace berth {
 
@@ -32,9 +33,14 @@ DeviceName complete(const PlaceDevice& d) {
                   d.name.text()));
 }
 
-// TensorFlow's order of device types: GPU, CPU, all others alike.
-int type_rank(const std::string& type) {
-  return type == "GPU" ? 0 : type == "CPU" ? 1 : 2;
+// Who said nothing has TensorFlow's order: GPU, CPU, all others alike. Nothing
+// runs on a composite device by itself.
+size_t type_rank(const std::string& type,
+                 const std::vector<std::string>& order) {
+  if (type == kCompositeType) return order.size() + 3;
+  const auto at = std::find(order.begin(), order.end(), type);
+  if (at != order.end()) return static_cast<size_t>(at - order.begin());
+  return order.size() + (type == "GPU" ? 0 : type == "CPU" ? 1 : 2);
 }
 
 bool same_task(const DeviceName& a, const DeviceName& b) {
@@ -79,8 +85,12 @@ DeviceTable::DeviceTable(const PlaceOptions& options) {
     for (const Entry& e : devices_) {
       if (e.name.job == "localhost") local = {"localhost", 0, 0, {}, {}};
     }
+    if (!options.local.empty()) {
+      local = options.local.name().merged_over({{}, 0, 0, {}, {}});
+    }
     const auto before = [&](const Entry& a, const Entry& b) {
-      const int ra = type_rank(*a.name.type), rb = type_rank(*b.name.type);
+      const size_t ra = type_rank(*a.name.type, options.type_order);
+      const size_t rb = type_rank(*b.name.type, options.type_order);
       if (ra != rb) return ra < rb;
       const bool la = same_task(a.name, local), lb = same_task(b.name, local);
       return la != lb ? la : a.id.text() < b.id.text();
@@ -98,6 +108,7 @@ DeviceTable::DeviceTable(const PlaceOptions& options) {
     num_types_ = static_cast<int32_t>(types.size());
     all_ |= device_bit(d);
     if (e.name.type->starts_with("XLA_")) compilers_ |= device_bit(d);
+    if (*e.name.type == kCompositeType) composites_ |= device_bit(d);
     if (*e.name.type != "CPU") continue;
     if (hosts_ == 0) host_ = d;
     hosts_ |= device_bit(d);

@@ -43,8 +43,9 @@ class DeviceTable {
   int32_t num_types() const { return num_types_; }
   int32_t host() const { return host_; }  // first CPU, else device 0
   DeviceSet compilers() const { return compilers_; }  // types "XLA_..."
-  DeviceSet hosts() const { return hosts_; }          // all CPUs
-  int32_t find(DeviceId full) const;                  // -1: none
+  DeviceSet composites() const { return composites_; }
+  DeviceSet hosts() const { return hosts_; }  // all CPUs
+  int32_t find(DeviceId full) const;          // -1: none
   int32_t find_given(const PlaceDevice* given) const;
   std::string list() const;                     // full names
   std::string list(DeviceSet devices) const;    // short names
@@ -74,7 +75,7 @@ class DeviceTable {
 
   std::vector<Entry> devices_;
   std::unordered_map<DeviceId, int32_t> by_name_;
-  DeviceSet all_ = 0, hosts_ = 0, compilers_ = 0;
+  DeviceSet all_ = 0, hosts_ = 0, compilers_ = 0, composites_ = 0;
   int32_t host_ = 0, num_types_ = 0;
   std::vector<DeviceName> names_;
   std::vector<DeviceSet> masks_;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes_text.h"
+#include "base/percent_text.h"
 #include "base/where.h"
 #include "berth/placement.h"
 #include "place/device_table.h"
@@ -96,9 +97,8 @@ std::string Explanation::str() const {
   }
   if (estimate_error >= 0) {
     s += fmt::format(
-        "steps are estimated; such estimates were off by {:.0f} % when "
-        "measured\n",
-        estimate_error * 100);
+        "steps are estimated; such estimates were off by {} when measured\n",
+        percent_text(estimate_error));
   }
   return s;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "device/request_text.h"
 #include "op/kernel.h"
 
 namespace berth {
@@ -87,10 +88,10 @@ class Failure {
     }
     return fmt::format(
         "{}: no kernel for {} on {} ({}); these devices have one: {}; ask for "
-        "\"/{}\"{}",
+        "\"{}\"{}",
         describe(s_.graph(), node_), name_of(node_dtype(s_.graph(), n)), on,
-        why, s_.devices().list(can), s_.devices().list(device_bit(can.first())),
-        or_soft());
+        why, s_.devices().list(can),
+        request_text(s_.devices()[can.first()].name), or_soft());
   }
 
   std::string contradiction() const {

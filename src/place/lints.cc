@@ -10,6 +10,7 @@
 
 #include "base/bytes_text.h"
 #include "base/where.h"
+#include "device/request_text.h"
 #include "place/placer.h"
 #include "place/traffic.h"
 
@@ -179,14 +180,15 @@ class Linter {
                                  ? ""
                                  : fmt::format(" (with {} more op{})", others,
                                                others == 1 ? "" : "s");
-    const std::string there = short_device(t_.name(best));
+    const DeviceId there = t_.name(best);
     lints_.push_back(
         {id, node, t_.name(best), now, then,
          fmt::format("{}{} was asked for on {}, which sends {} between devices "
-                     "per call; on {} it would send {}: ask for \"/{}\" there, "
+                     "per call; on {} it would send {}: ask for \"{}\" there, "
                      "or leave the scope out",
                      describe(node), more, device_text(node), bytes_text(now),
-                     there, bytes_text(then), there)});
+                     short_device(there), bytes_text(then),
+                     request_text(there.name()))});
   }
 
   // The members to name: those with the most bytes across the border.
@@ -227,13 +229,14 @@ class Linter {
     const int64_t bytes = t_.bytes_of({i, 0});
     if (!somebody_asked || bytes < kLintBytes || t_.is_result({i, 0})) return;
     const Node& handle = graph_[n.inputs[0].node];
-    const std::string d = short_device(t_.name(there));
+    const DeviceId d = t_.name(there);
     lints_.push_back(
         {"variable-elsewhere", i, t_.name(there), bytes, 0,
          fmt::format("variable \"{}\"{} lives on {} but only {} reads it, {} "
-                     "per call; create it in a scope of device \"/{}\"",
-                     variable_name(handle), place_of(handle), device_text(i), d,
-                     bytes_text(bytes), d)});
+                     "per call; create it in a scope of device \"{}\"",
+                     variable_name(handle), place_of(handle), device_text(i),
+                     short_device(d), bytes_text(bytes),
+                     request_text(d.name()))});
   }
 
   // Gradients that a scope or an option keeps from their forward ops.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "berth/errors.h"
+#include "device/request_text.h"
 #include "op/kernel.h"
 #include "place/explain.h"
 #include "place/placer.h"
@@ -59,8 +60,8 @@ std::string request_for(const DeviceTable& devices, int32_t device) {
   for (int32_t d = 0; d < devices.size(); ++d) {
     alike += devices[d].name.type == name.type && devices[d].name.id == name.id;
   }
-  return alike == 1 ? fmt::format("/{}:{}", *name.type, *name.id)
-                    : devices[device].id.text();
+  if (alike > 1) return devices[device].id.text();
+  return request_text({.type = name.type, .id = name.id});
 }
 
 // The fields of nodes that changes write.

@@ -38,6 +38,7 @@ NodeKernels::Class NodeKernels::make(const OpDef& op, DType dtype) {
   DeviceSet typed = 0;
   for (int32_t d = 0; d < devices_.size(); ++d) {
     const PlaceDevice& p = *devices_[d].given;
+    if (devices_.composites().has(d)) continue;
     const bool computes =
         op.kind() == OpKind::kCompute || (p.declares && p.declares(op));
     const bool runs = p.runs ? !computes || p.runs(op, dtype)
@@ -50,6 +51,8 @@ NodeKernels::Class NodeKernels::make(const OpDef& op, DType dtype) {
     }
     typed |= device_bit(t);
   }
+  // What has a kernel anywhere may have its value on a composite device.
+  if (c.devices) c.devices |= devices_.composites();
   c.priorities = number(std::move(priorities));
   return c;
 }
@@ -91,12 +94,14 @@ std::vector<int32_t> NodeKernels::order(DeviceSet devices,
 }
 
 int32_t NodeKernels::merge(int32_t a, int32_t b, DeviceSet devices) {
+  devices &= ~devices_.composites();
   const bool pa = prioritised(devices, a), pb = prioritised(devices, b);
   if (!pa || !pb) return pa ? a : pb ? b : 0;
   return a == b || order(devices, a) == order(devices, b) ? a : 0;
 }
 
 int32_t NodeKernels::first(DeviceSet devices, int32_t priorities) const {
+  if (const DeviceSet real = devices & ~devices_.composites()) devices = real;
   int32_t best = devices.first();
   if (priorities == 0) return best;
   const std::vector<int>& p = priorities_[priorities];

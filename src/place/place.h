@@ -47,6 +47,11 @@ struct PlaceOptions {
   std::vector<PlaceDevice> devices;
   config::SoftPlacement soft = config::SoftPlacement::kWarn;
   PlacePolicy policy = PlacePolicy::kBerth;
+  // For kTensorFlow: the task whose devices come before others of their type
+  // (empty: /job:localhost, else that of the first device), and types of
+  // devices that come before all others.
+  DeviceId local;
+  std::vector<std::string> type_order;
   // Nodes with an `assigned` device stay there; else these are forgotten.
   bool keep_assigned = true;
 };
@@ -120,9 +125,9 @@ Placement place(Graph& graph, const PlaceOptions& options);
 std::string explain(const Graph& graph, const Placement& placement,
                     int32_t node);
 
-// Bytes of the inputs and outputs of each of the nodes, all of them different,
-// that cross devices, each value once per destination; values of unknown shape
-// count as nothing. Walks the graph once.
+// Bytes that partition() sends from and to each of the nodes of a placed graph,
+// each value once per destination; values of unknown shape count as nothing.
+// Cuts a copy of the graph.
 std::vector<int64_t> crossing_bytes(const Graph& graph,
                                     const std::vector<int32_t>& nodes);
 // Those of the nodes of all fallbacks.

@@ -8,6 +8,7 @@
 
 #include "base/immortal.h"
 #include "berth/errors.h"
+#include "device/composite.h"
 #include "device/device_name.h"
 #include "device/runtime_config.h"
 #include "op/kernel.h"
@@ -16,34 +17,67 @@ namespace berth {
 
 namespace {
 
-const DeviceName& here() {
+std::string upper(std::string s) {
+  for (char& c : s) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return s;
+}
+
+const DeviceName& this_process() {
   static const auto& name =
       immortal<DeviceName>(DeviceName{"localhost", 0, 0, {}, {}});
   return name;
 }
 
-DeviceName full_name(const std::string& name) {
-  DeviceName d = DeviceName::parse(name).merged_over(here());
+// The task that the text calls local, whatever process reads it.
+DeviceName local_task(const GraphText& text) {
+  if (text.local_task.empty()) return this_process();
+  return DeviceName::parse(text.local_task).merged_over(this_process());
+}
+
+std::vector<std::string> type_order(const GraphText& text) {
+  std::vector<std::string> order;
+  for (const std::string& type : text.type_order) order.push_back(upper(type));
+  return order;
+}
+
+DeviceName full_name(const std::string& name, const DeviceName& here) {
+  DeviceName d = DeviceName::parse(name).merged_over(here);
   if (!d.id) d.id = 0;
   return d;
 }
 
-auto preference(const DeviceName& d) {
-  const int type = *d.type == "GPU" ? 0 : *d.type == "CPU" ? 1 : 2;
-  const bool elsewhere = !here().matches(d);
-  return std::make_tuple(type, type == 2 ? *d.type : "", elsewhere, *d.job,
-                         *d.replica, *d.task, *d.id);
-}
+struct Preference {
+  DeviceName here;
+  std::vector<std::string> order;
 
-std::vector<std::string> in_order(std::vector<DeviceName> devices) {
+  auto of(const DeviceName& d) const {
+    const auto at = static_cast<size_t>(
+        std::find(order.begin(), order.end(), *d.type) - order.begin());
+    const bool said = at < order.size();
+    const int type = said                        ? 0
+                     : *d.type == "GPU"          ? 1
+                     : *d.type == "CPU"          ? 2
+                     : *d.type == kCompositeType ? 4
+                                                 : 3;
+    const bool elsewhere = !here.matches(d);
+    return std::make_tuple(said ? at : order.size(), type,
+                           type == 3 ? *d.type : "", elsewhere, *d.job,
+                           *d.replica, *d.task, *d.id);
+  }
+};
+
+std::vector<std::string> in_order(std::vector<DeviceName> devices,
+                                  const Preference& preference) {
   if (devices.size() > kMaxPlaceDevices) {
     throw errors::InvalidArgument(
         fmt::format("{} devices to place on; expected at most {}",
                     devices.size(), kMaxPlaceDevices));
   }
   std::stable_sort(devices.begin(), devices.end(),
-                   [](const DeviceName& a, const DeviceName& b) {
-                     return preference(a) < preference(b);
+                   [&](const DeviceName& a, const DeviceName& b) {
+                     return preference.of(a) < preference.of(b);
                    });
   std::vector<std::string> names;
   for (const DeviceName& d : devices) {
@@ -57,17 +91,14 @@ std::vector<std::string> in_order(std::vector<DeviceName> devices) {
   return names;
 }
 
-std::string upper(std::string s) {
-  for (char& c : s) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return s;
+bool names_devices(const std::string& kernel_on) {
+  return kernel_on.find('/') != std::string::npos;
 }
 
-// The kernel lines for one device type.
+// The kernel lines for one device, or for all of a type that no line names.
 class DeclaredKernels {
  public:
-  DeclaredKernels(const GraphText& text, const std::string& type) {
+  DeclaredKernels(const GraphText& text, const DeviceName& device) {
     std::unordered_map<std::string_view, const OpDef*> ops;
     for (const auto& op : text.graph.declared_ops) {
       ops.emplace(op->name(), op.get());
@@ -79,7 +110,10 @@ class DeclaredKernels {
       // An op with a kernel elsewhere has none here.
       std::vector<Kernel>& list = kernels_[op];
       for (const std::string& t : kernel.device_types) {
-        if (upper(t) != type) continue;
+        if (names_devices(t) ? !DeviceName::parse(t).matches(device)
+                             : upper(t) != *device.type) {
+          continue;
+        }
         list.push_back({kernel.dtypes, kernel.priority});
       }
     }
@@ -120,12 +154,13 @@ class DeclaredKernels {
 
 }  // namespace
 
-std::vector<std::string> devices_of_list(std::string_view list) {
+std::vector<std::string> devices_of_list(std::string_view list,
+                                         const GraphText* text) {
   std::vector<DeviceName> devices;
   std::unordered_map<std::string, int> next;
   for (const DeviceListEntry& e : parse_device_list(list, kMaxPlaceDevices)) {
     for (int i = 0; i < e.count; ++i) {
-      DeviceName d = here();
+      DeviceName d = this_process();
       d.type = e.type;
       d.id = next[e.type]++;
       devices.push_back(std::move(d));
@@ -137,27 +172,38 @@ std::vector<std::string> devices_of_list(std::string_view list) {
         "device list '{}' has no device; expected for example 'CPUx1,GPUx2'",
         list));
   }
-  return in_order(std::move(devices));
+  Preference preference{this_process(), {}};
+  if (text) preference = {local_task(*text), type_order(*text)};
+  return in_order(std::move(devices), preference);
 }
 
 std::vector<std::string> devices_of_text(const GraphText& text) {
   std::vector<DeviceName> devices;
+  const DeviceName here = local_task(text);
   for (const DeviceDecl& decl : text.devices) {
-    devices.push_back(full_name(decl.name));
+    devices.push_back(full_name(decl.name, here));
   }
-  return in_order(std::move(devices));
+  return in_order(std::move(devices), {here, type_order(text)});
 }
 
 PlaceOptions place_options(const GraphText& text,
                            const std::vector<std::string>& devices,
                            const KernelsOfType& kernels) {
   PlaceOptions options;
-  std::unordered_map<std::string, std::shared_ptr<const DeclaredKernels>> types;
+  if (!text.local_task.empty()) options.local = local_task(text).str();
+  options.type_order = type_order(text);
+  bool by_task = false;
+  for (const KernelDecl& k : text.kernels) {
+    by_task |= std::any_of(k.device_types.begin(), k.device_types.end(),
+                           names_devices);
+  }
+  std::unordered_map<std::string, std::shared_ptr<const DeclaredKernels>> known;
   for (const std::string& name : devices) {
-    const std::string type = *DeviceName::parse(name).type;
-    auto& declared = types[type];
+    const DeviceName full = full_name(name, local_task(text));
+    const std::string& type = *full.type;
+    auto& declared = known[by_task ? full.str() : type];
     if (!declared) {
-      declared = std::make_shared<const DeclaredKernels>(text, type);
+      declared = std::make_shared<const DeclaredKernels>(text, full);
     }
     const KernelTable* table = kernels ? kernels(type) : nullptr;
     const bool all = !kernels && (type == "CPU" || type == "GPU");
@@ -183,7 +229,9 @@ namespace {
 class MachineReader {
  public:
   MachineReader(const GraphText& text, const std::vector<std::string>& devices)
-      : text_(text), machine_(assumed_machine(devices)) {
+      : text_(text),
+        here_(local_task(text)),
+        machine_(assumed_machine(devices)) {
     for (DeviceClass& c : machine_.classes) {
       const ClassDecl* decl = find_class(c.type);
       if (decl && upper(decl->type) == c.type) apply(*decl, &c);
@@ -213,7 +261,7 @@ class MachineReader {
   }
 
   void read_device(const DeviceDecl& decl) {
-    const int32_t d = machine_.find(full_name(decl.name).str());
+    const int32_t d = machine_.find(full_name(decl.name, here_).str());
     if (d < 0) return;  // another list of devices is in use
     DeviceCost& device = machine_.devices[static_cast<size_t>(d)];
     device.memory_limit = decl.memory_limit.value_or(0);
@@ -237,14 +285,15 @@ class MachineReader {
   }
 
   void read_link(const LinkDecl& decl) {
-    const int32_t from = machine_.find(full_name(decl.from).str());
-    const int32_t to = machine_.find(full_name(decl.to).str());
+    const int32_t from = machine_.find(full_name(decl.from, here_).str());
+    const int32_t to = machine_.find(full_name(decl.to, here_).str());
     if (from < 0 || to < 0) return;
     machine_.link_of(from, to) = {decl.latency_us, decl.bytes_per_us,
                                   decl.shared, CostOrigin::kDeclared};
   }
 
   const GraphText& text_;
+  const DeviceName here_;
   Machine machine_;
 };
 

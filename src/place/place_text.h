@@ -22,10 +22,12 @@ namespace berth {
 // (/job:localhost/replica:0/task:0), then by job, replica, task and number.
 // Throws errors::InvalidArgument: the list is malformed, empty or longer than
 // kMaxPlaceDevices.
-std::vector<std::string> devices_of_list(std::string_view list);
+// With `text`, in the order that it asks for.
+std::vector<std::string> devices_of_list(std::string_view list,
+                                         const GraphText* text = nullptr);
 
 // Returns the same of the text's device lines; parts that a name leaves open
-// are those of this process and number 0. Throws errors::InvalidArgument also
+// are those of its local task and number 0. Throws errors::InvalidArgument also
 // when two lines name one device.
 std::vector<std::string> devices_of_text(const GraphText& text);
 

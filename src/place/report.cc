@@ -12,6 +12,7 @@
 #include "device/device_manager.h"
 #include "place/constraint_sets.h"
 #include "place/device_table.h"
+#include "place/schedule.h"
 
 namespace berth {
 
@@ -27,26 +28,47 @@ int64_t bytes_of(const OutSpec& s) {
   return counts ? n * static_cast<int64_t>(size_of(s.dtype)) : 0;
 }
 
+// The nodes that a value of `node` goes to: through aliases, which share it.
+void add_readers(const Graph& graph,
+                 const std::vector<std::vector<int32_t>>& users, int32_t node,
+                 std::set<int32_t>* readers) {
+  for (const int32_t u : users[node]) {
+    if (!readers->insert(u).second) continue;
+    if (graph[u].op->kind() == OpKind::kAlias) {
+      add_readers(graph, users, u, readers);
+    }
+  }
+}
+
 }  // namespace
 
+// The same nodes that partition() makes, so that nobody counts otherwise than
+// what runs.
 std::vector<int64_t> crossing_bytes(const Graph& graph,
                                     const std::vector<int32_t>& nodes) {
-  std::vector<int32_t> place(graph.nodes.size(), -1);
   std::vector<int64_t> bytes(nodes.size(), 0);
-  std::vector<std::set<std::pair<ValueRef, DeviceId>>> sent(nodes.size());
+  Graph cut = graph;
+  partition(cut);
+  std::map<std::string, std::vector<size_t>> asked;
   for (size_t k = 0; k < nodes.size(); ++k) {
-    place[nodes[k]] = static_cast<int32_t>(k);
+    asked[graph[nodes[k]].name].push_back(k);
   }
-  const auto count = [&](int32_t k, ValueRef v, DeviceId to) {
-    if (k >= 0 && sent[k].emplace(v, to).second) {
-      bytes[k] += bytes_of(graph.spec(v));
+  const std::vector<std::vector<int32_t>> users = cut.users();
+  const OpDef& transfer = op_named("_Transfer");
+  for (int32_t i = 0; i < cut.size(); ++i) {
+    if (cut[i].op != &transfer) continue;
+    std::set<int32_t> ends;
+    add_readers(cut, users, i, &ends);
+    int32_t from = cut[i].inputs[0].node;
+    ends.insert(from);
+    while (cut[from].op->kind() == OpKind::kAlias) {
+      from = cut[from].inputs[0].node;
+      ends.insert(from);
     }
-  };
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    for (const ValueRef& v : graph[i].inputs) {
-      if (graph[v.node].assigned == graph[i].assigned) continue;
-      count(place[i], v, graph[i].assigned);
-      if (v.node != i) count(place[v.node], v, graph[i].assigned);
+    for (const int32_t end : ends) {
+      const auto it = asked.find(cut[end].name);
+      if (it == asked.end()) continue;
+      for (const size_t k : it->second) bytes[k] += bytes_of(cut[i].outputs[0]);
     }
   }
   return bytes;

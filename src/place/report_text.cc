@@ -22,6 +22,11 @@ std::string shown(const std::string& device) {
   return device.empty() ? "?" : short_device(device);
 }
 
+// Rows of times say by which clock they are.
+std::string timed_on(const std::string& device) {
+  return shown(device) + (on_virtual_clock(device) ? " (simulated)" : "");
+}
+
 std::string in_us(double us) {
   return us < 0     ? "-"
          : us < 100 ? fmt::format("{:.1f}", us)
@@ -186,15 +191,12 @@ std::string head(const Report& r) {
          listed(Table({"device", "ops", "busy us", "estimated us", "peak",
                        "arena", "results", "variables", "arguments"}),
                 r.devices, 1, [](const DeviceRow& d) {
-                  return std::vector<std::string>{shown(d.device),
-                                                  std::to_string(d.ops),
-                                                  in_us(d.measured_busy_us),
-                                                  in_us(d.estimated_busy_us),
-                                                  bytes_text(d.peak_bytes),
-                                                  bytes_text(d.arena_bytes),
-                                                  bytes_text(d.output_bytes),
-                                                  bytes_text(d.variable_bytes),
-                                                  bytes_text(d.other_bytes)};
+                  return std::vector<std::string>{
+                      timed_on(d.device),         std::to_string(d.ops),
+                      in_us(d.measured_busy_us),  in_us(d.estimated_busy_us),
+                      bytes_text(d.peak_bytes),   bytes_text(d.arena_bytes),
+                      bytes_text(d.output_bytes), bytes_text(d.variable_bytes),
+                      bytes_text(d.other_bytes)};
                 });
 }
 
@@ -210,12 +212,17 @@ std::string expensive_ops(const Report& r) {
     return o.measured_us < 0 ? 0 : o.measured_us * o.runs_per_step;
   };
   std::vector<const OpRow*> ops;
-  double all = 0;
+  double all[2] = {0, 0};  // by the wall's clock, by a virtual one
   for (const OpRow& o : r.ops) {
-    all += us_of(o);
+    all[on_virtual_clock(o.device)] += us_of(o);
     if (us_of(o) > 0) ops.push_back(&o);
   }
   if (ops.empty()) return "";
+  std::string took = all[0] > 0 ? in_us(all[0]) + " us a step" : "";
+  if (all[1] > 0) {
+    took += fmt::format("{}{} us a step, simulated",
+                        took.empty() ? "" : " and ", in_us(all[1]));
+  }
   std::stable_sort(ops.begin(), ops.end(), [&](const auto* a, const auto* b) {
     return us_of(*a) > us_of(*b);
   });
@@ -223,13 +230,13 @@ std::string expensive_ops(const Report& r) {
   Table table({"op", "type", "device", "us a step", "share"});
   for (size_t i = 0; i < n; ++i) {
     const OpRow& o = *ops[i];
-    table.add({o.op, o.type, shown(o.device), in_us(us_of(o)),
-               fmt::format("{:4.1f} %", 100 * us_of(o) / all)});
+    const double share = us_of(o) / all[on_virtual_clock(o.device)];
+    table.add({o.op, o.type, timed_on(o.device), in_us(us_of(o)),
+               fmt::format("{:4.1f} %", 100 * share)});
   }
   return (n == 1 ? std::string("most expensive op, of ")
                  : fmt::format("{} most expensive ops, of ", n)) +
-         fmt::format("{}, which took {} us a step\n", ops.size(), in_us(all)) +
-         table.str(3);
+         fmt::format("{}, which took {}\n", ops.size(), took) + table.str(3);
 }
 
 }  // namespace

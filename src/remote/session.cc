@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bytes_text.h"
 #include "base/thread_pool.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -242,7 +243,8 @@ void Session::map(Reader& r) {
   const auto bytes = static_cast<size_t>(r.number());
   if (bytes > kMostSegmentBytes) {
     throw errors::ResourceExhausted(
-        fmt::format("{} bytes of {} asked for at once", bytes, device.str()));
+        fmt::format("{} of {} asked for at once",
+                    bytes_text(static_cast<int64_t>(bytes)), device.str()));
   }
   auto& segment = segments_[address];
   segment.block = BlockRef::adopt(device.allocator().allocate(bytes));

@@ -71,9 +71,10 @@ std::vector<std::unique_ptr<Device>> make_devices(
     Card& card = *cards.at(i);
     if (wanted[p.physical] > card.features().memory_bytes) {
       throw errors::InvalidArgument(fmt::format(
-          "the logical devices of GPU {} want {} bytes together; it has {}: "
+          "the logical devices of GPU {} want {} together; it has {}: "
           "lower their memory limits",
-          p.physical, wanted[p.physical], card.features().memory_bytes));
+          p.physical, bytes_text(static_cast<int64_t>(wanted[p.physical])),
+          bytes_text(static_cast<int64_t>(card.features().memory_bytes))));
     }
     std::string what =
         fmt::format("{}, {}, {}", card.features().name, runtime,

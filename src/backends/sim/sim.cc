@@ -10,6 +10,7 @@
 #include "backends/sim/faults.h"
 #include "backends/sim/sim_device.h"
 #include "backends/sim/translate.h"
+#include "base/bytes_text.h"
 #include "berth/errors.h"
 #include "device/backend_registry.h"
 #include "device/sim_speeds.h"
@@ -75,9 +76,10 @@ void check_limits(const RuntimeConfig& config,
   for (const auto& [physical, sum] : sums) {
     if (sum <= config.sim_memory_bytes) continue;
     throw errors::InvalidArgument(fmt::format(
-        "the logical devices of simulated GPU {} want {} bytes together; it "
+        "the logical devices of simulated GPU {} want {} together; it "
         "has {}: lower their memory limits",
-        physical, sum, config.sim_memory_bytes));
+        physical, bytes_text(static_cast<int64_t>(sum)),
+        bytes_text(static_cast<int64_t>(config.sim_memory_bytes))));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/bytes_text.h"
 #include "berth/errors.h"
 
 namespace berth::sim {
@@ -24,6 +25,10 @@ std::byte* map_view(int file, size_t bytes, int protection) {
   void* p =
       mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
   return p == MAP_FAILED ? nullptr : static_cast<std::byte*>(p);
+}
+
+std::string size_text(size_t bytes) {
+  return bytes_text(static_cast<int64_t>(bytes));
 }
 
 class Source final : public MemorySource {
@@ -49,9 +54,10 @@ SimMemory::SimMemory(int devices, size_t bytes) {
   const size_t n = static_cast<size_t>(devices);
   if (bytes < kPage || bytes > kMostBytes / kSpread / n) {
     throw errors::InvalidArgument(fmt::format(
-        "{} simulated devices of {} bytes asked for; expected at least {} and "
+        "{} simulated devices of {} asked for; expected at least {} and "
         "together at most {}",
-        devices, bytes, kPage, kMostBytes / kSpread));
+        devices, size_text(bytes), size_text(kPage),
+        size_text(kMostBytes / kSpread)));
   }
   limit_ = (bytes + kPage - 1) / kPage * kPage;
   total_ = limit_ * kSpread * n;
@@ -67,9 +73,9 @@ SimMemory::SimMemory(int devices, size_t bytes) {
     if (hidden) munmap(hidden, total_);
     if (file_ >= 0) close(file_);
     throw errors::ResourceExhausted(fmt::format(
-        "cannot reserve {} bytes of address space for {} simulated devices: "
+        "cannot reserve {} of address space for {} simulated devices: "
         "{}; ask for fewer devices or less memory",
-        total_, devices, why));
+        size_text(total_), devices, why));
   }
   map_ = {reinterpret_cast<uintptr_t>(hidden), total_, open - hidden};
   ranges_.resize(n);

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/compared_bytes.h"
 #include "berth/errors.h"
 #include "place/planner/models.h"
 
@@ -81,9 +83,10 @@ Evaluation evaluate(const PlanProblem& p, const PlacePlan& plan) {
     const DeviceCost& device = p.costs.devices[d];
     const auto limit = static_cast<double>(device.memory_limit);
     if (limit <= 0 || e.devices[d].bytes <= limit) continue;
-    violations.push_back(fmt::format("{} needs {:.0f} bytes; its limit is {}",
-                                     device.name, e.devices[d].bytes,
-                                     device.memory_limit));
+    const auto [needs, most] =
+        compared_bytes(std::llround(e.devices[d].bytes), device.memory_limit);
+    violations.push_back(
+        fmt::format("{} needs {}; its limit is {}", device.name, needs, most));
   }
   e.violations.insert(e.violations.begin(), violations.begin(),
                       violations.end());

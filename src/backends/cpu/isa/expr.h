@@ -5,6 +5,7 @@
 
 #include "backends/cpu/isa/elementwise.h"
 #include "backends/cpu/isa/plain.h"
+#include "backends/cpu/isa/power.h"
 #include "expr/block_ops.h"
 
 namespace berth::cpu::BERTH_ISA_LEVEL {
@@ -185,6 +186,7 @@ class ExprTable {
     set(Code::kSqrt, 0, block1<Sqrt>);
     set(Code::kRsqrt, 0, block1<Rsqrt>);
     set(Code::kErf, 0, block1<Erf>);
+    set(Code::kPow, 0, powers);
     set(Code::kNeg, 0, block1<Neg>);
     set(Code::kAbs, 0, block1<Abs>);
     set(Code::kSign, 0, block1<Sign>);

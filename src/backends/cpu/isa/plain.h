@@ -190,9 +190,6 @@ struct FloatMath : DoubleMath {
   struct Floor {
     BERTH_INLINE float apply(float x) { return __builtin_floorf(x); }
   };
-  struct Pow {
-    BERTH_INLINE float apply(float a, float b) { return __builtin_powf(a, b); }
-  };
 };
 
 template <class T, class Op>
@@ -251,12 +248,13 @@ inline constexpr T kHighest = T(~kLowest<T>);
 template <class From, class To>
 BERTH_INLINE To converted(From x) {
   if constexpr (From(0.5) != From(0) && To(0.5) == To(0)) {
-    constexpr auto lo = double(kLowest<To>), hi = double(kHighest<To>);
-    const double d = x;
-    const bool below = d <= lo, above = d >= hi;
-    const double inside = d > lo && d < hi ? d : 0;
+    // Powers of two, which From holds: what is between is truncated into To.
+    constexpr From lo = From(kLowest<To>);
+    constexpr From hi = From(2) * From(kHighest<To> / 2 + 1);
+    const bool above = x >= hi;
+    const From inside = ((x >= lo) & (x < hi)) != 0 ? x : From(0);
     const To y = To(inside);
-    return below ? kLowest<To> : above ? kHighest<To> : y;
+    return x < lo ? kLowest<To> : above ? kHighest<To> : y;
   } else {
     return To(x);
   }
