@@ -21,7 +21,7 @@ from berth._modules import install as _install  # noqa: E402
 
 _install(globals())
 
-from berth import dtypes, errors, config, random, experimental  # noqa: E402
+from berth import autograph, dtypes, errors, config, random, experimental  # noqa: E402
 from berth._gradient import GradientTape, UnconnectedGradients, device  # noqa: E402
 from berth._function import function, cond, while_loop, executing_eagerly  # noqa: E402
 from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differs

@@ -72,11 +72,11 @@ class Dataset:
         return Dataset(handle, self._form)
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None, name=None):
-        from berth._function import Function
+        from berth._function import Function, call_converted
         forms = []
 
         def run(*element):
-            out, form = flatten(map_func(*element))
+            out, form = flatten(call_converted(map_func, *element))
             forms.append(form)
             return [convert_to_tensor(v) for v in out]
 

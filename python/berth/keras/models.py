@@ -2,6 +2,7 @@
 import itertools
 
 from berth import _core
+from berth._function import call_converted
 from berth._structure import flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
@@ -86,7 +87,7 @@ class Model(Layer):
         data = (one(x),) if not y else (one(x), one(y))
         if weight:
             data += (one(weight),)
-        logs = getattr(self, name)(data)
+        logs = call_converted(getattr(self, name), data)
         return {k: convert_to_tensor(v) for k, v in logs.items()}
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
