@@ -21,15 +21,29 @@ from berth._modules import install as _install  # noqa: E402
 
 _install(globals())
 
-from berth import autograph, dtypes, errors, config, random, experimental  # noqa: E402
+from berth import dtypes, errors, config, random, experimental  # noqa: E402
 from berth._gradient import GradientTape, UnconnectedGradients, device  # noqa: E402
 from berth._function import function, cond, while_loop, executing_eagerly  # noqa: E402
 from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differs
-from berth import data, distribute, keras  # noqa: E402
+from berth._host import custom_gradient, load_op_library, numpy_function, py_function  # noqa: E402
+from berth._module import Module  # noqa: E402
 
 __version__ = "0.1.0"
 newaxis = None
 
 
+# Imported when they are used first.
+_LATER = ("autograph", "data", "debugging", "distribute", "keras", "train")
+
+
 def __getattr__(name):
-    raise AttributeError(_tensor.unknown_name("berth", name, globals()))
+    import importlib
+    if name in _LATER:
+        return importlib.import_module(f"berth.{name}")
+    if name == "Assert":
+        return importlib.import_module("berth.debugging").Assert
+    raise AttributeError(_tensor.unknown_name("berth", name, {**globals(), **dict.fromkeys(_LATER)}))
+
+
+def __dir__():
+    return sorted([*globals(), *_LATER, "Assert"])

@@ -5,6 +5,7 @@ operators here turn those on symbolic tensors into cond and while_loop, and leav
 Python. Imported by the first function that needs it (_straight.py).
 """
 import functools
+import importlib.util  # noqa: F401  malt takes it for granted
 import types
 import warnings
 

@@ -1,6 +1,5 @@
 """tf.function, tf.cond and tf.while_loop."""
 import functools
-import inspect
 
 from berth import _core
 from berth._core import Tensor, Variable
@@ -38,7 +37,6 @@ class Function:
         self._core = _core.Function(self._trace, name or getattr(fn, "__name__", "function"),
                                     [(s.shape, s.dtype) for s in specs], placement)
         self._bound = {}
-        self._arguments = inspect.signature(fn)
         self._call_structure = None
 
     def __get__(self, instance, owner):
@@ -56,7 +54,8 @@ class Function:
         if config.functions_run_eagerly():
             return self.python_function(*args, **kwargs)
         if self._signature is not None:
-            bound = self._arguments.bind(*args, **kwargs)
+            import inspect
+            bound = inspect.signature(self.python_function).bind(*args, **kwargs)
             args, kwargs = tuple(convert_signature(self._signature, bound.args)), {}
         leaves, structure = flatten((args, kwargs), is_value)
         text = self._text_of(structure)

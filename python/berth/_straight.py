@@ -1,17 +1,17 @@
 """Which functions need AutoGraph: what has no branch and calls nothing of the user's does not."""
-import dis
 import os
-import sysconfig
 import types
+
+from berth._lazy import Lazy
 
 from berth import _core
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_LIBRARY = tuple({sysconfig.get_path(p) + os.sep for p in ("stdlib", "platstdlib")})
+_LIBRARY = os.path.dirname(os.path.abspath(types.__file__)) + os.sep
 # Packages whose functions take no tensors apart.
 _OTHERS = ("malt", "numpy", "scipy", "pandas", "matplotlib", "PIL", "torch", "jax", "sklearn",
            "tqdm", "absl", "pytest", "_pytest", "IPython", "ipykernel", "keras", "tensorflow")
-_BRANCHES = {name for name in dis.opmap if "JUMP" in name or name in ("FOR_ITER", "UNARY_NOT")}
+dis = Lazy("dis")
 # Functions of Python that AutoGraph replaces.
 _REPLACED = {"len", "range", "int", "float", "enumerate", "zip"}
 _straight_code = {}
@@ -39,7 +39,8 @@ def is_converted(fn):
 def _has_branches(code):
     known = _straight_code.get(code)
     if known is None:
-        known = (any(i.opname in _BRANCHES for i in dis.get_instructions(code))
+        known = (any("JUMP" in i.opname or i.opname in ("FOR_ITER", "UNARY_NOT")
+                     for i in dis.get_instructions(code))
                  or any(_has_branches(c) for c in code.co_consts if isinstance(c, types.CodeType)))
         _straight_code[code] = known
     return known

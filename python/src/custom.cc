@@ -8,6 +8,7 @@
 
 #include "berth/custom_gradient.h"
 #include "berth/custom_op.h"
+#include "berth/debugging.h"
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
@@ -221,6 +222,9 @@ void add_custom(nb::module_& m) {
   m.def("set_host_runner", [](nb::object fn) { runner() = std::move(fn); });
   m.def("call_op", &call_named);
   m.def("load_library", &load_library);
+  m.def("set_log_device_placement", &debugging::set_log_device_placement);
+  m.def("get_log_device_placement", &debugging::get_log_device_placement);
+  m.def("diagnostic_counts", &debugging::diagnostic_counts);
   m.def("op_names", [] {
     std::vector<std::string> names;
     for (const OpDef* op : OpRegistry::get().all()) names.push_back(op->name());

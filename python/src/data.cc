@@ -20,11 +20,27 @@ Tensors leaves_in(nb::handle list) {
   return all;
 }
 
+// What Python throws in a pipeline, as an error with one line.
+template <class Fn>
+auto in_python(const Fn& fn) {
+  nb::gil_scoped_acquire gil;
+  try {
+    return fn();
+  } catch (nb::python_error& e) {
+    const auto type = nb::cast<std::string>(e.type().attr("__name__"));
+    const auto text = nb::cast<std::string>(nb::str(e.value()));
+    if (PyErr_GivenExceptionMatches(e.type().ptr(), PyExc_ValueError) ||
+        PyErr_GivenExceptionMatches(e.type().ptr(), PyExc_TypeError)) {
+      throw errors::InvalidArgument(type + ": " + text);
+    }
+    throw errors::Unknown(type + ": " + text);
+  }
+}
+
 // fn(leaves) -> leaves, called by any thread of a pipeline.
 std::function<Tensors(const Tensors&)> mapped(nb::object fn) {
   return [fn = held(std::move(fn))](const Tensors& element) {
-    nb::gil_scoped_acquire gil;
-    return leaves_in((*fn)(to_python(element)));
+    return in_python([&] { return leaves_in((*fn)(to_python(element))); });
   };
 }
 
@@ -80,23 +96,24 @@ Dataset map(const Dataset& d, nb::object fn, int64_t calls, bool ordered) {
 
 data::Predicate predicate(nb::object fn) {
   return [fn = held(std::move(fn))](const Tensors& element) {
-    nb::gil_scoped_acquire gil;
-    return From<bool>::get((*fn)(to_python(element)).ptr(), {});
+    return in_python(
+        [&] { return From<bool>::get((*fn)(to_python(element)).ptr(), {}); });
   };
 }
 
 // fn(leaves) -> Dataset.
 data::DatasetFunction dataset_of(nb::object fn) {
   return [fn = held(std::move(fn))](const Tensors& element) {
-    nb::gil_scoped_acquire gil;
-    return nb::cast<Dataset>((*fn)(to_python(element)));
+    return in_python(
+        [&] { return nb::cast<Dataset>((*fn)(to_python(element))); });
   };
 }
 
 std::function<int64_t(const Tensors&)> number_of(nb::object fn) {
   return [fn = held(std::move(fn))](const Tensors& element) {
-    nb::gil_scoped_acquire gil;
-    return From<int64_t>::get((*fn)(to_python(element)).ptr(), {});
+    return in_python([&] {
+      return From<int64_t>::get((*fn)(to_python(element)).ptr(), {});
+    });
   };
 }
 

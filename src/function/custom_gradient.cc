@@ -1,4 +1,4 @@
-// The results pass through one call of a Callable whose inputs are the results,
+// The results pass through one op, _OwnGradient, whose inputs are the results,
 // the arguments, and what the rule uses: its gradient is that of the arguments,
 // by the rule.
 
@@ -9,7 +9,6 @@
 #include "base/where.h"
 #include "berth/errors.h"
 #include "function/control_flow.h"
-#include "graph/body.h"
 #include "graph/replay.h"
 #include "graph/tracer.h"
 #include "op/device_scope.h"
@@ -25,8 +24,9 @@ using GradientRule = std::function<Tensors(const Tensors&)>;
 // traces around it that it uses, which are its last arguments.
 Graph trace_inside(const std::string& name, const Tensors& like,
                    const GradientRule& fn, Tensors* outer) {
+  const Tracer* around = current_tracer();
   const BodyTrace inside;
-  Tracer tracer(name, current_tracer());
+  Tracer tracer(name, around);
   Tensors args;
   {
     const DeviceScope* scope = std::exchange(t_state.scope, nullptr);
@@ -40,13 +40,6 @@ Graph trace_inside(const std::string& name, const Tensors& like,
   return graph;
 }
 
-Tensors each_identity(const Tensors& x) {
-  static const OpDef& identity = op_named("Identity");
-  Tensors same;
-  for (const Tensor& t : x) same.push_back(call1(identity, t));
-  return same;
-}
-
 class OwnGradientCall final : public Callable {
  public:
   OwnGradientCall(const Tensors& results, const Tensors& x, GradientRule rule,
@@ -55,18 +48,11 @@ class OwnGradientCall final : public Callable {
         num_args_(x.size()),
         rule_(std::move(rule)),
         site_(site) {
-    if (tracing()) trace_rule(results, x);
-    Tensors in = results, none;
-    in.insert(in.end(), x.begin(), x.end());
-    in.insert(in.end(), used_.begin(), used_.end());
-    graph_ = trace_inside(
-        "custom_gradient", in,
-        [&](const Tensors& args) {
-          return each_identity({args.begin(), args.begin() + results.size()});
-        },
-        &none);
-    for (const Tensor& t : in) inputs_.push_back(t.spec());
-    outputs_ = {inputs_.begin(), inputs_.begin() + results.size()};
+    if (tracing()) trace_rule(results);
+    for (const Tensor& t : results) outputs_.push_back(t.spec());
+    inputs_ = outputs_;
+    for (const Tensor& t : x) inputs_.push_back(t.spec());
+    for (const Tensor& t : used_) inputs_.push_back(t.spec());
   }
 
   // What the rule uses: the last inputs of the call.
@@ -74,20 +60,16 @@ class OwnGradientCall final : public Callable {
   // Once it is recorded, nothing of the trace may be held.
   void forget_used() { used_.clear(); }
 
-  const std::string& name() const override { return graph_.name; }
+  const std::string& name() const override { return name_; }
   const std::vector<TensorSpec>& input_specs() const override {
     return inputs_;
   }
   const std::vector<TensorSpec>& output_specs() const override {
     return outputs_;
   }
-  const Graph* body() const override { return &graph_; }
 
   void call(std::span<const Tensor* const> in, std::span<Tensor> out) override {
-    Tensors args;
-    for (const Tensor* t : in) args.push_back(*t);
-    Tensors results = replay(graph_, args);
-    std::move(results.begin(), results.end(), out.begin());
+    for (size_t i = 0; i < out.size(); ++i) out[i] = *in[i];
   }
 
   Tensors gradient(std::span<const Tensor> in, std::span<const Tensor> out,
@@ -107,7 +89,7 @@ class OwnGradientCall final : public Callable {
 
  private:
   // From here on the rule is a graph: its tensors end with the trace.
-  void trace_rule(const Tensors& results, const Tensors& x) {
+  void trace_rule(const Tensors& results) {
     rule_graph_ = trace_inside(
         "gradient", results,
         [&](const Tensors& dy) {
@@ -120,7 +102,6 @@ class OwnGradientCall final : public Callable {
         },
         &used_);
     rule_ = nullptr;
-    (void)x;
   }
   Tensors by_graph(std::span<const Tensor> in, Tensors args) const {
     for (size_t i = num_results_ + num_args_; i < in.size(); ++i) {
@@ -144,7 +125,8 @@ class OwnGradientCall final : public Callable {
   const size_t num_results_, num_args_;
   GradientRule rule_;  // empty: it is rule_graph_
   const Site site_;
-  Graph graph_, rule_graph_;
+  const std::string name_ = "custom_gradient";
+  Graph rule_graph_;
   std::vector<bool> given_;  // which arguments the graph has gradients of
   Tensors used_;
   std::vector<TensorSpec> inputs_, outputs_;
@@ -164,7 +146,7 @@ Tensors custom_gradient(const CustomFn& fn, const Tensors& x, Site site) {
     return made.results;
   }
   set_site(site);
-  static const OpDef& op = op_named("PartitionedCall");
+  static const OpDef& op = op_named("_OwnGradient");
   const auto call = std::make_shared<OwnGradientCall>(
       made.results, x, std::move(made.gradient), site);
   Tensors args = made.results;

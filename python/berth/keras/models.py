@@ -8,6 +8,7 @@ from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.keras import callbacks as _callbacks
 from berth.keras import layers as _layers
+from berth.keras._own import owner
 from berth.keras.layers import Input, Layer
 
 
@@ -105,6 +106,8 @@ class Model(Layer):
                 weighted_metrics=None, run_eagerly=False, steps_per_execution=1,
                 jit_compile="auto", auto_scale_loss=True, *, slices=0, placement=""):
         """Sets what fit does. `slices` and `placement` are Berth's (docs/python.md)."""
+        # The engine knows metrics of one's own by weak references.
+        self.__dict__["_compiled_with"] = (loss, metrics, weighted_metrics)
         if isinstance(loss, (dict, list, tuple)):
             loss = _by_output(loss)
         self.__berth__.compile({
@@ -177,7 +180,7 @@ class Model(Layer):
         return self.predict(x, batch_size=len(x))
 
     optimizer = property(lambda self: self.__berth__.optimizer())
-    metrics = property(lambda self: self.__berth__.metrics())
+    metrics = property(lambda self: [owner(m) for m in self.__berth__.metrics()])
     metrics_names = property(lambda self: self.__berth__.metrics_names())
     input_names = property(lambda self: self.__berth__.input_names())
     output_names = property(lambda self: self.__berth__.output_names())
