@@ -207,7 +207,17 @@ nb::object call_named(const std::string& name, nb::list inputs,
   return to_python(out);
 }
 
+// Python loads the engine for the extension module alone; libraries of ops see
+// it from here on.
+void show_engine() {
+  Dl_info engine;
+  if (dladdr(reinterpret_cast<void*>(&register_op), &engine) != 0) {
+    dlopen(engine.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+  }
+}
+
 void load_library(const std::string& path) {
+  show_engine();
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return;
   const char* why = dlerror();
   throw errors::NotFound(fmt::format("load_op_library: \"{}\": {}", path,

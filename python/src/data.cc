@@ -2,6 +2,7 @@
 // affair (berth/data.py).
 
 #include "berth/data_files.h"
+#include "berth/recompute_grad.h"
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
@@ -41,6 +42,14 @@ auto in_python(const Fn& fn) {
 std::function<Tensors(const Tensors&)> mapped(nb::object fn) {
   return [fn = held(std::move(fn))](const Tensors& element) {
     return in_python([&] { return leaves_in((*fn)(to_python(element))); });
+  };
+}
+
+// The same in the thread that asked: what is thrown comes out as it was.
+RecomputedListFn mapped_plainly(nb::object fn) {
+  return [fn = held(std::move(fn))](const Tensors& x) {
+    nb::gil_scoped_acquire gil;
+    return leaves_in((*fn)(to_python(x)));
   };
 }
 
@@ -328,6 +337,82 @@ void add_files(nb::module_& m) {
         });
 }
 
+template <class Load>
+auto without_gil(const Load& load) {
+  nb::gil_scoped_release release;
+  return load();
+}
+
+// ((x_train, y_train), (x_test, y_test)) of arrays.
+template <class Data>
+nb::object arrays_of_data(const Data& d) {
+  return nb::make_tuple(
+      nb::make_tuple(array_of(d.train.x), array_of(d.train.y)),
+      nb::make_tuple(array_of(d.test.x), array_of(d.test.y)));
+}
+
+// The same of texts: lists of lists.
+nb::object lists_of_data(const keras::datasets::SequenceData& d) {
+  return nb::make_tuple(
+      nb::make_tuple(nb::cast(d.train.x), array_of(d.train.y)),
+      nb::make_tuple(nb::cast(d.test.x), array_of(d.test.y)));
+}
+
+keras::datasets::SequenceOptions sequence_options(const nb::dict& d) {
+  using Whole = std::optional<int64_t>;
+  keras::datasets::SequenceOptions o;
+  o.num_words = nb::cast<Whole>(d["num_words"]);
+  o.skip_top = nb::cast<int64_t>(d["skip_top"]);
+  o.maxlen = nb::cast<Whole>(d["maxlen"]);
+  o.seed = nb::cast<int64_t>(d["seed"]);
+  o.start_char = nb::cast<Whole>(d["start_char"]);
+  o.oov_char = nb::cast<Whole>(d["oov_char"]);
+  o.index_from = nb::cast<int64_t>(d["index_from"]);
+  return o;
+}
+
+void add_datasets(nb::module_& m) {
+  namespace sets = keras::datasets;
+  m.def("load_mnist", [] {
+    return arrays_of_data(without_gil([] { return sets::mnist::load_data(); }));
+  });
+  m.def("load_fashion_mnist", [] {
+    return arrays_of_data(
+        without_gil([] { return sets::fashion_mnist::load_data(); }));
+  });
+  m.def("load_cifar10", [] {
+    return arrays_of_data(
+        without_gil([] { return sets::cifar10::load_data(); }));
+  });
+  m.def("load_cifar100", [](const std::string& mode) {
+    return arrays_of_data(without_gil(
+        [&] { return sets::cifar100::load_data({.label_mode = mode}); }));
+  });
+  m.def("load_california_housing",
+        [](const std::string& version, double split, int64_t seed) {
+          return arrays_of_data(without_gil([&] {
+            return sets::california_housing::load_data(
+                {.version = version, .test_split = split, .seed = seed});
+          }));
+        });
+  m.def("load_imdb", [](nb::dict options) {
+    const auto o = sequence_options(options);
+    return lists_of_data(without_gil([&] { return sets::imdb::load_data(o); }));
+  });
+  m.def("load_reuters", [](nb::dict options, double split) {
+    const auto o = sequence_options(options);
+    return lists_of_data(
+        without_gil([&] { return sets::reuters::load_data(o, split); }));
+  });
+  m.def("call_recomputed", [](nb::object fn, nb::list x) {
+    const Tensors in = leaves_in(x);
+    const RecomputedListFn run = mapped_plainly(std::move(fn));
+    const Site site = site_of_caller();
+    return to_python(
+        without_gil([&] { return call_recomputed(run, in, site); }));
+  });
+}
+
 }  // namespace
 
 void add_data(nb::module_& m) {
@@ -433,16 +518,7 @@ void add_data(nb::module_& m) {
   add_more(c);
   add_files(m);
   m.attr("AUTOTUNE") = static_cast<int64_t>(data::AUTOTUNE);
-  m.def("load_mnist", [] {
-    keras::datasets::mnist::Data d;
-    {
-      nb::gil_scoped_release release;
-      d = keras::datasets::mnist::load_data();
-    }
-    return nb::make_tuple(
-        nb::make_tuple(array_of(d.train.x), array_of(d.train.y)),
-        nb::make_tuple(array_of(d.test.x), array_of(d.test.y)));
-  });
+  add_datasets(m);
 }
 
 }  // namespace berth::python
