@@ -10,6 +10,7 @@
 
 #include "berth/cluster.h"
 #include "berth/config.h"
+#include "berth/custom_gradient.h"
 #include "berth/data.h"
 #include "berth/data_element.h"
 #include "berth/data_files.h"

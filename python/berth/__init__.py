@@ -24,12 +24,40 @@ _install(globals())
 from berth import dtypes, errors, config, random, experimental  # noqa: E402
 from berth._gradient import GradientTape, UnconnectedGradients, device  # noqa: E402
 from berth._function import function, cond, while_loop, executing_eagerly  # noqa: E402
+from berth._control import *  # noqa: E402,F401,F403
 from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differs
-from berth import data, distribute, keras  # noqa: E402
+from berth._host import custom_gradient, load_op_library, numpy_function, py_function  # noqa: E402
+from berth._module import Module  # noqa: E402
 
 __version__ = "0.1.0"
 newaxis = None
 
 
+# Imported when they are used first.
+_LATER = ("autograph", "data", "debugging", "distribute", "keras", "nest", "train")
+# Names that stand in one of those, too.
+_ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
+         "initializers": "keras.initializers", "Assert": "debugging.Assert",
+         "constant_initializer": "keras.initializers.Constant",
+         "ones_initializer": "keras.initializers.Ones",
+         "zeros_initializer": "keras.initializers.Zeros",
+         "random_normal_initializer": "keras.initializers.RandomNormal",
+         "random_uniform_initializer": "keras.initializers.RandomUniform",
+         **{f"assert_{n}": f"debugging.assert_{n}" for n in ("equal", "greater", "less", "rank")}}
+
+
 def __getattr__(name):
-    raise AttributeError(_tensor.unknown_name("berth", name, globals()))
+    import importlib
+    if name in _LATER:
+        return importlib.import_module(f"berth.{name}")
+    if name in _ALSO:
+        module, *rest = _ALSO[name].split(".")
+        value = importlib.import_module(f"berth.{module}")
+        for part in rest:
+            value = getattr(value, part)
+        return value
+    raise AttributeError(_tensor.unknown_name("berth", name, {**globals(), **dict.fromkeys(_LATER), **_ALSO}))
+
+
+def __dir__():
+    return sorted([*globals(), *_LATER, *_ALSO])

@@ -1,9 +1,9 @@
 """tf.function, tf.cond and tf.while_loop."""
 import functools
-import inspect
 
 from berth import _core
 from berth._core import Tensor, Variable
+from berth._straight import is_straight
 from berth._structure import LEAF, flatten, is_value, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 
@@ -15,12 +15,21 @@ def executing_eagerly():
     return not _tracing
 
 
+def call_converted(fn, *args, **kwargs):
+    """Calls a function of the user's; while a trace is on, tensors may decide its control flow."""
+    if not _core.traces_loop() or is_straight(fn, (*args, *kwargs.values())):
+        return fn(*args, **kwargs)
+    from berth import _autograph
+    return _autograph.converted_call(fn, args, kwargs)
+
+
 class Function:
     """A Python function that is traced once per signature and then runs as a compiled plan."""
 
-    def __init__(self, fn, name=None, input_signature=None, placement=""):
+    def __init__(self, fn, name=None, input_signature=None, placement="", autograph=True):
         functools.update_wrapper(self, fn)
         self.python_function = fn
+        self._autograph = autograph
         self._kept = []       # what fixed arguments stand for, so that their ids stay theirs
         self._structures = {}
         self._signature = input_signature
@@ -28,7 +37,6 @@ class Function:
         self._core = _core.Function(self._trace, name or getattr(fn, "__name__", "function"),
                                     [(s.shape, s.dtype) for s in specs], placement)
         self._bound = {}
-        self._arguments = inspect.signature(fn)
         self._call_structure = None
 
     def __get__(self, instance, owner):
@@ -36,7 +44,8 @@ class Function:
             return self
         key = id(instance)
         if key not in self._bound:
-            made = Function(self.python_function.__get__(instance), self.__name__, self._signature)
+            made = Function(self.python_function.__get__(instance), self.__name__, self._signature,
+                            autograph=self._autograph)
             self._bound[key] = (instance, made)
         return self._bound[key][1]
 
@@ -45,7 +54,8 @@ class Function:
         if config.functions_run_eagerly():
             return self.python_function(*args, **kwargs)
         if self._signature is not None:
-            bound = self._arguments.bind(*args, **kwargs)
+            import inspect
+            bound = inspect.signature(self.python_function).bind(*args, **kwargs)
             args, kwargs = tuple(convert_signature(self._signature, bound.args)), {}
         leaves, structure = flatten((args, kwargs), is_value)
         text = self._text_of(structure)
@@ -80,7 +90,10 @@ class Function:
         args, kwargs = pack(self._call_structure, leaves)
         _tracing.append(self)
         try:
-            result = self.python_function(*args, **kwargs)
+            if self._autograph:
+                result = call_converted(self.python_function, *args, **kwargs)
+            else:
+                result = self.python_function(*args, **kwargs)
         finally:
             _tracing.pop()
         # Results are tensors, but for None.
@@ -125,10 +138,12 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None,
              experimental_attributes=None, *, placement=""):
     """Makes a Function of a Python function (tf.function); works as a decorator.
 
+    autograph: `if`, `for`, `while`, `and`, `or` and `not` on tensors become cond and while_loop.
     placement: "rules" or "auto", who says where ops run; "" is config.set_placement_policy()'s.
     """
     def make(fn):
-        return Function(fn, input_signature=input_signature, placement=placement)
+        return Function(fn, input_signature=input_signature, placement=placement,
+                        autograph=autograph)
     return make if func is None else make(func)
 
 

@@ -37,7 +37,7 @@ def install(top):
     ops = _core.ops
     for name, value in _public(ops).items():
         top.setdefault(name, value)
-    for name in ("math", "nn", "linalg", "bitwise", "image", "strings"):
+    for name in ("math", "nn", "linalg", "bitwise", "image", "io", "strings"):
         source = getattr(ops, name, None)
         values = _public(source) if source is not None else {}
         top[name] = _made(f"berth.{name}", values, f"tf.{name}")
@@ -51,6 +51,10 @@ def install(top):
             setattr(top["nn"], name, top[name])
     for name in ("tanh", "sigmoid"):
         setattr(top["nn"], name, getattr(ops.math, name))
+    for name in ("softmax", "log_softmax"):
+        setattr(top["math"], name, getattr(ops.nn, name))
+    top["math"].truediv = top["truediv"] = top["realdiv"] = ops.math.divide
+    top["complex"] = ops.math.complex
     for name, value in _public(ops.math).items():
         if name in ("argmax", "argmin"):
             top.setdefault(name, value)

@@ -1,10 +1,9 @@
 """Completes Tensor, Variable, DType and TensorShape, and makes tensors of values."""
-import difflib
-
-import numpy as _np
-
 from berth import _core
 from berth._core import DType, Tensor, TensorShape, Variable
+from berth._lazy import Lazy as _Lazy
+
+_np = _Lazy("numpy")
 
 float16, float32, float64 = _core.float16, _core.float32, _core.float64
 bfloat16, int8, int32, int64 = _core.bfloat16, _core.int8, _core.int32, _core.int64
@@ -12,14 +11,14 @@ uint8, complex64, complex128 = _core.uint8, _core.complex64, _core.complex128
 string, bool = _core.string, _core.bool
 half, double = float16, float64
 
-_NUMPY = {"string": _np.object_, "bool": _np.bool_}
+_NUMPY = {"string": "object_", "bool": "bool_"}
 
 
 def _numpy_dtype(self):
     if self.name == "bfloat16":
         import ml_dtypes
         return ml_dtypes.bfloat16
-    return _NUMPY.get(self.name) or getattr(_np, self.name)
+    return getattr(_np, _NUMPY.get(self.name, self.name))
 
 
 DType.as_numpy_dtype = property(_numpy_dtype)
@@ -145,7 +144,7 @@ def _repr(self):
     if self.is_symbolic:
         return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}>"
     return (f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, "
-            f"numpy={_np.array2string(self.numpy(), separator=', ')}, device={_short(self.device)}>")
+            f"numpy={_np.array2string(self._array(), separator=', ')}, device={_short(self.device)}>")
 
 
 def _short(device):
@@ -155,11 +154,11 @@ def _short(device):
 
 def _variable_repr(self):
     return (f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, "
-            f"numpy={_np.array2string(self.numpy(), separator=', ')}, device={_short(self.device)}>")
+            f"numpy={_np.array2string(self._array(), separator=', ')}, device={_short(self.device)}>")
 
 
 def _array(self, dtype=None, copy=None):
-    values = self.numpy()
+    values = self._array()
     return values if dtype is None else values.astype(dtype)
 
 
@@ -170,20 +169,20 @@ for _class in (Tensor, Variable):
     _class.__array__ = _array
     _class.__array_priority__ = 100
     _class.__str__ = _text
-    _class.__index__ = lambda self: int(self.numpy().__index__())
+    _class.__index__ = lambda self: int(self._array().__index__())
     _class.__complex__ = lambda self: complex(self.numpy())
     _class.__round__ = lambda self: _core.ops.math.round(self)
-    _class.__format__ = lambda self, spec: format(self.numpy()[()], spec)
+    _class.__format__ = lambda self, spec: format(self.numpy(), spec)
     _class.ndim = property(lambda self: len(self.shape))
     _class.get_shape = lambda self: self.shape
     _class.__copy__ = lambda self: self
-    _class.__dlpack__ = lambda self, **options: self.numpy().__dlpack__(**options)
+    _class.__dlpack__ = lambda self, **options: self._array().__dlpack__(**options)
     _class.__dlpack_device__ = lambda self: (1, 0)
 Tensor.__repr__ = _repr
 Tensor.__hash__ = lambda self: hash(self._id())
 Tensor.ref = lambda self: _Reference(self)
 Tensor.__deepcopy__ = lambda self, memo: self
-Tensor.__reduce__ = lambda self: (constant, (self.numpy(),))
+Tensor.__reduce__ = lambda self: (constant, (self._array(),))
 Tensor.set_shape = lambda self, shape: None
 Variable.__repr__ = _variable_repr
 Variable.ref = lambda self: _Reference(self)
@@ -191,7 +190,7 @@ Variable.initialized_value = lambda self: self.read_value()
 Variable.is_initialized = lambda self: True
 Variable.__deepcopy__ = lambda self, memo: Variable(self.read_value(), trainable=self.trainable,
                                                     name=self.name)
-Variable.__reduce__ = lambda self: (_variable_of, (self.numpy(), self.trainable, self.name))
+Variable.__reduce__ = lambda self: (_variable_of, (self._array(), self.trainable, self.name))
 
 
 def _variable_of(values, trainable, name):
@@ -269,6 +268,7 @@ class IndexedSlices:
 
 def unknown_name(module, name, known):
     """What an AttributeError says of a name that is not there."""
+    import difflib
     near = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 3)
     hint = f"; near it: {', '.join(near)}" if near else ""
     return f"Berth has no {module.replace('berth', 'tf', 1)}.{name}{hint} (docs/python.md lists what there is)"

@@ -72,18 +72,24 @@ class Dataset:
         return Dataset(handle, self._form)
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None, name=None):
-        from berth._function import Function
-        forms = []
+        from berth._function import Function, call_converted
+        from berth._host import ShapeUnknown
+        forms, eager = [], []
 
         def run(*element):
-            out, form = flatten(map_func(*element))
+            out, form = flatten(call_converted(map_func, *element))
             forms.append(form)
             return [convert_to_tensor(v) for v in out]
 
         traced = Function(run, name="map")
 
         def call(leaves):
-            return traced(*_arguments(self._form, leaves))
+            if not eager:
+                try:
+                    return traced(*_arguments(self._form, leaves))
+                except ShapeUnknown:
+                    eager.append(True)  # py_function: only the call itself says what comes out
+            return run(*_arguments(self._form, leaves))
 
         handle = self.__berth__.map(call, 0 if num_parallel_calls is None else num_parallel_calls,
                                     deterministic is not False)
@@ -91,8 +97,156 @@ class Dataset:
         return Dataset(handle, forms[0] if forms else self._form)
 
     def filter(self, predicate, name=None):
-        return self._same(self.__berth__.filter(
-            lambda leaves: predicate(*_arguments(self._form, leaves))))
+        return self._same(self.__berth__.filter(self._on_elements(predicate)))
+
+    def take_while(self, predicate, name=None):
+        return self._same(self.__berth__.take_while(self._on_elements(predicate)))
+
+    def _on_elements(self, fn):
+        return lambda leaves: fn(*_arguments(self._form, leaves))
+
+    def _of_datasets(self, fn, make):
+        """A transform by a function from an element to a data set, whose structure the first has."""
+        forms = []
+
+        def call(leaves):
+            made = fn(*_arguments(self._form, leaves))
+            if not isinstance(made, Dataset):
+                raise TypeError(f"the function must return a tf.data.Dataset, not {made!r}")
+            forms.append(made._form)
+            return made.__berth__
+
+        handle = make(call)
+        handle.element_spec()  # calls it once
+        return Dataset(handle, forms[0] if forms else self._form)
+
+    def flat_map(self, map_func, name=None):
+        return self._of_datasets(map_func, self.__berth__.flat_map)
+
+    def interleave(self, map_func, cycle_length=None, block_length=None, num_parallel_calls=None,
+                   deterministic=None, name=None):
+        return self._of_datasets(map_func, lambda call: self.__berth__.interleave(
+            call, AUTOTUNE if cycle_length is None else int(cycle_length), block_length or 1,
+            0 if num_parallel_calls is None else num_parallel_calls, deterministic is not False))
+
+    def window(self, size, shift=None, stride=1, drop_remainder=False, name=None):
+        """Data sets of `size` neighbours: an iterable, for flat_map() and batch()."""
+        return Windows(self, int(size), None if shift is None else int(shift), int(stride),
+                       drop_remainder)
+
+    def unique(self, name=None):
+        return self._same(self.__berth__.unique())
+
+    def scan(self, initial_state, scan_func, name=None):
+        """Elements of state, element = scan_func(state, element)."""
+        leaves, state_form = flatten(initial_state)
+        forms = []
+
+        def step(state, element):
+            new, out = scan_func(pack(state_form, state), pack(self._form, element))
+            out, form = flatten(out)
+            forms.append(form)
+            return ([convert_to_tensor(v) for v in flatten(new)[0]],
+                    [convert_to_tensor(v) for v in out])
+
+        handle = self.__berth__.scan([convert_to_tensor(v) for v in leaves], step)
+        handle.element_spec()
+        return Dataset(handle, forms[0] if forms else self._form)
+
+    def group_by_window(self, key_func, reduce_func, window_size=None, name=None):
+        forms = []
+
+        def reduced(key, handle):
+            made = reduce_func(convert_to_tensor(key, _core.int64), Dataset(handle, self._form))
+            forms.append(made._form)
+            return made.__berth__
+
+        handle = self.__berth__.group_by_window(self._on_elements(key_func), reduced,
+                                                int(window_size))
+        handle.element_spec()
+        return Dataset(handle, forms[0] if forms else self._form)
+
+    def bucket_by_sequence_length(self, element_length_func, bucket_boundaries, bucket_batch_sizes,
+                                  padded_shapes=None, padding_values=None,
+                                  pad_to_bucket_boundary=False, no_padding=False,
+                                  drop_remainder=False, name=None):
+        if no_padding:
+            raise NotImplementedError("bucket_by_sequence_length: ragged batches are not in Python yet")
+        return self._same(self.__berth__.bucket_by_sequence_length(
+            self._on_elements(element_length_func), list(bucket_boundaries),
+            list(bucket_batch_sizes), *self._padding(padded_shapes, padding_values),
+            pad_to_bucket_boundary, drop_remainder))
+
+    def rejection_resample(self, class_func, target_dist, initial_dist=None, seed=None, name=None):
+        handle = self.__berth__.rejection_resample(
+            self._on_elements(class_func), [float(p) for p in target_dist],
+            [float(p) for p in initial_dist or []], seed)
+        return Dataset(handle, (flatten(0)[1], self._form))
+
+    def rebatch(self, batch_size, drop_remainder=False, name=None):
+        sizes = [int(n) for n in batch_size] if isinstance(batch_size, (list, tuple)) else [
+            int(batch_size)]
+        return self._same(self.__berth__.rebatch(sizes, drop_remainder))
+
+    def ignore_errors(self, log_warning=False, name=None):
+        return self._same(self.__berth__.ignore_errors(log_warning))
+
+    def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None, name=None):
+        return self._same(self.__berth__.snapshot(str(path)))
+
+    def get_single_element(self, name=None):
+        """Returns the only element."""
+        found = list(self.take(2))
+        if len(found) != 1:
+            raise _core.InvalidArgumentError(
+                f"get_single_element: the data set has {'no' if not found else 'more than one'} element")
+        return found[0]
+
+    @staticmethod
+    def counter(start=0, step=1, dtype=None, name=None):
+        return Dataset(_core.Dataset.counter(start, step), flatten(0)[1])
+
+    @staticmethod
+    def random(seed=None, rerandomize_each_iteration=None, name=None):
+        return Dataset(_core.Dataset.random(seed, bool(rerandomize_each_iteration)), flatten(0)[1])
+
+    @staticmethod
+    def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False,
+                             rerandomize_each_iteration=None):
+        return datasets[0]._same(_core.Dataset.sample_from_datasets(
+            [d.__berth__ for d in datasets], [float(w) for w in weights or []], seed,
+            stop_on_empty_dataset))
+
+    @staticmethod
+    def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=True):
+        return datasets[0]._same(_core.Dataset.choose_from_datasets(
+            [d.__berth__ for d in datasets], choice_dataset.__berth__, stop_on_empty_dataset))
+
+    @staticmethod
+    def list_files(file_pattern, shuffle=None, seed=None, name=None):
+        """The names of the files that match a pattern, or any of a list."""
+        given = file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]
+        return Dataset(_core.list_files([str(p) for p in given], shuffle is not False, seed),
+                       flatten(0)[1])
+
+    def _padding(self, shapes, values):
+        """Shapes and values per component, in the engine's order."""
+        flat_shapes = []
+        if shapes is not None:
+            def walk(form, given):
+                if isinstance(form, dict):
+                    for k in form:
+                        walk(form[k], given[k])
+                elif isinstance(form, (list, tuple)):
+                    for f, g in zip(form, given):
+                        walk(f, g)
+                else:
+                    flat_shapes.append(list(given))
+            walk(self._form, shapes)
+        flat_values = [] if values is None else [
+            convert_to_tensor(v, None if hasattr(v, "dtype") else d) for v, (_, d) in zip(
+                flatten(values)[0], self.__berth__.element_spec())]
+        return flat_shapes, flat_values
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None,
               name=None):
@@ -100,7 +254,8 @@ class Dataset:
 
     def padded_batch(self, batch_size, padded_shapes=None, padding_values=None,
                      drop_remainder=False, name=None):
-        return self._same(self.__berth__.padded_batch(int(batch_size), drop_remainder))
+        return self._same(self.__berth__.padded_batch(
+            int(batch_size), drop_remainder, *self._padding(padded_shapes, padding_values)))
 
     def unbatch(self, name=None):
         return self._same(self.__berth__.unbatch())
@@ -173,6 +328,111 @@ class Dataset:
             yield pack(form, [v.numpy() for v in leaves])
 
 
+class Windows:
+    """What Dataset.window() makes: data sets of neighbours."""
+
+    def __init__(self, parent, *options):
+        self._parent, self._options = parent, options
+
+    def _parts(self, handle):
+        """A window as the arguments of a function: a data set per component of a tuple."""
+        form = self._parent._form
+        if isinstance(form, (tuple, dict)):
+            whole = Dataset(handle, form)
+            if isinstance(form, dict):
+                return ({k: whole.map(lambda e, k=k: e[k]) for k in form},)
+            return tuple(whole.map(lambda *e, i=i: e[i]) for i in range(len(form)))
+        return (Dataset(handle, form),)
+
+    def flat_map(self, map_func, name=None):
+        """The elements of map_func(window), window by window."""
+        forms = []
+
+        def call(handle):
+            made = map_func(*self._parts(handle))
+            forms.append(made._form)
+            return made.__berth__
+
+        handle = self._parent.__berth__.window(*self._options, call)
+        handle.element_spec()
+        return Dataset(handle, forms[0] if forms else self._parent._form)
+
+    def batch(self, batch_size=None, drop_remainder=False, name=None):
+        """Each window as one element, its elements on top of each other."""
+        return self._parent._same(self._parent.__berth__.window(*self._options, None))
+
+    def __iter__(self):
+        for leaves in self.batch():
+            parts = [Dataset(_core.Dataset.from_tensor_slices(flatten(leaves)[0]), self._parent._form)]
+            made = self._parts(parts[0].__berth__)
+            yield made[0] if len(made) == 1 else made
+
+    def map(self, map_func, name=None):
+        """Elements map_func(window), whose results are data sets or tensors: iterate over them."""
+        return _Mapped(self, map_func)
+
+
+class _Mapped:
+    """Windows that a function has been applied to."""
+
+    def __init__(self, windows, fn):
+        self._windows, self._fn = windows, fn
+
+    def __iter__(self):
+        for window in self._windows:
+            yield self._fn(*window) if isinstance(window, tuple) else self._fn(window)
+
+
+def _files(filenames):
+    if isinstance(filenames, Dataset):
+        return filenames.__berth__
+    if hasattr(filenames, "numpy"):
+        import numpy
+        filenames = numpy.asarray(filenames.numpy(), dtype=object).ravel().tolist()
+    elif isinstance(filenames, (str, bytes)) or hasattr(filenames, "__fspath__"):
+        filenames = [filenames]
+    return [f.decode() if isinstance(f, bytes) else str(f) for f in filenames]
+
+
+class TextLineDataset(Dataset):
+    """The lines of files, one after the other."""
+
+    def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None,
+                 name=None):
+        super().__init__(_core.text_lines(_files(filenames), compression_type or "",
+                                          num_parallel_reads or 0), flatten(0)[1])
+
+
+class TFRecordDataset(Dataset):
+    """The records of TFRecord files."""
+
+    def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None,
+                 name=None):
+        super().__init__(_core.tf_records(_files(filenames), compression_type or "",
+                                          num_parallel_reads or 0), flatten(0)[1])
+
+
+class FixedLengthRecordDataset(Dataset):
+    """Records of so many bytes."""
+
+    def __init__(self, filenames, record_bytes, header_bytes=None, footer_bytes=None,
+                 buffer_size=None, compression_type=None, num_parallel_reads=None, name=None):
+        super().__init__(_core.fixed_records(
+            _files(filenames), int(record_bytes), header_bytes or 0, footer_bytes or 0,
+            compression_type or "", num_parallel_reads or 0), flatten(0)[1])
+
+
+class CsvDataset(Dataset):
+    """Rows of CSV files: a tuple with a scalar per column. Its place is tf.data.experimental."""
+
+    def __init__(self, filenames, record_defaults, compression_type=None, buffer_size=None,
+                 header=False, field_delim=",", use_quote_delim=True, na_value="", select_cols=None,
+                 exclude_cols=None):
+        form = tuple(flatten(0)[1] for _ in record_defaults)
+        super().__init__(_core.csv(_files(filenames), list(record_defaults), header, field_delim,
+                                   [int(c) for c in select_cols or []]), form)
+
+
 def _tuples(value):
     """Lists of tensors' slices are one tensor; tuples and dictionaries are structures."""
     import numpy
@@ -198,4 +458,13 @@ class Options:
         self.deterministic = None
 
 
-experimental = _types.SimpleNamespace(AUTOTUNE=AUTOTUNE)
+experimental = _types.SimpleNamespace(
+    AUTOTUNE=AUTOTUNE, CsvDataset=CsvDataset, INFINITE_CARDINALITY=INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
+    cardinality=lambda dataset: dataset.cardinality(),
+    assert_cardinality=lambda n: lambda d: d._same(d.__berth__.assert_cardinality(n)),
+    ignore_errors=lambda log_warning=False: lambda d: d.ignore_errors(log_warning),
+    prefetch_to_device=lambda device, buffer_size=AUTOTUNE: lambda d: d._same(
+        d.__berth__.prefetch_to_device(device, buffer_size)),
+    copy_to_device=lambda target_device, source_device="/cpu:0": lambda d: d._same(
+        d.__berth__.copy_to_device(target_device)))

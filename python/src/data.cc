@@ -1,6 +1,8 @@
 // Data sets. Elements are lists of tensors here; their structure is Python's
 // affair (berth/data.py).
 
+#include "berth/data_files.h"
+#include "berth/recompute_grad.h"
 #include "classes.h"
 #include "convert.h"
 #include "held.h"
@@ -19,11 +21,35 @@ Tensors leaves_in(nb::handle list) {
   return all;
 }
 
+// What Python throws in a pipeline, as an error with one line.
+template <class Fn>
+auto in_python(const Fn& fn) {
+  nb::gil_scoped_acquire gil;
+  try {
+    return fn();
+  } catch (nb::python_error& e) {
+    const auto type = nb::cast<std::string>(e.type().attr("__name__"));
+    const auto text = nb::cast<std::string>(nb::str(e.value()));
+    if (PyErr_GivenExceptionMatches(e.type().ptr(), PyExc_ValueError) ||
+        PyErr_GivenExceptionMatches(e.type().ptr(), PyExc_TypeError)) {
+      throw errors::InvalidArgument(type + ": " + text);
+    }
+    throw errors::Unknown(type + ": " + text);
+  }
+}
+
 // fn(leaves) -> leaves, called by any thread of a pipeline.
 std::function<Tensors(const Tensors&)> mapped(nb::object fn) {
   return [fn = held(std::move(fn))](const Tensors& element) {
+    return in_python([&] { return leaves_in((*fn)(to_python(element))); });
+  };
+}
+
+// The same in the thread that asked: what is thrown comes out as it was.
+RecomputedListFn mapped_plainly(nb::object fn) {
+  return [fn = held(std::move(fn))](const Tensors& x) {
     nb::gil_scoped_acquire gil;
-    return leaves_in((*fn)(to_python(element)));
+    return leaves_in((*fn)(to_python(x)));
   };
 }
 
@@ -77,13 +103,314 @@ Dataset map(const Dataset& d, nb::object fn, int64_t calls, bool ordered) {
   return d.map(mapped(std::move(fn)), o, site_of_caller());
 }
 
-Dataset filter(const Dataset& d, nb::object fn) {
-  return d.filter(
-      [fn = held(std::move(fn))](const Tensors& element) {
+data::Predicate predicate(nb::object fn) {
+  return [fn = held(std::move(fn))](const Tensors& element) {
+    return in_python(
+        [&] { return From<bool>::get((*fn)(to_python(element)).ptr(), {}); });
+  };
+}
+
+// fn(leaves) -> Dataset.
+data::DatasetFunction dataset_of(nb::object fn) {
+  return [fn = held(std::move(fn))](const Tensors& element) {
+    return in_python(
+        [&] { return nb::cast<Dataset>((*fn)(to_python(element))); });
+  };
+}
+
+std::function<int64_t(const Tensors&)> number_of(nb::object fn) {
+  return [fn = held(std::move(fn))](const Tensors& element) {
+    return in_python([&] {
+      return From<int64_t>::get((*fn)(to_python(element)).ptr(), {});
+    });
+  };
+}
+
+Dataset scan(const Dataset& d, nb::list state, nb::object fn) {
+  return d.scan(
+      leaves_in(state),
+      [fn = held(std::move(fn))](const Tensors& s, const Tensors& element) {
         nb::gil_scoped_acquire gil;
-        return From<bool>::get((*fn)(to_python(element)).ptr(), {});
+        const nb::tuple both =
+            nb::cast<nb::tuple>((*fn)(to_python(s), to_python(element)));
+        return std::pair(leaves_in(both[0]), leaves_in(both[1]));
       },
       site_of_caller());
+}
+
+Dataset group_by_window(const Dataset& d, nb::object key, nb::object reduce,
+                        int64_t size) {
+  return d.group_by_window(
+      number_of(std::move(key)),
+      [fn = held(std::move(reduce))](int64_t k, const Dataset& window) {
+        nb::gil_scoped_acquire gil;
+        return nb::cast<Dataset>((*fn)(k, window));
+      },
+      {.window_size = size}, site_of_caller());
+}
+
+Dataset window(const Dataset& d, int64_t size, std::optional<int64_t> shift,
+               int64_t stride, bool drop, nb::object fn) {
+  data::WindowOptions o;
+  o.shift = shift;
+  o.stride = stride;
+  o.drop_remainder = drop;
+  const auto windows = d.window(size, o, site_of_caller());
+  if (fn.is_none()) return windows.batch(site_of_caller());
+  return windows.flat_map(
+      [fn = held(std::move(fn))](const Dataset& w) {
+        nb::gil_scoped_acquire gil;
+        return nb::cast<Dataset>((*fn)(w));
+      },
+      site_of_caller());
+}
+
+void add_more(nb::class_<Dataset>& c) {
+  c.def_static("counter",
+               [](int64_t start, int64_t step) {
+                 return Dataset::counter(start, step, site_of_caller());
+               })
+      .def_static(
+          "random",
+          [](std::optional<uint64_t> seed, bool again) {
+            return Dataset::random(
+                {.seed = seed, .rerandomize_each_iteration = again},
+                site_of_caller());
+          },
+          "seed"_a.none(), "again"_a)
+      .def_static(
+          "sample_from_datasets",
+          [](std::vector<Dataset> all, std::vector<double> weights,
+             std::optional<uint64_t> seed, bool stop) {
+            data::SampleOptions o;
+            o.weights = std::move(weights);
+            o.seed = seed;
+            o.stop_on_empty_dataset = stop;
+            return Dataset::sample_from_datasets(all, o, site_of_caller());
+          },
+          "all"_a, "weights"_a, "seed"_a.none(), "stop"_a)
+      .def_static(
+          "choose_from_datasets",
+          [](std::vector<Dataset> all, const Dataset& choice, bool stop) {
+            return Dataset::choose_from_datasets(
+                all, choice, {.stop_on_empty_dataset = stop}, site_of_caller());
+          })
+      .def("interleave",
+           [](const Dataset& d, nb::object fn, int64_t cycle, int64_t block,
+              int64_t calls, bool ordered) {
+             data::InterleaveOptions o;
+             o.cycle_length = cycle;
+             o.block_length = block;
+             o.num_parallel_calls = calls;
+             o.deterministic = ordered;
+             return d.interleave(dataset_of(std::move(fn)), o,
+                                 site_of_caller());
+           })
+      .def("flat_map",
+           [](const Dataset& d, nb::object fn) {
+             return d.flat_map(dataset_of(std::move(fn)), site_of_caller());
+           })
+      .def("window", &window, "size"_a, "shift"_a.none(), "stride"_a, "drop"_a,
+           "fn"_a.none())
+      .def("take_while",
+           [](const Dataset& d, nb::object fn) {
+             return d.take_while(predicate(std::move(fn)), site_of_caller());
+           })
+      .def("unique",
+           [](const Dataset& d) { return d.unique(site_of_caller()); })
+      .def("scan", &scan)
+      .def("group_by_window", &group_by_window)
+      .def("rebatch",
+           [](const Dataset& d, std::vector<int64_t> sizes, bool drop) {
+             return d.rebatch(std::move(sizes), {.drop_remainder = drop},
+                              site_of_caller());
+           })
+      .def("bucket_by_sequence_length",
+           [](const Dataset& d, nb::object length, std::vector<int64_t> bounds,
+              std::vector<int64_t> sizes, nb::list shapes, nb::list values,
+              bool to_boundary, bool drop) {
+             data::BucketOptions o;
+             for (nb::handle s : shapes) {
+               o.padded_shapes.push_back(From<Shape>::get(s.ptr(), {}));
+             }
+             o.padding_values = leaves_in(values);
+             o.pad_to_bucket_boundary = to_boundary;
+             o.drop_remainder = drop;
+             return d.bucket_by_sequence_length(
+                 number_of(std::move(length)), std::move(bounds),
+                 std::move(sizes), o, site_of_caller());
+           })
+      .def(
+          "rejection_resample",
+          [](const Dataset& d, nb::object fn, std::vector<double> target,
+             std::vector<double> initial, std::optional<uint64_t> seed) {
+            data::ResampleOptions o;
+            o.initial_dist = std::move(initial);
+            o.seed = seed;
+            return d.rejection_resample(number_of(std::move(fn)),
+                                        std::move(target), o, site_of_caller());
+          },
+          "fn"_a, "target"_a, "initial"_a, "seed"_a.none())
+      .def("ignore_errors",
+           [](const Dataset& d, bool log) {
+             return d.ignore_errors({.log_warning = log}, site_of_caller());
+           })
+      .def("snapshot",
+           [](const Dataset& d, const std::string& path) {
+             return d.snapshot(path, {}, site_of_caller());
+           })
+      .def("assert_cardinality",
+           [](const Dataset& d, int64_t n) {
+             return d.assert_cardinality(n, site_of_caller());
+           })
+      .def("prefetch_to_device",
+           [](const Dataset& d, const std::string& device, int64_t n) {
+             return d.prefetch_to_device(device, n, site_of_caller());
+           })
+      .def("copy_to_device", [](const Dataset& d, const std::string& device) {
+        return d.copy_to_device(device, site_of_caller());
+      });
+}
+
+// Names, or a dataset of them.
+data::FileNames files_of(nb::handle o) {
+  if (nb::isinstance<Dataset>(o)) return nb::cast<const Dataset&>(o);
+  return nb::cast<std::vector<std::string>>(o);
+}
+
+void add_files(nb::module_& m) {
+  const auto options = [](const std::string& compression, int64_t reads) {
+    data::FileOptions o;
+    o.compression_type = compression;
+    o.num_parallel_reads = reads;
+    return o;
+  };
+  m.def("text_lines",
+        [options](nb::handle files, const std::string& type,
+                  int64_t reads) -> Dataset {
+          return data::TextLineDataset(files_of(files), options(type, reads),
+                                       site_of_caller());
+        });
+  m.def("tf_records",
+        [options](nb::handle files, const std::string& type,
+                  int64_t reads) -> Dataset {
+          return data::TFRecordDataset(files_of(files), options(type, reads),
+                                       site_of_caller());
+        });
+  m.def("fixed_records",
+        [](nb::handle files, int64_t bytes, int64_t header, int64_t footer,
+           const std::string& type, int64_t reads) -> Dataset {
+          data::FixedLengthOptions o;
+          o.header_bytes = header;
+          o.footer_bytes = footer;
+          o.compression_type = type;
+          o.num_parallel_reads = reads;
+          return data::FixedLengthRecordDataset(files_of(files), bytes, o,
+                                                site_of_caller());
+        });
+  m.def(
+      "list_files",
+      [](std::vector<std::string> patterns, bool shuffle,
+         std::optional<uint64_t> seed) {
+        return data::list_files(patterns, {.shuffle = shuffle, .seed = seed},
+                                site_of_caller());
+      },
+      "patterns"_a, "shuffle"_a, "seed"_a.none());
+  m.def("csv",
+        [](nb::handle files, nb::list defaults, bool header,
+           const std::string& delimiter,
+           std::vector<int64_t> columns) -> Dataset {
+          std::vector<data::CsvColumn> all;
+          for (nb::handle v : defaults) {
+            if (nb::isinstance<PyDType>(v)) {
+              all.emplace_back(nb::cast<PyDType>(v).value);
+            } else {
+              all.emplace_back(tensor_of(v.ptr()));
+            }
+          }
+          data::CsvOptions o;
+          o.header = header;
+          o.field_delim = delimiter.at(0);
+          o.select_cols = std::move(columns);
+          return data::CsvDataset(files_of(files), std::move(all), o,
+                                  site_of_caller());
+        });
+}
+
+template <class Load>
+auto without_gil(const Load& load) {
+  nb::gil_scoped_release release;
+  return load();
+}
+
+// ((x_train, y_train), (x_test, y_test)) of arrays.
+template <class Data>
+nb::object arrays_of_data(const Data& d) {
+  return nb::make_tuple(
+      nb::make_tuple(array_of(d.train.x), array_of(d.train.y)),
+      nb::make_tuple(array_of(d.test.x), array_of(d.test.y)));
+}
+
+// The same of texts: lists of lists.
+nb::object lists_of_data(const keras::datasets::SequenceData& d) {
+  return nb::make_tuple(
+      nb::make_tuple(nb::cast(d.train.x), array_of(d.train.y)),
+      nb::make_tuple(nb::cast(d.test.x), array_of(d.test.y)));
+}
+
+keras::datasets::SequenceOptions sequence_options(const nb::dict& d) {
+  using Whole = std::optional<int64_t>;
+  keras::datasets::SequenceOptions o;
+  o.num_words = nb::cast<Whole>(d["num_words"]);
+  o.skip_top = nb::cast<int64_t>(d["skip_top"]);
+  o.maxlen = nb::cast<Whole>(d["maxlen"]);
+  o.seed = nb::cast<int64_t>(d["seed"]);
+  o.start_char = nb::cast<Whole>(d["start_char"]);
+  o.oov_char = nb::cast<Whole>(d["oov_char"]);
+  o.index_from = nb::cast<int64_t>(d["index_from"]);
+  return o;
+}
+
+void add_datasets(nb::module_& m) {
+  namespace sets = keras::datasets;
+  m.def("load_mnist", [] {
+    return arrays_of_data(without_gil([] { return sets::mnist::load_data(); }));
+  });
+  m.def("load_fashion_mnist", [] {
+    return arrays_of_data(
+        without_gil([] { return sets::fashion_mnist::load_data(); }));
+  });
+  m.def("load_cifar10", [] {
+    return arrays_of_data(
+        without_gil([] { return sets::cifar10::load_data(); }));
+  });
+  m.def("load_cifar100", [](const std::string& mode) {
+    return arrays_of_data(without_gil(
+        [&] { return sets::cifar100::load_data({.label_mode = mode}); }));
+  });
+  m.def("load_california_housing",
+        [](const std::string& version, double split, int64_t seed) {
+          return arrays_of_data(without_gil([&] {
+            return sets::california_housing::load_data(
+                {.version = version, .test_split = split, .seed = seed});
+          }));
+        });
+  m.def("load_imdb", [](nb::dict options) {
+    const auto o = sequence_options(options);
+    return lists_of_data(without_gil([&] { return sets::imdb::load_data(o); }));
+  });
+  m.def("load_reuters", [](nb::dict options, double split) {
+    const auto o = sequence_options(options);
+    return lists_of_data(
+        without_gil([&] { return sets::reuters::load_data(o, split); }));
+  });
+  m.def("call_recomputed", [](nb::object fn, nb::list x) {
+    const Tensors in = leaves_in(x);
+    const RecomputedListFn run = mapped_plainly(std::move(fn));
+    const Site site = site_of_caller();
+    return to_python(
+        without_gil([&] { return call_recomputed(run, in, site); }));
+  });
 }
 
 }  // namespace
@@ -114,7 +441,10 @@ void add_data(nb::module_& m) {
           "pass_", [](const Dataset& d) { return new Pass(d); },
           nb::rv_policy::take_ownership)
       .def("map", &map)
-      .def("filter", &filter)
+      .def("filter",
+           [](const Dataset& d, nb::object fn) {
+             return d.filter(predicate(std::move(fn)), site_of_caller());
+           })
       .def("concatenate",
            [](const Dataset& d, const Dataset& other) {
              return d.concatenate(other, site_of_caller());
@@ -124,9 +454,14 @@ void add_data(nb::module_& m) {
              return d.batch(size, {.drop_remainder = drop}, site_of_caller());
            })
       .def("padded_batch",
-           [](const Dataset& d, int64_t size, bool drop) {
+           [](const Dataset& d, int64_t size, bool drop, nb::list shapes,
+              nb::list values) {
              data::PaddedBatchOptions o;
              o.drop_remainder = drop;
+             for (nb::handle s : shapes) {
+               o.padded_shapes.push_back(From<Shape>::get(s.ptr(), {}));
+             }
+             o.padding_values = leaves_in(values);
              return d.padded_batch(size, o, site_of_caller());
            })
       .def("unbatch",
@@ -180,17 +515,10 @@ void add_data(nb::module_& m) {
              return all;
            })
       .def("explain", [](const Dataset& d) { return d.explain(); });
+  add_more(c);
+  add_files(m);
   m.attr("AUTOTUNE") = static_cast<int64_t>(data::AUTOTUNE);
-  m.def("load_mnist", [] {
-    keras::datasets::mnist::Data d;
-    {
-      nb::gil_scoped_release release;
-      d = keras::datasets::mnist::load_data();
-    }
-    return nb::make_tuple(
-        nb::make_tuple(array_of(d.train.x), array_of(d.train.y)),
-        nb::make_tuple(array_of(d.test.x), array_of(d.test.y)));
-  });
+  add_datasets(m);
 }
 
 }  // namespace berth::python

@@ -126,6 +126,35 @@ T& own(const Layer& layer) {
   return *base;
 }
 
+// A metric of the user's class.
+class OwnMetric final : public keras::MetricBase {
+ public:
+  OwnMetric(nb::handle self, const std::string& name)
+      : MetricBase(name), back_(self) {}
+  void build(const Shape&, const Shape&) override {}  // Python's __init__ did
+  void update_state(const Tensor& y_true, const Tensor& y_pred,
+                    const Tensor& weight) override {
+    nb::gil_scoped_acquire gil;
+    back_.self().attr("_update_of_engine")(
+        nb::make_tuple(to_python(y_true), to_python(y_pred)),
+        to_python(weight));
+  }
+  void update_values(const Tensor& values, const Tensor& weight) override {
+    nb::gil_scoped_acquire gil;
+    back_.self().attr("_update_of_engine")(nb::make_tuple(to_python(values)),
+                                           to_python(weight));
+  }
+  Tensor result() override {
+    nb::gil_scoped_acquire gil;
+    return tensor_of(back_.self().attr("result")().ptr(), float32);
+  }
+  nb::object self() const { return back_.self(); }
+  using MetricBase::add_variable;
+
+ private:
+  Back back_;
+};
+
 // A callback of Python's for the time of one fit.
 class OwnCallback final : public keras::CallbackBase {
  public:
@@ -604,6 +633,30 @@ void add_parts(nb::module_& m) {
           },
           "y_true"_a, "y_pred"_a, "sample_weight"_a.none() = nb::none())
       .def_prop_ro("name", [](const keras::Loss& l) { return l.name(); });
+  m.def("own_loss", [](const std::string& name, nb::object fn,
+                       const std::string& reduction) {
+    return keras::Loss(
+        name,
+        [fn = held(std::move(fn))](const Tensor& y_true, const Tensor& y_pred) {
+          nb::gil_scoped_acquire gil;
+          return tensor_of((*fn)(to_python(y_true), to_python(y_pred)).ptr(),
+                           y_pred.dtype());
+        },
+        {.reduction = reduction});
+  });
+  m.def("own_metric", [](nb::handle self, const std::string& name) {
+    return keras::Metric(std::make_shared<OwnMetric>(self, name));
+  });
+  m.def("add_metric_variable", [](const keras::Metric& metric,
+                                  const std::string& name, nb::handle shape) {
+    return dynamic_cast<OwnMetric&>(*metric.base())
+        .add_variable(name, From<Shape>::get(shape.ptr(), {}));
+  });
+  // The object of Python behind a metric of the user's; else None.
+  m.def("owner_of_metric", [](const keras::Metric& metric) -> nb::object {
+    const auto* own = dynamic_cast<OwnMetric*>(metric.base().get());
+    return own ? own->self() : nb::none();
+  });
   nb::class_<keras::Metric>(m, "Metric")
       .def(
           "update_state",

@@ -15,6 +15,8 @@ NB_MODULE(_core, m) {
   add_keras(m);
   add_data(m);
   add_distribute(m);
+  add_custom(m);
+  add_train(m);
   nanobind::module_ ops = m.def_submodule("ops");
   add_functions(ops);
 }

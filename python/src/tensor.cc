@@ -94,7 +94,13 @@ void add_operators(nb::class_<T>& c) {
   c.def("__invert__", [](nb::handle h) {
     return math::logical_not(tensor_of(h.ptr()), site_of_caller());
   });
-  c.def("numpy", [](nb::handle h) { return array_of(tensor_of(h.ptr())); });
+  c.def("_array", [](nb::handle h) { return array_of(tensor_of(h.ptr())); });
+  // Of a scalar NumPy's scalar, or bytes.
+  c.def("numpy", [](nb::handle h) {
+    nb::object array = array_of(tensor_of(h.ptr()));
+    if (tensor_of(h.ptr()).rank() > 0) return array;
+    return nb::object(array[nb::make_tuple()]);
+  });
   c.def("__float__", [](nb::handle h) {
     return tensor_of(h.ptr()).template item<double>(site_of_caller());
   });

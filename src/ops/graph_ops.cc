@@ -15,6 +15,22 @@ Callable& callee(const OpDef& op, const Attrs* attrs) {
   return *op.attr<std::shared_ptr<Callable>>(attrs, "f");
 }
 
+Tensors gradient_of_callee(const GradCall& g) {
+  Tensors in, out, grads;
+  std::vector<bool> needed;
+  Callable& f = callee(g.op(), g.attrs());
+  for (int i = 0; i < g.num_inputs(); ++i) {
+    in.push_back(g.x(i));
+    needed.push_back(g.needs(i));
+  }
+  for (size_t i = 0; i < f.output_specs().size(); ++i) {
+    const int o = static_cast<int>(i);
+    out.push_back(g.y(o));
+    grads.push_back(g.has_dy(o) ? g.dy(o) : Tensor());
+  }
+  return f.gradient(in, out, grads, needed);
+}
+
 void check_range(InferContext& c, int64_t length, const char* what) {
   const auto begin = c.attr<int64_t>("begin"), count = c.attr<int64_t>("count");
   if (begin >= 0 && count >= 0 && (length < 0 || begin + count <= length)) {
@@ -298,21 +314,30 @@ void register_graph_ops(OpRegistry& r) {
           c.set_output(static_cast<int>(i), specs[i].dtype, specs[i].shape);
         }
       })
-      .gradient([](const GradCall& g) {
-        Tensors in, out, grads;
-        std::vector<bool> needed;
-        Callable& f = callee(g.op(), g.attrs());
-        for (int i = 0; i < g.num_inputs(); ++i) {
-          in.push_back(g.x(i));
-          needed.push_back(g.needs(i));
+      .gradient(&gradient_of_callee);
+  // The first inputs, one per output, with the gradient of "f" for the others
+  // (custom_gradient).
+  r.op("_OwnGradient")
+      .any_inputs("values", kAnyType)
+      .num_outputs([](const OpDef& op, const Attrs* attrs) {
+        return static_cast<int>(callee(op, attrs).output_specs().size());
+      })
+      .required_attr("f", std::shared_ptr<Callable>())
+      .infer([](InferContext& c) {
+        for (int i = 0; i < c.num_outputs(); ++i) {
+          c.set_output(i, c.dtype(i), c.shape(i));
         }
-        for (size_t i = 0; i < f.output_specs().size(); ++i) {
-          const int o = static_cast<int>(i);
-          out.push_back(g.y(o));
-          grads.push_back(g.has_dy(o) ? g.dy(o) : Tensor());
+      })
+      .decompose([](std::span<const Tensor> in, const OpDef& op,
+                    const Attrs* attrs) {
+        static const OpDef& identity = op_named("Identity");
+        Tensors same;
+        for (size_t i = 0; i < callee(op, attrs).output_specs().size(); ++i) {
+          same.push_back(call1(identity, in[i]));
         }
-        return f.gradient(in, out, grads, needed);
-      });
+        return same;
+      })
+      .gradient(&gradient_of_callee);
 }
 
 }  // namespace berth

@@ -3,7 +3,7 @@ import sys as _sys
 import types as _types
 
 from berth import _core
-from berth.keras import _parts
+from berth.keras import _own, _parts
 from berth.keras import layers, callbacks, models
 from berth.keras.models import Model, Sequential, Input
 from berth.keras.layers import Layer
@@ -18,8 +18,8 @@ def _module(name, values):
     return made
 
 
-losses = _module("losses", _parts.losses)
-metrics = _module("metrics", _parts.metrics)
+losses = _module("losses", {**_parts.losses, "Loss": _own.Loss})
+metrics = _module("metrics", {**_parts.metrics, "Metric": _own.Metric})
 optimizers = _module("optimizers", _parts.optimizers)
 optimizers.schedules = _module("optimizers.schedules", _parts.schedules)
 optimizers.legacy = optimizers
@@ -32,7 +32,7 @@ utils = _module("utils", _parts.utils)
 mixed_precision = _module("mixed_precision", {
     "set_global_policy": _core.set_global_policy, "global_policy": _core.global_policy,
     "Policy": _core.DTypePolicy})
-Loss, Metric, Optimizer = _core.Loss, _core.Metric, _core.Optimizer
+Loss, Metric, Optimizer = _own.Loss, _own.Metric, _core.Optimizer
 from berth.keras import datasets  # noqa: E402
 
 saving = models

@@ -83,6 +83,23 @@ class LambdaCallback(Callback):
                 setattr(self, name, fn)
 
 
+class LearningRateScheduler(Callback):
+    """Sets the learning rate of each epoch: schedule(epoch, rate) -> rate."""
+
+    def __init__(self, schedule, verbose=0):
+        self.schedule, self.verbose = schedule, verbose
+
+    def on_epoch_begin(self, epoch, logs=None):
+        rate = float(self.schedule(epoch, float(self.model.optimizer.learning_rate)))
+        self.model.optimizer.learning_rate = rate
+        if self.verbose:
+            print(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.")
+
+    def on_epoch_end(self, epoch, logs=None):
+        if logs is not None:
+            logs["learning_rate"] = float(self.model.optimizer.learning_rate)
+
+
 class History(Callback):
     """What fit returns."""
 

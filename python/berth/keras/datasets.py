@@ -9,4 +9,42 @@ def _mnist(path="mnist.npz"):
     return _core.load_mnist()
 
 
+def _sequences(num_words=None, skip_top=0, maxlen=None, seed=113, start_char=1, oov_char=2,
+               index_from=3):
+    import numpy
+    options = {"num_words": num_words, "skip_top": skip_top, "maxlen": maxlen, "seed": seed,
+               "start_char": start_char, "oov_char": oov_char, "index_from": index_from}
+
+    def lists(part):
+        x = numpy.empty(len(part[0]), dtype=object)
+        x[:] = part[0]
+        return x, part[1]
+    return options, lists
+
+
+def _imdb(path="imdb.npz", **options):
+    """((x_train, y_train), (x_test, y_test)): lists of numbers of words, and labels."""
+    options, lists = _sequences(**options)
+    train, test = _core.load_imdb(options)
+    return lists(train), lists(test)
+
+
+def _reuters(path="reuters.npz", test_split=0.2, **options):
+    """The same of newswires."""
+    options, lists = _sequences(**options)
+    train, test = _core.load_reuters(options, test_split)
+    return lists(train), lists(test)
+
+
+def _california(version="large", path="california_housing.npz", test_split=0.2, seed=113):
+    """((x_train, y_train), (x_test, y_test)) of houses and their prices."""
+    return _core.load_california_housing(version, test_split, seed)
+
+
+fashion_mnist = _types.SimpleNamespace(load_data=lambda: _core.load_fashion_mnist())
+cifar10 = _types.SimpleNamespace(load_data=lambda: _core.load_cifar10())
+cifar100 = _types.SimpleNamespace(load_data=lambda label_mode="fine": _core.load_cifar100(label_mode))
+imdb = _types.SimpleNamespace(load_data=_imdb)
+reuters = _types.SimpleNamespace(load_data=_reuters)
+california_housing = _types.SimpleNamespace(load_data=_california)
 mnist = _types.SimpleNamespace(load_data=_mnist)

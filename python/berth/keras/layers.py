@@ -1,14 +1,16 @@
 """tf.keras.layers: a class for each layer of the engine, and Layer for those of one's own."""
-import inspect
 import re
 import types
 
 from berth import _core
 from berth._core import Tensor, Variable
+from berth._function import call_converted
+from berth._lazy import Lazy
 from berth._structure import flatten, pack
 from berth._tensor import convert_to_tensor
 
 _engine = _core.ops.keras
+inspect = Lazy("inspect")
 
 
 def _snake(name):
@@ -69,7 +71,7 @@ class Layer:
         if form is not None:
             x = pack(form, inputs)
         options = {"training": training} if self._takes("training") else {}
-        out, self.__dict__["_result"] = flatten(self.call(x, **options))
+        out, self.__dict__["_result"] = flatten(call_converted(self.call, x, **options))
         return [convert_to_tensor(v) for v in out]
 
     def _takes(self, argument):

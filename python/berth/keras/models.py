@@ -2,11 +2,13 @@
 import itertools
 
 from berth import _core
+from berth._function import call_converted
 from berth._structure import flatten, pack
 from berth._tensor import TensorSpec, convert_to_tensor
 from berth.data import Dataset
 from berth.keras import callbacks as _callbacks
 from berth.keras import layers as _layers
+from berth.keras._own import owner
 from berth.keras.layers import Input, Layer
 
 
@@ -86,7 +88,7 @@ class Model(Layer):
         data = (one(x),) if not y else (one(x), one(y))
         if weight:
             data += (one(weight),)
-        logs = getattr(self, name)(data)
+        logs = call_converted(getattr(self, name), data)
         return {k: convert_to_tensor(v) for k, v in logs.items()}
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
@@ -104,6 +106,8 @@ class Model(Layer):
                 weighted_metrics=None, run_eagerly=False, steps_per_execution=1,
                 jit_compile="auto", auto_scale_loss=True, *, slices=0, placement=""):
         """Sets what fit does. `slices` and `placement` are Berth's (docs/python.md)."""
+        # The engine knows metrics of one's own by weak references.
+        self.__dict__["_compiled_with"] = (loss, metrics, weighted_metrics)
         if isinstance(loss, (dict, list, tuple)):
             loss = _by_output(loss)
         self.__berth__.compile({
@@ -176,7 +180,7 @@ class Model(Layer):
         return self.predict(x, batch_size=len(x))
 
     optimizer = property(lambda self: self.__berth__.optimizer())
-    metrics = property(lambda self: self.__berth__.metrics())
+    metrics = property(lambda self: [owner(m) for m in self.__berth__.metrics()])
     metrics_names = property(lambda self: self.__berth__.metrics_names())
     input_names = property(lambda self: self.__berth__.input_names())
     output_names = property(lambda self: self.__berth__.output_names())

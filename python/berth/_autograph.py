@@ -1,0 +1,95 @@
+"""Python's control flow on tensors: `if`, `for`, `while`, `and`, `or`, `not` of a traced function.
+
+diastatic-malt rewrites the source of a function so that each of these calls an operator; the
+operators here turn those on symbolic tensors into cond and while_loop, and leave the others to
+Python. Imported by the first function that needs it (_straight.py).
+"""
+import functools
+import importlib.util  # noqa: F401  malt takes it for granted
+import types
+import warnings
+
+from malt.core import converter
+from malt.impl import api
+from malt.operators import py_builtins
+from malt.pyct import inspect_utils
+
+from berth import _staged
+from berth._relabel import relabelled
+from berth._straight import is_converted
+
+_OPTIONS = converter.ConversionOptions(
+    recursive=True, user_requested=True, optional_features=converter.Feature.ASSERT_STATEMENTS)
+_failed = {}      # code that has no source, or that malt cannot read
+_relabelled = {}  # generated code -> the same with the lines of the user's file
+
+
+class _Transformer(api.PyToPy):
+    """malt's transformer with the operators of this package."""
+
+    def get_extra_locals(self):
+        if self._extra_locals is None:
+            names = dict(super().get_extra_locals()["ag__"].__dict__)
+            names.update(converted_call=converted_call, **_staged.OPERATORS)
+            operators = types.ModuleType("ag__")
+            vars(operators).update(names)
+            self._extra_locals = {"ag__": operators}
+        return self._extra_locals
+
+
+_transformer = _Transformer()
+
+
+def converted(fn):
+    """Returns the function with its control flow as operators, or itself when that cannot be."""
+    code = fn.__code__
+    if code in _failed:
+        return fn
+    try:
+        made, _, source_map = _transformer.transform(
+            fn, converter.ProgramContext(options=_OPTIONS))
+    except Exception as e:  # noqa: BLE001  whatever malt stumbles over
+        _failed[code] = str(e)
+        warnings.warn(f"AutoGraph cannot read {fn.__qualname__} ({code.co_filename}:"
+                      f"{code.co_firstlineno}), which is traced as it is: {e}", stacklevel=2)
+        return fn
+    if made.__code__ not in _relabelled:
+        _relabelled[made.__code__] = relabelled(made.__code__, source_map, code)
+    made.__code__ = _relabelled[made.__code__]
+    return made
+
+
+def converted_call(f, args, kwargs, scope=None, options=None):
+    """Calls f, converted when it is code of the user's."""
+    kwargs = kwargs or {}
+    if isinstance(f, functools.partial):
+        return converted_call(f.func, f.args + args, {**f.keywords, **kwargs}, scope)
+    if inspect_utils.isbuiltin(f) or f is _staged.tf_range:
+        return _call_builtin(f, args, kwargs, scope)
+    self = ()
+    if isinstance(f, types.MethodType):
+        self, target = (f.__self__,), f.__func__
+    elif isinstance(f, types.FunctionType):
+        target = f
+    else:
+        self, target = (f,), getattr(type(f), "__call__", None)
+    if isinstance(f, type) or not isinstance(target, types.FunctionType) or not is_converted(target):
+        return f(*args, **kwargs)
+    return converted(target)(*self, *args, **kwargs)
+
+
+def _call_builtin(f, args, kwargs, scope):
+    if f is eval:
+        return py_builtins.eval_in_original_context(f, args, scope)
+    if f is super:
+        return py_builtins.super_in_original_context(f, args, scope)
+    if f is globals:
+        return py_builtins.globals_in_original_context(scope)
+    if f is locals:
+        return py_builtins.locals_in_original_context(scope)
+    return _staged.BUILTINS.get(f, f)(*args, **kwargs)
+
+
+def to_code(entity, recursive=True, experimental_optional_features=None):
+    """The source that a function is traced as."""
+    return api.to_code(getattr(entity, "python_function", entity))

@@ -1,0 +1,120 @@
+"""Functions over elements and branches: tf.case, tf.switch_case, tf.map_fn, tf.foldl and their kin."""
+from berth import _core
+from berth._function import call_converted, cond
+from berth._structure import flatten, pack
+from berth._tensor import convert_to_tensor
+
+__all__ = ["case", "switch_case", "map_fn", "foldl", "foldr", "scan", "recompute_grad", "name_scope",
+           "vectorized_map"]
+
+_ops = _core.ops
+
+
+def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
+    """Returns fn() of the first pair whose predicate holds, else default() (tf.case)."""
+    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+    if default is None:
+        default = pairs.pop()[1]
+    out = default
+    for pred, fn in reversed(pairs):
+        out = (lambda p, f, rest: lambda: cond(p, f, rest))(pred, fn, out)
+    return out()
+
+
+def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
+    """Returns branch_fns[branch_index](); of an index out of range the last, or default()."""
+    items = branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns)
+    pairs = [(i, f) if not isinstance(f, tuple) else f for i, f in items]
+    index = convert_to_tensor(branch_index)
+    last = default or pairs[-1][1]
+    return case([(_ops.equal(index, i), f) for i, f in pairs], default=last)
+
+
+def _elements(elems):
+    leaves, form = flatten(elems)
+    parts = [_ops.unstack(convert_to_tensor(v)) for v in leaves]
+    return [pack(form, list(one)) for one in zip(*parts)]
+
+
+def _stacked(results):
+    leaves, form = zip(*map(flatten, results))
+    return pack(form[0], [_ops.stack([convert_to_tensor(v) for v in column]) for column in zip(*leaves)])
+
+
+def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False,
+           infer_shape=True, name=None, fn_output_signature=None):
+    """Stacks fn(element) over the first axis, whose length must be known."""
+    return _stacked([call_converted(fn, e) for e in _elements(elems)])
+
+
+def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
+    """map_fn under its other name."""
+    return map_fn(fn, elems)
+
+
+def _fold(fn, elements, state):
+    for e in elements:
+        state = call_converted(fn, state, e)
+        yield state
+
+
+def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
+          name=None):
+    """Returns fn(... fn(fn(initializer, first), second) ..., last)."""
+    return _last(fn, _elements(elems), initializer)
+
+
+def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
+          name=None):
+    """foldl from the last element to the first."""
+    return _last(fn, _elements(elems)[::-1], initializer)
+
+
+def _last(fn, elements, state):
+    if state is None:
+        state, elements = elements[0], elements[1:]
+    for state in _fold(fn, elements, state):
+        pass
+    return state
+
+
+def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
+         infer_shape=True, reverse=False, name=None):
+    """Stacks all states of foldl."""
+    elements = _elements(elems)[::-1 if reverse else 1]
+    if initializer is None:
+        states = [elements[0], *_fold(fn, elements[1:], elements[0])]
+    else:
+        states = list(_fold(fn, elements, initializer))
+    return _stacked(states[::-1] if reverse else states)
+
+
+def recompute_grad(f):
+    """Decorator: inner values are computed again for the gradient in place of being kept."""
+    import functools
+
+    @functools.wraps(f)
+    def call(*args, **kwargs):
+        leaves, form = flatten(args)
+        forms = []
+
+        def run(tensors):
+            out, result_form = flatten(f(*pack(form, tensors), **kwargs))
+            forms.append(result_form)
+            return [convert_to_tensor(v) for v in out]
+        out = _core.call_recomputed(run, [convert_to_tensor(v) for v in leaves])
+        return pack(forms[0], out)
+    return call
+
+
+class name_scope:
+    """Accepted as TensorFlow does; names of ops come from functions and layers."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        return self.name
+
+    def __exit__(self, *_):
+        pass

@@ -1,0 +1,171 @@
+"""Functions of Python as ops, gradient rules of one's own, libraries of ops."""
+import functools
+import types
+
+from berth import _core
+from berth._core import Tensor, Variable
+from berth._gradient import GradientTape, device
+from berth._lazy import Lazy
+from berth._structure import flatten, pack
+from berth._tensor import TensorSpec, as_dtype, convert_to_tensor
+
+inspect = Lazy("inspect")
+_functions = []  # by token: what a traced call runs
+
+
+class ShapeUnknown(ValueError):
+    """A call of Python is traced whose results have shapes that are not known."""
+
+
+def custom_gradient(f=None):
+    """Decorator: f(*args) returns (result, grad); grad(*dy) returns a gradient for each argument."""
+    if f is None:
+        return custom_gradient
+
+    @functools.wraps(f)
+    def call(*args, **kwargs):
+        leaves, form = flatten(args, _is_tensor_like)
+        forms = []
+
+        def run(tensors):
+            result, grad = f(*pack(form, tensors), **kwargs)
+            out, result_form = flatten(result)
+            forms.append(result_form)
+
+            def rule(dy):
+                grads = grad(*dy, **({"variables": []} if _takes_variables(grad) else {}))
+                if _takes_variables(grad) and isinstance(grads, tuple) and len(grads) == 2:
+                    grads = grads[0]  # those of variables come second
+                if len(leaves) == 1 and not isinstance(grads, (list, tuple)):
+                    grads = [grads]
+                return [None if g is None else convert_to_tensor(g) for g in flatten(grads)[0]]
+
+            return [convert_to_tensor(v) for v in out], rule
+
+        out = _core.call_with_gradient(run, [convert_to_tensor(v) for v in leaves])
+        return pack(forms[0], out)
+
+    return call
+
+
+def _takes_variables(grad):
+    try:
+        return "variables" in inspect.signature(grad).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_tensor_like(v):
+    return hasattr(v, "__array__") or isinstance(v, (bool, int, float, complex))
+
+
+def py_function(func=None, inp=None, Tout=None, name=None):
+    """Calls func(*tensors) on the CPU, also inside of a traced function; differentiable.
+
+    Tout: dtypes of the results; in a trace tf.TensorSpec(shape, dtype), for the plan must know.
+    """
+    return _call(func, inp, Tout, False)
+
+
+def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
+    """py_function for a function of NumPy arrays; without a gradient."""
+    return _call(func, inp, Tout, True)
+
+
+def _call(func, inp, Tout, arrays):
+    inputs = [convert_to_tensor(v) for v in (inp or [])]
+    wanted, form = flatten([] if Tout is None else Tout)
+
+    def run(*tensors):
+        result = func(*[t.numpy() for t in tensors] if arrays else tensors)
+        values = [] if result is None or not wanted else (
+            list(result) if isinstance(Tout, (list, tuple)) else [result])
+        if len(values) != len(wanted):
+            raise ValueError(f"{getattr(func, '__name__', 'the function')} returned {len(values)} "
+                             f"values; Tout has {len(wanted)}")
+        return [_of_dtype(v, w) for v, w in zip(values, wanted)]
+
+    if not _core.traces_loop():
+        with device("/CPU:0"):
+            return pack(form, run(*inputs)) if wanted else None
+    out = call_host(run, inputs, wanted, differentiable=not arrays)
+    return pack(form, out) if wanted else None
+
+
+def _of_dtype(value, wanted):
+    dtype = wanted.dtype if isinstance(wanted, TensorSpec) else as_dtype(wanted)
+    if isinstance(value, (Tensor, Variable)):
+        return convert_to_tensor(value, dtype)
+    import numpy
+    if dtype == _core.string:
+        return convert_to_tensor(value)
+    return convert_to_tensor(numpy.asarray(value).astype(dtype.as_numpy_dtype))
+
+
+def call_host(run, inputs, specs, differentiable=False):
+    """Traces a call of run(*tensors) -> tensors on the host."""
+    numbers = []
+    for s in specs:
+        if not isinstance(s, TensorSpec) or not s.shape.is_fully_defined():
+            raise ShapeUnknown(
+                "py_function: the shape of the result must be known while the function is traced; "
+                f"give Tout as tf.TensorSpec(shape, dtype), not {s!r}")
+        numbers += [_core.dtype_number(s.dtype), len(s.shape), *s.shape]
+    _functions.append(run)
+    _core.set_host_runner(_run)
+    given = inputs or [convert_to_tensor(0)]
+    if not inputs:
+        _functions[-1] = lambda _: run()
+    with device("/CPU:0"):
+        return _core.call_op("PyFunction", given, {
+            "token": len(_functions) - 1, "outputs": len(specs), "specs": numbers,
+            "differentiable": int(differentiable)})
+
+
+def _run(token, backward, tensors):
+    """What the kernel of PyFunction calls."""
+    fn = _functions[token]
+    if not backward:
+        return fn(*tensors)
+    inputs, dy = tensors[:backward], tensors[backward:]
+    by = [t for t in inputs if t.dtype.is_floating or t.dtype.is_complex]
+    with GradientTape() as tape:
+        tape.watch(by)
+        results = [r for r in fn(*inputs) if r.dtype.is_floating or r.dtype.is_complex]
+    return tape.gradient(results, by, output_gradients=dy, unconnected_gradients="zero")
+
+
+def load_op_library(library_filename):
+    """Loads a shared library of ops (berth/custom_op.h); returns a module of its functions.
+
+    Before anything computes: kernels are refused once devices exist.
+    """
+    before = set(_core.op_names())
+    _core.load_library(str(library_filename))
+    module = types.ModuleType(f"berth.library.{library_filename}")
+    for op in _core.op_names():
+        if op not in before:
+            setattr(module, _snake(op), _function_of(op))
+    return module
+
+
+def _snake(name):
+    import re
+    return re.sub(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z])(?=[a-z])", r"_\1\2", name).lower()
+
+
+def _function_of(op):
+    inputs, attrs, outputs, text = _core.op_schema(op)
+    parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in inputs]
+    parameters += [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
+                   for n in attrs + ["name"]]
+    signature = inspect.Signature(parameters)
+
+    def call(*args, **kwargs):
+        given = signature.bind(*args, **kwargs).arguments
+        tensors = [convert_to_tensor(given[n]) for n in inputs]
+        out = _core.call_op(op, tensors, {n: given[n] for n in attrs if given.get(n) is not None})
+        return out[0] if len(out) == 1 else out
+
+    call.__name__, call.__doc__, call.__signature__ = _snake(op), text, signature
+    return call

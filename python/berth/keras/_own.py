@@ -1,0 +1,101 @@
+"""Loss and Metric: classes that users derive theirs from."""
+import re
+
+from berth import _core
+from berth._function import call_converted
+
+
+def _snake(name):
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+class _IsEngines(type):
+    """isinstance() holds for the engine's own as well."""
+
+    def __instancecheck__(cls, value):
+        return type.__instancecheck__(cls, value) or (
+            cls in (Loss, Metric) and isinstance(value, cls._engine))
+
+
+class Loss(metaclass=_IsEngines):
+    """A loss of one's own: override call(y_true, y_pred), which returns a value per sample."""
+
+    _engine = _core.Loss
+
+    def __init__(self, name=None, reduction="sum_over_batch_size", dtype=None):
+        self.name = name or _snake(type(self).__name__)
+        self.reduction = "none" if reduction is None else str(reduction).lower().rsplit(".", 1)[-1]
+        if self.reduction == "auto":
+            self.reduction = "sum_over_batch_size"
+
+    def call(self, y_true, y_pred):
+        raise NotImplementedError(f"{type(self).__name__} needs a method call(self, y_true, y_pred)")
+
+    @property
+    def __berth__(self):
+        return _core.own_loss(self.name, lambda t, p: call_converted(self.call, t, p), self.reduction)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        return self.__berth__(y_true, y_pred, sample_weight)
+
+
+class Metric(metaclass=_IsEngines):
+    """A metric of one's own: override update_state() and result(); variables by add_weight()."""
+
+    _engine = _core.Metric
+
+    def __init__(self, dtype=None, name=None):
+        if isinstance(dtype, str) and name is None and dtype not in ("float32", "float64"):
+            name = dtype  # Metric("name"), as in Keras 2
+        self.name = name or _snake(type(self).__name__)
+        self.dtype = "float32"
+        self.__berth__ = _core.own_metric(self, self.name)
+
+    def add_weight(self, shape=(), initializer=None, dtype=None, name=None, **kwargs):
+        """Makes a float32 variable that reset_state() sets to zero."""
+        if isinstance(shape, str):  # add_weight("total", ...), as in Keras 2
+            name, shape = shape, kwargs.get("shape", ())
+        v = _core.add_metric_variable(self.__berth__, name or "variable", list(shape or ()))
+        if initializer not in (None, "zeros"):
+            values = initializer(v.shape) if callable(initializer) else _core.ops.ones(
+                v.shape) if initializer == "ones" else None
+            if values is None:
+                raise ValueError(f"add_weight: the initializer of a metric is 'zeros', 'ones' or a "
+                                 f"function of the shape, not {initializer!r}")
+            v.assign(values)
+        return v
+
+    add_variable = add_weight
+
+    def update_state(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} needs a method update_state()")
+
+    def result(self):
+        raise NotImplementedError(f"{type(self).__name__} needs a method result()")
+
+    def _update_of_engine(self, values, weight):
+        kwargs = {} if weight is None else {"sample_weight": weight}
+        call_converted(self.update_state, *values, **kwargs)
+
+    def reset_state(self):
+        for v in self.variables:
+            v.assign(_core.ops.zeros(v.shape, v.dtype))
+
+    def reset_states(self):
+        self.reset_state()
+
+    @property
+    def variables(self):
+        return self.__berth__.variables
+
+    weights = variables
+
+    def __call__(self, *args, **kwargs):
+        self.update_state(*args, **kwargs)
+        return self.result()
+
+
+def owner(metric):
+    """The object of Python for a metric of the engine."""
+    own = _core.owner_of_metric(metric)
+    return metric if own is None else own

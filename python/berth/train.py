@@ -1,0 +1,158 @@
+"""tf.train: checkpoints (docs/checkpoints.md says how they are kept)."""
+from berth import _core
+from berth._core import LoadStatus, Variable, latest_checkpoint as _latest
+from berth._module import variables_in
+from berth._tensor import convert_to_tensor
+
+__all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint",
+           "list_variables", "load_variable", "LoadStatus"]
+
+
+class CheckpointOptions:
+    """enable_async: values are copied, and written while the program goes on."""
+
+    def __init__(self, experimental_io_device=None, experimental_enable_async_checkpoint=False,
+                 enable_async=False):
+        self.enable_async = enable_async or experimental_enable_async_checkpoint
+
+
+class _NothingRestored:
+    """What restore(None) returns: there was no checkpoint."""
+
+    restored = deferred = missing = unused = ()
+
+    def assert_consumed(self):
+        raise AssertionError("no checkpoint was given to restore()")
+
+    assert_existing_objects_matched = assert_consumed
+
+    def expect_partial(self):
+        return self
+
+
+class Checkpoint:
+    """Objects that are saved and restored together: Checkpoint(model=model, step=step).
+
+    Models, layers, optimizers, metrics, variables, tf.Module, and lists, dictionaries and objects
+    that hold such. They are looked at when the first checkpoint is written or read.
+    """
+
+    def __init__(self, root=None, **kwargs):
+        self.__dict__["_parts"] = dict(kwargs)
+        if root is not None:
+            self._parts["root"] = root
+
+    def __getattr__(self, name):
+        if name in self.__dict__.get("_parts", {}):
+            return self._parts[name]
+        if name == "__berth__":
+            handle = _core.Checkpoint.make([(n, _part(n, v)) for n, v in self._parts.items()])
+            self.__dict__["__berth__"] = handle
+            return handle
+        raise AttributeError(f"the Checkpoint has no object '{name}'; it has {sorted(self._parts)}")
+
+    def __setattr__(self, name, value):
+        if "__berth__" in self.__dict__:
+            raise AttributeError(f"'{name}' comes too late: the Checkpoint has been written or read; "
+                                 "give it to tf.train.Checkpoint()")
+        self._parts[name] = value
+
+    def save(self, file_prefix, options=None):
+        """Writes PREFIX-N, where N counts; returns that path."""
+        return self.__berth__.save(str(file_prefix), True, _is_async(options))
+
+    def write(self, file_prefix, options=None):
+        """Writes PREFIX itself, uncounted; returns it."""
+        return self.__berth__.save(str(file_prefix), False, _is_async(options))
+
+    def restore(self, save_path, options=None):
+        """Puts the values back, also those of variables yet to be made. None: nothing happens."""
+        if save_path is None:
+            return _NothingRestored()
+        return self.__berth__.restore(str(save_path), True)
+
+    def read(self, save_path, options=None):
+        """restore() of what write() wrote: the counter stays."""
+        return self.__berth__.restore(str(save_path), False)
+
+    def sync(self):
+        """Waits for an asynchronous save."""
+        self.__berth__.sync()
+
+    @property
+    def save_counter(self):
+        return convert_to_tensor(self.__berth__.save_counter(), _core.int64)
+
+
+def _is_async(options):
+    return bool(options and options.enable_async)
+
+
+def _part(name, value):
+    if isinstance(value, (Variable, _core.Layer, _core.Optimizer, _core.Metric)):
+        return value
+    if hasattr(value, "__berth__") and isinstance(
+            value.__berth__, (_core.Layer, _core.Optimizer, _core.Metric)):
+        return value.__berth__
+    found = variables_in(value)
+    if not found:
+        raise TypeError(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
+                        "model, layer, optimizer, metric, variable, or an object that holds such")
+    return found
+
+
+class CheckpointManager:
+    """The checkpoints of a folder: numbered, the oldest deleted."""
+
+    def __init__(self, checkpoint, directory, max_to_keep=5, keep_checkpoint_every_n_hours=None,
+                 checkpoint_name="ckpt", step_counter=None, checkpoint_interval=None, init_fn=None):
+        self._checkpoint, self._directory = checkpoint, str(directory)
+        self._interval = checkpoint_interval
+        self._options = {
+            "max_to_keep": max_to_keep or 0, "every_n_hours": keep_checkpoint_every_n_hours or 0.0,
+            "checkpoint_name": checkpoint_name, "step_counter": step_counter,
+            "checkpoint_interval": checkpoint_interval or 0, "init_fn": init_fn}
+
+    def __getattr__(self, name):
+        if name == "__berth__":
+            handle = _core.CheckpointManager.make(self._checkpoint.__berth__, self._directory,
+                                                  self._options)
+            self.__dict__["__berth__"] = handle
+            return handle
+        raise AttributeError(f"CheckpointManager has no attribute '{name}'")
+
+    def save(self, checkpoint_number=None, check_interval=True, options=None):
+        """Saves and deletes what is too old; returns the path, or None before the interval is over."""
+        number = None if checkpoint_number is None else int(checkpoint_number)
+        return self.__berth__.save(number, check_interval)
+
+    def restore_or_initialize(self):
+        """Restores the latest, else calls init_fn; returns the path of what was restored."""
+        return self.__berth__.restore_or_initialize()
+
+    def sync(self):
+        """Waits for an asynchronous save."""
+        self.__berth__.sync()
+
+    checkpoints = property(lambda self: self.__berth__.checkpoints())
+    latest_checkpoint = property(lambda self: _latest(self._directory)
+                                 if "__berth__" not in self.__dict__
+                                 else self.__berth__.latest_checkpoint())
+    directory = property(lambda self: self._directory)
+    checkpoint = property(lambda self: self._checkpoint)
+    checkpoint_interval = property(lambda self: self._interval)
+
+
+def latest_checkpoint(checkpoint_dir, latest_filename=None):
+    """Returns the path of the last complete checkpoint in a folder, or None."""
+    return _latest(str(checkpoint_dir))
+
+
+def list_variables(ckpt_dir_or_file):
+    """Returns (name, shape) of the values in a checkpoint."""
+    return [(name, shape.as_list()) for name, shape in _core.list_variables(str(ckpt_dir_or_file))]
+
+
+def load_variable(ckpt_dir_or_file, name):
+    """Returns a value of a checkpoint as an array."""
+    return _core.load_variable(str(ckpt_dir_or_file), name).numpy()

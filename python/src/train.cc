@@ -1,0 +1,162 @@
+// Checkpoints (berth/train.h). Which objects they hold is Python's affair
+// (berth/train.py): here come handles, and lists of named variables.
+
+#include "berth/train.h"
+
+#include "classes.h"
+#include "convert.h"
+#include "held.h"
+
+namespace berth::python {
+
+using namespace nanobind::literals;  // NOLINT
+
+namespace {
+
+using train::Checkpoint;
+using train::CheckpointManager;
+using train::LoadStatus;
+
+// Variables of an object of Python's, by the names of its attributes.
+class NamedVariables final : public train::Tracked {
+ public:
+  explicit NamedVariables(nb::handle pairs) {
+    for (nb::handle p : pairs) {
+      all_.push_back({nb::cast<std::string>(p[0]),
+                      From<Variable>::get(nb::object(p[1]).ptr(), {}),
+                      {}});
+    }
+  }
+  std::string kind() const override { return "Object"; }
+  std::vector<train::NamedVariable> variables() const override { return all_; }
+  bool has_parts() const override { return true; }
+
+ private:
+  std::vector<train::NamedVariable> all_;
+};
+
+train::Trackable trackable(nb::handle o) {
+  if (nb::isinstance<Variable>(o)) return nb::cast<const Variable&>(o);
+  if (nb::isinstance<keras::Model>(o)) return nb::cast<const keras::Model&>(o);
+  if (nb::isinstance<keras::Layer>(o)) return nb::cast<const keras::Layer&>(o);
+  if (nb::isinstance<keras::Optimizer>(o)) {
+    return nb::cast<const keras::Optimizer&>(o);
+  }
+  if (nb::isinstance<keras::Metric>(o)) {
+    return nb::cast<const keras::Metric&>(o);
+  }
+  return std::shared_ptr<train::Tracked>(std::make_shared<NamedVariables>(o));
+}
+
+std::string save(Checkpoint& c, const std::string& prefix, bool counted,
+                 bool async) {
+  const Site site = site_of_caller();
+  nb::gil_scoped_release release;
+  const train::CheckpointOptions options{.enable_async = async};
+  return counted ? c.save(prefix, options, site)
+                 : c.write(prefix, options, site);
+}
+
+void add_status(nb::module_& m) {
+  nb::class_<LoadStatus>(m, "LoadStatus")
+      .def_prop_ro("restored", [](LoadStatus& s) { return s.restored(); })
+      .def_prop_ro("deferred", [](LoadStatus& s) { return s.deferred(); })
+      .def_prop_ro("missing", [](LoadStatus& s) { return s.missing(); })
+      .def_prop_ro("unused", [](LoadStatus& s) { return s.unused(); })
+      .def("assert_consumed",
+           [](LoadStatus& s) { return s.assert_consumed(site_of_caller()); })
+      .def("assert_existing_objects_matched",
+           [](LoadStatus& s) {
+             return s.assert_existing_objects_matched(site_of_caller());
+           })
+      .def("expect_partial", [](LoadStatus& s) { return s.expect_partial(); });
+}
+
+CheckpointManager* make_manager(const Checkpoint& c, const std::string& folder,
+                                nb::dict d) {
+  train::CheckpointManagerOptions o;
+  o.max_to_keep = nb::cast<int>(d["max_to_keep"]);
+  o.keep_checkpoint_every_n_hours = nb::cast<double>(d["every_n_hours"]);
+  o.checkpoint_name = nb::cast<std::string>(d["checkpoint_name"]);
+  if (!d["step_counter"].is_none()) {
+    o.step_counter =
+        From<Variable>::get(nb::object(d["step_counter"]).ptr(), {});
+  }
+  o.checkpoint_interval = nb::cast<int64_t>(d["checkpoint_interval"]);
+  if (!d["init_fn"].is_none()) {
+    o.init_fn = [fn = held(nb::borrow(d["init_fn"]))] {
+      nb::gil_scoped_acquire gil;
+      (*fn)();
+    };
+  }
+  return new CheckpointManager(c, folder, std::move(o), site_of_caller());
+}
+
+void add_manager(nb::module_& m) {
+  nb::class_<CheckpointManager>(m, "CheckpointManager")
+      .def_static("make", &make_manager, nb::rv_policy::take_ownership)
+      .def(
+          "save",
+          [](CheckpointManager& c, std::optional<int64_t> number, bool check) {
+            const Site site = site_of_caller();
+            nb::gil_scoped_release release;
+            return c.save(number, check, site);
+          },
+          "number"_a.none(), "check"_a)
+      .def("restore_or_initialize",
+           [](CheckpointManager& c) {
+             const Site site = site_of_caller();
+             nb::gil_scoped_release release;
+             return c.restore_or_initialize(site);
+           })
+      .def("sync",
+           [](CheckpointManager& c) {
+             nb::gil_scoped_release release;
+             c.sync();
+           })
+      .def("checkpoints", &CheckpointManager::checkpoints)
+      .def("latest_checkpoint", &CheckpointManager::latest_checkpoint);
+}
+
+}  // namespace
+
+void add_train(nb::module_& m) {
+  add_status(m);
+  nb::class_<Checkpoint>(m, "Checkpoint")
+      .def_static("make",
+                  [](nb::list pairs) {
+                    train::Objects objects;
+                    for (nb::handle p : pairs) {
+                      objects.emplace_back(nb::cast<std::string>(p[0]),
+                                           trackable(nb::object(p[1])));
+                    }
+                    return Checkpoint(std::move(objects), site_of_caller());
+                  })
+      .def("save", &save)
+      .def("restore",
+           [](Checkpoint& c, const std::string& path, bool counted) {
+             const Site site = site_of_caller();
+             nb::gil_scoped_release release;
+             return counted ? c.restore(path, site) : c.read(path, site);
+           })
+      .def("sync",
+           [](Checkpoint& c) {
+             nb::gil_scoped_release release;
+             c.sync();
+           })
+      .def("save_counter", &Checkpoint::save_counter);
+  add_manager(m);
+  m.def("latest_checkpoint", &train::latest_checkpoint);
+  m.def("list_variables", [](const std::string& path) {
+    nb::list all;
+    for (const TensorSpec& s : train::list_variables(path, site_of_caller())) {
+      all.append(nb::make_tuple(s.name, to_python(s.shape)));
+    }
+    return all;
+  });
+  m.def("load_variable", [](const std::string& path, const std::string& name) {
+    return train::load_variable(path, name, site_of_caller());
+  });
+}
+
+}  // namespace berth::python

@@ -1,0 +1,72 @@
+"""Names: type stubs against the functions, and the table of TensorFlow's names in the documentation."""
+import ast
+import os
+import re
+import subprocess
+import sys
+import types
+
+import berth as tf
+import pytest
+
+SOURCE = os.path.join(os.path.dirname(__file__), "..", "..")
+API = os.environ.get("BERTH_API") or os.path.join(SOURCE, "..", "shared", "data", "api")
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stubs")
+    subprocess.run([sys.executable, os.path.join(SOURCE, "python", "stubs.py"),
+                    os.path.join(SOURCE, "include"),
+                    os.path.join(SOURCE, "python", "signatures.tsv"), str(folder)], check=True)
+    return folder
+
+
+def arguments_of(function):
+    """What the function itself says when it is given an argument that it lacks."""
+    try:
+        function(there_is_none_of_this_name=1)
+    except TypeError as e:
+        return {tuple(re.split(r", ", m)) if m else () for m in re.findall(r"it has \(([^)]*)\)", str(e))}
+    raise AssertionError(f"{function} took an argument that it lacks")
+
+
+def test_stubs_say_what_functions_take(stubs):
+    checked = 0
+    for path in sorted(stubs.rglob("*.pyi")):
+        module = tf
+        for part in path.relative_to(stubs).with_suffix("").parts:
+            module = module if part == "__init__" else getattr(module, part)
+        text = path.read_text()
+        compile(text, str(path), "exec")
+        for node in ast.parse(text).body:
+            if not isinstance(node, ast.FunctionDef) or node.name == "__getattr__":
+                continue
+            function = getattr(module, node.name)
+            if not isinstance(function, types.BuiltinFunctionType):
+                continue  # written by hand, or a class of Keras
+            names = tuple(a.arg.rstrip("_") for a in node.args.args)
+            if node.args.vararg:
+                names += ("*" + node.args.vararg.arg,)
+            found = arguments_of(function)
+            assert names in found or names[:-1] in found, (path.name, node.name, names, found)
+            checked += 1
+    assert checked > 350
+
+
+def test_stubs_are_installed_with_the_wheel(stubs):
+    package = os.path.dirname(tf.__file__)
+    if not os.path.exists(os.path.join(package, "py.typed")):
+        pytest.skip("this is not an installed package")
+    for path in stubs.rglob("*.pyi"):
+        with open(os.path.join(package, path.relative_to(stubs))) as installed:
+            assert installed.read() == path.read_text(), path
+
+
+@pytest.mark.skipif(not os.path.isdir(API), reason="the lists of names are not here (BERTH_API)")
+def test_the_table_of_names_is_that_of_the_package():
+    done = subprocess.run([sys.executable, os.path.join(SOURCE, "python", "names.py"), API],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with open(os.path.join(SOURCE, "docs", "python-names.md")) as page:
+        assert page.read() == done.stdout, "python python/names.py API > docs/python-names.md"
