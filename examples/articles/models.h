@@ -10,7 +10,7 @@
 
 namespace article {
 
-// Of example 1 of article 000: its layers on two GPUs.
+// Returns the model of example 1 of article 000: its layers on two GPUs.
 inline berth::keras::Model model_of_000_1() {
   using namespace berth;
   const auto input = keras::Input({784}, {.name = "input"});
@@ -27,7 +27,7 @@ inline berth::keras::Model model_of_000_1() {
   return {input, output};
 }
 
-// Of example 2 of article 001; it takes 100 features.
+// Returns the model of example 2 of article 001; it takes 100 features.
 inline berth::keras::Sequential model_of_001_2() {
   using namespace berth;
   return keras::Sequential({
@@ -37,7 +37,7 @@ inline berth::keras::Sequential model_of_001_2() {
   });
 }
 
-// Of examples 2 and 3 of article 003, or the one that --model names.
+// Returns the model of examples 2 and 3 of article 003, or that of --model.
 inline berth::keras::Model model_of_003() {
   using namespace berth;
   if (model_name() == "000_1") return model_of_000_1();

@@ -95,7 +95,7 @@ void add_operators(nb::class_<T>& c) {
     return math::logical_not(tensor_of(h.ptr()), site_of_caller());
   });
   c.def("_array", [](nb::handle h) { return array_of(tensor_of(h.ptr())); });
-  // Of a scalar NumPy's scalar, or bytes.
+  // Returns NumPy's scalar, or bytes, for a scalar.
   c.def("numpy", [](nb::handle h) {
     nb::object array = array_of(tensor_of(h.ptr()));
     if (tensor_of(h.ptr()).rank() > 0) return array;
