@@ -141,5 +141,7 @@ def test_the_example_of_two_workers(tmp_path, digits):
             out, _ = process.communicate(timeout=120)
         finally:
             process.kill()
+        if "libberth_rpc.so, which cannot be opened" in out:
+            pytest.skip("this package is without the library of several processes")
         assert process.returncode == 0, out
     assert list((tmp_path / "0" / "training_checkpoints").iterdir())
