@@ -60,7 +60,9 @@ def split_top(text, separator=","):
     """Splits where no bracket is open."""
     parts, depth, part = [], 0, ""
     for i, c in enumerate(text):
-        if c in "([{<":
+        if c == "<" and "<" in text[max(0, i - 1):i] + text[i + 1:i + 2]:
+            pass  # a shift
+        elif c in "([{<":
             depth += 1
         elif c in ")]}>" and not (c == ">" and i and text[i - 1] == "-"):
             depth -= 1

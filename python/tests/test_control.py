@@ -43,7 +43,8 @@ def test_functions_over_elements():
                                       x[0] - x[1] - x[2])
     a, b = tf.map_fn(lambda p: (p[0] + p[1], p[0]), (x, x))
     np.testing.assert_array_equal(a, x * 2)
-    np.testing.assert_array_equal(tf.foldr(lambda s, v: s * 10.0 + v, [1.0, 2.0, 3.0]), 321)
+    np.testing.assert_array_equal(tf.foldr(lambda s, v: s * 10.0 + v, tf.constant([1.0, 2.0, 3.0])),
+                                  321)
 
 
 def test_recompute_grad_gives_the_same():

@@ -1,5 +1,6 @@
 """Names: type stubs against the functions, and the table of TensorFlow's names in the documentation."""
 import ast
+import keyword
 import os
 import re
 import subprocess
@@ -45,7 +46,8 @@ def test_stubs_say_what_functions_take(stubs):
             function = getattr(module, node.name)
             if not isinstance(function, types.BuiltinFunctionType):
                 continue  # written by hand, or a class of Keras
-            names = tuple(a.arg.rstrip("_") for a in node.args.args)
+            names = tuple(a.arg[:-1] if a.arg[-1] == "_" and keyword.iskeyword(a.arg[:-1]) else a.arg
+                          for a in node.args.args)
             if node.args.vararg:
                 names += ("*" + node.args.vararg.arg,)
             found = arguments_of(function)

@@ -2,6 +2,9 @@
 import glob
 import os
 import re
+import socket
+import subprocess
+import sys
 
 import berth as tf
 import numpy as np
@@ -94,18 +97,51 @@ print("accuracy", model.evaluate(xt / 255.0, yt, verbose=0)[1] > 0.9)
 EXPECTED = {
     "000_1": "cross-replica context", "000_2": "", "000_3": "buffer_size is AUTOTUNE",
     "001_1": "", "001_2": "", "001_3": "malformed device name '/physical_device:GPU:0'",
-    "002_1": "", "002_2": "", "002_3": "", "003_2": "name 'json' is not defined", "004_2": "",
+    "002_1": "", "002_2": "", "002_3": "", "003_1": "", "003_2": "name 'json' is not defined",
+    "004_1": "", "004_2": "", "004_3": "x is float32 but y is complex64",
 }
+
+
+def block(name):
+    """An example of an article: "003_1" is the first of the fourth."""
+    path = next(p for p in ARTICLES if os.path.basename(p).startswith(name[:3]))
+    return re.findall(r"```python\n(.*?)```", open(path).read(), re.S)[int(name[4]) - 1]
 
 
 @pytest.mark.skipif(not ARTICLES, reason="the articles are not here (BERTH_SEEDS names their folder)")
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_examples_of_the_articles(run_script, name):
-    path = next(p for p in ARTICLES if os.path.basename(p).startswith(name[:3]))
-    blocks = re.findall(r"```python\n(.*?)```", open(path).read(), re.S)
-    done = run_script(blocks[int(name[4]) - 1], simulate="GPUx2")
+    done = run_script(block(name), simulate="GPUx2")
     if EXPECTED[name]:
         assert done.returncode == 1 and EXPECTED[name] in done.stderr, done.stderr
         assert "script.py" in done.stderr
     else:
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not ARTICLES, reason="the articles are not here (BERTH_SEEDS names their folder)")
+def test_the_example_of_two_workers(tmp_path, digits):
+    """As printed the second worker is not there: it is the same script with the other index."""
+    ports = []
+    for _ in range(2):
+        with socket.socket() as s:
+            s.bind(("localhost", 0))
+            ports.append(s.getsockname()[1])
+    text = block("003_3").replace("12345", str(ports[0])).replace("12346", str(ports[1]))
+    running = []
+    for index in range(2):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        (folder / "script.py").write_text(text.replace("'index': 0", f"'index': {index}"))
+        running.append(subprocess.Popen(
+            [sys.executable, "-m", "berth", "script.py"], cwd=folder, text=True,
+            env={**os.environ, "BERTH_DATA": digits}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+    for process in running:
+        try:
+            out, _ = process.communicate(timeout=120)
+        finally:
+            process.kill()
+        if "libberth_rpc.so, which cannot be opened" in out:
+            pytest.skip("this package is without the library of several processes")
+        assert process.returncode == 0, out
+    assert list((tmp_path / "0" / "training_checkpoints").iterdir())
