@@ -37,9 +37,9 @@
 #include "berth/keras/regularizers.h"
 #include "berth/keras/remat.h"
 #include "berth/keras/saving.h"
-#include "berth/keras/sidecar_evaluator.h"
 #include "berth/keras/schedules.h"
 #include "berth/keras/sequence_layers.h"
+#include "berth/keras/sidecar_evaluator.h"
 #include "berth/keras/utils.h"
 #include "berth/keras/volume_layers.h"
 
