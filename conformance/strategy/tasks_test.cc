@@ -23,10 +23,9 @@ Rows rows_of_tasks() {
   Rows rows;
   for (const ModelSpec& m : models()) {
     if (m.special || m.name == "losses") continue;
-    for (const char* devices : {"CPUx1", "GPUx2"}) {
-      rows.push_back(
-          {.model = m.name, .strategy = "multi_worker", .devices = devices});
-    }
+    rows.push_back({.model = m.name,
+                    .strategy = "multi_worker",
+                    .devices = rows.size() % 2 == 0 ? "CPUx1" : "GPUx2"});
   }
   for (const char* model : {"dense", "batch_norm", "dropout", "two_by_two"}) {
     rows.push_back({.model = model,
@@ -48,13 +47,11 @@ Rows sliced_rows_of_tasks() {
   Rows rows;
   for (const ModelSpec& m : models()) {
     if (m.special) continue;
-    for (const char* devices : {"CPUx1", "GPUx2"}) {
-      rows.push_back({.model = m.name,
-                      .optimizer = "adam",
-                      .strategy = "multi_worker",
-                      .devices = devices,
-                      .slices = 8});
-    }
+    rows.push_back({.model = m.name,
+                    .optimizer = "adam",
+                    .strategy = "multi_worker",
+                    .devices = rows.size() % 2 == 0 ? "GPUx2" : "CPUx1",
+                    .slices = 8});
   }
   return rows;
 }

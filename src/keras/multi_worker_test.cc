@@ -8,9 +8,11 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <numeric>
 
 #include "base/fresh_process.h"
+#include "distribute/strategy_core.h"
 #include "distribute/tasks_testing.h"
 #include "keras/strategy_testing.h"
 #include "ops/random_key.h"
