@@ -22,7 +22,7 @@ constexpr int kListPlans = 24;
 constexpr double kListShare = 0.3;
 constexpr int kTriesPerList = 4;
 // Places for ops that one pass of list scheduling looks at.
-constexpr int32_t kMostSlots = 2'000'000;
+constexpr int32_t kMostListSlots = 2'000'000;
 // From so many ops on, parts of the plan are annealed: whole decodes are slow.
 constexpr int32_t kWindowed = 700;
 
@@ -120,7 +120,8 @@ class StepSearch {
 
   // Of a pass over all ops; 0: all.
   int32_t most_devices() const {
-    const int32_t most = std::max(kMostSlots / units_.num_ops, 4);
+    const int32_t most =
+        std::max(kMostListSlots / std::max(units_.num_ops, 1), 4);
     return most < units_.problem.num_devices() ? most : 0;
   }
 
