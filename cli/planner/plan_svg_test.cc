@@ -95,7 +95,8 @@ TEST(PlanSvg, ShowsOpsTransfersBoundAndTitleOfEveryModel) {
     a.bound.value = a.value / 1.25;
     const std::string svg = plan_svg(p, a);
     expect_well_formed(svg);
-    EXPECT_NE(svg.find("no plan can be more than 25 % better"), std::string::npos);
+    EXPECT_NE(svg.find("no plan can be more than 25 % better"),
+              std::string::npos);
     EXPECT_NE(svg.find("stroke-dasharray"), std::string::npos);
     EXPECT_NE(svg.find("url(#hatch)"), std::string::npos);
     EXPECT_NE(svg.find("a&lt;&amp;&gt;/x: 0 us"), std::string::npos) << svg;

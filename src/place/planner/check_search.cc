@@ -36,7 +36,8 @@ class Enumeration {
  private:
   // Sorts the nodes; says what this search knows nothing of.
   std::string unknown() {
-    if (p_.num_devices() > kMostReplayDevices) return "too many devices to search";
+    if (p_.num_devices() > kMostReplayDevices)
+      return "too many devices to search";
     for (const double b : p_.costs.bus_bytes) {
       if (b > 0) return "devices share a bus, which the search leaves out";
     }

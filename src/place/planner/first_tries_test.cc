@@ -64,7 +64,9 @@ TEST(LayerKeys, PutGradientsBesideTheirLayers) {
     EXPECT_TRUE(keys.of_weight[net.dw[l]]);
     EXPECT_FALSE(keys.of_weight[net.forward[l]]);
     EXPECT_FALSE(keys.of_weight[net.update[l]]);
-    if (l > 0) EXPECT_FALSE(keys.of_weight[net.dx[l]]);
+    if (l > 0) {
+      EXPECT_FALSE(keys.of_weight[net.dx[l]]);
+    }
   }
 }
 
