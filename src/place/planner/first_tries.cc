@@ -142,11 +142,10 @@ void FirstTries::add_tries(bool with_order) {
       tries_.back().order = First::kPath;
     }
   };
-  const First orders[] = {both_at_once ? First::kProgram : First::kPath,
-                          First::kProgram};
-  for (const First order : orders) {
-    const bool again = &order != orders;
-    if (again && (both_at_once || !with_order)) break;
+  const bool twice = with_order && !both_at_once;
+  for (int turn = 0; turn < (twice ? 2 : 1); ++turn) {
+    const First order =
+        both_at_once || turn > 0 ? First::kProgram : First::kPath;
     for (const Share share : shares) {
       const LayerOrder layers =
           folds ? LayerOrder::kFolded : LayerOrder::kPlain;
