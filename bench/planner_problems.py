@@ -221,7 +221,7 @@ def graph_text(g):
     lines = ["berth-graph 1", "graph made",
              "op Work (x: float32 repeated optional) -> (y...)",
              "op Dense (w: resource read, x: float32 repeated optional) -> (y...)",
-             "op Update (w: resource write, g: float32)",
+             "op Update (w: resource write, g: float32) -> ()",
              "kernel Work on GPU", "kernel Dense on GPU", "kernel Update on GPU"]
     for k, size in enumerate(g.weight_bytes):
         n = size // 4

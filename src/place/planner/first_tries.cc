@@ -129,31 +129,37 @@ void FirstTries::add_tries(bool with_order) {
   if (mixed) shares.insert(shares.begin(), Share::kSpeed);
   if (units_.limited) shares.insert(shares.begin(), Share::kMemory);
   const std::vector<int32_t> counts = stage_counts(devices);
+  // Under limits an order may keep them where another one does not.
+  const bool both_at_once = units_.limited && with_order;
   const auto add = [&](Try t) {
     for (const int32_t k : counts) {
       t.stages = k;
       if (k == 1 && !t.beside) continue;  // a candidate anyway
       if (t.beside && 2 * k > devices) continue;
       tries_.push_back(t);
+      if (!both_at_once) continue;
+      tries_.push_back(t);
+      tries_.back().order = First::kPath;
     }
   };
-  const First orders[] = {units_.limited ? First::kProgram : First::kPath,
-                          units_.limited ? First::kPath : First::kProgram};
-  for (const First order : orders) {
-    if (!with_order && order != orders[0]) break;
+  const bool twice = with_order && !both_at_once;
+  for (int turn = 0; turn < (twice ? 2 : 1); ++turn) {
+    const First order =
+        both_at_once || turn > 0 ? First::kProgram : First::kPath;
     for (const Share share : shares) {
       const LayerOrder layers =
           folds ? LayerOrder::kFolded : LayerOrder::kPlain;
-      const Try t = {layers, 0, share, false, false, true, order};
-      add(t);
+      add({layers, 0, share, false, false, true, order});
       if (folds && share != Share::kMemory) {
         add({layers, 0, share, true, false, true, order});
       }
       if (mixed) add({layers, 0, share, false, false, false, order});
       if (mixed) add({layers, 0, share, false, true, false, order});
+      if (share == shares[0]) add({layers, 0, share, false, true, true, order});
+    }
+    for (const Share share : shares) {
       if (folds) add({LayerOrder::kPlain, 0, share, false, false, true, order});
       add({LayerOrder::kDepth, 0, share, false, false, true, order});
-      if (share == shares[0]) add({layers, 0, share, false, true, true, order});
     }
   }
 }

@@ -65,6 +65,7 @@ class KeyMaker {
 
   // What the problem says, else all ops behind the place at which the most
   // values wait for a reader. (Those that only updates read may wait for long.)
+  // The first few gradients may count as forward: they stay in the last stage.
   void find_backward() {
     backward_ = p_.backward;
     if (std::find(backward_.begin(), backward_.end(), 1) != backward_.end()) {

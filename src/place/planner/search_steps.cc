@@ -19,10 +19,10 @@ namespace {
 
 // Plans made by rules, per stream, and the share of the budget for them.
 constexpr int kListPlans = 24;
-constexpr double kListShare = 0.3;
+constexpr double kListShare = 0.3, kListShareOfMany = 0.5;
 constexpr int kTriesPerList = 4;
 // Places for ops that one pass of list scheduling looks at.
-constexpr int32_t kMostSlots = 2'000'000;
+constexpr int32_t kMostListSlots = 2'000'000;
 // From so many ops on, parts of the plan are annealed: whole decodes are slow.
 constexpr int32_t kWindowed = 700;
 
@@ -105,7 +105,7 @@ class StepSearch {
       for (int tries = 0; tries < kTriesPerList; ++tries) {
         try_next(s, next);
       }
-      if (!s.start.device.empty() && spent(s, kListShare)) break;
+      if (!s.start.device.empty() && spent(s, list_share())) break;
       // Each stream begins with another one.
       ListRule rule =
           k < rules.size()
@@ -115,18 +115,24 @@ class StepSearch {
       if (rule.devices == 0) rule.devices = most_devices();
       try_start(s, name_of(rule), s.lists.run(rule, s.random));
     }
-    while (next < tries_.count() && !spent(s, kListShare)) try_next(s, next);
+    while (next < tries_.count() && !spent(s, list_share())) try_next(s, next);
+  }
+
+  // Where there are many ops, the rest of the search saves a few percent.
+  double list_share() const {
+    return units_.num_ops >= kWindowed ? kListShareOfMany : kListShare;
   }
 
   // Of a pass over all ops; 0: all.
   int32_t most_devices() const {
-    const int32_t most = std::max(kMostSlots / units_.num_ops, 4);
+    const int32_t most =
+        std::max(kMostListSlots / std::max(units_.num_ops, 1), 4);
     return most < units_.problem.num_devices() ? most : 0;
   }
 
   void try_next(Stream& s, int& next) const {
     if (next >= tries_.count()) return;
-    if (!s.start.device.empty() && spent(s, kListShare)) return;
+    if (!s.start.device.empty() && spent(s, list_share())) return;
     PlacePlan plan;
     plan.device = tries_.devices(next);
     s.orders.run(tries_.order(next), plan);
