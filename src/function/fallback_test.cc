@@ -92,7 +92,7 @@ void bytes_agree() {
     const Told t = told_of(on_gpu, runs);
     check(t.report == 800 && t.transfers == 800, "both ways");
     check(has(t.warning, "; 800 B per step move because of it"), t.warning);
-    check(has(t.cause, "on CPU:0, asked for \"/GPU:0\": no kernel for "),
+    check(has(t.cause, "on CPU:0, asked for \"/device:GPU:0\": no kernel for "),
           t.cause);
   }
   // A small constant is made where it is read; nothing comes but the result.
