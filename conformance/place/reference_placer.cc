@@ -100,6 +100,8 @@ class Reference {
 
   bool generator(int i) const {
     const ReferenceOp& op = *nodes_[i].op;
+    const ReferenceFunction* f = nodes_[i].callee;
+    if (f != nullptr && f->results.size() != 1) return false;
     return op.inputs.empty() && op.output != "ref" && op.output != "two" &&
            nodes_[i].assigned.empty();
   }

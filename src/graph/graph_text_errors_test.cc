@@ -108,6 +108,13 @@ TEST(GraphTextErrors, OfNodes) {
        "float32[]",
        "the _Arg nodes have index 2 in place 1"},
       {"|edge x", "'edge' begins no statement"},
+      {"local \"/GPU:0\"|", "'/GPU:0' is no task, expected for example"},
+      {"local \"/job:a/task:0\"\nlocal| \"/job:a/task:1\"", "'local' again"},
+      {"order GPU, NPU, GPU|", "device type 'GPU' again"},
+      {"device \"/device:COMPOSITE:0\"|", "'of' and the devices"},
+      {"device GPU\ndevice CPU of| GPU", "expected type COMPOSITE"},
+      {"device |\"/device:COMPOSITE:0\" of GPU", "'GPU' is not declared"},
+      {"kernel MatMul on \"/job:worker/task:0\"|", "has no type"},
       {"|}", "expected a statement"},
       {"graph a |b", "expected the end of the line"},
   });

@@ -20,14 +20,17 @@ graph "a step"
 op Mine (x: float32|float64, n: int32) -> (y, rest...) stateful metadata
 op Take (v: resource read, w: resource write, all: any repeated) -> () stateful
 op Flags (r: any ref, h: int32 host, o: any optional, all: any repeated optional ref host) -> (r ref, h host, rest... ref host) random commutative
+local "/job:worker/task:0"
+order Npu, GPU
 kernel Mine on GPU, CPU priority 2 types float32 host (n, rest...)
-kernel MatMul on CPU
+kernel MatMul on CPU, "/job:worker/task:0/device:GPU"
 kernel Flags on Npu priority -3
 class fast on GPU flops 20000000.0 bandwidth 1500000.0 launch 4.5
 class "a slow one" on CPU
 device "/job:worker/task:0/device:CPU:0"
 device "/job:worker/task:0/device:GPU:0" memory 1048576 class fast
 device "/job:worker/task:0/device:GPU:1" memory 0 class fast copies receiving
+device "/device:COMPOSITE:0" of "/job:worker/task:0/device:GPU:0", "/job:worker/task:0/device:GPU:1"
 link "/job:worker/task:0/device:GPU:0" -> "/job:worker/task:0/device:GPU:1" latency 5.0 bandwidth 12000.0 shared 0
 link "/job:worker/task:0/device:GPU:1" -> "/job:worker/task:0/device:GPU:0" latency 0.5 bandwidth 0.25
 function handles (resource(float32)[2], resource[]) -> (resource(int32)[])
@@ -36,7 +39,8 @@ node x = _Arg() {dtype = float32, index = 0, shape = shape[2,?1]} -> float32[2,?
 node n = Const() {value = tensor(int32[], -7)} -> int32[] from n
 node "a b\"\\\n\x01:" = Mine(x:0, n:0) {b = true, d = 2.0, e = -inf, f = nan, i = -3, l = ints[1, -1], m = doubles[0.5, 1e+300, -0.0], o = strings["", "q\""], p = int32, s = "str", u = shape[2,?,?7], z = shape[]} -> float32[2,?], int64[3] on "/device:GPU:0" at "/job:worker/replica:0/task:0/device:GPU:0" with n, grp follows n replica 3 collective part 1 of [8,?1] origin 6 slices 1 to 3 of 4 batch 9 from "l 1" (model.cc:41), other ("dir/a b.cc":2) time CPU 1.5, GPU 0.25 bytes 8, 24
 node v = VarHandleOp() {dtype = float32, shape = shape[2], shared_name = "v"} -> resource(float32)[2]
-node t = Take(v:0, v:0, n:0, x:0, ^x, ^"a b\"\\\n\x01:")
+node w = Identity(v:0) -> resource(float32)[2]
+node t = Take(w:0, v:0, n:0, x:0, ^x, ^"a b\"\\\n\x01:")
 node c = PartitionedCall(x:0) {f = @body} -> float32[?1], int32[]
 node f = Flags(x:0, n:0) -> float32[2], int32[] replica 0 part -1
 return "a b\"\\\n\x01:":1, c:0

@@ -53,7 +53,7 @@ std::vector<PlaceConstraint> ConstraintSets::own_constraints(int32_t element) {
   }
   const DeviceSet kernels = kernels_.of(graph_, n).devices;
   if (n.variable.defined()) {
-    const DeviceSet at = sets_[i].pinned ? sets_[i].allowed : 0;
+    const DeviceSet at = sets_[i].pinned ? sets_[i].pin : 0;
     const DeviceId name = variable_state(n.variable).device->id();
     const int32_t d = devices_.find(name);
     add(Kind::kVariable, name.text(), d < 0 ? at : device_bit(d),

@@ -152,8 +152,9 @@ void ConstraintSets::restrict_to_host(int32_t i) {
   Set& s = set_of(i);
   const DeviceSet left = s.allowed & devices_.hosts();
   if (left == 0) fail(i);
-  s.allowed = left;
-  if (s.pinned && (left & devices_.mask(s.resource)) == 0) fail(i);
+  s.allowed = left | (s.allowed & devices_.composites());
+  if (!s.pinned || (s.pin & devices_.composites()) != 0) return;
+  if ((left & devices_.mask(s.resource)) == 0) fail(i);
 }
 
 }  // namespace berth

@@ -92,9 +92,10 @@ void ConstraintSets::init(int32_t i) {
   if (!n.requested.empty() && !stays) read_request(i);
   if (stays) {
     const DeviceSet at = assigned_to(i);
-    s.allowed = device_bit(at.first());
+    s.pin = device_bit(at.first());
+    if ((s.pin & devices_.composites()) == 0) s.allowed = s.pin;
     s.pinned = true;
-    s.requested = devices_.only(s.allowed);
+    s.requested = devices_.only(s.pin);
   } else if (n.variable.defined()) {
     const std::string& name = variable_state(n.variable).device->str();
     const int32_t d = devices_.find(name);
@@ -104,7 +105,8 @@ void ConstraintSets::init(int32_t i) {
           "place on: {}",
           describe(graph_, i), name, devices_.list()));
     }
-    s.allowed &= device_bit(d);
+    s.pin = device_bit(d);
+    s.allowed &= s.pin;
     s.pinned = true;
     s.resource = DeviceTable::kAny;
     s.requested = devices_.only(device_bit(d));
@@ -154,16 +156,20 @@ void ConstraintSets::connect() {
 
 bool ConstraintSets::merge(const Set& a, const Set& b, Kind kind, Set* both) {
   both->allowed = a.allowed & b.allowed;
-  if (both->allowed == 0 || !devices_.compatible(a.resource, b.resource)) {
+  if ((both->allowed & ~devices_.composites()) == 0 ||
+      !devices_.compatible(a.resource, b.resource)) {
     return false;
   }
   both->pinned = a.pinned || b.pinned;
+  both->pin = a.pinned ? a.pin : b.pin;
+  if (b.pinned && both->pin != b.pin) return false;
+  if (both->pinned && (both->pin & both->allowed) == 0) return false;
   both->resource = devices_.merge(a.resource, b.resource);
   // In a group TensorFlow, if soft, lets a variable go with an assigned node.
   const bool moves = options_.policy == PlacePolicy::kTensorFlow &&
                      kind == Kind::kGroup && !hard();
   if (both->pinned && !moves &&
-      (both->allowed & devices_.mask(both->resource)) == 0) {
+      (both->pin & devices_.mask(both->resource)) == 0) {
     return false;
   }
   NameId asked;
@@ -234,7 +240,7 @@ bool ConstraintSets::leaves_composite(int32_t from, int32_t to) {
   if (composites == 0) return false;
   const Set &a = set_of(from), &b = set_of(to);
   if (a.pinned && b.pinned) {
-    return (a.allowed & ~composites) == 0 && (b.allowed & composites) == 0;
+    return (a.pin & composites) != 0 && (b.pin & composites) == 0;
   }
   const auto &of = devices_.name(a.resource).type,
              &on = devices_.name(b.resource).type;

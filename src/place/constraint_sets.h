@@ -35,6 +35,8 @@ class ConstraintSets {
     int32_t size = 1;
     int32_t first = 0;    // the member of the least number
     bool pinned = false;  // by an assigned device or a variable
+    DeviceSet pin = 0;    // to that device; `allowed` is then it alone, or all
+                          // that kernels allow when it is a composite one
   };
 
   // A resource that a call returns; element graph.size() + i.
@@ -43,6 +45,7 @@ class ConstraintSets {
     DeviceSet allowed = 0;
     NameId resource = 0;
     bool pinned = false;
+    DeviceSet pin = 0;
   };
 
   // Reads the constraints of single nodes. Throws PlaceInvalid and
@@ -117,6 +120,7 @@ class ConstraintSets {
       DeviceSet allowed;
       NameId resource;
       bool pinned;
+      DeviceSet pin;
     };
     std::vector<Result> results;
     std::vector<int32_t> args;  // roots

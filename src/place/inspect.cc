@@ -57,6 +57,7 @@ int32_t ConstraintSets::add_call_value(const CallValue& value, int32_t after) {
   s.allowed = value.allowed;
   s.resource = s.requested = value.resource;
   s.pinned = value.pinned;
+  s.pin = value.pin;
   s.first = after;
   const int32_t element = num_elements();
   sets_.push_back(s);
@@ -83,7 +84,7 @@ const ConstraintSets::BodyFacts& ConstraintSets::facts_of(
   for (const ValueRef& v : body.outputs) {
     const int32_t root = inside.find(inside.element_of(v));
     const Set& s = inside.sets_[root];
-    facts.results.push_back({root, s.allowed, s.resource, s.pinned});
+    facts.results.push_back({root, s.allowed, s.resource, s.pinned, s.pin});
   }
   for (const int32_t a : body.args) facts.args.push_back(inside.find(a));
   return facts;
@@ -136,7 +137,7 @@ void ConstraintSets::connect_callee(int32_t i, const Callable& callee) {
     // A second branch adds to what the first said.
     const int32_t old = element_of(v);
     const int32_t element =
-        add_call_value({v, r.allowed, r.resource, r.pinned}, i);
+        add_call_value({v, r.allowed, r.resource, r.pinned, r.pin}, i);
     if (old != i) unite_edge(old, element, Kind::kCall);
     const auto [it, fresh] = known.try_emplace(r.root, element);
     if (!fresh) unite_edge(it->second, element, Kind::kCall);

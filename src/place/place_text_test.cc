@@ -77,6 +77,22 @@ TEST(PlaceText, KernelLinesHoldForIdentityToo) {
   EXPECT_EQ(text.graph[1].assigned, local("CPU:0"));
 }
 
+TEST(PlaceText, AListFollowsTheTextsOrderAndLocalTask) {
+  const GraphText text = parse_text(
+      "berth-graph 1\n"
+      "local \"/job:worker/task:1\"\n"
+      "order npu\n"
+      "device \"/job:worker/task:0/device:GPU:0\"\n"
+      "device \"GPU:0\"\n"
+      "device \"/device:NPU:0\"\n");
+  const std::string here = "/job:worker/replica:0/task:1/device:";
+  EXPECT_EQ(devices_of_text(text),
+            (Names{here + "NPU:0", here + "GPU:0",
+                   "/job:worker/replica:0/task:0/device:GPU:0"}));
+  EXPECT_EQ(devices_of_list("CPU,GPU,NPU", &text),
+            (Names{local("NPU:0"), local("GPU:0"), local("CPU:0")}));
+}
+
 TEST(PlaceText, DeclaredKernelsSayWhereAnOpRuns) {
   const GraphText text = declared();
   const PlaceOptions o =

@@ -69,7 +69,7 @@ bool Placer::try_decide(int32_t root, int32_t device, PlaceRule rule,
 
 DeviceSet Placer::candidates(int32_t root) {
   const ConstraintSets::Set& s = set(root);
-  if (s.pinned) return s.allowed;
+  if (s.pinned) return s.pin;
   if (const DeviceSet m = s.allowed & devices.mask(s.requested)) return m;
   if (!sets.hard()) {
     for (const auto keep : {s.resource, DeviceTable::kAny}) {
