@@ -39,8 +39,7 @@ node x = _Arg() {dtype = float32, index = 0, shape = shape[2,?1]} -> float32[2,?
 node n = Const() {value = tensor(int32[], -7)} -> int32[] from n
 node "a b\"\\\n\x01:" = Mine(x:0, n:0) {b = true, d = 2.0, e = -inf, f = nan, i = -3, l = ints[1, -1], m = doubles[0.5, 1e+300, -0.0], o = strings["", "q\""], p = int32, s = "str", u = shape[2,?,?7], z = shape[]} -> float32[2,?], int64[3] on "/device:GPU:0" at "/job:worker/replica:0/task:0/device:GPU:0" with n, grp follows n replica 3 collective part 1 of [8,?1] origin 6 slices 1 to 3 of 4 batch 9 from "l 1" (model.cc:41), other ("dir/a b.cc":2) time CPU 1.5, GPU 0.25 bytes 8, 24
 node v = VarHandleOp() {dtype = float32, shape = shape[2], shared_name = "v"} -> resource(float32)[2]
-node w = Identity(v:0) -> resource(float32)[2]
-node t = Take(w:0, v:0, n:0, x:0, ^x, ^"a b\"\\\n\x01:")
+node t = Take(v:0, v:0, n:0, x:0, ^x, ^"a b\"\\\n\x01:")
 node c = PartitionedCall(x:0) {f = @body} -> float32[?1], int32[]
 node f = Flags(x:0, n:0) -> float32[2], int32[] replica 0 part -1
 return "a b\"\\\n\x01:":1, c:0
