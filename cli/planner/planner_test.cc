@@ -141,17 +141,17 @@ TEST(Planner, CertificatesNameValueBoundGapCoverAndEffort) {
   a.moves = 800;
   EXPECT_EQ(certificate(p, a),
             "Planned load of the busiest device: 2.02 ms; with these costs, "
-            "links and limits no plan is under 2 ms (at most 1 % better "
-            "exists; covers all placements, ops as given; proof: sums; 800 "
-            "moves)");
+            "links and limits no plan is under 2 ms (no plan can be more than "
+            "1.0 % better; covers all placements, ops as given; proof: sums; "
+            "800 moves)");
   a.in_moves = false;
   a.seconds = 0.5;
   a.bound.value = a.value;
   p.time_unit = "";
   EXPECT_EQ(certificate(p, a),
             "Planned load of the busiest device: 2020; with these costs, links "
-            "and limits no plan is under 2020 (none is better, to six digits; "
-            "covers all placements, ops as given; proof: sums; 0.5 s "
+            "and limits no plan is under 2020 (no plan is better, to six "
+            "digits; covers all placements, ops as given; proof: sums; 0.5 s "
             "together)");
 }
 

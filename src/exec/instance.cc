@@ -5,11 +5,19 @@
 
 #include "base/poison.h"
 #include "device/exact_memory.h"
+#include "device/idle_memory.h"
 #include "exec/arena_pool.h"
 #include "exec/deadline.h"
 #include "exec/plan_impl.h"
 
 namespace berth {
+
+void Instance::count_exact(bool is_idle) {
+  if (std::exchange(exact_is_idle, is_idle) == is_idle) return;
+  for (const BlockRef& block : exact) {
+    if (block) count_idle(*block->allocator, *block.get(), is_idle);
+  }
+}
 
 void Plan::Impl::resolve(Instance& instance) const {
   for (size_t b = 0; b < program->buffers.size(); ++b) {
@@ -79,6 +87,7 @@ std::unique_ptr<Instance> Plan::Impl::checkout() {
     if (exact_memory_asked()) take_exact(*i);
     i->prepared = runner->prepare(*i);
   }
+  i->count_exact(false);
   i->runs_before = runs_before;
   // The last run of this instance may still be on its way.
   for (Event& e : i->done) {
@@ -124,6 +133,7 @@ void Plan::Impl::give_back(std::unique_ptr<Instance> instance) {
       ArenaPool::get().give_back(*devices[d], std::move(instance->arenas[d]));
     }
   }
+  instance->count_exact(true);
   std::lock_guard lock(mutex);
   record.runs += std::exchange(instance->runs, 0);
   if (idle.capacity() == idle.size()) idle.reserve(idle.size() + 4);

@@ -22,10 +22,15 @@ namespace berth {
 struct Instance final : ProgramRun {
   explicit Instance(const Program& program)
       : ProgramRun(program), arenas(program.devices.size()) {}
+  ~Instance() { count_exact(false); }
+
+  // Nothing is alive in `exact` between runs: it does not count as handed out.
+  void count_exact(bool is_idle);
 
   std::vector<BlockRef> arenas;  // by device
   // By buffer, where devices have exact memory; such have no arena.
   std::vector<BlockRef> exact;
+  bool exact_is_idle = false;
   bool bases_resolved = false;
   int64_t runs_before = 0;  // of the plan, when it was checked out
   int64_t runs = 0;         // since then

@@ -50,6 +50,7 @@ FirstTries::FirstTries(const StepUnits& units, bool with_order)
     : units_(units), p_(units.problem) {
   if (!units.ordered || units.num_ops == 0 || p_.num_devices() < 2) return;
   rank_devices();
+  if (fastest_.empty()) return;  // sums of times that overflow
   add_layers(LayerOrder::kFolded);
   add_layers(LayerOrder::kPlain);
   add_layers(LayerOrder::kDepth);

@@ -101,19 +101,20 @@ class StepSearch {
     const std::vector<ListRule>& rules = list_rules();
     int next = s.number;  // of the first tries
     for (size_t k = 0; k < kListPlans; ++k) {
-      // In turns, as either may be better; several, as they take less.
-      for (int tries = 0; tries < kTriesPerList; ++tries) {
-        try_next(s, next);
-      }
       if (!s.start.device.empty() && spent(s, list_share())) break;
       // Each stream begins with another one.
       ListRule rule =
           k < rules.size()
               ? rules[(k + static_cast<size_t>(s.number)) % rules.size()]
               : random_rule(s.random, units_.problem.num_devices());
-      if (rule.devices >= units_.problem.num_devices()) continue;
-      if (rule.devices == 0) rule.devices = most_devices();
-      try_start(s, name_of(rule), s.lists.run(rule, s.random));
+      if (rule.devices < units_.problem.num_devices()) {
+        if (rule.devices == 0) rule.devices = most_devices();
+        try_start(s, name_of(rule), s.lists.run(rule, s.random));
+      }
+      // In turns, as either may be better; several, as they take less.
+      for (int tries = 0; tries < kTriesPerList; ++tries) {
+        try_next(s, next);
+      }
     }
     while (next < tries_.count() && !spent(s, list_share())) try_next(s, next);
   }
