@@ -8,6 +8,7 @@
 
 #include "backends/cpu/function_loops.h"
 #include "backends/cpu/kernel_check.h"
+#include "expr/block_ops.h"
 
 namespace berth::cpu {
 
@@ -65,6 +66,42 @@ TEST(Functions, SineAndCosineAreNearForEveryArgument) {
       ASSERT_LE(ulps(c[i], cosl(x[i])), 1.5) << "cos " << x[i];
     }
     EXPECT_TRUE(std::signbit(s[x.size() - 8]));  // of -0
+  }
+}
+
+TEST(Functions, PowersAreNearForEveryBaseAndExponent) {
+  std::vector<float> a = noise(20000, 4, 0, 20), b = noise(20000, 5, -20, 20);
+  const auto add = [&](float base, float exponent) {
+    a.push_back(base);
+    b.push_back(exponent);
+  };
+  // Bases near 1, of all sizes, below the normal ones, and negative.
+  for (const float v : noise(3000, 6, -1, 1)) {
+    add(1 + v * 1e-3f, v * 4e4f);
+    add(std::exp2(v * 126), v);
+    add(std::fabs(v) * 1e-39f, v * 2);
+    add(v * 8, std::rint(v * 20));
+    add(v - 1, v * 3);  // no number, or 1
+  }
+  const float special[] = {0.0f,  -0.0f,  1.0f,  -1.0f, 2.0f,   -2.0f,
+                           0.5f,  -0.5f,  3.0f,  -3.0f, 1e30f,  1e-45f,
+                           kInfF, -kInfF, kNanF, 1e10f, -1e10f, 3.4e38f};
+  for (const float base : special) {
+    for (const float exponent : special) add(base, exponent);
+  }
+  const auto n = static_cast<int64_t>(a.size());
+  for (const Loops* l : all_loops()) {
+    SCOPED_TRACE(static_cast<int>(l->isa));
+    std::vector<float> y(a.size());
+    l->expr->fn[static_cast<int>(expr::Code::kPow)][0](a.data(), b.data(),
+                                                       nullptr, y.data(), n);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const long double want = powl(a[i], b[i]);
+      ASSERT_LE(ulps(y[i], want), 1.0) << a[i] << " ^ " << b[i] << ": " << y[i];
+      if (want == 0) {
+        ASSERT_EQ(std::signbit(y[i]), std::signbit(want)) << a[i] << b[i];
+      }
+    }
   }
 }
 
