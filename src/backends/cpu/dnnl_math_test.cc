@@ -96,29 +96,34 @@ INSTANTIATE_TEST_SUITE_P(
                     GemmCase{33, 1, 40}, GemmCase{5, 600, 3},
                     GemmCase{17, 33, 29}, GemmCase{64, 128, 784},
                     GemmCase{200, 300, 100}, GemmCase{784, 128, 64},
-                    GemmCase{90, 410, 400}, GemmCase{4, 70, 50}));
+                    GemmCase{90, 410, 400}, GemmCase{4, 70, 50},
+                    GemmCase{271, 430, 650}));  // both operands packed
 
 TEST(Gemm, OwnLoopsGiveTheSameBitsForEveryCut) {
-  const int64_t m = 100, n = 130, k = 300;
-  const auto a = noise(m * k, 1), b = noise(k * n, 2);
-  for (bool transpose_b : {false, true}) {
-    std::vector<float> whole(m * n), cut(m * n);
-    Gemm g{.transpose_b = transpose_b,
-           .m = m,
-           .n = n,
-           .k = k,
-           .a = a.data(),
-           .lda = k,
-           .b = b.data(),
-           .ldb = transpose_b ? k : n,
-           .c = whole.data(),
-           .ldc = n};
-    gemm(g);
-    g.c = cut.data();
-    for (int slices : {2, 3, 5, 9, 32}) {
-      std::fill(cut.begin(), cut.end(), NAN);
-      parallel_gemm(g, slices, nullptr);
-      EXPECT_EQ(whole, cut) << slices;
+  // The second is packed as a whole, and not where its parts are small.
+  for (const auto& [m, n, k] : {GemmCase{100, 130, 300}, {290, 700, 450}}) {
+    const auto a = noise(m * k, 1), b = noise(k * n, 2);
+    for (int mode = 0; mode < 4; ++mode) {
+      const bool transpose_a = (mode & 1) != 0, transpose_b = (mode & 2) != 0;
+      std::vector<float> whole(m * n), cut(m * n);
+      Gemm g{.transpose_a = transpose_a,
+             .transpose_b = transpose_b,
+             .m = m,
+             .n = n,
+             .k = k,
+             .a = a.data(),
+             .lda = transpose_a ? m : k,
+             .b = b.data(),
+             .ldb = transpose_b ? k : n,
+             .c = whole.data(),
+             .ldc = n};
+      gemm(g);
+      g.c = cut.data();
+      for (int slices : {2, 3, 5, 9, 32}) {
+        std::fill(cut.begin(), cut.end(), NAN);
+        parallel_gemm(g, slices, nullptr);
+        EXPECT_EQ(whole, cut) << mode << " in " << slices;
+      }
     }
   }
 }
