@@ -18,7 +18,7 @@ constexpr int64_t kPartWork = 200 * 1000;
 // order however the product is cut.
 bool own_loops(const Gemm& g) {
   constexpr int64_t kLarge = 512;
-  return g.m <= kLarge || g.n <= kLarge || g.k <= kLarge;
+  return g.m < kLarge || g.n < kLarge || g.k < kLarge;
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
