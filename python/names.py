@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Prints docs/python-names.md: which names of TensorFlow and Keras there are, are planned, or never come.
 
-    names.py API_DIR    with berth on the path; API_DIR has the lists of names (name, kind, arguments)
+    python -P names.py API_DIR    with berth installed; API_DIR has the lists of names (name, kind,
+                                  arguments)
 """
 import glob
 import os

@@ -67,8 +67,9 @@ def test_stubs_are_installed_with_the_wheel(stubs):
 
 @pytest.mark.skipif(not os.path.isdir(API), reason="the lists of names are not here (BERTH_API)")
 def test_the_table_of_names_is_that_of_the_package():
-    done = subprocess.run([sys.executable, os.path.join(SOURCE, "python", "names.py"), API],
+    # -P: the package that is installed, not the folder beside the script.
+    done = subprocess.run([sys.executable, "-P", os.path.join(SOURCE, "python", "names.py"), API],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     with open(os.path.join(SOURCE, "docs", "python-names.md")) as page:
-        assert page.read() == done.stdout, "python python/names.py API > docs/python-names.md"
+        assert page.read() == done.stdout, "python -P python/names.py API > docs/python-names.md"
