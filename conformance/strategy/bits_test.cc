@@ -61,13 +61,7 @@ TEST_P(Bits, DoNotDependOnTheNumberOfDevices) {
   said();
   const Trained got = train(row);
   SCOPED_TRACE(said());
-  EXPECT_EQ(difference(got.after_one, want.after_one, kBits), "")
-      << "after one step";
-  EXPECT_EQ(got.losses, want.losses);
-  EXPECT_EQ(difference(got.after_all, want.after_all, kBits), "")
-      << "after " << want.losses.size() << " steps";
-  EXPECT_EQ(got.evaluated, want.evaluated) << "evaluate";
-  EXPECT_EQ(difference(got.outputs, want.outputs, kBits), "") << "predict";
+  expect_equal_bits(got, want);
   EXPECT_EQ(race_in(got.plan), "");
   EXPECT_EQ(race_in(got.last_plan), "");
 }

@@ -86,12 +86,7 @@ TEST_P(TasksBits, DoNotDependOnTheNumberOfTasks) {
   said();
   const Trained got = train(row);
   SCOPED_TRACE(said());
-  EXPECT_EQ(difference(got.after_one, want.after_one, kBits), "")
-      << "after one step";
-  EXPECT_EQ(got.losses, want.losses);
-  EXPECT_EQ(difference(got.after_all, want.after_all, kBits), "");
-  EXPECT_EQ(got.evaluated, want.evaluated) << "evaluate";
-  EXPECT_EQ(difference(got.outputs, want.outputs, kBits), "") << "predict";
+  expect_equal_bits(got, want);
 }
 
 // So that a launcher which starts nobody, or one task, does not pass.

@@ -1,6 +1,7 @@
 #include "conformance/strategy/training.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
@@ -186,6 +187,16 @@ std::string difference(const Values& got, const Values& want,
     }
   }
   return "";
+}
+
+void expect_equal_bits(const Trained& got, const Trained& want) {
+  EXPECT_EQ(difference(got.after_one, want.after_one, kBits), "")
+      << "after one step";
+  EXPECT_EQ(got.losses, want.losses);
+  EXPECT_EQ(difference(got.after_all, want.after_all, kBits), "")
+      << "after " << want.losses.size() << " steps";
+  EXPECT_EQ(got.evaluated, want.evaluated) << "evaluate";
+  EXPECT_EQ(difference(got.outputs, want.outputs, kBits), "") << "predict";
 }
 
 void seed_devices(uint64_t seed) {

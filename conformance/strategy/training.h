@@ -43,6 +43,8 @@ Values values_of(const std::vector<Variable>& variables);
 // largest of its tensor.
 std::string difference(const Values& got, const Values& want, double tolerance);
 inline constexpr double kBits = 0;
+// Expects the bits of all but the start.
+void expect_equal_bits(const Trained& got, const Trained& want);
 
 // Seeds the order of what simulated devices may do in any order.
 void seed_devices(uint64_t seed);

@@ -304,6 +304,14 @@ TEST(MultiWorkerFailures, AStepThatFailsInOneTaskFailsInAll) {
   });
 }
 
+std::vector<float> weights_of(const Model& model) {
+  std::vector<float> weights;
+  for (const Tensor& w : model.get_weights()) {
+    for (const float v : w.to_vector<float>()) weights.push_back(v);
+  }
+  return weights;
+}
+
 // Weights of the chief after two epochs of three batches, with backups; the
 // second task fails once, after so many batches; 0: never.
 std::vector<float> after_failure(int fails_after, const std::string& folder) {
@@ -334,11 +342,7 @@ std::vector<float> after_failure(int fails_after, const std::string& folder) {
                          stumbles},
            .shuffle = false});
     });
-    std::vector<float> weights;
-    for (const Tensor& w : model.get_weights()) {
-      for (const float v : w.to_vector<float>()) weights.push_back(v);
-    }
-    return weights;
+    return weights_of(model);
   })[0];
 }
 
@@ -404,11 +408,7 @@ Shrunk after_losses(const std::map<int, int>& lost, const std::string& folder,
     } catch (const Dead&) {
       return s;
     }
-    for (const Tensor& w : model.get_weights()) {
-      for (const float v : w.template to_vector<float>()) {
-        s.weights.push_back(v);
-      }
-    }
+    s.weights = weights_of(model);
     s.replicas = strategy.num_replicas_in_sync();
     s.shares = strategy.core()->shares();
     return s;
