@@ -33,14 +33,16 @@ BERTH_INLINE Doubles madd_wide(Doubles a, Doubles b, double c) {
 }
 
 // For x > 0, normal: the exponent counts from sqrt(1/2) on, the rest is a
-// series of atanh, good to 2^-36.
+// series of atanh, good to 2^-36. The bits are unsigned, since those of a NaN
+// overflow an int64.
 BERTH_INLINE Doubles log2_wide(Doubles x) {
-  const Longs from_root = (Longs)x - kRootHalfBits + kOneBits;
-  const auto biased = (Longs)((UnsignedLongs)from_root >> 52);
-  // The bits of 2^52 + biased.
-  const Doubles exponent =
-      (Doubles)(biased | 0x4330000000000000) - (4503599627370496.0 + 1023.0);
-  const auto m = (Doubles)((from_root & 0x000fffffffffffff) + kRootHalfBits);
+  const UnsignedLongs from_root =
+      (UnsignedLongs)x + uint64_t{kOneBits - kRootHalfBits};
+  // The bits of 2^52 + the biased exponent.
+  const Doubles exponent = (Doubles)((from_root >> 52) | 0x4330000000000000) -
+                           (4503599627370496.0 + 1023.0);
+  const auto m =
+      (Doubles)((from_root & 0x000fffffffffffff) + uint64_t{kRootHalfBits});
   const Doubles s = (m - 1.0) / (m + 1.0);
   const Doubles z = s * s;
   Doubles p = madd_wide(z, wide(1.0 / 13), 1.0 / 11);
@@ -66,7 +68,7 @@ BERTH_INLINE Doubles exp2_wide(Doubles t) {
   p = madd_wide(p, r, 0.5);
   p = madd_wide(p, r, 1.0);
   p = madd_wide(p, r, 1.0);
-  return p * (Doubles)(((Longs)shifted + 1023) << 52);
+  return p * (Doubles)(((UnsignedLongs)shifted + 1023) << 52);
 }
 
 inline constexpr float kMostFloat = 3.40282347e38f;
