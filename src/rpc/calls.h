@@ -1,9 +1,9 @@
 // Calls: services of this task, and calls of those of others.
 //
-// One socket per caller and service: the thread that reads it runs the handler
+// One pipe per caller and service: the thread that reads it runs the handler
 // and answers, so calls of one sender to one service run one after another, and
 // all others side by side. A caller writes what fits at once and leaves the
-// rest to a thread of the socket's; another reads answers. Thread-safe.
+// rest to a thread of the pipe's; another reads answers. Thread-safe.
 
 #ifndef BERTH_RPC_CALLS_H_
 #define BERTH_RPC_CALLS_H_
@@ -53,7 +53,7 @@ class Calls {
 
   std::future<Message> call(const TaskId& to, const std::string& service,
                             Message request, double timeout_seconds);
-  // A socket that a caller dialled.
+  // A socket or pipe that a caller dialled.
   void accepted(Accepted accepted);
   // Calls whose time is over throw. Every few hundredths of a second.
   void tick();
@@ -80,7 +80,8 @@ class Calls {
 
 // Reads one message; "" or what went wrong with the connection. Throws
 // errors::DataLoss for bytes that are none, errors::ResourceExhausted.
-std::string read_message(int fd, struct MessageHead* head, Message* message);
+std::string read_message(Pipe& pipe, struct MessageHead* head,
+                         Message* message);
 
 }  // namespace berth::rpc
 

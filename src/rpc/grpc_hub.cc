@@ -42,13 +42,19 @@ grpc::ByteBuffer buffer_of(std::string bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-grpc::ByteBuffer buffer_of(std::shared_ptr<char[]> bytes, size_t size) {
-  char* at = bytes.get();
-  using Owner = std::shared_ptr<char[]>;
-  auto* owned = new Owner(std::move(bytes));  // NOLINT: gRPC frees it
-  const grpc::Slice slice(
-      at, size, [](void* o) { delete static_cast<Owner*>(o); }, owned);
-  return grpc::ByteBuffer(&slice, 1);
+// Each slice keeps the owner.
+grpc::ByteBuffer buffer_of(const std::shared_ptr<const void>& owner,
+                           std::span<const iovec> parts) {
+  using Owner = std::shared_ptr<const void>;
+  std::vector<grpc::Slice> slices;
+  slices.reserve(parts.size());
+  for (const iovec& part : parts) {
+    auto* owned = new Owner(owner);  // NOLINT: gRPC frees it
+    slices.emplace_back(
+        part.iov_base, part.iov_len,
+        [](void* o) { delete static_cast<Owner*>(o); }, owned);
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
 WireBytes pieces_of(const grpc::ByteBuffer& buffer) {
@@ -107,8 +113,11 @@ class Stream : public Wire, public Reactor {
     const size_t size = bytes.size();
     enqueue({buffer_of(std::move(bytes)), size});
   }
-  void send_bytes(std::shared_ptr<char[]> owner, size_t size) override {
-    enqueue({buffer_of(std::move(owner), size), size});
+  void send_parts(std::shared_ptr<const void> owner,
+                  std::span<const iovec> parts) override {
+    size_t size = 0;
+    for (const iovec& part : parts) size += part.iov_len;
+    enqueue({buffer_of(owner, parts), size});
   }
   size_t queued() const override {
     std::lock_guard lock(mutex_);
