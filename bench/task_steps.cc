@@ -1,6 +1,6 @@
 // Training steps across processes of this machine, on loopback: two tasks of a
-// core each against one process of two, the same with equal bits, and how long
-// a cluster of four takes until its first step is done.
+// core each against one process of two, the same with equal bits, what plans
+// predicted, and how long a cluster of four takes until its first step is done.
 //
 //   bench_task_steps --model mlp|cnn|start
 //
@@ -18,6 +18,9 @@
 
 #include "bench_common.h"
 #include "berth/berth.h"
+#include "distribute/strategy_core.h"
+#include "distribute/task_link.h"
+#include "distribute/task_rates.h"
 
 using namespace berth;
 using namespace berth_bench;
@@ -41,7 +44,18 @@ keras::Sequential model_of(const std::string& name) {
                             keras::Dense(10, {.activation = "softmax"})});
 }
 
-// One task: prints its best time of a step, or when its first was done.
+// After measuring the links.
+double predicted_seconds(const distribute::MultiWorkerMirroredStrategy& s,
+                         const keras::Sequential& model) {
+  if (const auto link = s.core()->link()) {
+    distribute::keep_rates(link->member(),
+                           distribute::measure_tasks(link->member(), true));
+  }
+  return s.plan(model, kBatch).step_us * 1e-6;
+}
+
+// One task: prints its best time of a step and what its plan said, or when its
+// first was done.
 int child(const std::string& name, int slices) {
   const distribute::MultiWorkerMirroredStrategy strategy(
       distribute::cluster_resolver::from_environment(), {.slices = slices});
@@ -54,11 +68,12 @@ int child(const std::string& name, int slices) {
   const Tensor x = random::uniform(name == "cnn" ? Shape{kBatch, 28, 28, 1}
                                                  : Shape{kBatch, 784});
   const Tensor y = random::uniform({kBatch}, {.maxval = 10, .dtype = int32});
-  double result = 0;
+  double result = 0, predicted = 0;
   if (name == "start") {
     model.train_on_batch(x, y);
     result = now_seconds();
   } else {
+    predicted = predicted_seconds(strategy, model);
     const int calls = name == "cnn" ? 2 : 20;
     for (int i = 0; i < kWarmUp; ++i) model.train_on_batch(x, y);
     result = 1e9;
@@ -69,7 +84,7 @@ int child(const std::string& name, int slices) {
     }
   }
   strategy.leave();
-  std::printf("%.9f\n", result);
+  std::printf("%.9f %.9f\n", result, predicted);
   return 0;
 }
 
@@ -114,7 +129,11 @@ Started start_task(const std::string& config, const std::string& cores,
   return {pid, out[0]};
 }
 
-double number_of(const Started& task) {
+struct Said {
+  double seconds = 0, predicted = 0;
+};
+
+Said numbers_of(const Started& task) {
   std::string text;
   char bytes[256];
   for (ssize_t n; (n = read(task.out, bytes, sizeof bytes)) > 0;) {
@@ -122,15 +141,18 @@ double number_of(const Started& task) {
   }
   close(task.out);
   waitpid(task.pid, nullptr, 0);
-  const double number = std::atof(text.c_str());
-  if (number > 0) return number;
+  Said said;
+  if (std::sscanf(text.c_str(), "%lf %lf", &said.seconds, &said.predicted) ==
+      2) {
+    return said;
+  }
   std::fprintf(stderr, "a task failed: %s\n", text.c_str());
   std::exit(1);
 }
 
 // The largest of what the tasks say: one process of two cores, or `tasks` of
 // one each.
-double run_tasks(const std::string& name, int tasks, int slices) {
+Said run_tasks(const std::string& name, int tasks, int slices) {
   std::string addresses;
   for (const int port : ports_that_are_free(tasks)) {
     addresses += (addresses.empty() ? "\"127.0.0.1:" : ", \"127.0.0.1:") +
@@ -145,8 +167,12 @@ double run_tasks(const std::string& name, int tasks, int slices) {
                          std::to_string(i) + "}}",
         tasks == 1 ? "0-1" : std::to_string(i % 2), name, slices));
   }
-  double most = 0;
-  for (const Started& t : all) most = std::max(most, number_of(t));
+  Said most;
+  for (const Started& t : all) {
+    const Said s = numbers_of(t);
+    most = {std::max(most.seconds, s.seconds),
+            std::max(most.predicted, s.predicted)};
+  }
   return most;
 }
 
@@ -164,17 +190,19 @@ int main(int argc, char** argv) {
     double best = 1e9;
     for (int i = 0; i < 3; ++i) {
       const double begin = now_seconds();
-      best = std::min(best, run_tasks("start", 4, 0) - begin);
+      best = std::min(best, run_tasks("start", 4, 0).seconds - begin);
     }
     Line("task_start", 4).add("first_step_s", best).print();
     return 0;
   }
   const std::string name = args.model.empty() ? "mlp" : args.model;
-  double one = 1e9, two = 1e9, bits = 1e9;
+  double one = 1e9, two = 1e9, bits = 1e9, predicted = 0;
   for (int i = 0; i < 3; ++i) {
-    one = std::min(one, run_tasks(name, 1, 0));
-    two = std::min(two, run_tasks(name, 2, 0));
-    bits = std::min(bits, run_tasks(name, 2, 4));
+    one = std::min(one, run_tasks(name, 1, 0).seconds);
+    const Said s = run_tasks(name, 2, 0);
+    if (s.seconds < two) predicted = s.predicted;
+    two = std::min(two, s.seconds);
+    bits = std::min(bits, run_tasks(name, 2, 4).seconds);
   }
   Line("task_step", 2)
       .add("model", name)
@@ -182,6 +210,7 @@ int main(int argc, char** argv) {
       .add("one_process_us", one * 1e6)
       .add("equal_bits_us", bits * 1e6)
       .add("over_one_process", two / one)
+      .add("predicted_over_measured", predicted / two)
       .add("equal_bits_over_default", bits / two)
       .print();
   return 0;

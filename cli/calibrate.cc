@@ -24,7 +24,7 @@ namespace berth::cli {
 namespace {
 
 struct CalibrateArguments {
-  bool json = false, quick = false;
+  bool json = false, quick = false, cluster = false;
   std::vector<std::string> ops;
 };
 
@@ -161,14 +161,6 @@ std::vector<Row> measure_ops(const Machine& m, std::vector<Case>& cases,
     }
   }
   return rows;
-}
-
-// Where the measurements went.
-std::string kept_text(bool saved) {
-  const std::string& path = CostStore::get().path();
-  if (path.empty()) return "not kept: set BERTH_CACHE_DIR or HOME";
-  if (saved) return "kept in " + path;
-  return "not kept: " + path + " cannot be written, or is of another format";
 }
 
 void print_text(const Machine& m, const std::vector<Row>& rows, bool saved) {
@@ -326,6 +318,13 @@ void run(const CalibrateArguments& o) {
 
 }  // namespace
 
+std::string kept_text(bool saved) {
+  const std::string& path = CostStore::get().path();
+  if (path.empty()) return "not kept: set BERTH_CACHE_DIR or HOME";
+  if (saved) return "kept in " + path;
+  return "not kept: " + path + " cannot be written, or is of another format";
+}
+
 void add_calibrate(CLI::App& program) {
   auto options = std::make_shared<CalibrateArguments>();
   CLI::App* calibrate = program.add_subcommand(
@@ -338,7 +337,16 @@ void add_calibrate(CLI::App& program) {
                    "of these ops alone, for "
                    "example MatMul,AddV2")
       ->delimiter(',');
-  calibrate->callback([options] { run(*options); });
+  calibrate->add_flag("--cluster", options->cluster,
+                      "the links between the tasks of a cluster instead: each "
+                      "task runs it");
+  calibrate->callback([options] {
+    if (options->cluster && !options->ops.empty()) {
+      throw UsageError("calibrate: --ops does not go with --cluster");
+    }
+    options->cluster ? calibrate_cluster(options->quick, options->json)
+                     : run(*options);
+  });
 }
 
 }  // namespace berth::cli

@@ -19,6 +19,9 @@ class UsageError : public std::runtime_error {
 };
 
 void add_calibrate(CLI::App& program);
+void calibrate_cluster(bool quick, bool json);
+// Where measurements went.
+std::string kept_text(bool saved);
 void add_cluster(CLI::App& program);
 void add_completion(CLI::App& program);
 void add_devices(CLI::App& program);

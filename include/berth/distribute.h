@@ -198,6 +198,17 @@ struct StrategyPlan {
     int64_t bytes = 0;
     std::string algorithm;  // "shared memory", "direct", "ring", ...
   };
+  // What a task sends to the next one in a step, as of a ring.
+  struct Link {
+    std::string from, to;  // "worker:0"
+    int64_t bytes = 0;
+    double us = 0;          // of all of it
+    bool measured = false;  // by `berth calibrate --cluster`
+  };
+  struct TaskCount {
+    int tasks = 0;
+    double step_us = 0;
+  };
   std::string strategy;
   int64_t batch = 0;
   std::vector<ReplicaShare> replicas;
@@ -206,8 +217,13 @@ struct StrategyPlan {
   std::vector<std::string> whole;   // ops without a split rule: run whole
   int64_t bytes_per_step = 0;       // between devices
   double step_us = 0, one_device_us = 0, all_reduce_us = 0;
-  std::string one_device;  // that the speed-up is against
-  std::string advice;      // empty, or why this gains nothing
+  // Of several tasks; their sums are in step_us and not in all_reduce_us.
+  std::vector<Link> links;
+  double exchange_us = 0;  // of all sums between tasks
+  bool exchange_measured = false;
+  std::vector<TaskCount> task_counts;  // the step if there were so many
+  std::string one_device;              // that the speed-up is against
+  std::string advice;                  // empty, or why this gains nothing
   double speed_up() const { return step_us > 0 ? one_device_us / step_us : 0; }
   std::string str() const;   // a table for people
   std::string json() const;  // docs/json.md

@@ -13,6 +13,8 @@
 #include "distribute/fit_rewrite.h"
 #include "distribute/share_mover.h"
 #include "distribute/strategy_core.h"
+#include "distribute/task_link.h"
+#include "distribute/task_rates.h"
 #include "exec/measure_plan.h"
 #include "exec/report.h"
 #include "function/graph_callable.h"
@@ -169,7 +171,12 @@ class Planner {
   StrategyPlan run() {
     plan_replicas();
     plan_one_device();
-    plan_.advice = advice_for(plan_, one_memory_);
+    if (core_->tasks().several()) {
+      count_tasks();
+      plan_.advice = advice_for_tasks(plan_, core_->tasks().ranks());
+    } else {
+      plan_.advice = advice_for(plan_, one_memory_);
+    }
     return std::move(plan_);
   }
 
@@ -187,6 +194,7 @@ class Planner {
     const PlanPrediction p = predict_plan(*made.plan, may_measure_);
     const bool known = p.costs.known;
     plan_.step_us = known ? p.step_us : 0;
+    if (core_->tasks().several()) plan_sums(made.plan->graph());
     const std::vector<int> shares = core_->shares();
     const auto rows = work_of(*made.plan, *made.placed).report.devices;
     for (size_t r = 0; r < core_->replicas().size(); ++r) {
@@ -216,9 +224,68 @@ class Planner {
     plan_.all_reduce_us = std::max(plan_.all_reduce_us, adding);
   }
 
+  // Sums between tasks, none of which is hidden behind what is computed: on one
+  // core nothing is.
+  void plan_sums(const Graph& graph) {
+    const int ranks = core_->tasks().ranks();
+    local_us_ = plan_.step_us;
+    double bytes = 0;
+    for (const Node& n : graph.nodes) {
+      if (n.op->name() != "_TaskEnd") continue;
+      ++sums_;
+      bytes += static_cast<double>(task_bytes(n));
+    }
+    const cluster::Member* member =
+        core_->link() ? &core_->link()->member() : nullptr;
+    std::vector<TaskId> tasks;
+    if (member) tasks = member->ranks();
+    sum_ = rate_of_sum(ranks, member ? hosts_of(member->spec(), tasks) : 1);
+    plan_.exchange_measured = sum_.origin == CostOrigin::kMeasured;
+    plan_.exchange_us = sums_ * sum_.latency_us + bytes / sum_.bytes_per_us;
+    if (plan_.step_us > 0) plan_.step_us += plan_.exchange_us;
+    sum_bytes_ = bytes;
+    for (size_t r = 0; r < tasks.size(); ++r) {
+      const TaskId& from = tasks[r];
+      const TaskId& to = tasks[(r + 1) % tasks.size()];
+      const LinkCost link = rate_between(member->spec(), from, to);
+      plan_.links.push_back(
+          {from.str(), to.str(), static_cast<int64_t>(bytes),
+           sums_ * link.latency_us + bytes / link.bytes_per_us,
+           link.origin == CostOrigin::kMeasured});
+    }
+  }
+
+  // The step of so many tasks with the devices of this one: what is computed
+  // grows along the line through what this task and what one device have.
+  void count_tasks() {
+    const int n = core_->tasks().ranks();
+    if (plan_.step_us <= 0 || plan_.one_device_us <= 0) return;
+    int64_t here = 0;
+    for (const auto& r : plan_.replicas) here += r.examples;
+    if (here <= 0 || here >= plan_.batch) return;
+    const auto batch = static_cast<double>(plan_.batch);
+    const auto part = static_cast<double>(here);
+    const bool alike = devices_.size() == 1;
+    const double per_example =
+        alike
+            ? std::max(0.0, (plan_.one_device_us - local_us_) / (batch - part))
+            : local_us_ / part;
+    std::set<int> counts{n};
+    for (int k = 1; k <= 2 * n; k *= 2) counts.insert(k);
+    for (const int k : counts) {
+      double us = local_us_ + per_example * (batch / k - part);
+      if (k > 1) {
+        us += sums_ * sum_.latency_us * (k - 1) / (n - 1) +
+              sum_bytes_ * ring_bytes(1, k) / ring_bytes(1, n) /
+                  sum_.bytes_per_us;
+      }
+      plan_.task_counts.push_back({k, k == n ? plan_.step_us : us});
+    }
+  }
+
   void plan_one_device() {
     Device& home = *devices_[0];
-    if (devices_.size() == 1) {
+    if (devices_.size() == 1 && !core_->tasks().several()) {
       plan_.one_device = home.short_name();
       plan_.one_device_us = plan_.step_us;
       return;
@@ -247,6 +314,10 @@ class Planner {
   Graph graph_;
   std::vector<Shape> shapes_;
   StrategyPlan plan_;
+  // Of several tasks.
+  LinkCost sum_;
+  double local_us_ = 0, sum_bytes_ = 0;
+  int sums_ = 0;
 };
 
 }  // namespace
@@ -348,6 +419,31 @@ std::string advice_for(const StrategyPlan& plan, bool one_memory) {
       "larger batch",
       n, plan.speed_up(), 100 * plan.all_reduce_us / plan.step_us,
       plan.one_device);
+}
+
+std::string advice_for_tasks(const StrategyPlan& plan, int tasks) {
+  double now = 0, one = 0;
+  StrategyPlan::TaskCount best;
+  for (const StrategyPlan::TaskCount& c : plan.task_counts) {
+    if (c.tasks == tasks) now = c.step_us;
+    if (c.tasks == 1) one = c.step_us;
+    if (best.tasks == 0 || c.step_us < best.step_us) best = c;
+  }
+  if (now <= 0 || one <= 0) return "";
+  const double share = 100 * plan.exchange_us / now;
+  if (one / now < kWorthIt) {
+    return fmt::format(
+        "{} tasks: {:.1f}x one, {:.0f} % of the step are sums between tasks; "
+        "use one task or a larger batch",
+        tasks, one / now, share);
+  }
+  if (best.tasks > tasks && now / best.step_us >= kWorthIt) {
+    return fmt::format("more tasks pay: {} would be {:.1f}x as fast",
+                       best.tasks, now / best.step_us);
+  }
+  return fmt::format(
+      "more tasks do not pay: {:.0f} % of the step are sums between tasks",
+      share);
 }
 
 StrategyPlan plan_step(const std::shared_ptr<StrategyCore>& core,

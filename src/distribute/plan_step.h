@@ -48,6 +48,8 @@ std::vector<StrategyPlan::Bucket> buckets_of(
 
 // Returns "" or why there is little to gain.
 std::string advice_for(const StrategyPlan& plan, bool one_memory);
+// Returns whether more tasks pay; "": not known.
+std::string advice_for_tasks(const StrategyPlan& plan, int tasks);
 
 }  // namespace berth::distribute
 

@@ -68,6 +68,24 @@ void add_buckets(const StrategyPlan& p, std::string& s) {
                    bytes_text(p.bytes_per_step));
 }
 
+void add_tasks(const StrategyPlan& p, std::string& s) {
+  for (const StrategyPlan::Link& l : p.links) {
+    s += fmt::format("  {} to {}: {} per step, {}{}\n", l.from, l.to,
+                     bytes_text(l.bytes), in_us(l.us),
+                     l.measured ? "" : ", estimated");
+  }
+  if (p.task_counts.empty()) return;
+  s += fmt::format(
+      "  sums between tasks: {}{}; by number of tasks:", in_us(p.exchange_us),
+      p.exchange_measured ? ""
+                          : ", estimated (berth calibrate --cluster measures)");
+  for (const StrategyPlan::TaskCount& c : p.task_counts) {
+    s += fmt::format("{} {}: {}", &c == p.task_counts.data() ? "" : ",",
+                     c.tasks, in_us(c.step_us));
+  }
+  s += "\n";
+}
+
 }  // namespace
 
 std::string StrategyPlan::str() const {
@@ -95,6 +113,7 @@ std::string StrategyPlan::str() const {
     s += fmt::format("  against {}: {}, speed-up {:.2f}x\n", one_device,
                      in_us(one_device_us), speed_up());
   }
+  add_tasks(*this, s);
   if (!advice.empty()) s += "  " + advice + "\n";
   return s;
 }
@@ -125,6 +144,23 @@ std::string StrategyPlan::json() const {
   j["one_device"] = one_device;
   j["one_device_us"] = time(one_device_us);
   j["speed_up"] = speed_up() > 0 ? Json(speed_up()) : Json(nullptr);
+  if (!links.empty()) {
+    j["links"] = Json::array();
+    for (const Link& l : links) {
+      j["links"].push_back({{"from", l.from},
+                            {"to", l.to},
+                            {"bytes", l.bytes},
+                            {"us", l.us},
+                            {"measured", l.measured}});
+    }
+    j["exchange_us"] = exchange_us;
+    j["exchange_measured"] = exchange_measured;
+    j["task_counts"] = Json::array();
+    for (const TaskCount& c : task_counts) {
+      j["task_counts"].push_back(
+          {{"tasks", c.tasks}, {"step_us", time(c.step_us)}});
+    }
+  }
   j["advice"] = advice;
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -1,0 +1,92 @@
+// berth calibrate --cluster: measures the links between the tasks of a cluster.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "berth/cluster.h"
+#include "berth/errors.h"
+#include "cli/commands.h"
+#include "distribute/task_rates.h"
+#include "place/cost_store.h"
+
+namespace berth::cli {
+
+namespace {
+
+using distribute::TaskRates;
+
+distribute::ClusterResolver cluster_to_measure() {
+  try {
+    auto resolver = distribute::cluster_resolver::from_environment();
+    if (resolver.spec.ranks().size() > 1) return resolver;
+  } catch (const errors::InvalidArgument& e) {
+    throw UsageError(std::string("calibrate --cluster: ") + e.what());
+  }
+  throw UsageError(
+      "calibrate --cluster: expected a cluster of two tasks that train or "
+      "more, by TF_CONFIG or a launcher: berth launch --workers 2 -- berth "
+      "calibrate --cluster");
+}
+
+void print_rates(const cluster::Member& member, const TaskRates& rates) {
+  const auto ranks = member.ranks();
+  fmt::print("{:<14} {:<14} {:>10} {:>12}  {}\n", "from", "to", "GB/s",
+             "latency us", "origin");
+  for (const TaskRates::Pair& p : rates.links) {
+    fmt::print("{:<14} {:<14} {:>10.2f} {:>12.1f}  {}\n",
+               ranks[static_cast<size_t>(p.from)].str(),
+               ranks[static_cast<size_t>(p.to)].str(),
+               p.cost.bytes_per_us * 1e-3, p.cost.latency_us,
+               origin_name(p.cost.origin));
+  }
+  fmt::print("{:<29} {:>10.2f} {:>12.1f}  {}\n", "sum over all tasks",
+             rates.sum.bytes_per_us * 1e-3, rates.sum.latency_us,
+             origin_name(rates.sum.origin));
+}
+
+void print_rates_json(const cluster::Member& member, const TaskRates& rates,
+                      bool saved) {
+  using Json = nlohmann::ordered_json;
+  const auto ranks = member.ranks();
+  const auto cost = [](const LinkCost& l) {
+    return Json{{"latency_us", l.latency_us},
+                {"bytes_per_us", l.bytes_per_us},
+                {"origin", origin_name(l.origin)}};
+  };
+  Json links = Json::array();
+  for (const TaskRates::Pair& p : rates.links) {
+    Json link = {{"from", ranks[static_cast<size_t>(p.from)].str()},
+                 {"to", ranks[static_cast<size_t>(p.to)].str()}};
+    link.update(cost(p.cost));
+    links.push_back(std::move(link));
+  }
+  const Json all = {{"tasks", ranks.size()},
+                    {"links", links},
+                    {"sum", cost(rates.sum)},
+                    {"kept_in", saved ? CostStore::get().path() : ""}};
+  fmt::print("{}\n", all.dump());
+}
+
+}  // namespace
+
+void calibrate_cluster(bool quick, bool json) {
+  const auto resolver = cluster_to_measure();
+  const auto member = cluster::Member::join(resolver);
+  if (member->rank() >= 0) {  // parameter servers and evaluators only wait
+    const TaskRates rates = distribute::measure_tasks(*member, quick);
+    distribute::keep_rates(*member, rates);
+    const bool saved = CostStore::get().save();
+    if (member->rank() == 0 && json) {
+      print_rates_json(*member, rates, saved);
+    } else if (member->rank() == 0) {
+      print_rates(*member, rates);
+      fmt::print("{}\n", kept_text(saved));
+    }
+    std::fflush(stdout);
+  }
+  member->leave();
+}
+
+}  // namespace berth::cli
