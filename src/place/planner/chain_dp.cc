@@ -10,10 +10,10 @@ namespace berth {
 namespace {
 
 constexpr size_t kMaxStates = 64;
-// Piece ends that take as long as a move, and between looks at the budget.
+// Priced piece ends that count as one move, and that lie between budget checks.
 constexpr int64_t kStepsPerMove = 4, kStepsBetweenLooks = 1024;
 
-// May a unit be on either, or neither?
+// Whether a unit may be on both or on neither.
 bool equally_allowed(const LoadProblem& p, int32_t a, int32_t b) {
   return std::ranges::all_of(
       p.allowed, [&](const DeviceSet& m) { return m.has(a) == m.has(b); });
@@ -82,7 +82,7 @@ void ChainCutter::make_arcs_by_counts() {
   }
 }
 
-// Devices in a random order; a state is how many of them are behind us.
+// Devices in a random order; a state is how many of them have been passed.
 void ChainCutter::make_arcs_by_list(StreamRandom& random) {
   std::vector<int32_t> list;
   for (size_t k = 0; k < kinds_.size(); ++k) {
@@ -150,7 +150,8 @@ double ChainCutter::load_of(const Piece& piece, const Kind& kind) const {
   return p_.receiver[d] < 0 ? load : std::max(load, in_us);
 }
 
-// Ends pieces that begin at `begin`. Returns whether longer ones may be below.
+// Ends pieces that begin at `begin`. Returns whether longer ones may still have
+// a value below the limit.
 bool ChainCutter::relax(const Piece& piece, int32_t begin, int32_t end,
                         double below) {
   bool longer = false;

@@ -1,4 +1,4 @@
-// The value of a throughput plan, straight from ops and values (loads.h).
+// The value of a throughput plan, directly from ops and values (loads.h).
 
 #include <algorithm>
 #include <bit>
