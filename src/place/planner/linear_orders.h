@@ -1,7 +1,7 @@
 // Linear orders of the units of a throughput problem, for chain_dp.h.
 //
 // Random, but neighbours in the graph stay close: each unit comes after what it
-// reads (a cycle is broken somewhere), or before it in reversed orders. Pure.
+// reads, except where a cycle has to be broken. Pure.
 
 #ifndef BERTH_PLACE_PLANNER_LINEAR_ORDERS_H_
 #define BERTH_PLACE_PLANNER_LINEAR_ORDERS_H_
