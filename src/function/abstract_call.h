@@ -1,5 +1,4 @@
-// The specs (shapes and dtypes) that a callable would return, found by tracing
-// it.
+// The specs (shapes, dtypes) that a callable would return, found by tracing it.
 
 #ifndef BERTH_FUNCTION_ABSTRACT_CALL_H_
 #define BERTH_FUNCTION_ABSTRACT_CALL_H_

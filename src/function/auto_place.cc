@@ -36,8 +36,7 @@ constexpr double kWorth = 0.01, kWorthOfCores = 0.1, kWaitUs = 5;
 
 constexpr double kFetchBytesPerUs = 8e3;
 
-// The number of moves that suits a graph: well under a second for a few hundred
-// ops.
+// How many moves suit a graph: well under a second for a few hundred ops.
 int64_t default_moves(int32_t ops) {
   return std::clamp<int64_t>(40'000'000 / std::max(ops, 1), 20'000, 200'000);
 }
@@ -92,13 +91,11 @@ class AutoPlacer {
     PlacePlan plan;
     std::string source;
     double planned = 0;       // predicted by the planner's model
-    double predicted_us = 0;  // predicted for the compiled plan; 0: not
-                              // compiled
+    double predicted_us = 0;  // of the compiled plan; 0: none
     std::unique_ptr<Trial> trial;
   };
 
-  // Throws what the rules throw. The placement is also a candidate of the
-  // planner.
+  // Throws what the rules throw. The result is also a candidate of the planner.
   Placement rules() const {
     Graph copy = graph_;
     return place(copy, places_);
@@ -371,8 +368,7 @@ class AutoPlacer {
           std::make_unique<Trial>(g, device, places_, trial_options(true));
       c.predicted_us = c.trial->predicted_us();
     } catch (const errors::Error&) {
-      // Leave it out of the comparison. If it cannot be compiled, the user will
-      // get the error.
+      // Leave it out. If it cannot be compiled, the user will get the error.
     }
     return c;
   }

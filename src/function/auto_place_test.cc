@@ -1,5 +1,5 @@
 // Functions placed by the planner: results are equal, limits are kept, and what
-// runs is what was planned. Costs are declared or estimated, so plans are
+// runs is what was planned. Costs are declared or estimated: plans are
 // reproducible.
 
 #include "function/auto_place.h"
@@ -95,8 +95,7 @@ std::vector<float> reference(float x, int n = 4, int length = 3) {
   return {y * static_cast<float>(n)};
 }
 
-// The ids of marks per device, in the order of the placed graph, which is the
-// plan's.
+// The ids of marks per device, in the order of the placed graph: the plan's.
 std::map<std::string, std::vector<int64_t>> planned_order(
     const std::string& text, std::map<int64_t, std::string>* device) {
   std::map<std::string, std::vector<int64_t>> order;

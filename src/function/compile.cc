@@ -138,8 +138,7 @@ AutoPlaced plan_places(const CompileJob& job, Graph& g,
   return {};
 }
 
-// Notes the planner's decisions, where the rules noted only that devices were
-// given.
+// Notes what the planner decided, where the rules noted only given devices.
 void note_planned(AutoPlaced planned, const PlaceOptions& devices,
                   CompiledGraph& c) {
   c.certificate = std::move(planned.certificate);
@@ -237,15 +236,14 @@ CompiledGraph compile_graph(const CompileJob& job) {
                                  : DeadlineScope::current());
     optimize();
   }
-  // Devices: a plan or rules; then the passes per device and the split between
-  // devices.
+  // Devices: a plan or rules; then passes per device and the split between
+  // them.
   const PlaceOptions devices = real_devices();
   AutoPlaced planned = plan_places(job, g, devices, replicas, options.slices);
   c.placed = place_all(g, devices, job.options.optimize);
   if (planned.planned) {
     options.in_order = true;
-    // The launching thread must not compute, or other devices would get their
-    // work late.
+    // The launching thread must not compute: others would get their work late.
     options.host_threads = computes_on_cpu_and_others(c.placed.graph);
     note_planned(std::move(planned), devices, c);
   }

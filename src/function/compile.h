@@ -1,5 +1,4 @@
-// Compiling: from an optimised graph to a plan, with the whole sequence in one
-// file.
+// Compiling: from an optimised graph to a plan, all in one file.
 //
 // Acts when a function is called with shapes, or under a policy, for which it
 // has no plan. Thread-safe; takes no lock that a call holds.

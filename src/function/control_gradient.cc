@@ -4,8 +4,8 @@
 // bodies (saving_attrs); those that no gradient reads are pruned afterwards.
 // The gradient of If is an If whose branches compute the gradients of the
 // forward branches from these values. The gradient of While is a counted While
-// that runs the iterations in reverse and reads what each iteration saved, row
-// by row.
+// that runs the iterations in reverse and reads, row by row, what each of them
+// saved.
 
 #include <fmt/format.h>
 

@@ -127,8 +127,7 @@ class OwnGradientCall final : public Callable {
   const Site site_;
   const std::string name_ = "custom_gradient";
   Graph rule_graph_;
-  std::vector<bool> given_;  // the arguments for which the graph computes
-                             // gradients
+  std::vector<bool> given_;  // arguments that have gradients
   Tensors used_;
   std::vector<TensorSpec> inputs_, outputs_;
 };

@@ -93,8 +93,7 @@ class FunctionCore::Impl {
   std::shared_ptr<Traced> find_or_trace(const Tensors& leaves,
                                         const std::string& fixed,
                                         const Body& body);
-  // Returns null if the signature has not been traced. The caller holds the
-  // lock.
+  // Null when the signature has not been traced. The caller holds the lock.
   std::shared_ptr<Traced> find(const Tensors& leaves, const std::string& fixed);
   std::shared_ptr<Traced> trace(const Tensors& leaves, const std::string& fixed,
                                 const Body& body);
@@ -121,8 +120,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find_or_trace(
     if (auto traced = find(leaves, fixed)) return traced;
   }
   // Not under the lock: the callable is the user's, and may wait for a thread
-  // that calls this function. If two threads trace one signature, the first
-  // trace is kept.
+  // that calls this function. Of two traces of a signature the first is kept.
   auto fresh = trace(leaves, fixed, body);
   std::lock_guard lock(mutex_);
   if (auto traced = find(leaves, fixed)) return traced;

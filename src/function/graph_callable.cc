@@ -273,8 +273,7 @@ void GraphCallable::call(std::span<const Tensor* const> in,
   const ContractChainRef open = open_contracts();
   std::shared_ptr<Compiled> compiled;
   {
-    // Compiling computes constants; the caller's contracts do not apply to
-    // them.
+    // Compiling computes constants, to which no contract of the caller applies.
     std::optional<ContractsSwap> none;
     if (open) none.emplace(nullptr);
     compiled = compiled_for(args);

@@ -51,8 +51,7 @@ class GraphCallable final : public Callable {
   std::shared_ptr<GraphCallable> taped();
   // Handles of the graph's variables.
   const std::vector<Tensor>& variables() const { return variables_; }
-  // What a call with arguments of these shapes would run. It is kept as if it
-  // had run.
+  // What a call with arguments of these shapes would run. Kept as if it had.
   struct Prepared {
     std::shared_ptr<Plan> plan;
     const PlacedGraph* placed = nullptr;
@@ -69,20 +68,18 @@ class GraphCallable final : public Callable {
   // and its gradient. Includes plans that were dropped or are yet to be made.
   using RunCounts = std::map<std::string, std::vector<uint64_t>>;
   RunCounts run_counts() const;
-  // Plans, made or not, continue from these counts; plans without one start
-  // from 0.
+  // Plans, made or not, continue from these counts; without one, from 0.
   void set_run_counts(RunCounts counts);
 
   struct Stages {
     std::string traced, optimized, placed, plan;
   };
-  // The stages of the most recently used plan. Throws
-  // errors::FailedPrecondition before a call.
+  // Those of the plan used last. Throws errors::FailedPrecondition before a
+  // call.
   Stages stages() const;
   FunctionPlanInfo plan_info() const;
-  // These describe the most recently used plan, else that of the last call
-  // under a tape. They throw errors::FailedPrecondition before a call
-  // (placement.cc).
+  // Describe the plan used last, else that of the last call under a tape. Throw
+  // errors::FailedPrecondition before a call (placement.cc).
   placement::Report placement();
   // The reports of all plans, most recently used first; then those of the plans
   // for calls under a tape, and of the gradients of these.

@@ -36,8 +36,7 @@ class GraphRewrite {
   // cheap; may change key().
   virtual void ran(Plan& /*plan*/) const {}
 
-  // Number of parts that forked work in these plans is split into; 0: as in the
-  // options of the function.
+  // Parts per forked op in these plans; 0: as the function's options say.
   virtual int slices() const { return 0; }
 
   // Which ops of these plans are split.

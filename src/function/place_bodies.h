@@ -1,4 +1,4 @@
-// What the compiler needs to know about kernels and bodies. Functions of their
+// What compiling needs to know of kernels and bodies. Functions of their
 // arguments.
 
 #ifndef BERTH_FUNCTION_PLACE_BODIES_H_
@@ -13,8 +13,7 @@ namespace berth {
 
 // True when the node's device has a kernel for it.
 bool has_kernel(const Node& node, const Graph& graph);
-// True when a device has a kernel for the op that fuse() and merge_updates()
-// make.
+// True when a device has kernels for what fuse() and merge_updates() make.
 bool can_fuse(DeviceId device);
 bool can_fuse_product(const Node& n, const Graph& g);
 bool can_merge(const Node& n, const Graph& g);

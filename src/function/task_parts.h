@@ -1,8 +1,8 @@
 // TaskParts: the parts of a step that run in other processes.
 //
 // A placed graph with devices of other tasks is split by task before it becomes
-// a plan: the plan is this task's part, and this object keeps the others. The
-// module that provides other tasks' devices (remote/) registers the splitter.
+// a plan: the plan is this task's part, this object keeps the others. The
+// module that has devices of other tasks (remote/) registers the splitter.
 // Thread-safe.
 
 #ifndef BERTH_FUNCTION_TASK_PARTS_H_
@@ -38,9 +38,8 @@ class TaskParts {
   virtual std::string str() const = 0;
 };
 
-// Leaves this task's part in `graph` and returns the others. Returns null,
-// leaving the graph unchanged, if there are no others or they are to be driven
-// from here op by op.
+// Leaves this task's part in `graph` and returns the others. Returns null and
+// leaves the graph as it was if there are none, or if they are driven op by op.
 using TaskSplitter = std::unique_ptr<TaskParts> (*)(Graph& graph,
                                                     const PlanOptions& options);
 

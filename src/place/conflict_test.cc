@@ -164,7 +164,7 @@ TEST(Conflict, NamesTheShortestChainBetweenTwoVariables) {
 }
 
 TEST(Conflict, OfManyConstraintsNamesThoseThatAreNeeded) {
-  // Any two have a device in common. Of the five, No0 and No1 are not needed.
+  // Any two share a device. Of all five, No0 and No1 are not needed.
   PlaceOptions options = options_of(config::SoftPlacement::kError);
   options.devices.push_back({"/device:CPU:1"});
   std::string ops, nodes = handle("spare") + handle("v");
@@ -412,8 +412,7 @@ TEST(Conflict, OfALargeGroupIsFoundAmongTenThousandMembers) {
   EXPECT_EQ(conflict.constraints.size(), 4u);
 }
 
-// The nodes of the conflict belong to the body; names from the graph would be
-// wrong.
+// The conflict's nodes belong to the body: the graph's names would be wrong.
 TEST(Conflict, InABodyNamesTheFunctionAndItsNodes) {
   const Graph graph =
       parse_graph(std::string(kHead) + kMore +

@@ -165,8 +165,7 @@ bool ConstraintSets::merge(const Set& a, const Set& b, Kind kind, Set* both) {
   if (b.pinned && both->pin != b.pin) return false;
   if (both->pinned && (both->pin & both->allowed) == 0) return false;
   both->resource = devices_.merge(a.resource, b.resource);
-  // Within a group, soft TensorFlow placement lets a variable follow an
-  // assigned node.
+  // In a group, soft TensorFlow lets a variable follow an assigned node.
   const bool moves = options_.policy == PlacePolicy::kTensorFlow &&
                      kind == Kind::kGroup && !hard();
   if (both->pinned && !moves &&

@@ -14,8 +14,7 @@
 
 namespace berth {
 
-// What a compiled step does, or did: its report, and the data that contracts
-// need.
+// What a compiled step does, or did: its report, and data for contracts.
 struct StepWork {
   placement::Report report;
   // Ops that share a row of report.ops which does not name them all, because

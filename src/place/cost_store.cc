@@ -33,8 +33,7 @@ struct Kept {
   std::map<std::string, OpTime> ops;
   std::map<std::string, DeviceClass> classes;
   std::map<std::string, LinkCost> links;
-  std::vector<std::pair<double, double>> predictions;  // us: predicted,
-                                                       // measured
+  std::vector<std::pair<double, double>> predictions;  // predicted, measured
 };
 
 bool positive(double x) { return std::isfinite(x) && x > 0; }

@@ -100,8 +100,7 @@ TEST(EstimateCosts, WithoutAKernelAnOpTakesForEver) {
 }
 
 TEST(EstimateCosts, ALoopTakesAllItsTurns) {
-  // Four iterations of one addition of 8 floats; the condition compares
-  // scalars.
+  // Four iterations of adding 8 floats; the condition compares scalars.
   Tracer tracer("loop");
   const Tensor x = tracer.add_arg(TensorSpec(Shape({8}), float32));
   tracer.start();

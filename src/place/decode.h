@@ -1,10 +1,9 @@
-// Decoder: how long a plan's step takes, evaluated many thousand times a
-// second.
+// Decoder: how long a plan's step takes, many thousand times a second.
 //
 // Applies the simulator's rules (simulate.h) in one straight loop over the
-// plan's sequence, and again from a changed position, which is what a search
-// needs after each move. It ignores buses: its time is then a lower bound, and
-// the Simulator gives the exact one. The constructor makes all arrays: no call
+// plan's sequence, and again from a changed position, as a search does after
+// each move. It ignores buses: its time is then a lower bound, and the
+// Simulator gives the exact one. The constructor makes all arrays: no call
 // allocates except the first of peak_bytes() and of events(). One thread per
 // Decoder; graph and costs are only read and must outlive it.
 
@@ -63,8 +62,8 @@ class Decoder {
   // The step of the kept plan.
   double step_us() const;
 
-  // Of the plan decoded last: the trial, or the kept plan if the trial was
-  // stopped.
+  // Spans of the plan decoded last: the trial, or the kept plan if the trial
+  // was stopped.
   std::span<const Span> spans() const;
   double start_us(int32_t node) const { return spans()[node].start_us; }
   double end_us(int32_t node) const { return spans()[node].end_us; }

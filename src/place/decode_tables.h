@@ -12,9 +12,8 @@
 
 namespace berth {
 
-// Nodes in an order in which none comes before what it waits for; by index
-// where the indices are such an order. Shorter than the graph if that has a
-// cycle.
+// Nodes in an order in which none comes before what it waits for; by index if
+// that is such an order. Shorter than the graph if that has a cycle.
 std::vector<int32_t> topological_order(const SimulatedGraph& graph);
 
 struct DecodeTables {
@@ -41,7 +40,7 @@ struct DecodeTables {
   double slow_copy_us(int32_t value, int32_t from, int32_t to) const;
 
   // A route from one device to another. It occupies numbered resources: d for
-  // computing on device d, devices + d for its copy engine, then the groups of
+  // computing on device d, devices + d for its copy engine, then groups of
   // links.
   struct Route {
     int32_t occupies[3] = {0, 0, 0};

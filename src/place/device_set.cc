@@ -45,9 +45,7 @@ int32_t DeviceSet::first_of_more() const {
 void DeviceSet::drop_first_of_more() {
   const auto at = static_cast<size_t>(first_of_more()) / 64;
   if (!more_) more_ = std::make_unique<Words>();
-  if (more_->size() < at)
-    more_->resize(at, ~uint64_t{0});  // fill with those
-                                      // of rest_
+  if (more_->size() < at) more_->resize(at, ~uint64_t{0});  // those of rest_
   uint64_t& word = (*more_)[at - 1];
   word &= word - 1;
 }

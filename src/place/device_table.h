@@ -63,8 +63,7 @@ class DeviceTable {
   // Merges the parts of both, dropping type and id where these differ; -1: job,
   // replica or task differ (MergeDevNames with allow_soft_placement).
   NameId merge_soft(NameId a, NameId b);
-  // Name `a` completed or overridden by the parts of `base`
-  // (EnsureSpecification).
+  // Name `a` with the parts that `base` has (EnsureSpecification).
   NameId specialise(NameId a, NameId base);
   // Name `a` without type and id, except those that `keep` has.
   NameId relax(NameId a, NameId keep);

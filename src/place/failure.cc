@@ -102,8 +102,7 @@ class Failure {
         suggestion());
   }
 
-  // The subject of the message: the node that connects, else one that lacks a
-  // kernel.
+  // The message's subject: the node that connects, else one without a kernel.
   int32_t subject() const {
     for (const PlaceConstraint& c : conflict_.constraints) {
       if (c.binary()) return c.node;

@@ -1,5 +1,4 @@
-// MoveFinder: finds changes to a program that make a node run on another
-// device.
+// MoveFinder: changes to a program that make a node run on another device.
 //
 // Guesses from the node's constraint set, from the smallest change to the
 // largest, and tests each by placing the changed graph; deletion then makes the

@@ -148,8 +148,7 @@ class Orderer {
   WorkOrder work_;
   std::vector<bool> floats_;                  // moves forward
   std::vector<bool> late_;                    // stays behind, until needed
-  std::vector<std::vector<int32_t>> behind_;  // per node: the nodes that wait
-                                              // for it
+  std::vector<std::vector<int32_t>> behind_;  // per node: the nodes after it
   std::vector<int32_t> missing_;              // per node: inputs still missing
   VariableAccesses accesses_;
   std::priority_queue<std::pair<bool, int32_t>,

@@ -366,8 +366,7 @@ TEST(Place, RulesHoldOnRandomGraphs) {
     for (int i = 0; i < again.size(); ++i) {
       EXPECT_EQ(again[i].assigned, r.graph[i].assigned);
     }
-    // Colocations may also point forward: nothing hangs, and every node gets a
-    // device.
+    // Colocations may also point forward: nothing hangs, all get a device.
     for (Node& n : again.nodes) {
       if (n.follows >= 0) n.follows = static_cast<int>(rng() % 30);
     }

@@ -95,8 +95,7 @@ bool names_devices(const std::string& kernel_on) {
   return kernel_on.find('/') != std::string::npos;
 }
 
-// The kernel lines for one device, or for all devices of a type that no line
-// names.
+// The kernel lines for one device, or for devices of a type that none names.
 class DeclaredKernels {
  public:
   DeclaredKernels(const GraphText& text, const DeviceName& device) {

@@ -28,8 +28,7 @@ int64_t bytes_of(const OutSpec& s) {
   return counts ? n * static_cast<int64_t>(size_of(s.dtype)) : 0;
 }
 
-// The nodes that read a value of `node`, including those that read it through
-// aliases.
+// The nodes that read a value of `node`, directly or through aliases.
 void add_readers(const Graph& graph,
                  const std::vector<std::vector<int32_t>>& users, int32_t node,
                  std::set<int32_t>* readers) {

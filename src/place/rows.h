@@ -26,8 +26,7 @@ class Rows {
     begin_.push_back(static_cast<int32_t>(items_.size()));
   }
   int32_t size() const { return static_cast<int32_t>(begin_.size()) - 1; }
-  // The number of items before row `i`, which is the dense index of its first
-  // item.
+  // The number of items before row `i`: the dense index of its first item.
   int32_t begin_of(int32_t i) const { return begin_[static_cast<size_t>(i)]; }
   int32_t num_items() const { return begin_.back(); }
   // An item of any row, by its dense index.

@@ -40,8 +40,7 @@ class TensorFlowRules {
     int32_t device = kNobody;  // of all users
   };
 
-  // Generators get their device in the second pass, unless they already have
-  // one.
+  // Generators get their device in the second pass, unless they have one.
   bool later(int32_t i) const {
     const Node& n = p_.graph[i];
     const bool stays = !n.assigned.empty() && p_.options.keep_assigned;

@@ -235,8 +235,7 @@ TEST(TensorFlowRules, Rule6PrioritiesOfASetAreMerged) {
   EXPECT_EQ(of(0, 0, 0, 0), "a GPU:0\nb GPU:0\n");
   EXPECT_EQ(of(10, 1, 0, 0), "a CPU:0\nb CPU:0\n");  // one side prefers
   EXPECT_EQ(of(0, 0, 10, 1), "a CPU:0\nb CPU:0\n");
-  EXPECT_EQ(of(5, 5, 10, 1), "a GPU:0\nb GPU:0\n");  // equal: the order of
-                                                     // types
+  EXPECT_EQ(of(5, 5, 10, 1), "a GPU:0\nb GPU:0\n");  // equal: by types
   EXPECT_EQ(of(10, 1, 3, 2), "a CPU:0\nb CPU:0\n");  // both, which agree
   EXPECT_EQ(of(10, 1, 1, 2), "a GPU:0\nb GPU:0\n");  // both, which disagree
 }

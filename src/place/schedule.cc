@@ -123,8 +123,7 @@ class Scheduler {
       known[u] = std::max(known[u], c[u]);
   }
 
-  // Notes the memory that the step reads or writes. Compute stream d is device
-  // d.
+  // Notes which memory the step reads or writes. Compute stream d is device d.
   void note_memory(const ScheduleStep& step, int32_t s) {
     auto touch = [&](int32_t device) { touched_[device][step.stream] = s; };
     const int32_t home = device_[step.node];

@@ -73,9 +73,8 @@ struct Simulation {
 };
 
 // Numbers derived from a graph once, for many simulations of it. The graph may
-// be partitioned: readers of a transfer node then read the value that it
-// brings. Values are numbered densely, by node and output. The graph must
-// outlive it.
+// be partitioned: readers of a transfer node then read what it brings. Values
+// are numbered densely, by node and output. The graph must outlive it.
 class SimulatedGraph {
  public:
   SimulatedGraph() = default;  // built from arrays: fill in, then finish()
@@ -108,8 +107,7 @@ class SimulatedGraph {
   std::vector<uint8_t> everywhere;  // per value: never copied
   std::vector<uint8_t> lives_on;    // per value: to the end of the step
   std::vector<int32_t> alias_of;    // per node: the value it renames; -1: none
-  std::vector<int64_t> variable_bytes;  // per node: the variable behind a
-                                        // handle
+  std::vector<int64_t> variable_bytes;  // per node: behind a handle
 };
 
 // Simulates many plans of one graph; allocates only until its arrays have

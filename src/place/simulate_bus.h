@@ -59,8 +59,7 @@ class BusLoop {
   std::vector<int32_t> group_of_;  // [from * devices + to]: shared, or -1
 
   std::vector<Item> items_;
-  std::vector<std::vector<int32_t>> then_;  // per item: the items that wait for
-                                            // it
+  std::vector<std::vector<int32_t>> then_;  // per item: those waiting for it
   std::vector<double> start_, end_;         // per item
   std::vector<int32_t> item_of_;            // per node; -1: there throughout
   std::vector<int32_t> copy_of_;            // [value * devices + device]

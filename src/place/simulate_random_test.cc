@@ -199,8 +199,7 @@ class Slow {
   // --- The list.
 
   void make_list() {
-    // The op in the list that each node without time comes after; -1: before
-    // all.
+    // The op that each node without time comes after; -1: before all.
     std::vector<int> stand(g_.nodes.size(), -1);
     for (size_t k = 0; k < s_.plan.sequence.size(); ++k) {
       stand[s_.plan.sequence[k]] = static_cast<int>(k);

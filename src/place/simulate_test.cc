@@ -205,8 +205,7 @@ TEST(Simulate, CopiesToOneDeviceGoOneAtATimeInTheOrderOfThePlan) {
   Simulation s = t.run();
   EXPECT_EQ(t.copies(s), "b>1 6-27 p>1 27-36 p>1 36-41 ");
   EXPECT_EQ(s.transfers[1].value.output, 0);  // from one op, by number
-  // With b after p in the plan, b waits for p's copies, though it was ready
-  // first.
+  // With b after p in the plan, b waits for its copies, though ready first.
   t.plan.sequence = t.ids({"a", "p", "b", "c"});
   s = t.run();
   EXPECT_EQ(t.copies(s), "p>1 14-23 p>1 23-28 b>1 28-49 ");
@@ -246,7 +245,6 @@ TEST(Simulate, TheOrderOfThePlanIsKept) {
   Case t(node("a", "Make()", 0, 10) + node("b", "Fn(a:0)", 1, 5) +
          node("c", "Make()", 1, 2));
   EXPECT_EQ(t.when(t.run(), "c"), "20-22");  // after b, though it could run
-                                             // earlier
   t.plan.sequence = t.ids({"a", "c", "b"});
   EXPECT_EQ(t.when(t.run(), "c"), "0-2");
 }

@@ -78,8 +78,8 @@ class AllPlans {
   PlacePlan plan_;
 };
 
-// Of any kind; `simple`: equal devices, ops of few sizes, free copies that are
-// worth avoiding.
+// Problems of any kind; `simple`: equal devices, ops of few sizes, free copies
+// that are worth avoiding.
 inline PlanProblem random_step_problem(std::mt19937& r, int32_t nodes,
                                        int32_t devices, bool simple) {
   using place_tests::pick;

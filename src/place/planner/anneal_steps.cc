@@ -196,8 +196,7 @@ bool StepAnnealer::swap_devices() {
   return true;
 }
 
-// The range between the last op that it waits for and the first that waits for
-// it.
+// From the last op that it waits for to the first that waits for it.
 void StepAnnealer::window(int32_t op, int32_t* low, int32_t* high) const {
   *low = low_;
   *high = high_ - 1;

@@ -81,8 +81,7 @@ class StepAnnealer {
   double us_ = 0, over_ = 0, over_weight_ = 1, best_us_;
   int64_t moves_ = 0;
   std::vector<int32_t> device_;  // per unit
-  // Per device: bytes that its units hold throughout, and all that they may
-  // have.
+  // Per device: bytes that its units hold throughout, and all they may have.
   std::vector<double> resident_, most_;
   std::vector<int32_t> position_;  // per node
   int32_t low_ = 0, high_ = 0;     // positions that may change

@@ -1,5 +1,4 @@
-// The throughput bound: packing, in stages, each building on what the last one
-// proved.
+// The throughput bound: packing in stages, each building on the last one.
 
 #include <algorithm>
 #include <bit>
@@ -17,8 +16,7 @@ namespace berth {
 
 namespace {
 
-constexpr double kShaved = 1e-6;  // subtracted from every value stated, for
-                                  // rounding
+constexpr double kShaved = 1e-6;  // subtracted from values, for rounding
 constexpr int32_t kMostForPatterns = 20000;  // units
 
 class LoadsProver {

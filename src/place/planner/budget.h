@@ -31,7 +31,7 @@ class Budget {
   double seconds_left() const;       // in moves: no limit
 
   // The share of its budget, from 0, that a stream has spent after `moves`
-  // moves; at 1 or more it stops. Call it every few moves: it may read the
+  // moves; it stops at 1 or more. Call it every few moves: it may read the
   // clock.
   double spent(int64_t moves) const;
 

@@ -150,8 +150,7 @@ double ChainCutter::load_of(const Piece& piece, const Kind& kind) const {
   return p_.receiver[d] < 0 ? load : std::max(load, in_us);
 }
 
-// Ends pieces that begin at `begin`. Returns whether longer ones may still have
-// a value below the limit.
+// Ends pieces that begin at `begin`. Returns whether longer ones may be below.
 bool ChainCutter::relax(const Piece& piece, int32_t begin, int32_t end,
                         double below) {
   bool longer = false;

@@ -245,17 +245,15 @@ class Check {
     return sum;
   }
 
-  // --- All sets at once, group by group in the order: only the states of the
-  // open nets matter of earlier groups; each state keeps its best loads and
-  // worths.
+  // --- All sets at once, group by group in the order: of earlier groups only
+  // the states of open nets matter; each keeps its best loads and worths.
 
   struct Link {
     int from;
     bool in;
     double load;
   };
-  using Layer = std::vector<std::vector<Link>>;  // per state: how it was
-                                                 // reached
+  using Layer = std::vector<std::vector<Link>>;  // per state: its origin
 
   std::string check_sets(int k) const {
     const auto given = a_.find("order");

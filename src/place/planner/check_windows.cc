@@ -240,8 +240,7 @@ class Follow {
       end = std::min(end, lag);
     }
     if (all == 0) return 0;
-    // One after the other: outside the row's times there is only this much
-    // time.
+    // One after the other: only so much time is outside the row's times.
     double before = std::max(r.from - start, 0.0);
     double behind = std::max(r.until - end, 0.0);
     if (r.size > 0) before = std::ceil(before / r.size);

@@ -208,8 +208,7 @@ CutSizes::CutSizes(const PackingProblem& problem, double scale, int32_t ball)
 int64_t CutSizes::refine(double target, const Budget& budget, double until) {
   constexpr size_t kChunk = 4;
   const bool counts = budget.counts_moves();
-  // When counting moves, the number is fixed in advance, so it is the same for
-  // any number of threads.
+  // When counting moves this number is fixed: the same for any threads.
   const double moves = counts
                            ? until * Budget::kStreams *
                                  static_cast<double>(budget.moves_per_stream())

@@ -48,8 +48,7 @@ PlanProblem holders(const std::vector<double>& bytes,
   return p;
 }
 
-// Whether groups can be put on devices within limits, by trying all
-// assignments.
+// Whether groups fit devices within limits, by trying all assignments.
 bool possible(const PlanProblem& p, std::vector<double> room, int32_t g,
               uint32_t kept) {
   if (g == p.num_groups) return true;

@@ -4,10 +4,10 @@
 // are in and out among the nets that have begun but not ended; graphs like
 // those of models have orders in which few nets are open at a time, hence few
 // states. A path from the first state to the last is a set; its edges add up to
-// the set's size and payments. A FrontierSearch finds the sets with the
-// greatest worth among all that fit: exactly up to rounding, which overstates
-// rather than understates. Without nets that is a knapsack. One thread per
-// search; graphs are only read.
+// its size and payments. A FrontierSearch finds the sets with the greatest
+// worth among all that fit: exactly up to rounding, which overstates and never
+// understates. Without nets that is a knapsack. One thread per search; graphs
+// are only read.
 
 #ifndef BERTH_PLACE_PLANNER_FRONTIER_H_
 #define BERTH_PLACE_PLANNER_FRONTIER_H_

@@ -68,7 +68,7 @@ class OrderMaker {
     return (left_[net] == size) - (left_[net] == 1);
   }
 
-  // Of equal ones the one reached first; likewise among those that open none.
+  // The first one reached among equals, and among those that open none.
   std::pair<int32_t, int32_t> key(int32_t unit) const {
     return {std::max(change_[unit], -1), place_[unit]};
   }

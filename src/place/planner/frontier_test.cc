@@ -21,8 +21,7 @@ std::vector<int32_t> set_of(uint32_t bits) {
   return units;
 }
 
-// Calls fn with every kind of random problem, with random worth and the best of
-// all sets.
+// Calls fn with all kinds of random problems, random worth and the best set.
 template <class Fn>
 void for_each_kind(int problems, Fn fn) {
   for (int seed = 0; seed < problems; ++seed) {

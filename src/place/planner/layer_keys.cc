@@ -64,9 +64,8 @@ class KeyMaker {
   bool ends(int32_t op) const { return units_.after[op].empty(); }
 
   // What the problem says, else all ops after the point at which the most
-  // values wait for a reader. (Values that only updates read may wait for
-  // long.) The first few gradients may count as forward: they stay in the last
-  // stage.
+  // values wait for a reader. (Those that only updates read may wait for long.)
+  // The first few gradients may count as forward: they stay in the last stage.
   void find_backward() {
     backward_ = p_.backward;
     if (std::find(backward_.begin(), backward_.end(), 1) != backward_.end()) {

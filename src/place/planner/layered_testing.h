@@ -22,8 +22,7 @@ struct LayeredShape {
   What what = What::kBlock;
   int devices = 4;
   int rows = 2, columns = 2;  // tiles of an activation
-  int depth = 2;              // successive products, of chains and
-                              // feed-forwards
+  int depth = 2;              // successive, of chains and feed-forwards
   bool rows_meet = false;     // attention reads the tiles of all rows
   double ratio = 4;           // time to send a large output over its op's time
   CopyRule copies = CopyRule::kFree;

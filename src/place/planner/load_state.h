@@ -80,8 +80,7 @@ class LoadState {
   std::vector<double> loads_;               // per machine
   std::vector<double> powers_;              // per machine
   std::vector<double> bytes_;               // per device
-  std::vector<double> penalty_;             // per device: us per byte over the
-                                            // limit
+  std::vector<double> penalty_;             // per device: us per excess byte
   std::vector<LoadMachine> machines_;       // that exist
   double energy_ = 0, highest_ = 0;
   int32_t num_over_ = 0;

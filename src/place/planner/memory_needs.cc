@@ -42,9 +42,7 @@ void MemoryNeeds::add_sources() {
 
 double MemoryNeeds::beside(int32_t op, int32_t device) const {
   if (beside_.empty() || !p_.takes_time(op)) return 0;
-  if (!(p_.costs.time(op, device).us > 0))
-    return 0;  // nothing is live at the
-               // same time
+  if (!(p_.costs.time(op, device).us > 0)) return 0;  // nothing is live
   const auto at = static_cast<size_t>(op);
   double bytes = beside_[at];
   if (!p_.costs.workspace.empty()) {

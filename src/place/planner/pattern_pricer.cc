@@ -15,7 +15,6 @@ constexpr int kRoughGrid = 100;  // at first
 constexpr int kLeastRoughGrid = 1600;
 constexpr int64_t kFewStates = 1000;  // too few for a rough grid
 constexpr int kFineGrid = 1000;       // at first; then four times finer each
-                                      // time
 constexpr int kFinestGrid = 64'000;
 constexpr int64_t kMuchWork = 20'000'000;  // too much to do fourfold
 constexpr double kSure = 1 + 2e-5;         // margin of a proof, for its checker

@@ -99,8 +99,7 @@ TEST(PlanOrder, AGraphInThePlansOrderIsTheSameGraph) {
       }
     }
     EXPECT_EQ(sequence, plan.sequence);
-    // Readers of the variable, including those through aliases, come before its
-    // write.
+    // Readers of the variable, also through aliases, come before its write.
     std::vector<bool> looks(g.nodes.size(), false);
     bool written = false;
     for (int32_t i = 0; i < g.size(); ++i) {

@@ -11,8 +11,7 @@ namespace berth {
 
 namespace {
 
-// The value that an alias renames, through other aliases; includes small
-// constants.
+// The value that an alias renames, through others; includes small constants.
 int32_t root_of(const SimulatedGraph& g, int32_t value) {
   for (int32_t hops = 0; hops < g.num_nodes(); ++hops) {
     const int32_t next =

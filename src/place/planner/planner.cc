@@ -37,8 +37,7 @@ bool has_equal(const PlanProblem& p, int32_t device, DeviceSet all) {
   return false;
 }
 
-// Everything on one device as far as allowed, the rest on its first allowed
-// one.
+// Everything on one device if allowed, the rest on its first allowed one.
 void add_one_device_each(PlanProblem& p) {
   const std::vector<DeviceSet> allowed = allowed_of_groups(p);
   if (std::find(allowed.begin(), allowed.end(), DeviceSet{0}) !=

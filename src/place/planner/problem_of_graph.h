@@ -1,5 +1,4 @@
-// Problem of a graph: a traced step and its constraints in the form that the
-// planner needs.
+// Problem of a graph: a traced step and its constraints as the planner's input.
 //
 // Acts between the device-free passes and the placement of a function, and on
 // graph texts, whose devices need not exist. Op i of the problem is node i of
@@ -20,9 +19,8 @@ namespace berth {
 
 struct GraphProblemOptions {
   PlanModel model = PlanModel::kStep;
-  // Requests of the user are binding; otherwise they are only a candidate.
-  // (What a contract without fallbacks covers, and assigned devices, always
-  // bind.)
+  // Requests of the user bind; otherwise they are only a candidate. (What a
+  // contract without fallbacks covers, and assigned devices, always bind.)
   bool keep_scopes = true;
   // Handles (nodes) whose variables may move to another device.
   std::vector<int32_t> movable = {};

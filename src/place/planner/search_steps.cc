@@ -23,8 +23,7 @@ constexpr double kListShare = 0.3, kListShareOfMany = 0.5;
 constexpr int kTriesPerList = 4;
 // Positions for ops that one pass of list scheduling tries.
 constexpr int32_t kMostListSlots = 2'000'000;
-// With this many ops or more, parts of the plan are annealed: whole decodes are
-// slow.
+// From this many ops on, parts of the plan are annealed: decodes are slow.
 constexpr int32_t kWindowed = 700;
 
 class StepSearch {
@@ -112,8 +111,8 @@ class StepSearch {
         if (rule.devices == 0) rule.devices = most_devices();
         try_start(s, name_of(rule), s.lists.run(rule, s.random));
       }
-      // Alternates, as either may be better; several tries per list, as they
-      // take less time.
+      // Alternates, as either may be better; tries are several, as they are
+      // fast.
       for (int tries = 0; tries < kTriesPerList; ++tries) {
         try_next(s, next);
       }

@@ -56,8 +56,7 @@ void each_order(const PlanProblem& p,
   const SimulatedGraph& g = p.graph;
   std::vector<int32_t> order;
   std::vector<int32_t> waits(static_cast<size_t>(p.num_ops()));
-  // Everything that a node waits for; timeless nodes are done as soon as they
-  // can be.
+  // Everything that a node waits for; timeless nodes are done when possible.
   std::vector<uint8_t> done(waits.size(), 0);
   const auto ready = [&](int32_t i) {
     for (const int32_t v : g.reads[i]) {

@@ -20,8 +20,7 @@ enum class Quantity : uint8_t {
 
 // Returns the value of the text in the unit above. Throws
 // errors::InvalidArgument for a text without a unit, with an unknown one, or
-// for a number that is negative or not finite; the message quotes the text and
-// gives an example.
+// for a number that is negative or not finite, with the text and an example.
 double parse_quantity(std::string_view text, Quantity kind);
 
 // Returns the suffix of a field's name whose value is a plain number in the

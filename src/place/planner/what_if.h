@@ -1,9 +1,9 @@
 // What if: how a plan's value changes with one thing changed, and why.
 //
 // Questions:
-//   move OP to DEVICE          an op, and what it must be with; OP/ or OP*: all
-//                              whose names begin so
-//   link A-B = 64GB/s [5us]    both ways; A->B: one; also "2x faster"
+//   move OP to DEVICE          an op, and what it must be with; OP/ or OP*:
+//                              all ops with this prefix
+//   link A-B = 64GB/s [5us]    both directions; A->B: one; also "2x faster"
 //   memory DEVICE = 8GiB
 //   device DEVICE 2x faster    or slower: all its ops
 //   remove DEVICE
@@ -41,8 +41,7 @@ struct WhatIf {
 Changed change(const PlanProblem& problem, const PlacePlan& plan,
                const std::string& question);
 
-// Answers a question about an answer that has a plan. `options`: for planning
-// anew.
+// Answers questions about an answer with a plan. `options`: for planning anew.
 WhatIf what_if(const PlanProblem& problem, const PlanAnswer& answer,
                const std::string& question, const PlannerOptions& options);
 

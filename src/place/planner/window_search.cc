@@ -12,9 +12,9 @@ namespace berth {
 
 namespace {
 
-// Ops of a window: more where there are few. Moves in one, in the first rounds.
-// Decodes of the whole plan that a budget in seconds keeps back to put windows
-// together.
+// A window has 256 ops, 400 in shorter plans, and 1000 moves in the first
+// rounds. A budget in seconds reserves kTrials decodes of the whole plan to put
+// windows together.
 constexpr double kTrials = 25;
 constexpr int32_t kWindow = 256, kLongWindow = 400, kLongBelow = 4000;
 constexpr int64_t kMovesInWindow = 1000, kMostTimesMoves = 8;
