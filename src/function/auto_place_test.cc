@@ -1,6 +1,5 @@
 // Functions placed by the planner: results are equal, limits are kept, and what
-// runs is what was planned. Costs are declared or estimated: plans are
-// reproducible.
+// runs is what was planned. Costs are declared or estimated, so plans repeat.
 
 #include "function/auto_place.h"
 

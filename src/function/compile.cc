@@ -236,8 +236,7 @@ CompiledGraph compile_graph(const CompileJob& job) {
                                  : DeadlineScope::current());
     optimize();
   }
-  // Devices: a plan or rules; then passes per device and the split between
-  // them.
+  // Devices: a plan or rules; then passes per device and splitting the graph.
   const PlaceOptions devices = real_devices();
   AutoPlaced planned = plan_places(job, g, devices, replicas, options.slices);
   c.placed = place_all(g, devices, job.options.optimize);

@@ -3,9 +3,9 @@
 // Under a tape the forward op also returns every intermediate value of its
 // bodies (saving_attrs); those that no gradient reads are pruned afterwards.
 // The gradient of If is an If whose branches compute the gradients of the
-// forward branches from these values. The gradient of While is a counted While
-// that runs the iterations in reverse and reads, row by row, what each of them
-// saved.
+// forward branches from these values. That of While is a counted While that
+// runs the iterations in reverse and reads what each iteration saved, row by
+// row.
 
 #include <fmt/format.h>
 

@@ -120,7 +120,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find_or_trace(
     if (auto traced = find(leaves, fixed)) return traced;
   }
   // Not under the lock: the callable is the user's, and may wait for a thread
-  // that calls this function. Of two traces of a signature the first is kept.
+  // that calls this function. The first of two traces of a signature is kept.
   auto fresh = trace(leaves, fixed, body);
   std::lock_guard lock(mutex_);
   if (auto traced = find(leaves, fixed)) return traced;
@@ -386,7 +386,7 @@ void FunctionCore::set_random_state(const std::string& text) {
                     impl_->options_.name, error.what()));
   }
   std::lock_guard lock(impl_->mutex_);
-  // Traces again if the numbers have changed, or did not exist then.
+  // Trace again what had other numbers then, or did not exist then.
   std::erase_if(impl_->traced_, [&](const auto& t) {
     const auto it = all.find(key_of(t->signature));
     const bool known = it != all.end();

@@ -74,8 +74,7 @@ class GraphCallable final : public Callable {
   struct Stages {
     std::string traced, optimized, placed, plan;
   };
-  // Those of the plan used last. Throws errors::FailedPrecondition before a
-  // call.
+  // For the plan used last. Throws errors::FailedPrecondition before a call.
   Stages stages() const;
   FunctionPlanInfo plan_info() const;
   // Describe the plan used last, else that of the last call under a tape. Throw

@@ -1,5 +1,4 @@
-// What compiling needs to know of kernels and bodies. Functions of their
-// arguments.
+// What compiling needs to know of kernels and bodies. Pure functions.
 
 #ifndef BERTH_FUNCTION_PLACE_BODIES_H_
 #define BERTH_FUNCTION_PLACE_BODIES_H_

@@ -2,7 +2,7 @@
 //
 // A placed graph with devices of other tasks is split by task before it becomes
 // a plan: the plan is this task's part, this object keeps the others. The
-// module that has devices of other tasks (remote/) registers the splitter.
+// module with devices of other tasks (remote/) registers the splitter.
 // Thread-safe.
 
 #ifndef BERTH_FUNCTION_TASK_PARTS_H_

@@ -164,7 +164,7 @@ TEST(Conflict, NamesTheShortestChainBetweenTwoVariables) {
 }
 
 TEST(Conflict, OfManyConstraintsNamesThoseThatAreNeeded) {
-  // Any two share a device. Of all five, No0 and No1 are not needed.
+  // Any two share a device. No0 and No1 are not needed among all five.
   PlaceOptions options = options_of(config::SoftPlacement::kError);
   options.devices.push_back({"/device:CPU:1"});
   std::string ops, nodes = handle("spare") + handle("v");

@@ -559,8 +559,7 @@ class Decoder::Impl {
   size_t left_ = 0;           // index of the work not yet decoded
   std::vector<Done> done_;    // per slot
 
-  // The steps of the kept plan and (tried_) of the trial, which begins at
-  // first_.
+  // The steps of the kept plan and of the trial (tried_), from first_ on.
   double kept_us_ = 0, tried_us_ = 0;
   std::vector<Span> kept_span_;
   PlacePlan kept_;
@@ -569,8 +568,7 @@ class Decoder::Impl {
   std::vector<Done> before_;  // per event of the trial: the slot's old contents
   int32_t kept_events_ = 0, events_ = 0;
   std::vector<int32_t> row_events_, tried_row_events_;
-  std::vector<int32_t> kept_stand_, stand_;  // per node: position, or the one
-                                             // before
+  std::vector<int32_t> kept_stand_, stand_;  // per node: at or after position
 
   // The trial.
   const PlacePlan* plan_ = nullptr;

@@ -39,9 +39,8 @@ struct DecodeTables {
   }
   double slow_copy_us(int32_t value, int32_t from, int32_t to) const;
 
-  // A route from one device to another. It occupies numbered resources: d for
-  // computing on device d, devices + d for its copy engine, then groups of
-  // links.
+  // A route from one device to another. It occupies numbered resources: d to
+  // compute on device d, devices + d for its copy engine, then groups of links.
   struct Route {
     int32_t occupies[3] = {0, 0, 0};
     uint8_t num_occupied = 0;

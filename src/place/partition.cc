@@ -244,8 +244,7 @@ class Partitioner {
            memory_[device] == memory_[cut.device];
   }
 
-  // Adds a node that brings the value of `from` on `device` to where it is
-  // used.
+  // Adds a node that brings the value of `from` on `device` to its new place.
   int32_t add_cut(int32_t from, int32_t device, const Cut& cut,
                   std::unordered_map<std::string, int>& taken) {
     const Node& producer = graph_[from];

@@ -110,8 +110,7 @@ int32_t Placer::pinned_member(int32_t root) const {
   return members(root)[0];
 }
 
-// The request's owner: a handle, else a member whose request is met, else the
-// first.
+// The request's owner: a handle, else one whose request is met, else the first.
 int32_t Placer::decider_of_request(int32_t root, int32_t device) {
   int32_t obeyed = -1, first = -1;
   for (const int32_t m : members(root)) {

@@ -107,7 +107,7 @@ class SimulatedGraph {
   std::vector<uint8_t> everywhere;  // per value: never copied
   std::vector<uint8_t> lives_on;    // per value: to the end of the step
   std::vector<int32_t> alias_of;    // per node: the value it renames; -1: none
-  std::vector<int64_t> variable_bytes;  // per node: behind a handle
+  std::vector<int64_t> variable_bytes;  // per node: for a handle
 };
 
 // Simulates many plans of one graph; allocates only until its arrays have

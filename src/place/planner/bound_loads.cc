@@ -117,8 +117,8 @@ class LoadsProver {
     }
   }
 
-  // The greatest T that the known cuts prove; `from`: none. An approximation if
-  // time runs out.
+  // The greatest T that the known cuts prove; `from`: none. Close to it if time
+  // runs out.
   double greatest(const CutSizes& cuts, double from, double until) const {
     const auto proved = [&](double target) {
       return prove_by_sum(shares_at(cuts, target), counts_).worth > 1;

@@ -31,8 +31,7 @@ class Budget {
   double seconds_left() const;       // in moves: no limit
 
   // The share of its budget, from 0, that a stream has spent after `moves`
-  // moves; it stops at 1 or more. Call it every few moves: it may read the
-  // clock.
+  // moves; it stops at 1. Call it every few moves: it may read the clock.
   double spent(int64_t moves) const;
 
   // States that no plan is better than this value: searches end when they reach

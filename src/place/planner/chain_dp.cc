@@ -13,7 +13,7 @@ constexpr size_t kMaxStates = 64;
 // Priced piece ends that count as one move, and that lie between budget checks.
 constexpr int64_t kStepsPerMove = 4, kStepsBetweenLooks = 1024;
 
-// Whether a unit may be on both or on neither.
+// Whether every unit allows both devices or neither.
 bool equally_allowed(const LoadProblem& p, int32_t a, int32_t b) {
   return std::ranges::all_of(
       p.allowed, [&](const DeviceSet& m) { return m.has(a) == m.has(b); });

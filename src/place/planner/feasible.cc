@@ -104,7 +104,7 @@ class Feasible {
       }
       Infeasible found;
       if (exceeds(sum, room)) found = too_much(among, room);
-      // Devices are left with less than one of a size each, or fit all.
+      // Either each device has too little left for one of a size, or all fit.
       if (!found.any() && sum + largest * among.count() > room) {
         found = too_many(among);
       }

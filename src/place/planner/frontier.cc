@@ -20,9 +20,8 @@ struct Step {
   double paid;
 };
 
-// Adds a pin. If both directions cost the same, bits 0 and 1 say that there are
-// pins in, and out. Else they do so for the head, and bits 2 and 3 for the
-// others.
+// Adds a pin. If both directions cost the same, bits 0 and 1 tell if there are
+// pins in, and out. Else they do so for the head, bits 2 and 3 for the others.
 Step with_pin(uint64_t code, bool head, bool is_in, double in, double out) {
   if (code == kSettled) return {code, 0};
   if (in == out) {

@@ -2,12 +2,11 @@
 //
 // Units are taken one after the other, in or out. A state records which pins
 // are in and out among the nets that have begun but not ended; graphs like
-// those of models have orders in which few nets are open at a time, hence few
+// those of models have orders in which few nets are open at a time, so few
 // states. A path from the first state to the last is a set; its edges add up to
 // its size and payments. A FrontierSearch finds the sets with the greatest
-// worth among all that fit: exactly up to rounding, which overstates and never
-// understates. Without nets that is a knapsack. One thread per search; graphs
-// are only read.
+// worth among all that fit: exactly up to rounding, which never understates.
+// Without nets that is a knapsack. One thread per search; graphs are only read.
 
 #ifndef BERTH_PLACE_PLANNER_FRONTIER_H_
 #define BERTH_PLACE_PLANNER_FRONTIER_H_

@@ -1,7 +1,6 @@
 // The sets with the greatest worth: labels of load and worth, state by state. A
-// label is dropped if another in its state is no heavier and worth no less, or
-// if at prices of load, which no completion beats, it cannot become worth
-// enough.
+// label goes if another in its state is no heavier and worth no less, or if at
+// prices of load, which no completion beats, it cannot become worth enough.
 
 #include <algorithm>
 #include <cmath>

@@ -18,7 +18,7 @@ namespace berth {
 
 struct ListRule {
   enum class Next : uint8_t {
-    kPath,   // the longest path behind it
+    kPath,   // the longest path after it
     kReady,  // the op that could start first
     kChain,  // a reader of what was placed last
   };

@@ -111,8 +111,7 @@ class StepSearch {
         if (rule.devices == 0) rule.devices = most_devices();
         try_start(s, name_of(rule), s.lists.run(rule, s.random));
       }
-      // Alternates, as either may be better; tries are several, as they are
-      // fast.
+      // Alternates, as either may be better; several, as they take less.
       for (int tries = 0; tries < kTriesPerList; ++tries) {
         try_next(s, next);
       }

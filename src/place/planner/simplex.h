@@ -4,9 +4,8 @@
 //
 // A dense dictionary: a pivot costs rows times variables, so it suits a few
 // hundred of each. Rows can be added at any time; solve() continues from there
-// (dual simplex). Its results are accurate only up to rounding: callers that
-// need more must prove them by other means. One thread per object;
-// deterministic.
+// (dual simplex). Its results are accurate only up to rounding; proofs need
+// other means as well. One thread per object; deterministic.
 
 #ifndef BERTH_PLACE_PLANNER_SIMPLEX_H_
 #define BERTH_PLACE_PLANNER_SIMPLEX_H_

@@ -245,7 +245,7 @@ class Question {
     costs.workspace = std::move(workspace);
   }
 
-  // The device is forbidden to all; only ops that were there are planned again.
+  // No op may be there; a plan that uses the device is only planned anew.
   void remove() {
     const int32_t d = device(rest_);
     for (DeviceSet& mask : c_.problem.allowed) mask &= ~device_bit(d);
