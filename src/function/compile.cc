@@ -93,7 +93,7 @@ bool has_replicas(const Graph& g) {
   });
 }
 
-// Bodies have replicas of their own: steps in a loop.
+// Bodies have their own replicas: steps in a loop.
 void lower_all_collectives(Graph& g, double timeout_seconds) {
   for (Node& n : g.nodes) {
     rewrite_bodies(n, [&](const std::string&, Graph& body) {

@@ -216,7 +216,7 @@ Explanation explain_placement(const Graph& graph, const Placement& placement,
   e.op = graph[node].name;
   e.device = graph[node].assigned.text();
   e.rule = rule_name(placement.reasons[node].rule);
-  // As it was before: drop the devices that place() assigned.
+  // Restore the graph as it was: drop the devices that place() assigned.
   Graph before = graph;
   for (int32_t i = 0; i < before.size(); ++i) {
     if (placement.reasons[i].rule != PlaceRule::kAssigned) {

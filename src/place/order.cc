@@ -147,7 +147,7 @@ class Orderer {
   const bool in_order_;
   WorkOrder work_;
   std::vector<bool> floats_;                  // moves forward
-  std::vector<bool> late_;                    // stays behind, until needed
+  std::vector<bool> late_;                    // runs late, when needed
   std::vector<std::vector<int32_t>> behind_;  // per node: the nodes after it
   std::vector<int32_t> missing_;              // per node: inputs still missing
   VariableAccesses accesses_;

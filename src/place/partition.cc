@@ -37,7 +37,7 @@ class Partitioner {
   }
 
  private:
-  // A value that is wanted on another device than its own.
+  // A value that is needed on another device.
   struct Cut {
     int32_t output;
     int32_t device;
@@ -117,7 +117,7 @@ class Partitioner {
     }
   }
 
-  // Values whose bytes become results: these are where the user asked.
+  // Values whose bytes become results: they stay where the user requested them.
   void find_escaping() {
     for (const ValueRef& v : graph_.outputs) escapes_[v.node] = true;
     for (int32_t i = graph_.size() - 1; i >= 0; --i) {

@@ -101,7 +101,7 @@ TEST(Place, AGroupOfOneIsSaid) {
 }
 
 TEST(Place, SumsOfGradientsOfAnArgumentFollowTheArgument) {
-  // x is used on GPU:1 alone, so it goes there, and `sum` with it.
+  // x is used only on GPU:1, so it goes there, and `sum` with it.
   EXPECT_EQ(placed(arg("x") + node("f", "One(x:0)", "on \"/GPU:1\"") +
                    node("g", "One(f:0)", "follows f") +
                    node("sum", "Two(g:0, g:0)", "follows x"))

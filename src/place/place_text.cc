@@ -126,7 +126,7 @@ class DeclaredKernels {
     }
     return false;
   }
-  // That of the best kernel.
+  // The priority of the best kernel.
   int priority(const OpDef& op, DType dtype) const {
     const auto it = kernels_.find(&op);
     if (it == kernels_.end()) return 0;

@@ -131,7 +131,7 @@ class Annealer {
     try_move(unit, s_.device(pins[below(pins.size())]));
   }
 
-  // To where a neighbour is, sometimes anywhere.
+  // Moves a unit to where a neighbour is, sometimes anywhere.
   void try_unit(int32_t unit, uint64_t bits) {
     const bool anywhere = (bits >> 17 & 7) < anywhere_ || p_.nets[unit].empty();
     try_move(unit, anywhere ? static_cast<int32_t>(below(p_.limit.size()))

@@ -374,7 +374,7 @@ class ExactSearch {
     }
   }
 
-  // Whether the same ops were done before, with nothing later than here.
+  // Whether the same ops were done before, with nothing later than now.
   bool is_known(uint32_t done, const State& s) {
     std::vector<double> times = s.free;
     times.push_back(s.last);
