@@ -19,8 +19,7 @@ class Activity {
   static Activity* asked(const char** why);
 
   virtual ~Activity() = default;
-  // Attributes what the calling thread gives the driver to `work` until
-  // leave().
+  // What the calling thread gives the driver until leave() counts as `work`.
   virtual void enter(const Work& work, const Stream& of) = 0;
   virtual void leave() noexcept = 0;
   // Writes what the card has recorded to the trace.

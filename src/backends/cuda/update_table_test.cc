@@ -1,7 +1,6 @@
-// Updates many variables in one launch, by a table of their addresses, as a
-// card with addresses does. The kernels' text is compiled for the processor,
-// run by a card that calls it, and checked against formulas written
-// independently.
+// Updates many variables in one launch by a table of their addresses, as a card
+// with addresses does. The kernels' text is compiled for the processor, run by
+// a card that calls it, and checked against independent formulas.
 
 #include <gtest/gtest.h>
 

@@ -19,7 +19,7 @@ void* cudnn_frontend::cudnn_dlhandle = nullptr;
 // A card and its handles; cuDNN allows each to be used by one thread at a time.
 struct BerthCudnnCard {
   int32_t architecture = 0;
-  std::shared_ptr<cudnn_frontend::DeviceProperties> properties;  // if unknown
+  std::shared_ptr<cudnn_frontend::DeviceProperties> properties;  // if absent
   std::mutex plan_mutex;
   cudnnHandle_t plan_handle = nullptr;
   std::mutex run_mutex;
