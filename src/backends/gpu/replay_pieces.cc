@@ -48,8 +48,7 @@ class Cutter {
   }
 
  private:
-  // Returns the stream that can record the step; null, with the reason, if
-  // none.
+  // Returns the stream that can record the step; null, with the reason: none.
   QueueStream* recorder(const PlanStep& step, std::string* why) const {
     const PlanStream& on = p_.streams[step.stream];
     auto* stream = dynamic_cast<QueueStream*>(on.stream);

@@ -43,9 +43,8 @@ enum class HostCheck {
   kUndefined,  // UBSan; for processes without AddressSanitizer
   kRaces,      // RaceWatch
 };
-// Returns the choice of BERTH_GPU_HOST_CHECK: `memory` (the default) or
-// `races`, if this process supports it. Throws errors::InvalidArgument for
-// others.
+// Returns what BERTH_GPU_HOST_CHECK says: `memory` (the default) or `races`, if
+// the process supports it. Throws errors::InvalidArgument for others.
 HostCheck host_check();
 
 // Returns the kernel `name` of a program. Throws errors::Internal with the

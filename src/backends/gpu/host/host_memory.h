@@ -2,8 +2,7 @@
 // only as much as they state: under AddressSanitizer a kernel that leaves its
 // arrays is reported, exact to the byte at their ends.
 //
-// Thread-safe, except for open() and close(): only one thread may be between
-// them.
+// Thread-safe, but only one thread may be between open() and close().
 
 #ifndef BERTH_BACKENDS_GPU_HOST_HOST_MEMORY_H_
 #define BERTH_BACKENDS_GPU_HOST_HOST_MEMORY_H_
