@@ -84,8 +84,7 @@ void add_platform(cl_platform_id platform, bool all, Found& found) {
                       devices.data(), nullptr, nullptr, &error);
   check(error, "clCreateContext");
   std::vector<std::unique_ptr<ClCard>> cards;
-  // Only cards of a context copy to each other; no other backend has the
-  // number.
+  // Only cards of a context copy to each other; no other backend uses these.
   constexpr int kFirstPeers = 2000;
   const int peers = kFirstPeers + static_cast<int>(found.cards.size());
   for (const cl_device_id d : devices) {
