@@ -43,8 +43,7 @@ class Descriptor {
   int fd_;
 };
 
-// Shared by the dialling threads. Outlives the wait: a resolver may take
-// longer.
+// Shared by the dialling threads; outlives the wait: resolvers may take longer.
 struct Board {
   std::mutex mutex;
   std::condition_variable changed;

@@ -19,7 +19,7 @@ enum class Reach {
   kNoAnswer,     // no answer in time
   kUnreachable,  // the network reports it
   kUnknown,      // the address is not known yet, or not dialled
-  kStranger,     // the listener there is no task of this cluster
+  kStranger,     // the listener there is not a task of this cluster
 };
 const char* reach_name(Reach reach);  // "reached", "no_name"
 

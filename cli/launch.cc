@@ -400,7 +400,7 @@ class Launcher {
       kill_at_ = LaunchClock::now();
       return;
     }
-    // Each task ends in its own way; its exit status counts.
+    // Each task handles the signal itself; its exit status counts.
     for (Running& r : all_) {
       r.start_at.reset();
       if (r.alive) kill(-r.process.pid, signal);

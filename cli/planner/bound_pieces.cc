@@ -13,7 +13,7 @@ namespace berth {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-// What the cut of a piece and a path cost, in moves.
+// Moves that count for the cut of a piece, and for a path.
 constexpr int64_t kMovesOfCut = 10, kMovesOfPath = 10;
 constexpr int kVain = 30;  // paths without gain before it ends
 // Limit of pieces of a path times ops and edges: bounds the checker's work.

@@ -1,4 +1,4 @@
-// What any plan of the third model needs along one path of ops.
+// Lower bounds from one path of ops, for any plan of the third model.
 //
 // A path meets pieces one after another, each in consecutive ops of the path. A
 // piece with the ops i to j of the path also has all ops between them (pieces

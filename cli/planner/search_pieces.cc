@@ -157,8 +157,8 @@ class Stream {
       std::swap(devices[k - 1],
                 devices[random_.below(static_cast<uint32_t>(k))]);
     }
-    // Every other time pretends that there are half as many more, and then
-    // merges pieces where there is memory.
+    // Every other time offers half of the accelerators twice, and then merges
+    // pieces where there is memory.
     const size_t real = devices.size();
     const bool packed = random_.below(2) == 0;
     for (size_t k = 0; packed && k < real / 2; ++k) {

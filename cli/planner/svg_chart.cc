@@ -158,7 +158,7 @@ class Drawing {
       const Chart::Box& b = c_.boxes[k];
       const double left = x(b.begin), right = x(b.end);
       const size_t at = b.lane * kMostRows + row_[k];
-      // Of consecutive tiny boxes, draw only some.
+      // Skip most boxes in a row of tiny ones.
       if (right - left < kThinnest && done_at == at &&
           right - done < kThinnest) {
         continue;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostRowOperands = 8;
 
-// What an operand holds for each row of x, the first input, [..., columns].
+// The data of an operand for each row of x, the first input, [..., columns].
 enum class Has : char {
   kRow = 'r',    // all columns
   kOne = '1',    // one element

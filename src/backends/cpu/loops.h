@@ -164,9 +164,9 @@ struct Loops {
                        int64_t cols);
   void (*log_softmax_grad)(const float* y, const float* dy, float* dx,
                            int64_t rows, int64_t cols);
-  // loss[rows] and backprop[rows, cols] (softmax minus label) of
-  // logits[rows, cols]. A sparse label outside [0, cols) yields NaN. Null
-  // backprop computes the loss alone.
+  // loss[rows] and backprop[rows, cols] (softmax minus label) of logits[rows,
+  // cols]. A sparse label outside [0, cols) yields NaN. With null backprop
+  // computes only the loss.
   void (*xent_dense)(const float* logits, const float* labels, float* loss,
                      float* backprop, int64_t rows, int64_t cols);
   void (*xent_i32)(const float* logits, const int32_t* labels, float* loss,

@@ -19,7 +19,7 @@ class Activity {
   static Activity* asked(const char** why);
 
   virtual ~Activity() = default;
-  // What the calling thread gives the driver until leave() counts as `work`.
+  // Until leave(), everything the calling thread submits belongs to `work`.
   virtual void enter(const Work& work, const Stream& of) = 0;
   virtual void leave() noexcept = 0;
   // Writes what the card has recorded to the trace.

@@ -297,7 +297,7 @@ double CudaQueue::passed_us(gpu::Mark mark) {
   try {
     return std::min(now, measure_us(*static_cast<Point*>(mark)));
   } catch (const errors::Error&) {
-    return now;  // an unknown time is no failure
+    return now;  // an unknown time is not a failure
   }
 }
 

@@ -54,7 +54,7 @@ class CudaQueue final : public gpu::Queue {
   void watch(std::shared_ptr<const QueueAlarm> alarm);
 
  private:
-  // What a Mark points to; it is reused after its release.
+  // The target of a Mark; it is reused after its release.
   struct Point {
     CUevent event = nullptr;
     uint64_t position = 0;  // in the queue

@@ -1,6 +1,6 @@
 // CudnnLibrary: libberth_cudnn.so and cuDNN behind it, found at run time.
 //
-// libberth_cudnn.so lies beside the plug-in or in a folder of
+// libberth_cudnn.so is beside the plug-in or in a folder of
 // BERTH_CUDA_LIBRARIES; libcudnn.so.9, with all of its parts, in a folder of
 // library_folders(), of cuDNN's Python package, or on the system loader's path.
 // Thread-safe.

@@ -45,7 +45,7 @@ std::string fake_folder() {
   return fs::path(fake_file(BERTH_FAKE_CUDNN_FILE)).parent_path();
 }
 
-// A folder for this test alone.
+// A temporary folder for this test.
 class Folder {
  public:
   Folder() {

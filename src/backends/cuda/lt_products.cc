@@ -119,7 +119,7 @@ struct LtProducts::State {
 
   explicit State(CudaCard& c) : card(c) {}
 
-  // Returns false when there is no library; reports that once.
+  // Returns false without a library; reports that once.
   bool open() {
     std::lock_guard lock(mutex);
     if (opened) return lt != nullptr;

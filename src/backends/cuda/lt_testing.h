@@ -42,7 +42,7 @@ Numbers expected_of(const gpu::MatrixProduct& p, const LtOperands& o);
 double gelu_of(double x);
 double gelu_slope_of(double x);
 
-// Computes it with the card's library; nothing when that refuses. a lies
+// Computes it with the card's library; nothing when that refuses. a begins
 // `shift` bytes past an aligned address.
 std::optional<Numbers> computed_by(CudaCard& card, gpu::GpuDevice& device,
                                    const gpu::MatrixProduct& p,

@@ -21,7 +21,7 @@ class NcclMeeting {
  public:
   static NcclMeeting& of_thread();
 
-  // What all members must agree on.
+  // The values on which all members must agree.
   struct Call {
     int64_t group = 0;  // number of the sum among the process's programs
     int ranks = 0;

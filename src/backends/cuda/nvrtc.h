@@ -43,7 +43,7 @@ class Nvrtc {
   // compiled. Throws errors::Internal with the compiler's message.
   std::string cubin(const std::string& text, int architecture) const;
 
-  // What determines that code: compiler, options, text.
+  // Everything that determines that code: compiler, options, text.
   std::string key_of(const std::string& text, int architecture) const;
 
   // Compiles with these extra options, without the cache.

@@ -1,5 +1,5 @@
-// What profilers receive: NVTX ranges, and traces with times from CUPTI or,
-// where it is not available, from events. The libraries are fakes (fake/).
+// The data that profilers receive: NVTX ranges, and traces with times from
+// CUPTI or, without it, from events. The libraries are fakes (fake/).
 
 #include <dlfcn.h>
 
@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 const std::string kFolder =
     std::filesystem::path(fake_file(BERTH_FAKE_CUDA_FILE)).parent_path();
 
-// A file for this process alone, removed at the end.
+// A file named after this process, removed at the end.
 struct OwnFile {
   const std::string path =
       "/tmp/berth_trace_" + std::to_string(getpid()) + ".json";

@@ -1,4 +1,4 @@
-/* The graphs of cudnn_api.h as cudnn-frontend's. Part of the one source. */
+/* Graphs of cudnn_api.h built with cudnn-frontend. Part of the one source. */
 
 #ifndef BERTH_BACKENDS_CUDNN_CUDNN_GRAPHS_H_
 #define BERTH_BACKENDS_CUDNN_CUDNN_GRAPHS_H_
@@ -30,7 +30,7 @@ class GraphWriter {
 
   // Throws std::invalid_argument for an unknown kind.
   void write();
-  // Number of arguments; behind them come repetitions of argument 2.
+  // Number of arguments; behind them argument 2 is repeated again() times.
   int arguments() const { return next_ - 1 - again_; }
   int again() const { return again_; }
 

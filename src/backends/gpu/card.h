@@ -173,9 +173,9 @@ class Queue {
   // True when this queue can record; any thread may ask at any time.
   virtual bool can_record() const { return false; }
   // Keeps commands instead of running them until one of the following functions
-  // is called. Until then there are no marks, no waits for marks, and no copies
-  // from or to unpinned host memory, and this thread allocates nothing. Throws
-  // errors::* when the driver refuses.
+  // is called. Until then the caller must not make marks, wait for marks, or
+  // copy from or to unpinned host memory. Nothing is allocated on this thread.
+  // Throws errors::* when the driver refuses.
   virtual void begin_recording() {}
   // Returns what was kept. `old`, if not null, is of the same work at other
   // addresses and may become the result. Throws errors::* when something cannot

@@ -44,7 +44,7 @@ bool cast(Recipe& r) {
                          {fmt::format("Cast {} {}", name_of(from), f64), all});
 }
 
-// Selects by the type that moves elements of that many bytes.
+// `word` is the type that moves elements of that size.
 ElementKernel select_kernel(const std::string& word) {
   ElementKernel k;
   k.name = "select_" + word;

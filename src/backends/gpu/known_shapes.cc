@@ -10,7 +10,7 @@ namespace known_shapes {
 
 using Ints = std::vector<int64_t>;
 
-// Appends bytes that are known now.
+// Appends numbers that are known now to output 0.
 template <class T>
 void put(Recipe& r, const std::vector<T>& numbers) {
   struct {

@@ -121,7 +121,7 @@ bool matmul(Recipe& r) {
   return true;
 }
 
-// What _FusedMatMul adds to a product.
+// The parts of _FusedMatMul besides its product.
 struct Fused {
   ProductEnd end;
   bool sums_b = false;

@@ -22,7 +22,7 @@ struct Inputs {
   int32_t step = 0, count = 0;
 };
 
-// A stored argument; values lie in the recipe's bytes.
+// A stored argument; values are in the recipe's bytes.
 struct Slot {
   Arg::Kind kind;
   int index;

@@ -113,8 +113,8 @@ class Recipe {
   int num_in() const { return static_cast<int>(args_.in.size()); }
   int num_out() const { return static_cast<int>(args_.out.size()); }
 
-  // Appends a launch of a KERNEL(FLAT_SIZE, ...) with at least one thread per
-  // item; none when `items` is 0.
+  // Appends a launch of a KERNEL(FLAT_SIZE, ...) with at least `items` items;
+  // none when `items` is 0.
   void flat(const Source& source, const char* kernel, int64_t items,
             const std::vector<Arg>& args);
   // The same for a KERNEL(GROUP_SIZE, ...), with this many groups.
@@ -133,7 +133,7 @@ class Recipe {
   // call; it is called only when that may happen.
   bool product(const MatrixProduct& product, const Operands& operands,
                const std::function<void()>& own);
-  // Returns a library's kernel and appends its launch, with the op's arguments.
+  // A library's kernel for an op, and its launch with the op's arguments.
   LibraryKernel library(const LibraryOp& op) {
     return card_.library_kernel(op);
   }

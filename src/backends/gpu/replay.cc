@@ -20,7 +20,7 @@ namespace {
 // Number of runs made step by step before recording.
 constexpr int kFirstRuns = 2;
 
-// What the instances of a plan know about a piece.
+// State of a piece, shared by the instances of a plan.
 struct PieceState {
   std::atomic<bool> gave_up{false};
   std::atomic<int> recorded{0};

@@ -39,7 +39,7 @@ class PieceRun {
   struct Place {
     std::byte* address = nullptr;  // in the last run
     bool moved = false;            // since an earlier run
-    BlockRef home;                 // its memory in the recording; null: none
+    BlockRef home;                 // copy in the recording; null: in place
   };
 
   std::byte* address_of(const MovingBuffer& m) const;

@@ -22,7 +22,7 @@ struct MovingBuffer {
   int buffer = -1;
   int view = -1;           // any of them, for the address
   std::vector<int> views;  // of the piece
-  // Whether a copy must be filled before the piece, or written back after it.
+  // A copy must be filled before the piece, or written back after it.
   bool comes_in = false, goes_out = false;
   // Others may use it at the same time, so a copy cannot replace it.
   bool shared = false;

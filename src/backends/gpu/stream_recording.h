@@ -19,7 +19,7 @@
 
 namespace berth::gpu {
 
-// What may report in a recording, and where: by slot.
+// The sources of reports in a recording, by slot.
 struct RecordedFaults {
   struct Op {
     FaultTexts texts;

@@ -42,7 +42,7 @@ class ClMemory {
   }
   // Changes when an address may refer to another buffer.
   static uint64_t version() { return version_.load(std::memory_order_acquire); }
-  // Returns where an address lies; it must be in a range of reserve().
+  // Returns the place of an address, which must be in a range of reserve().
   Place place_of(const void* p) const {
     const uintptr_t at = reinterpret_cast<uintptr_t>(p) - begin_;
     const Granule& g = granules_[at / kGranule];

@@ -1,4 +1,4 @@
-// What a GPU costs: measured, kept, and used by placement::Auto.
+// Costs of a GPU: measured, kept, and used by placement::Auto.
 
 #include <cmath>
 #include <filesystem>
@@ -17,7 +17,7 @@ using fresh_process::check;
 
 using Costs = OpenClTest;
 
-// Keeps costs in a folder for this process alone, removed at the end.
+// Keeps costs in a temporary folder of this process.
 struct OwnFolder {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() /

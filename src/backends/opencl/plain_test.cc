@@ -1,4 +1,4 @@
-// What the conformance cases do not reach: fused groups that broadcast, sums of
+// Cases that conformance does not reach: fused groups that broadcast, sums of
 // many arrays, values known only to the device.
 
 #include <fmt/format.h>

@@ -43,7 +43,7 @@ struct FaultPlan {
   bool let_go = false;   // a wait for hanging work has failed it
 };
 
-// What a device can do; constant.
+// The capabilities of a device; constant.
 struct Speed {
   double flops_per_second = 1e12;
   double bytes_per_second = 1e11;

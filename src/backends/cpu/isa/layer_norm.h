@@ -75,7 +75,7 @@ inline void layer_norm_grad(const float* dy, const float* x, const float* scale,
   fill(0.0f, dscale, d);
   fill(0.0f, doffset, d);
   // Sums blocks of rows, so that long sums keep their low digits; wide rows are
-  // summed all at once. The sums lie half a page from x, because loads of x
+  // summed all at once. The sums are half a page from x, because loads of x
   // would otherwise wait for stores to the same page offsets.
   constexpr int64_t kBlock = 256, kWidest = 2048, kPage = 1024;
   alignas(64) float room[2 * (kWidest + kPage)];

@@ -30,8 +30,8 @@ struct FakeDriver {
   long (*calls)(const char* name);
   // Returns the calls that failed on request.
   long (*failed)();
-  // Holds new work of a stream, so that its events do not pass, or releases it.
-  // Work already appended runs all the same.
+  // Holds a stream, so that no new event on it passes, or releases it. Appended
+  // work runs all the same.
   void (*hold)(void* stream, bool held);
   // Returns where the bytes of GPU number `device` (-1: any) can be accessed;
   // null unless one of its allocations holds them all.

@@ -27,7 +27,7 @@ struct CUctx_st {
   int device = 0;
   CUresult lasting = CUDA_SUCCESS;
 };
-// What blocks a stream and everything that waits for it.
+// A block on a stream and on everything that waits for it.
 struct Hold {
   bool held = true;
 };

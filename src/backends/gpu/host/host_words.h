@@ -6,7 +6,7 @@
 #ifndef BERTH_BACKENDS_GPU_HOST_HOST_WORDS_H_
 #define BERTH_BACKENDS_GPU_HOST_HOST_WORDS_H_
 
-// What the runner tells the item it calls; host_code.h has the same struct.
+// State that the runner shows to the item it calls; host_code.h has the same.
 struct HostItem {
   int id;                     // in the group
   int items;                  // in the group
