@@ -137,7 +137,7 @@ bool SplitAnalysis::accepts(int32_t node, const SplitSignature& s,
     if (!whole_examples(s.outputs[o], n.outputs[o])) return false;
   }
   if (exact_ && !is_first_axis(node, s)) return false;
-  // With whole inputs only, splitting pays only if little is read.
+  // With whole inputs only, splitting pays only if these are small.
   if (cuts == 0) {
     const bool made = std::all_of(s.inputs.begin(), s.inputs.end(),
                                   [](int8_t axis) { return axis == kWhole; }) &&
