@@ -1,8 +1,10 @@
 // The hello: how two tasks prove to each other that they are of one cluster.
+//
 //   dialler:  "BERTHLNK", hello       its name, its peer, the purpose, a nonce
 //   listener: challenge               a nonce; or a refusal with its reason
-//   dialler:  proof                   HMAC-SHA256 of the secret over all of
-//   this listener: welcome                 its own proof; or a refusal
+//   dialler:  proof                   HMAC-SHA256 of the secret over all this
+//   listener: welcome                 its own proof; or a refusal
+//
 // The dialler proves itself first. A proof covers both nonces, the hello and
 // the role, so it is useless in another connection or direction. No I/O here;
 // values, thread-safe.

@@ -1,5 +1,7 @@
 // A rank of an exchange as a process of its own, for exchange_process_test.cc:
+//
 //   exchange_process BOARD RANK HOSTS ELEMENTS TIMEOUT CALLS
+//
 // HOSTS: the host of each rank, as "001"; or, for a real cluster of workers,
 // "TRANSPORT/ADDRESS,ADDRESS...". TIMEOUT: seconds per call except the first,
 // which waits for all to start. Adds ELEMENTS float32 CALLS times (0: until

@@ -1,5 +1,6 @@
 // rpc_member: one task of a cluster for tests. Runs the commands in its
 // arguments in order and prints a line for each.
+//
 //   rpc_member TASK [KEY=VALUE...] COMMAND[:ARGUMENT]...
 
 #include <sys/prctl.h>
