@@ -150,8 +150,8 @@ class ShardedUpdate {
     }
   }
 
-  // Finds what the updates read and wait for besides the sums, and what does
-  // not depend on a sum: the devices meet behind that, too.
+  // Finds what the updates need besides the sums and what does not itself
+  // depend on a sum: the devices meet behind that, too.
   void find_needs() {
     static const OpDef& all_reduce = op_named("_AllReduce");
     const Graph& g = emit_.graph();
