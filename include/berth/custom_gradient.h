@@ -3,10 +3,11 @@
 //   Tensor y = berth::custom_gradient(
 //       [](const Tensors& x) {
 //         const Tensor e = math::exp(x[0]);
-//         return WithGradient{{math::log(1.f + e)}, [e](const Tensors& dy) {
-//                               return Tensors{dy[0] * (1.f - 1.f / (1.f +
-//                               e))};
-//                             }};
+//         return WithGradient{
+//             {math::log(1.f + e)},
+//             [e](const Tensors& dy) {
+//               return Tensors{dy[0] * (1.f - 1.f / (1.f + e))};
+//             }};
 //       },
 //       {x})[0];
 //

@@ -1,10 +1,11 @@
 // parameter_server: variables live on servers, workers compute and push
 // updates (tf.distribute.ParameterServerStrategy, version 2).
 //
-//   distribute::ParameterServerStrategy strategy;  // workers, servers stay
-//   here distribute::ClusterCoordinator coordinator(strategy); { auto scope =
-//   strategy.scope(); make variables, a model, an optimizer } for (...)
-//   coordinator.schedule(step, batch); coordinator.join();
+//   distribute::ParameterServerStrategy strategy;  // the others stay here
+//   distribute::ClusterCoordinator coordinator(strategy);
+//   { auto scope = strategy.scope(); make variables, a model, an optimizer }
+//   for (...) coordinator.schedule(step, batch);
+//   coordinator.join();
 //
 // All tasks run the same program. The chief continues after the constructor and
 // coordinates; worker and ps tasks serve in it until the chief is done and
