@@ -432,7 +432,7 @@ bool ServerSplit::find_levels() {
       }
     }
   }
-  // Placed with its first consumers.
+  // At the level of its first consumer.
   for (int32_t i = g_.size(); i-- > 0;) {
     if (roles_[i] != Role::kCompute || !on_server(i)) continue;
     int first = INT32_MAX;

@@ -98,7 +98,8 @@ Wire::Pair& Wire::pair(int rank) {
   return *pairs_[rank];
 }
 
-// Whether the other rank has dialled the socket, if it is the one to dial.
+// Whether the pair is connected; looks for a socket that the other rank
+// dialled.
 bool Wire::connected(int rank, Pair& p) {
   if (!p.ready) {
     if (!p.socket) {
