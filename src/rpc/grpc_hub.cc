@@ -30,8 +30,8 @@ namespace {
 
 constexpr const char* kTicket = "berth-hello-bin";
 constexpr int kFrameBytes = 1 << 20;  // of HTTP/2; the default is 16 KiB
-// Of a stream, and fixed: gRPC's own estimate stays far below what a fast
-// network takes and halves the rate of large tensors on loopback.
+// The window of a stream is fixed: gRPC's own estimate stays far below what a
+// fast network takes and halves the rate of large tensors on loopback.
 constexpr int kWindowBytes = 8 << 20;
 constexpr const char* kMethod = "/berth.Cluster/Stream";
 
