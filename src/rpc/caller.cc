@@ -13,7 +13,7 @@ void Calls::Caller::start(Threads& threads) {
   });
 }
 
-// On the sender's thread, which alone sets `pipe_`.
+// On the sender's thread, the only one that sets `pipe_`.
 void Calls::Caller::connect() {
   try {
     auto pipe = link_.dial_pipe(to_, Purpose::kCall, service_, route_);
@@ -81,7 +81,7 @@ void Calls::Caller::run_sender() {
     lock.lock();
   }
   queue_.clear();
-  pipe_->shutdown();  // the reader ends; it closes with the last handle
+  pipe_->shutdown();  // the reader ends; the last handle closes it
 }
 
 void Calls::Caller::run_reader() {
@@ -102,7 +102,7 @@ void Calls::Caller::run_reader() {
 void Calls::Caller::resolve(const MessageHead& head, Message message) {
   std::unique_lock lock(mutex_);
   const auto found = pending_.find(head.id);
-  if (found == pending_.end()) return;  // its time was over
+  if (found == pending_.end()) return;  // it has timed out
   std::promise<Message> promise = std::move(found->second.promise);
   pending_.erase(found);
   lock.unlock();
@@ -131,7 +131,7 @@ void Calls::Caller::broken(const std::string& cause) {
     end(std::make_exception_ptr(errors::Unavailable(
         fmt::format("{} was lost: {}", link_.name_of(to_), cause))));
   } else {
-    link_.lost(to_, cause);  // which ends the generation, and all open calls
+    link_.lost(to_, cause);  // this ends the generation and all open calls
   }
 }
 

@@ -45,7 +45,7 @@ class SocketPipe final : public Pipe {
       ssize_t n =
           ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
-      full = n < 0;  // or broken: write() will find that out
+      full = n < 0;  // or broken: write() will notice
       for (; at < out->parts.size() && !full; ++at) {
         iovec& part = out->parts[at];
         const size_t used = std::min(part.iov_len, static_cast<size_t>(n));

@@ -31,7 +31,7 @@ void pump_out(WirePipe& pipe, const Socket& inner) {
     const auto size = static_cast<size_t>(n);
     iovec part{piece.get(), size};
     std::shared_ptr<const void> owner;
-    if (size < 4096) {  // copied, so that it does not hold much memory
+    if (size < 4096) {  // copied, so that it does not pin a large buffer
       const auto copy = std::make_shared<std::string>(piece.get(), size);
       part.iov_base = copy->data();
       owner = copy;

@@ -1,5 +1,5 @@
-// A socket whose bytes travel over a stream of gRPC (transport "grpc"), for
-// users that need one: the exchange.
+// A socket whose bytes travel over a gRPC stream (transport "grpc"), for users
+// that need one: the exchange.
 
 #ifndef BERTH_RPC_TUNNEL_H_
 #define BERTH_RPC_TUNNEL_H_
@@ -12,8 +12,8 @@
 
 namespace berth::rpc {
 
-// The user's end of a socket that two threads pump to and from the pipe until
-// either closes. Throws errors::ResourceExhausted.
+// Returns the user's end of a socket; two threads move bytes between it and the
+// pipe until either closes. Throws errors::ResourceExhausted.
 Socket tunnel_through(std::shared_ptr<WirePipe> pipe, Threads& threads);
 
 }  // namespace berth::rpc
