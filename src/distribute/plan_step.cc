@@ -314,7 +314,7 @@ class Planner {
   Graph graph_;
   std::vector<Shape> shapes_;
   StrategyPlan plan_;
-  // Of several tasks.
+  // These are for several tasks alone.
   LinkCost sum_;
   double local_us_ = 0, sum_bytes_ = 0;
   int sums_ = 0;

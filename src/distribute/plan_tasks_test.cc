@@ -31,7 +31,7 @@ void plan_of_two_tasks() {
   const auto plans = on_tasks<StrategyPlan>(
       cluster, [](const std::shared_ptr<cluster::Member>& member) {
         if (member->rank() == 0) {
-          // Of the cluster's own addresses, whatever they are.
+          // The rates are kept by the addresses of this cluster.
           keep_rates(*member,
                      {said_link(1000, 10),
                       {{0, 1, said_link(3, 5)}, {1, 0, said_link(3, 5)}}});
