@@ -37,7 +37,8 @@ RESULTS = {"Tensor", "Tensors", "bool", "int64_t", "double", "void", "Loss", "Me
            "Regularizer", "Constraint", "Optimizer", "LearningRateSchedule", "Shape", "Model",
            "std::pair<Tensor, Tensor>", "std::pair<Tensors, Tensor>", "std::string", "KerasTensor", "Callback"}
 # Classes whose constructors are functions that return the handle.
-HANDLES = {"Layer": "Layer", "keras::Layer": "Layer", "Optimizer": "Optimizer"}
+HANDLES = {"Layer": "Layer", "keras::Layer": "Layer", "RecurrentLayer": "Layer",
+           "Optimizer": "Optimizer"}
 
 
 class Function:

@@ -26,6 +26,14 @@ class GradientTape:
         for leaf in flatten(tensor)[0]:
             self._tape.watch(leaf)
 
+    def watched_variables(self):
+        """The trainable variables that were read while the tape was open, in that order."""
+        return tuple(self._tape.watched())
+
+    def reset(self):
+        """Forgets what was recorded."""
+        self._tape.reset()
+
     def gradient(self, target, sources, output_gradients=None,
                  unconnected_gradients=UnconnectedGradients.NONE):
         """Returns the gradients of the sum of `target` by `sources`, in their structure."""

@@ -2,12 +2,12 @@
 import builtins
 
 from berth import _core
-from berth._tensor import convert_to_tensor, float32, int32
+from berth._tensor import convert_to_tensor, float32, int32, int64
 
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
-           "pad", "squeeze", "zeros", "ones", "clip_by_global_norm", "identity", "split"]
+           "pad", "squeeze", "argmax", "argmin", "zeros", "ones", "clip_by_global_norm", "identity", "split"]
 
 _builtin_range = builtins.range
 
@@ -50,6 +50,14 @@ def squeeze(input, axis=None, name=None):
     if axis is None:
         return _ops.squeeze(input)
     return _ops.squeeze(input, [axis] if isinstance(axis, int) else list(axis))
+
+
+def argmax(input, axis=None, output_type=int64, name=None):
+    return _ops.math.argmax(input, 0 if axis is None else axis, output_type)
+
+
+def argmin(input, axis=None, output_type=int64, name=None):
+    return _ops.math.argmin(input, 0 if axis is None else axis, output_type)
 
 
 def split(value, num_or_size_splits, axis=0, num=None, name=None):

@@ -143,7 +143,9 @@ DType dtype_of_python(PyObject* o) {
 Tensor tensor_of(PyObject* o, DType hint) {
   if (nb::isinstance<Tensor>(o)) return nb::cast<const Tensor&>(nb::handle(o));
   if (nb::isinstance<Variable>(o)) {
-    return nb::cast<const Variable&>(nb::handle(o)).value({});
+    const auto& v = nb::cast<const Variable&>(nb::handle(o));
+    if (tape_is_open()) note_read(v);
+    return v.value({});
   }
   const bool floating = is_inexact(hint);
   if (PyBool_Check(o)) return constant(o == Py_True, Site{});
@@ -469,6 +471,10 @@ keras::callbacks::UpdateFreq From<keras::callbacks::UpdateFreq>::get(
 }
 keras::Layer From<keras::Layer>::get(PyObject* o, DType) {
   return handle_of<keras::Layer>(o, "a layer");
+}
+keras::RecurrentLayer From<keras::RecurrentLayer>::get(PyObject* o, DType) {
+  return keras::RecurrentLayer(
+      handle_of<keras::Layer>(o, "a layer that goes over time").base());
 }
 keras::Loss From<keras::Loss>::get(PyObject* o, DType) {
   if (o == Py_None) return {};

@@ -18,7 +18,7 @@ def _module(name, values):
     return made
 
 
-losses = _module("losses", {**_parts.losses, "Loss": _own.Loss})
+losses = _module("losses", {**_parts.losses, "Loss": _own.Loss, "Reduction": _own.Reduction})
 metrics = _module("metrics", {**_parts.metrics, "Metric": _own.Metric})
 optimizers = _module("optimizers", _parts.optimizers)
 optimizers.schedules = _module("optimizers.schedules", _parts.schedules)

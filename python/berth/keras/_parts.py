@@ -2,6 +2,7 @@
 import types
 
 from berth import _core
+from berth._function import executing_eagerly
 
 _keras = _core.ops.keras
 
@@ -80,7 +81,8 @@ _core.Metric.reset_states = _core.Metric.reset_state
 
 def _metric_call(self, *args, **kwargs):
     self.update_state(*args, **kwargs)
-    return self.result()
+    # While a function is traced there is no value yet; most metrics read theirs on the host.
+    return self.result() if executing_eagerly() else None
 
 
 _core.Metric.__call__ = _metric_call

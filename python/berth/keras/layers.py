@@ -41,13 +41,17 @@ class Layer:
         return made
 
     def __setattr__(self, name, value):
-        if isinstance(value, (Layer, list, tuple, dict)) and "__berth__" in self.__dict__:
+        if isinstance(value, (Layer, list, tuple, dict, Variable)) and "__berth__" in self.__dict__:
             self._track(value)
         super().__setattr__(name, value)
 
     def _track(self, value):
-        """Layers that attributes hold, also in lists, are parts."""
-        if isinstance(value, Layer):
+        """Layers and variables that attributes hold, also in lists, are parts."""
+        if isinstance(value, Variable):
+            if self._is_own() and all(value is not w and value._serial() != w._serial()
+                                      for w in self.__berth__.weights()):
+                self.__berth__.track_variable(value)
+        elif isinstance(value, Layer):
             if self._is_own():
                 self.__berth__.track(value.__berth__)
                 self.__dict__.setdefault("_parts", []).append(value)
@@ -92,12 +96,16 @@ class Layer:
         if self._is_own() and not isinstance(inputs, (Tensor, Variable)) and isinstance(
                 inputs, (list, tuple, dict)):
             self.__dict__["_form"] = form
-        tensors = [convert_to_tensor(v) for v in leaves]
-        out = self.__berth__.call(tensors, training)
+        out = self.__berth__.call([self._cast(convert_to_tensor(v)) for v in leaves], training)
         result = self.__dict__.get("_result")
         if result is not None:
             return pack(result, out)
         return out[0] if len(out) == 1 else out
+
+    def _cast(self, x):
+        """Doubles become what the layer computes in, as Keras has it."""
+        wide = x.dtype == _core.float64 and self.__berth__.compute_dtype != _core.float64
+        return _core.ops.math.cast(x, self.__berth__.compute_dtype) if wide else x
 
     def _describe(self, leaves):
         out = self.__berth__.describe(leaves)
@@ -108,11 +116,14 @@ class Layer:
             v._kept = kept
         return out[0] if len(out) == 1 else out
 
-    def add_weight(self, shape=(), initializer="glorot_uniform", dtype=None, trainable=True,
-                   regularizer=None, constraint=None, name="weight", **kwargs):
+    def add_weight(self, *args, **kwargs):
         """Makes a variable that is part of the layer; in build() or __init__()."""
-        if isinstance(shape, str):  # add_weight("kernel", shape=...), as in Keras 2
-            name, shape = shape, initializer if not isinstance(initializer, str) else ()
+        if args and isinstance(args[0], str):  # add_weight("kernel", shape=...), as in Keras 2
+            args, kwargs = args[1:], {"name": args[0], **kwargs}
+        return self._add_weight(*args, **kwargs)
+
+    def _add_weight(self, shape=(), initializer="glorot_uniform", dtype=None, trainable=True,
+                    regularizer=None, constraint=None, name="weight", **kwargs):
         return self.__berth__.add_weight(name, list(shape), initializer or "glorot_uniform",
                                          trainable, regularizer, constraint)
 
@@ -133,6 +144,10 @@ class Layer:
     losses = property(lambda self: self.__berth__.losses())
     input = property(lambda self: self.__berth__.input())
     output = property(lambda self: self.__berth__.output())
+
+    dtype_policy = property(lambda self: self.__berth__.dtype_policy)
+    compute_dtype = property(lambda self: self.__berth__.compute_dtype.name)
+    dtype = property(lambda self: self.__berth__.dtype_policy.variable_dtype)
 
     def count_params(self):
         return self.__berth__.count_params()
