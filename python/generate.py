@@ -236,7 +236,8 @@ class Binder:
             elif options is not None and p.default is None and all(o.default is None for o in options):
                 return None  # the plain form stands beside it
             elif options is not None:
-                fields += [(p, o) for o in options]
+                # An argument wins over a field of its name (stateless_normal's seed).
+                fields += [(p, o) for o in options if o.name not in {q.name for q in f.params}]
                 call.append("p_" + p.name)
             elif p.kind in VALUES:
                 direct.append(p)

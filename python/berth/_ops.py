@@ -7,7 +7,7 @@ from berth._tensor import convert_to_tensor, float32, int32, int64
 _ops = _core.ops
 
 __all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
-           "pad", "squeeze", "argmax", "argmin", "zeros", "ones", "clip_by_global_norm", "identity", "split"]
+           "pad", "squeeze", "argmax", "argmin", "histogram_fixed_width", "zeros", "ones", "clip_by_global_norm", "identity", "split"]
 
 _builtin_range = builtins.range
 
@@ -53,11 +53,18 @@ def squeeze(input, axis=None, name=None):
 
 
 def argmax(input, axis=None, output_type=int64, name=None):
-    return _ops.math.argmax(input, 0 if axis is None else axis, output_type)
+    out = _ops.math.argmax(input, 0 if axis is None else axis)
+    return out if out.dtype == output_type else _ops.math.cast(out, output_type)
 
 
 def argmin(input, axis=None, output_type=int64, name=None):
-    return _ops.math.argmin(input, 0 if axis is None else axis, output_type)
+    out = _ops.math.argmin(input, 0 if axis is None else axis)
+    return out if out.dtype == output_type else _ops.math.cast(out, output_type)
+
+
+def histogram_fixed_width(values, value_range, nbins=100, dtype=int32, name=None):
+    low, high = (float(v) for v in value_range)
+    return _ops.math.cast(_ops.histogram_fixed_width(values, low=low, high=high, nbins=int(nbins)), dtype)
 
 
 def split(value, num_or_size_splits, axis=0, num=None, name=None):

@@ -113,8 +113,9 @@ void add_concrete_function(nb::module_& m) {
              return to_python(out);
            })
       .def("name", [](const ConcreteFunction& f) { return f.name(); })
-      .def("inputs",
-           [pairs](const ConcreteFunction& f) { return pairs(f.input_specs()); })
+      .def(
+          "inputs",
+          [pairs](const ConcreteFunction& f) { return pairs(f.input_specs()); })
       .def("outputs",
            [pairs](const ConcreteFunction& f) {
              return pairs(f.output_specs());

@@ -476,10 +476,8 @@ void add_layer(nb::module_& m) {
                    [](const Layer& l) { return PyDType{l.compute_dtype()}; })
       .def_prop_ro("dtype_policy",
                    [](const Layer& l) { return l.dtype_policy(); })
-      .def("inputs",
-           [](const Layer& l) { return values_of(l.inputs()); })
-      .def("outputs",
-           [](const Layer& l) { return values_of(l.outputs()); })
+      .def("inputs", [](const Layer& l) { return values_of(l.inputs()); })
+      .def("outputs", [](const Layer& l) { return values_of(l.outputs()); })
       .def("same_as",
            [](const Layer& a, const Layer& b) { return a.base() == b.base(); })
       .def("key",
@@ -631,8 +629,7 @@ void add_parts(nb::module_& m) {
   nb::class_<keras::Callback>(m, "Callback");
   nb::class_<keras::DTypePolicy>(m, "DTypePolicy")
       .def(nb::init<const std::string&>())
-      .def_prop_ro("name",
-                   [](const keras::DTypePolicy& p) { return p.name(); })
+      .def_prop_ro("name", [](const keras::DTypePolicy& p) { return p.name(); })
       .def_prop_ro("compute_dtype",
                    [](const keras::DTypePolicy& p) {
                      return std::string(name_of(p.compute_dtype()));

@@ -40,7 +40,8 @@ def lstm():
     model = keras.Sequential([
         keras.Input((9,), dtype="int32"), layers.Embedding(20, 6),
         layers.LSTM(8, return_sequences=True), layers.LSTM(5), layers.Dense(1, activation="sigmoid")])
-    model.compile(keras.optimizers.RMSprop(0.01), "binary_crossentropy")
+    # Not RMSprop: Keras squares the gradients of a row that occurs twice in a batch one by one.
+    model.compile(keras.optimizers.SGD(0.2, momentum=0.9), "binary_crossentropy")
     return model
 
 
@@ -150,8 +151,13 @@ def write(path):
 
 def start(model, kept, name):
     """Gives the model the weights that Keras began with."""
-    model.set_weights([kept[k] for k in sorted(kept.files)
-                       if k.startswith(name + "/") and k[-1].isdigit()])
+    values = [kept[k] for k in sorted(kept.files) if k.startswith(name + "/") and k[-1].isdigit()]
+    if name == "functional":
+        # Keras lists the layers of a functional model by depth, Berth as they are met.
+        for i, layer in enumerate(("widen", "shared", "amount", "kind")):
+            model.get_layer(layer).set_weights(values[2 * i:2 * i + 2])
+    else:
+        model.set_weights(values)
 
 
 def check(path):

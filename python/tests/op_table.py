@@ -96,7 +96,8 @@ SHIFTED = [[0], [2]], np.ones((2, 4), "float32") * 0.5
 MEAN, VARIANCE = S.mean(-1, keepdims=True), S.var(-1, keepdims=True)
 LABELS = np.array([2, 0, 1], "int32")
 LOGP = np.log(softmax(S))
-YIQ = np.array([[0.299, 0.596, 0.211], [0.587, -0.274, -0.523], [0.114, -0.322, 0.312]], "float32")
+YIQ = np.array([[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617],
+                [0.114, -0.32134392, 0.31119955]], "float32")
 
 TABLE = {
     # elementwise, one argument
@@ -214,7 +215,7 @@ TABLE = {
     "clip_by_value": [((S, -0.5, 0.5), {}, np.clip(S, -0.5, 0.5))],
     "clip_by_norm": [((S, 1.0), {}, S / np.sqrt((S ** 2).sum()))],
     # gathering and scattering
-    "gather": [((A, [2, 0]), {}, A[[2, 0]]), ((A, [1], None, 1), {}, A[:, [1]])],
+    "gather": [((A, [2, 0]), {}, A[[2, 0]]), ((A, [1]), {"axis": 1}, A[:, [1]])],
     "gather_nd": [((A, [[0, 1], [2, 3]]), {}, A[[0, 2], [1, 3]])],
     "scatter_nd": [(([[1], [3]], [5.0, 6.0], [5]), {}, np.array([0, 5, 0, 6, 0], "float32"))],
     "tensor_scatter_nd_add": [((A, *SHIFTED), {}, scattered(np.add.at))],

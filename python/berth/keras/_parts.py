@@ -28,6 +28,13 @@ applications = _of("applications")
 utils = _of("utils")
 
 # Keras' short names.
+for _names in (losses, metrics):
+    for _short, _long in (("MSE", "mean_squared_error"), ("MAE", "mean_absolute_error"),
+                          ("MAPE", "mean_absolute_percentage_error"),
+                          ("MSLE", "mean_squared_logarithmic_error"), ("KLD", "kl_divergence")):
+        if _long in losses:
+            _names.setdefault(_short, losses[_long])
+            _names.setdefault(_short.lower(), losses[_long])
 for _short, _long in (("l1", "L1"), ("l2", "L2"), ("l1_l2", "L1L2")):
     if _long in regularizers:
         regularizers.setdefault(_short, regularizers[_long])

@@ -75,6 +75,7 @@ class Layer:
         if form is not None:
             x = pack(form, inputs)
         options = {"training": training} if self._takes("training") else {}
+        options.update(self.__dict__.get("_named", {}))
         out, self.__dict__["_result"] = flatten(call_converted(self.call, x, **options))
         return [convert_to_tensor(v) for v in out]
 
@@ -89,7 +90,9 @@ class Layer:
     def call(self, inputs):
         raise NotImplementedError(f"{type(self).__name__} needs a method call(self, inputs)")
 
-    def __call__(self, inputs, *, training=None, **kwargs):
+    def __call__(self, inputs, *others, training=None, mask=None, **kwargs):
+        inputs, kwargs = self._together(inputs, others, kwargs)
+        self.__dict__["_named"] = kwargs
         leaves, form = flatten(inputs)
         if any(isinstance(v, _core.KerasTensor) for v in leaves):
             return self._describe(leaves)
@@ -101,6 +104,25 @@ class Layer:
         if result is not None:
             return pack(result, out)
         return out[0] if len(out) == 1 else out
+
+    def _together(self, inputs, others, kwargs):
+        """Further inputs as a list: attention(query, value), attention(query, value=v, key=k)."""
+        if self._is_own():
+            if others:
+                names = [p for p in inspect.signature(self.call).parameters][1:]
+                kwargs = {**dict(zip(names, others)), **kwargs}
+            return inputs, kwargs
+        others = list(others)
+        for name in ("value", "key", "attention_mask", "initial_state"):
+            given = kwargs.pop(name, None)
+            if given is not None:
+                others += list(given) if name == "initial_state" else [given]
+        if kwargs:
+            raise TypeError(f"{type(self).__name__} is called with an argument that it lacks: "
+                            f"{', '.join(sorted(kwargs))} (use_causal_mask is one of its constructor)")
+        if others:
+            inputs = [*(inputs if isinstance(inputs, (list, tuple)) else [inputs]), *others]
+        return inputs, kwargs
 
     def _cast(self, x):
         """Doubles become what the layer computes in, as Keras has it."""
