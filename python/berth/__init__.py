@@ -30,7 +30,7 @@ from berth._ops import *  # noqa: E402,F401,F403  where TensorFlow's form differ
 from berth._host import custom_gradient, load_op_library, numpy_function, py_function  # noqa: E402
 from berth._module import Module  # noqa: E402
 
-math.argmax, math.argmin = argmax, argmin  # noqa: F405
+math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
 __version__ = "0.1.0"
 version = _types.SimpleNamespace(VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
 newaxis = None

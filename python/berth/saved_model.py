@@ -42,8 +42,8 @@ def _functions(obj, signatures):
     for name in [*vars(obj), *(n for c in type(obj).__mro__ for n in vars(c))]:
         if name not in seen:
             seen.add(name)
-            found = vars(obj).get(name) or next(
-                (vars(c)[name] for c in type(obj).__mro__ if name in vars(c)), None)
+            found = vars(obj)[name] if name in vars(obj) else next(
+                vars(c)[name] for c in type(obj).__mro__ if name in vars(c))
             if isinstance(found, Function):
                 yield name, found if name in vars(obj) else found.__get__(obj, type(obj))
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "held.h"
+
 namespace berth::python {
 
 using namespace nanobind::literals;  // NOLINT
@@ -426,9 +428,12 @@ keras::Initializer From<keras::Initializer>::get(PyObject* o, DType) {
     return handle_of<keras::Initializer>(o, "an initializer or its name");
   } catch (const NotThat&) {
     if (!PyCallable_Check(o) || PyType_Check(o)) throw;
-    auto fn = function_of<const Shape&, DType>(nb::borrow(o));
+    // Keras' form, fn(shape, dtype=...): tf.random.normal is one, too.
     return keras::Initializer(
-        [fn](const Shape& s, DType d) { return fn(s, d); });
+        [fn = held(nb::borrow(o))](const Shape& s, DType d) {
+          nb::gil_scoped_acquire gil;
+          return tensor_of((*fn)(to_python(s), "dtype"_a = to_python(d)).ptr());
+        });
   }
 }
 keras::Regularizer From<keras::Regularizer>::get(PyObject* o, DType) {

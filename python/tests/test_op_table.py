@@ -14,7 +14,7 @@ ABSENT = {
     "image.stateless_random": "drawn values: conformance/ops/image.cc",
     "image.decode": "files: src/io and conformance/ops/image_files.cc", "io": "files: the same",
     "image.encode": "files: the same", "image.extract_jpeg_shape": "files: the same",
-    "math.top_k": "test_ops", "image.adjust_jpeg_quality": "files: the same", "audio": "files: the same",
+    "image.adjust_jpeg_quality": "files: the same", "audio": "files: the same",
     "image.resize": "kernels of filters: conformance/ops/resize.cc",
     "image.rotate": "kernels of filters: conformance/ops/resize.cc",
     "image.rgb_to_hsv": "cases: conformance/ops/image.cc", "image.hsv_to_rgb": "cases: the same",
@@ -23,10 +23,9 @@ ABSENT = {
     "image.yuv_to_rgb": "cases: the same",
     "nn": "layers' parity and conformance/ops/{conv,norm,attention}.cc",
     "strings": "several results of unknown length: conformance/ops/strings.cc",
-    "float_range": "tf.range", "meshgrid": "test_ops", "split": "test_ops", "unstack": "test_ops",
+    "float_range": "tf.range",
     "identity_n": "identity", "constant": "test_tensor", "strided_slice": "test_tensor",
-    "tensor_strided_slice_update": "conformance/ops/slice.cc", "top_k": "test_ops",
-    "unique": "test_ops", "unique_with_counts": "test_ops", "clip_by_global_norm": "linalg.global_norm",
+    "tensor_strided_slice_update": "conformance/ops/slice.cc", "unique_with_counts": "unique", "clip_by_global_norm": "linalg.global_norm",
 }
 
 

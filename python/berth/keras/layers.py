@@ -234,6 +234,42 @@ class Lambda(Layer):
         return self._function(inputs)
 
 
+class Operation(Layer):
+    """An operator between values of a functional model, as a layer."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.__dict__["_function"] = function
+
+    def call(self, inputs):
+        return self._function(*inputs) if isinstance(inputs, list) else self._function(inputs)
+
+
+def _give_operators():
+    import operator
+
+    def make(apply, reverse):
+        def method(self, other):
+            if isinstance(other, _core.KerasTensor):
+                if apply is operator.add and self.shape == other.shape:
+                    return Add()([self, other])  # noqa: F821
+                return Operation(apply)([self, other])
+            if reverse:
+                return Operation(lambda x: apply(other, x))(self)
+            return Operation(lambda x: apply(x, other))(self)
+        return method
+
+    for name in ("add", "sub", "mul", "truediv", "pow", "matmul"):
+        apply = getattr(operator, name)
+        setattr(_core.KerasTensor, f"__{name}__", make(apply, False))
+        setattr(_core.KerasTensor, f"__r{name}__", make(apply, True))
+    _core.KerasTensor.__neg__ = lambda self: Operation(operator.neg)(self)
+    _core.KerasTensor.__getitem__ = lambda self, key: Operation(lambda x: x[key])(self)
+
+
+_give_operators()
+
+
 def wrap(handle):
     """The object of Python for a layer of the engine."""
     return Layer._of(handle)
