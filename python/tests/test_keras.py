@@ -211,3 +211,12 @@ def test_several_inputs_go_to_attention_by_position_or_name():
     np.testing.assert_array_equal(layer(q, v).numpy(), layer(q, value=v, key=v).numpy())
     with pytest.raises(TypeError, match="use_causal"):
         layer(q, v, use_causal=True)
+
+
+def test_a_checkpoint_of_each_epoch_is_asked_for_in_keras_words(tmp_path):
+    path = str(tmp_path / "{epoch}.safetensors")
+    classifier().fit(X, Y, epochs=2, verbose=0, callbacks=[
+        keras.callbacks.ModelCheckpoint(path, save_weights_only=True, save_freq="epoch")])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["1.safetensors", "2.safetensors"]
+    with pytest.raises(ValueError, match="save_freq is 10"):
+        keras.callbacks.ModelCheckpoint(path, save_freq=10)
