@@ -209,7 +209,7 @@ def ask_berth(options, folder, graph, machine, objective):
     done = subprocess.run([options.berth, "plan", str(files[0]), *common, "--json", "--effort",
                            options.effort, "--out", str(files[2])], capture_output=True, text=True)
     answer = json.loads(done.stdout) if done.stdout.startswith("{") else {}
-    if "value" not in answer:
+    if answer.get("value") is None:
         return {"no_plan": (done.stderr or done.stdout)[-300:]}
     checked = subprocess.run([options.berth, "verify-plan", str(files[0]), str(files[2]), *common],
                              capture_output=True, text=True)
