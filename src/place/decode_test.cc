@@ -164,7 +164,7 @@ TEST(Decoder, TriesAChangedPlanOnThousandsOfDevices) {
   }
   ASSERT_GT(s.graph.producer.size() * s.costs.devices.size(),
             PairSlots::kMostInTable);
-  ASSERT_NO_FATAL_FAILURE(walk(r, s, 12));
+  ASSERT_NO_FATAL_FAILURE(walk(r, s, 6));
   const PlacePlan plan = random_plan(r, s);
   Decoder decoder(s.graph, s.costs);
   EXPECT_EQ(decoder.decode(plan), simulate(s.graph, s.costs, plan).step_us);

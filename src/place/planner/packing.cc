@@ -17,6 +17,10 @@ constexpr size_t kMostKinds = 8;
 // too many kinds, the latter is forgotten, which only allows more.
 std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
   std::vector<PackingKind> kinds;
+  std::vector<const DeviceSet*> masks;  // most are that of the unit before
+  for (const DeviceSet& m : p.allowed) {
+    if (masks.empty() || m != *masks.back()) masks.push_back(&m);
+  }
   const auto alike = [&](int32_t a, int32_t b) {
     const auto key = [&](int32_t d) {
       const int32_t copies = p.receiver[d] < 0 ? 0 : p.receiver[d] == d ? 1 : 2;
@@ -25,9 +29,9 @@ std::vector<PackingKind> kinds_of(const LoadProblem& p, bool by_masks) {
     };
     if (key(a) != key(b)) return false;
     if (!by_masks) return true;
-    return std::all_of(
-        p.allowed.begin(), p.allowed.end(),
-        [&](const DeviceSet& m) { return m.has(a) == m.has(b); });
+    return std::all_of(masks.begin(), masks.end(), [&](const DeviceSet* m) {
+      return m->has(a) == m->has(b);
+    });
   };
   for (int32_t d = 0; d < p.num_devices(); ++d) {
     const auto kind = std::find_if(

@@ -23,7 +23,7 @@ constexpr double kListShare = 0.3, kListShareOfMany = 0.5;
 constexpr int kTriesPerList = 4;
 // Other borders of the best stages, per stream.
 constexpr double kClimbShare = 0.1;
-constexpr int kMostClimbs = 2000, kClimbsInMoves = 100;
+constexpr int kMostClimbs = 2000, kClimbsInMoves = 40;
 // Places for ops that one pass of list scheduling looks at.
 constexpr int32_t kMostListSlots = 2'000'000;
 // From so many ops on, parts of the plan are annealed: whole decodes are slow.
@@ -118,6 +118,7 @@ class StepSearch {
         if (rule.devices == 0) rule.devices = most_devices();
         const PlacePlan& list = s.lists.run(rule, s.random);
         try_start(s, name_of(rule), list);
+        if (spent(s, list_share())) break;
         // Its devices, each taking what has the longest path behind it.
         PlacePlan other = list;
         s.orders.run(DeviceScheduler::First::kPath, other);
@@ -133,8 +134,9 @@ class StepSearch {
   }
 
   // Moves the borders of the stream's best stages while that makes them better.
+  // Where there are few ops, annealing does that and more.
   void climb(Stream& s) const {
-    if (s.best_try < 0) return;
+    if (s.best_try < 0 || units_.num_ops < kWindowed) return;
     const std::string name = tries_.name(s.best_try) + ", borders moved";
     StageCut cut = tries_.cut(s.best_try);
     for (int k = 0; k < kMostClimbs; ++k) {
