@@ -24,9 +24,9 @@ constexpr int kTriesPerList = 4;
 // Other borders of the best stages, per stream.
 constexpr double kClimbShare = 0.1;
 constexpr int kMostClimbs = 2000, kClimbsInMoves = 40;
-// Places for ops that one pass of list scheduling looks at.
+// Positions for ops that one pass of list scheduling tries.
 constexpr int32_t kMostListSlots = 2'000'000;
-// From so many ops on, parts of the plan are annealed: whole decodes are slow.
+// From this many ops on, parts of the plan are annealed: decodes are slow.
 constexpr int32_t kWindowed = 700;
 
 class StepSearch {
@@ -106,10 +106,10 @@ class StepSearch {
       }
     }
     const std::vector<ListRule>& rules = list_rules();
-    int next = s.number;  // of the first tries
+    int next = s.number;  // index among the first tries
     for (size_t k = 0; k < kListPlans; ++k) {
       if (!s.start.device.empty() && spent(s, list_share())) break;
-      // Each stream begins with another one.
+      // Each stream begins with a different one.
       ListRule rule =
           k < rules.size()
               ? rules[(k + static_cast<size_t>(s.number)) % rules.size()]
@@ -124,7 +124,7 @@ class StepSearch {
         s.orders.run(DeviceScheduler::First::kPath, other);
         try_start(s, name_of(rule) + ", then by path", other);
       }
-      // In turns, as either may be better; several, as they take less.
+      // Alternates, as either may be better; several, as they take less.
       for (int tries = 0; tries < kTriesPerList; ++tries) {
         try_next(s, next);
       }
@@ -154,12 +154,12 @@ class StepSearch {
     }
   }
 
-  // Where there are many ops, the rest of the search saves a few percent.
+  // With many ops, the rest of the search saves a few percent.
   double list_share() const {
     return units_.num_ops >= kWindowed ? kListShareOfMany : kListShare;
   }
 
-  // Of a pass over all ops; 0: all.
+  // For a pass over all ops; 0: all.
   int32_t most_devices() const {
     const int32_t most =
         std::max(kMostListSlots / std::max(units_.num_ops, 1), 4);
@@ -183,7 +183,7 @@ class StepSearch {
   void anneal(Stream& s, const PlacePlan& start) const {
     if (spent(s, 1)) return;
     s.annealer.start(start);
-    // The fewer ops, the more of the step one of them is.
+    // The fewer ops there are, the larger the share of each.
     const double hot =
         (units_.limited ? 30 : 10) / std::pow(units_.num_ops + 3, 1.5);
     const double begin = budget_.spent(s.annealer.moves());
