@@ -1,7 +1,7 @@
-// Order: places of sorted rows and the largest elements.
+// Sorting: indices of sorted rows, and the largest elements.
 //
-// An element becomes a number without sign in its order, with its place
-// behind it, so that no two are equal. NaN is the largest, -0 equals 0.
+// An element becomes an unsigned number of the same order, with its index
+// behind it, so that no two are equal. NaN is the largest; -0 equals 0.
 
 #include <algorithm>
 #include <bit>
@@ -34,7 +34,7 @@ KeyOf<T> key_of(T x) {
   }
 }
 
-// A key of 32 bits and its place in one number, or both side by side.
+// A 32-bit key and its index in one number, or both side by side.
 struct Narrow {
   uint64_t both;
   Narrow() = default;
@@ -62,7 +62,7 @@ using ItemOf = std::conditional_t<sizeof(T) == 8, WideItem, Narrow>;
 
 constexpr int kDigit = 11;
 constexpr int64_t kBuckets = int64_t{1} << kDigit;
-// Below, comparing is cheaper than counting.
+// With fewer items, comparing is cheaper than counting.
 constexpr int64_t kFewItems = 1500;
 
 template <class Item>
@@ -70,7 +70,7 @@ int64_t digit_of(const Item& item, int pass) {
   return static_cast<int64_t>(item.key() >> (pass * kDigit)) & (kBuckets - 1);
 }
 
-// Sorts items, equal keys by place as they are; returns where the result is:
+// Sorts items, keeping the order of equal keys; returns where the result is:
 // items or other.
 template <class Item>
 Item* radix_sort(Item* items, Item* other, int64_t n) {
@@ -81,7 +81,7 @@ Item* radix_sort(Item* items, Item* other, int64_t n) {
   }
   for (int p = 0; p < kPasses; ++p) {
     uint32_t* count = counts[p];
-    if (count[digit_of(items[0], p)] == n) continue;  // the same in all
+    if (count[digit_of(items[0], p)] == n) continue;  // all have the same digit
     uint32_t sum = 0;
     for (int64_t b = 0; b < kBuckets; ++b) {
       const uint32_t here = count[b];
@@ -102,7 +102,7 @@ ItemOf<T> item_at(const T* x, int64_t i, bool down) {
   return {down ? static_cast<KeyOf<T>>(~key) : key, i};
 }
 
-// Sorted items of x[n] in one of two arrays of n.
+// Returns the sorted items of x[n], in one of two arrays of n.
 template <class T>
 const ItemOf<T>* sort_row(const T* x, int64_t n, bool down, ItemOf<T>* items,
                           ItemOf<T>* other) {
@@ -112,8 +112,8 @@ const ItemOf<T>* sort_row(const T* x, int64_t n, bool down, ItemOf<T>* items,
   return items;
 }
 
-// The k largest of x[n], 0 < k <= n / 4, sorted: candidates behind the k-th are
-// dropped whenever room is short.
+// Returns the k largest of x[n], 0 < k <= n / 4, sorted. Candidates behind the
+// k-th are dropped whenever space runs short.
 template <class T>
 const ItemOf<T>* top_row(const T* x, int64_t n, int64_t k, ItemOf<T>* items) {
   const int64_t room = std::min(n, 2 * k + 256);
