@@ -105,8 +105,6 @@ void add_matmul_cases(Cases& cases) {
   add(cases, "batch_nt", {2, 3, 4}, {2, 5, 4}, false, true);
   add(cases, "batch_broadcast", {2, 1, 3, 4}, {3, 4, 2});
   add(cases, "batch_times_matrix", {2, 3, 4}, {4, 5});
-  add(cases, "batch_times_matrix_nt", {3, 2, 4}, {5, 4}, false, true);
-  add(cases, "batch_times_matrix_tn", {2, 4, 3}, {4, 5}, true, false);
   add(cases, "one", {1, 1}, {1, 1});
   add(cases, "no_rows", {0, 4}, {4, 5});
   add(cases, "no_inner", {3, 0}, {0, 2});
