@@ -1,7 +1,7 @@
-// Order: places of sorted rows and the largest elements.
+// Order: sorted rows, the places of their elements, the largest elements.
 //
-// An element becomes a number without sign in its order, with its place
-// behind it, so that no two are equal. NaN is the largest, -0 equals 0.
+// An element becomes a number without sign in its order. For places, its place
+// stands behind it, so that no two are equal. NaN is the largest, -0 equals 0.
 
 #include <algorithm>
 #include <bit>
@@ -40,7 +40,6 @@ struct Narrow {
   Narrow() = default;
   Narrow(uint32_t key, int64_t place)
       : both(uint64_t{key} << 32 | static_cast<uint64_t>(place)) {}
-  static constexpr int kBits = 32;
   uint32_t key() const { return static_cast<uint32_t>(both >> 32); }
   int32_t place() const { return static_cast<int32_t>(both); }
   bool operator<(const Narrow& o) const { return both < o.both; }
@@ -50,7 +49,6 @@ struct WideItem {
   int64_t at;
   WideItem() = default;
   WideItem(uint64_t key, int64_t place) : whole(key), at(place) {}
-  static constexpr int kBits = 64;
   uint64_t key() const { return whole; }
   int32_t place() const { return static_cast<int32_t>(at); }
   bool operator<(const WideItem& o) const {
@@ -60,21 +58,28 @@ struct WideItem {
 template <class T>
 using ItemOf = std::conditional_t<sizeof(T) == 8, WideItem, Narrow>;
 
-constexpr int kDigit = 11;
-constexpr int64_t kBuckets = int64_t{1} << kDigit;
+// What a pass of the radix sort counts by: bytes while the counts of 11 bits
+// would take longer than the row.
+constexpr int64_t kLongRow = 16384;
 // Below, comparing is cheaper than counting.
-constexpr int64_t kFewItems = 1500;
+constexpr int64_t kFewItems = 96;
 
-template <class Item>
-int64_t digit_of(const Item& item, int pass) {
-  return static_cast<int64_t>(item.key() >> (pass * kDigit)) & (kBuckets - 1);
-}
+uint32_t key_bits(uint32_t key) { return key; }
+uint64_t key_bits(uint64_t key) { return key; }
+uint32_t key_bits(const Narrow& item) { return item.key(); }
+uint64_t key_bits(const WideItem& item) { return item.key(); }
 
 // Sorts items, equal keys by place as they are; returns where the result is:
 // items or other.
-template <class Item>
+template <int kDigit, class Item>
 Item* radix_sort(Item* items, Item* other, int64_t n) {
-  constexpr int kPasses = (Item::kBits + kDigit - 1) / kDigit;
+  constexpr uint32_t kBuckets = 1U << kDigit;
+  constexpr int kBits = 8 * sizeof(key_bits(Item{}));
+  constexpr int kPasses = (kBits + kDigit - 1) / kDigit;
+  const auto digit_of = [](const Item& item, int pass) {
+    return static_cast<uint32_t>(key_bits(item) >> (pass * kDigit)) &
+           (kBuckets - 1);
+  };
   uint32_t counts[kPasses][kBuckets] = {};
   for (int64_t i = 0; i < n; ++i) {
     for (int p = 0; p < kPasses; ++p) ++counts[p][digit_of(items[i], p)];
@@ -83,7 +88,7 @@ Item* radix_sort(Item* items, Item* other, int64_t n) {
     uint32_t* count = counts[p];
     if (count[digit_of(items[0], p)] == n) continue;  // the same in all
     uint32_t sum = 0;
-    for (int64_t b = 0; b < kBuckets; ++b) {
+    for (uint32_t b = 0; b < kBuckets; ++b) {
       const uint32_t here = count[b];
       count[b] = sum;
       sum += here;
@@ -93,6 +98,14 @@ Item* radix_sort(Item* items, Item* other, int64_t n) {
     }
     std::swap(items, other);
   }
+  return items;
+}
+
+template <class Item>
+Item* sort_items(Item* items, Item* other, int64_t n) {
+  if (n >= kLongRow) return radix_sort<11>(items, other, n);
+  if (n >= kFewItems) return radix_sort<8>(items, other, n);
+  std::sort(items, items + n);
   return items;
 }
 
@@ -107,9 +120,56 @@ template <class T>
 const ItemOf<T>* sort_row(const T* x, int64_t n, bool down, ItemOf<T>* items,
                           ItemOf<T>* other) {
   for (int64_t i = 0; i < n; ++i) items[i] = item_at(x, i, down);
-  if (n >= kFewItems) return radix_sort(items, other, n);
-  std::sort(items, items + n);
-  return items;
+  return sort_items(items, other, n);
+}
+
+template <class T>
+T value_of(KeyOf<T> key) {
+  using Key = KeyOf<T>;
+  constexpr Key kTop = Key{1} << (8 * sizeof(Key) - 1);
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::bit_cast<T>((key & kTop) != 0 ? key ^ kTop : ~key);
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<T>(key ^ kTop);
+  } else {
+    return static_cast<T>(key);
+  }
+}
+
+// Keys lose the sign of zeros and the bits of NaNs: those of x[n] take their
+// places in y, in their order.
+template <class T>
+void put_back_zeros_and_nans(const T* x, int64_t n, bool down, T* y) {
+  const auto before = [down](T a, T b) { return down ? a > b : a < b; };
+  int64_t nans = 0;
+  for (int64_t i = 0; i < n; ++i) nans += x[i] != x[i];
+  int64_t nan = down ? 0 : n - nans;
+  T* const first = y + (down ? nans : 0);
+  T* zero = std::lower_bound(first, first + (n - nans), T{0}, before);
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] == T{0}) *zero++ = x[i];
+    if (x[i] != x[i]) y[nan++] = x[i];
+  }
+}
+
+template <class T>
+void sort_values(const T* x, int64_t n, bool down, KeyOf<T>* keys,
+                 KeyOf<T>* other, T* y) {
+  using Key = KeyOf<T>;
+  const Key flip = down ? ~Key{0} : Key{0};
+  bool odd = false;  // a NaN or -0
+  for (int64_t i = 0; i < n; ++i) {
+    keys[i] = key_of(x[i]) ^ flip;
+    if constexpr (std::is_floating_point_v<T>) {
+      odd |=
+          x[i] != x[i] || std::bit_cast<Key>(x[i]) == std::bit_cast<Key>(-T{0});
+    }
+  }
+  const Key* sorted = sort_items(keys, other, n);
+  for (int64_t i = 0; i < n; ++i) y[i] = value_of<T>(sorted[i] ^ flip);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (odd) put_back_zeros_and_nans(x, n, down, y);
+  }
 }
 
 // The k largest of x[n], 0 < k <= n / 4, sorted: candidates behind the k-th are
@@ -157,6 +217,22 @@ void arg_sort(const KernelCall& c) {
   });
 }
 
+void sort_rows(const KernelCall& c) {
+  const SortRows rows(c.in[0]);
+  if (rows.count * rows.length == 0) return;
+  const bool down = c.attr<bool>("descending");
+  reference::with_number(c.in[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const int64_t n = rows.length;
+    const reference::ScratchArray<KeyOf<T>> keys(n), other(n);
+    const T* x = c.in[0].as<T>();
+    T* y = c.out[0].as<T>();
+    for (int64_t r = 0; r < rows.count; ++r, x += n, y += n) {
+      sort_values(x, n, down, keys.get(), other.get(), y);
+    }
+  });
+}
+
 void top_k(const KernelCall& c) {
   const SortRows rows(c.in[0]);
   const int64_t n = rows.length, k = SortRows(c.out[0]).length;
@@ -184,6 +260,7 @@ void top_k(const KernelCall& c) {
 void add_sort(KernelTable& t) {
   t.direct("TopKV2", kNumberTypes, &top_k, "loops");
   t.direct("ArgSort", kNumberTypes, &arg_sort, "loops");
+  t.direct("Sort", kNumberTypes, &sort_rows, "loops");
 }
 
 }  // namespace berth::cpu
