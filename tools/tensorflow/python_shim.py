@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs a test of TensorFlow's Python on Berth; tools/tensorflow_tests calls it.
 
-    python_shim.py --list FILE         a line per test: its name, "gpu" or "any"
+    python_shim.py --list FILE         a line per test: its name, and "gpu",
+                                       "any" or "lacks": it cannot be driven
     python_shim.py FILE CLASS.METHOD   ends with 0 (agrees), 1, or 77 (skipped)
 
 Each test has a process of its own, since devices are made once. The modules
@@ -9,11 +10,15 @@ that the file imports are stand-ins over the package `berth`. Errors have
 Berth's own classes and texts, so it counts that something is refused, not how.
 """
 import os
+import re
 import sys
 import types
 import unittest
 
 SKIPPED = 77
+# TensorFlow's sessions, servers, compilers and graph optimizer.
+LACKS = re.compile(r"optimizer_(?:experimental|jit)|config_pb2|server_def|execution_mode"
+                   r"|log_device_placement\(|create_local_cluster")
 
 
 class Parameterized:
@@ -110,34 +115,50 @@ def modules(tf):
 def load(path, tf):
     """The names of the file, its imports replaced by the stand-ins."""
     with open(path, encoding="utf-8") as f:
-        lines = [line for line in f.read().splitlines()
-                 if not line.startswith(("from __future__", "from absl", "from tensorflow"))]
+        text = f.read()
+    lines = [line for line in text.splitlines()
+             if not line.startswith(("from __future__", "from absl", "from tensorflow"))]
     names = {"__name__": "driven", **modules(tf)}
     exec(compile("\n".join(lines), os.path.basename(path), "exec"), names)  # pylint: disable=exec-used
-    return names
+    return names, lacking(text)
 
 
-def cases(names):
-    """(name, class, method, arguments, on a GPU only) of every test."""
+def lacking(text):
+    """Names of tests, or of the classes whose setUp, LACKS speaks of."""
+    found, cls, method = set(), "", ""
+    for line in text.splitlines():
+        if m := re.match(r"class (\w+)", line):
+            cls = method = m.group(1)
+        elif m := re.match(r"  def (\w+)", line):
+            method = cls if m.group(1) == "setUp" else f"{cls}.{m.group(1)}"
+        if LACKS.search(line):
+            found.add(method)
+    return found
+
+
+def cases(names, lacks):
+    """(name, class, method, arguments, where it runs) of every test."""
     for cls in names.values():
         if not (isinstance(cls, type) and issubclass(cls, unittest.TestCase)):
             continue
         for method, fn in list(vars(cls).items()):
             if not method.startswith("test"):
                 continue
-            gpu = getattr(fn, "gpu_only", False)
+            where = "gpu" if getattr(fn, "gpu_only", False) else "any"
+            if {cls.__name__, f"{cls.__name__}.{method}"} & lacks:
+                where = "lacks"
             for row in getattr(fn, "rows", [("",)]):
                 end = "_" + row[0] if row[0] else ""
-                yield f"{cls.__name__}.{method}{end}", cls, fn, row[1:], gpu
+                yield f"{cls.__name__}.{method}{end}", cls, fn, row[1:], where
 
 
 def main():
     import berth as tf
     if sys.argv[1] == "--list":
-        for name, _, _, _, gpu in cases(load(sys.argv[2], tf)):
-            print(name, "gpu" if gpu else "any")
+        for name, _, _, _, where in cases(*load(sys.argv[2], tf)):
+            print(name, where)
         return 0
-    for name, cls, fn, args, _ in cases(load(sys.argv[1], tf)):
+    for name, cls, fn, args, _ in cases(*load(sys.argv[1], tf)):
         if name != sys.argv[2]:
             continue
         case = type(cls.__name__, (cls,), {"runTest": lambda self: fn(self, *args)})()

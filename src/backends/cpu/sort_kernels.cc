@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <limits>
+#include <span>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/kernels.h"
 #include "backends/reference/loops.h"
@@ -64,20 +66,15 @@ constexpr int64_t kLongRow = 16384;
 // Below, comparing is cheaper than counting.
 constexpr int64_t kFewItems = 96;
 
-uint32_t key_bits(uint32_t key) { return key; }
-uint64_t key_bits(uint64_t key) { return key; }
-uint32_t key_bits(const Narrow& item) { return item.key(); }
-uint64_t key_bits(const WideItem& item) { return item.key(); }
-
 // Sorts items, equal keys by place as they are; returns where the result is:
 // items or other.
 template <int kDigit, class Item>
 Item* radix_sort(Item* items, Item* other, int64_t n) {
   constexpr uint32_t kBuckets = 1U << kDigit;
-  constexpr int kBits = 8 * sizeof(key_bits(Item{}));
+  constexpr int kBits = 8 * sizeof(Item{}.key());
   constexpr int kPasses = (kBits + kDigit - 1) / kDigit;
   const auto digit_of = [](const Item& item, int pass) {
-    return static_cast<uint32_t>(key_bits(item) >> (pass * kDigit)) &
+    return static_cast<uint32_t>(item.key() >> (pass * kDigit)) &
            (kBuckets - 1);
   };
   uint32_t counts[kPasses][kBuckets] = {};
@@ -152,23 +149,143 @@ void put_back_zeros_and_nans(const T* x, int64_t n, bool down, T* y) {
   }
 }
 
+// The same where there is neither NaN nor -0.
+template <class T>
+KeyOf<T> plain_key_of(T x) {
+  using Key = KeyOf<T>;
+  constexpr int kSign = 8 * sizeof(Key) - 1;
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto bits = std::bit_cast<Key>(x);
+    return bits ^ ((Key{0} - (bits >> kSign)) | Key{1} << kSign);
+  } else {
+    return key_of(x);
+  }
+}
+
+// What a look at all elements of a row tells.
+template <class Key>
+struct RowBits {
+  Key varying = 0;   // bits of keys that may differ; the others are the same
+  bool odd = false;  // there is a NaN or -0
+};
+
+template <class T>
+RowBits<KeyOf<T>> look_at(const T* x, int64_t n) {
+  using Key = KeyOf<T>;
+  using Word = std::conditional_t<std::is_floating_point_v<T>, Key, T>;
+  constexpr Key kSign = Key{1} << (8 * sizeof(Key) - 1);
+  const auto bits_of = [](T v) {
+    return static_cast<Key>(std::bit_cast<Word>(v));
+  };
+  const Key first = bits_of(x[0]);
+  Key varying = 0;
+  for (int64_t i = 0; i < n; ++i) varying |= bits_of(x[i]) ^ first;
+  if constexpr (!std::is_floating_point_v<T>) return {varying, false};
+  constexpr Key kInf = bits_of(std::numeric_limits<T>::infinity());
+  Key odd = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const Key bits = bits_of(x[i]);
+    odd |= static_cast<Key>((bits & ~kSign) > kInf) |
+           static_cast<Key>(bits == kSign);
+  }
+  // Keys of numbers below zero are turned around.
+  return {odd || (varying & kSign) ? ~Key{0} : varying, odd != 0};
+}
+
+// Where the elements of each digit begin, for kPasses digits at their shifts.
+template <int kPasses, class Keys, size_t kBuckets>
+void count_digits(const Keys& key_at, int64_t n, const int* shifts,
+                  uint32_t (*counts)[kBuckets]) {
+  for (int64_t i = 0; i < n; ++i) {
+    const auto key = key_at(i);
+    for (int p = 0; p < kPasses; ++p) {
+      ++counts[p][(key >> shifts[p]) & (kBuckets - 1)];
+    }
+  }
+  for (int p = 0; p < kPasses; ++p) {
+    uint32_t sum = 0;
+    for (uint32_t& c : std::span(counts[p], kBuckets)) {
+      sum += std::exchange(c, sum);
+    }
+  }
+}
+
+// One pass of the radix sort; `from` gives keys, `to` takes them.
+template <size_t kBuckets, class From, class To>
+void scatter(int64_t n, int shift, uint32_t* begin, From from, To to) {
+  for (int64_t i = 0; i < n; ++i) {
+    const auto key = from(i);
+    to(begin[(key >> shift) & (kBuckets - 1)]++, key);
+  }
+}
+
+// Counts only digits that vary; the first pass reads x, the last writes y.
+template <int kDigit, class T, class Keys>
+void radix_values(const T* x, int64_t n, const Keys& key_at, KeyOf<T> flip,
+                  KeyOf<T> varying, KeyOf<T>* a, KeyOf<T>* b, T* y) {
+  using Key = KeyOf<T>;
+  constexpr size_t kBuckets = size_t{1} << kDigit;
+  constexpr int kMost = (8 * sizeof(Key) + kDigit - 1) / kDigit;
+  uint32_t counts[kMost][kBuckets] = {};
+  int shifts[kMost], passes = 0;
+  for (int p = 0; p < kMost; ++p) {
+    if ((varying >> (p * kDigit)) & (kBuckets - 1)) {
+      shifts[passes++] = p * kDigit;
+    }
+  }
+  if (passes == 0) {
+    std::copy_n(x, n, y);
+    return;
+  }
+  for (int p = 0; p < passes; p += 3) {  // three at a time
+    const int more = std::min(3, passes - p);
+    const auto count = more == 1   ? &count_digits<1, Keys, kBuckets>
+                       : more == 2 ? &count_digits<2, Keys, kBuckets>
+                                   : &count_digits<3, Keys, kBuckets>;
+    count(key_at, n, shifts + p, counts + p);
+  }
+  for (int p = 0; p < passes; ++p, std::swap(a, b)) {
+    const auto from_a = [=](int64_t i) { return a[i]; };
+    const auto to_b = [=](uint32_t at, Key key) { b[at] = key; };
+    const auto to_y = [=](uint32_t at, Key key) {
+      y[at] = value_of<T>(key ^ flip);
+    };
+    const auto pass = [&](auto from, auto to) {
+      scatter<kBuckets>(n, shifts[p], counts[p], from, to);
+    };
+    const bool last = p + 1 == passes;
+    if (p == 0) {
+      last ? pass(key_at, to_y) : pass(key_at, to_b);
+    } else {
+      last ? pass(from_a, to_y) : pass(from_a, to_b);
+    }
+  }
+}
+
 template <class T>
 void sort_values(const T* x, int64_t n, bool down, KeyOf<T>* keys,
                  KeyOf<T>* other, T* y) {
   using Key = KeyOf<T>;
   const Key flip = down ? ~Key{0} : Key{0};
-  bool odd = false;  // a NaN or -0
-  for (int64_t i = 0; i < n; ++i) {
-    keys[i] = key_of(x[i]) ^ flip;
-    if constexpr (std::is_floating_point_v<T>) {
-      odd |=
-          x[i] != x[i] || std::bit_cast<Key>(x[i]) == std::bit_cast<Key>(-T{0});
+  const RowBits<Key> bits = look_at(x, n);
+  const auto sort_by = [&](const auto& key_at) {
+    if (n >= kLongRow) {
+      radix_values<11>(x, n, key_at, flip, bits.varying, keys, other, y);
+    } else if (n >= kFewItems) {
+      radix_values<8>(x, n, key_at, flip, bits.varying, keys, other, y);
+    } else {
+      for (int64_t i = 0; i < n; ++i) keys[i] = key_at(i);
+      std::sort(keys, keys + n);
+      for (int64_t i = 0; i < n; ++i) y[i] = value_of<T>(keys[i] ^ flip);
     }
+  };
+  if (bits.odd) {
+    sort_by([=](int64_t i) { return key_of(x[i]) ^ flip; });
+  } else {
+    sort_by([=](int64_t i) { return plain_key_of(x[i]) ^ flip; });
   }
-  const Key* sorted = sort_items(keys, other, n);
-  for (int64_t i = 0; i < n; ++i) y[i] = value_of<T>(sorted[i] ^ flip);
   if constexpr (std::is_floating_point_v<T>) {
-    if (odd) put_back_zeros_and_nans(x, n, down, y);
+    if (bits.odd) put_back_zeros_and_nans(x, n, down, y);
   }
 }
 
